@@ -1,1 +1,2 @@
-"""Trimtab: a few fields set when a pod is admitted, and the right node emptied at the right moment."""
+"""Trimtab: a Kubernetes admission webhook that sets a few fields of new pods, and a compactor that drains nodes which
+the cluster no longer needs."""

@@ -1,4 +1,4 @@
-"""`python -m trimtab` is `trimtab`."""
+"""Lets `python -m trimtab` run the command `trimtab`."""
 
 from trimtab.cli import main
 

@@ -29,5 +29,5 @@ def test_every_field_of_a_definition_is_described(crd: dict[str, Any]) -> None:
 
 def test_an_inherited_field_has_the_description_of_its_class() -> None:
     cpu = json_schema()["properties"]["spec"]["properties"]["actions"]["properties"]["requests"]["properties"]["cpu"]
-    assert cpu["properties"]["min"]["description"] == "Never less."
+    assert cpu["properties"]["min"]["description"] == "The smallest request that the policy sets."
     assert "minPercent" in cpu["properties"]

@@ -1,4 +1,5 @@
-"""Decides one pod, builds a patch that is safe to send, and records the result for log, metrics and audit."""
+"""Decides one pod, builds a patch that is safe to send, and defines the result for the log, metrics and audit
+annotations."""
 
 from enum import StrEnum
 
@@ -22,7 +23,7 @@ from trimtab.policy.podpolicy import Policies
 
 
 class AdmissionOutcome(StrEnum):
-    """The result of a review. The set of values is bounded: metrics use it as a label."""
+    """The result of a review. There is a fixed set of values, because metrics use them as a label."""
 
     CHANGED = "changed"
     UNCHANGED = "unchanged"
@@ -34,28 +35,28 @@ class AdmissionOutcome(StrEnum):
     UNREADABLE = "unreadable"
     """The object cannot be decoded as a pod."""
     UNSAFE = "unsafe"
-    """The patch failed its check, which is a bug of Trimtab; the pod is admitted unchanged."""
+    """The patch failed its check, which is a bug of Trimtab. The pod is admitted unchanged."""
     FAILED = "failed"
-    """An exception was raised, which is a bug of Trimtab; the pod is admitted unchanged."""
+    """An exception was raised, which is a bug of Trimtab. The pod is admitted unchanged."""
     TOO_LARGE = "too-large"
-    """The pod holds more than Trimtab decides about; it is admitted unchanged."""
+    """The pod has more parts than Trimtab decides on. It is admitted unchanged."""
     MALFORMED = "malformed"
-    """The body is not a review with a uid, so there is no request to respond to."""
+    """The body is not a review with a uid, so there is no request that could be answered."""
 
 
 class PodDecision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The decision on a pod that is about to be created, and its patch."""
+    """The decision on a pod that is about to be created, with its patch."""
 
     outcome: AdmissionOutcome
     decision: Decision
     operations: tuple[Operation, ...] = ()
-    """Empty unless the outcome is CHANGED."""
+    """The operations of the patch; empty unless the outcome is CHANGED."""
     problem: str = ""
-    """The reason why the patch is not safe: set with UNSAFE, and with DENIED where a policy requires what the patch
-    would do. With TOO_LARGE, what the pod holds too much of."""
+    """Why the patch is not safe. It is set with the outcome UNSAFE, and with DENIED if a policy requires what the patch
+    would do. With TOO_LARGE, it says of what the pod has too much."""
 
     def apply_to(self, pod: Pod) -> Pod:
-        """Returns the pod after the response: the decided pod if the outcome is CHANGED, else `pod` itself."""
+        """Returns the pod after the response: the decided pod if the outcome is CHANGED, otherwise `pod` itself."""
         return self.decision.pod if self.outcome is AdmissionOutcome.CHANGED else pod
 
 
@@ -70,12 +71,11 @@ def decide_pod(
     answers: QuotaAnswers = NO_ANSWERS,
     reads: MetadataReads | None = None,
 ) -> PodDecision:
-    """Decides a pod, builds the patch, and tests the patch before it is sent.
+    """Decides a pod, builds the patch, and checks the patch before it is sent.
 
-    marked: what earlier calls did to the pod.
-    body: its own bytes; both are passed on to `decide_with_policies`.
-    answers: the quota answers that siblings of the pod got; answers for this pod are stored there.
-    reads: records what is read of the pod's metadata.
+    `marked`: what earlier calls of the webhook changed in the pod. `body`: the bytes of the pod. Both are passed to
+    `decide_with_policies`. `answers`: the decisions about quotas that the pod's siblings got; those for this pod are
+    added. `reads`: the record of the values that are read from the pod's metadata.
     """
     size_excess = find_excess(pod)
     if (
@@ -136,7 +136,8 @@ def decide_pod(
 def _oversized_decision(
     size_excess: SizeExcess, pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> PodDecision | None:
-    """Returns the result for a pod that is too large to be decided, or None if no policy would decide it anyway."""
+    """Returns the result for a pod that is too large to be decided; None if it is not too large, or if no policy would
+    decide it anyway."""
     if always_left_alone(PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms)) is not None:
         return None
     names = required_actions.required_policies_for(policies, facts, namespace, terms, pod)
@@ -152,19 +153,19 @@ def _oversized_decision(
 
 
 class AdmissionFinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """The result of deciding a pod, independent of the request. Identical pods share one finding."""
+    """The result of deciding a pod, without anything that depends on the request. Identical pods share one finding."""
 
     outcome: AdmissionOutcome
     decision: Decision | None = None
     policies: tuple[str, ...] = ()
-    """Names of the policies that changed the pod; empty unless the outcome is CHANGED."""
+    """The names of the policies that changed the pod; empty unless the outcome is CHANGED."""
     patch: bytes = b""
-    """The JSON patch as it is sent; empty if nothing changes."""
+    """The JSON patch as it is sent; empty if nothing is changed."""
     problem: str = ""
     """What failed; empty if nothing did."""
     warnings: tuple[str, ...] = ()
     response: bytes = b""
-    """The end of the encoded response (`admission_review.encode_allowed`, `encode_denied`)."""
+    """The end of the encoded response, as returned by `admission_review.encode_allowed` or `encode_denied`."""
 
 
 class _User(msgspec.Struct):
@@ -172,7 +173,7 @@ class _User(msgspec.Struct):
 
 
 class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """One review and the finding for it."""
+    """One review, with its finding."""
 
     finding: AdmissionFinding
     uid: str = ""
@@ -180,13 +181,13 @@ class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=Fa
     name: str = ""
     dry_run: bool = False
     user_info: msgspec.Raw = msgspec.Raw()
-    """The requesting user as sent, undecoded."""
+    """The user who sent the request, as JSON that is not decoded yet."""
     size: int = 0
-    """Size of the whole review in bytes."""
+    """The size of the whole review in bytes."""
 
     @property
     def user_name(self) -> str:
-        """The user name of the requester, or an empty string if it is absent or unreadable."""
+        """The name of the user who sent the request; empty if it is absent or cannot be read."""
         try:
             return msgspec.json.decode(self.user_info, type=_User).username
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -202,7 +203,7 @@ class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=Fa
 
     @property
     def patch_operations(self) -> tuple[Operation, ...]:
-        """The operations, decoded from the patch. Not for the hot path."""
+        """The operations, decoded from the patch. This is too slow for every request."""
         return tuple(msgspec.json.decode(self.finding.patch)) if self.finding.patch else ()
 
     @property

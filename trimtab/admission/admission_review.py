@@ -20,7 +20,7 @@ class GroupVersionResource(ApiObject, frozen=True, kw_only=True):
 
 
 class AdmissionRequest(ApiObject, frozen=True, kw_only=True):
-    """The request of a review. `object` and `user_info` stay undecoded until they are needed."""
+    """The request in a review. `object` and `user_info` are not decoded until they are needed."""
 
     uid: str
     resource: GroupVersionResource = GroupVersionResource()
@@ -48,7 +48,7 @@ class NotAReview(ValueError):
 
 
 def decode(body: bytes) -> Review:
-    """Returns the review in these bytes. Raises NotAReview if they are not JSON, or hold no request with a uid."""
+    """Returns the review in these bytes. Raises NotAReview if they are not JSON or have no request with a uid."""
     try:
         review = _decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -63,11 +63,11 @@ def decode(body: bytes) -> Review:
 
 
 def _without_object(body: bytes) -> Review:
-    """Returns the review without an object that is nested too deeply; `object` is then empty bytes, which are not a
-    pod.
+    """Returns the review without its object, if the object is nested too deeply. `object` is then empty bytes, which
+    are not a pod.
 
-    `metadata.managedFields` may hold such a tree. The API server writes the object after all fields that describe the
-    request, and these bytes do not occur inside a string, because quotes are escaped there.
+    `metadata.managedFields` may hold such a deep tree. The API server writes the object after all fields that describe
+    the request, and the bytes that begin it do not occur inside a string, because quotes are escaped there.
     """
     head, separator, _ = body.partition(b',"object":')
     try:
@@ -81,7 +81,7 @@ def _raise_too_deep() -> Review:
 
 
 def encode(review: Review, response: bytes) -> bytes:
-    """Returns the bytes of the whole AdmissionReview; `response` is the end that `encode_allowed` or `encode_denied`
+    """Returns the bytes of the whole AdmissionReview. `response` is what `encode_allowed` or `encode_denied`
     returned."""
     version = review.api_version
     start = _START if version in (API_VERSION, "") else _encode_start(version)
@@ -89,7 +89,7 @@ def encode(review: Review, response: bytes) -> bytes:
 
 
 def encode_allowed(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
-    """Returns the end of a response that admits the object. `patchType` is set exactly if a patch is."""
+    """Returns the end of a response that admits the object. `patchType` is set if and only if there is a patch."""
     response: dict[str, Any] = {"allowed": True}
     if patch:
         response["patchType"] = "JSONPatch"
@@ -98,7 +98,7 @@ def encode_allowed(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, 
 
 
 def encode_denied(message: str, audit: Mapping[str, str], *, code: int = 403, reason: str = "Forbidden") -> bytes:
-    """Returns the end of a response that rejects the object, with a message for the requester."""
+    """Returns the end of a response that rejects the object, with a message for the user."""
     status = {"code": code, "reason": reason, "message": message}
     return _encode_end({"allowed": False, "status": status}, (), audit)
 

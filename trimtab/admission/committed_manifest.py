@@ -1,7 +1,8 @@
-"""What happens to a manifest once its decided changes are committed: it is admitted again, until nothing changes.
+"""Determines what happens to a manifest after its changes were committed: it is admitted again, until nothing changes
+any more.
 
-A committed change counts as the author's. So a policy that matched the pod only without the change may not match any
-more, and another policy that was overruled at first may apply.
+A committed change counts as the author's own. So a policy that matched the pod only without the change may not match
+any more, and a policy that was overruled at first may now apply.
 """
 
 from collections.abc import Callable
@@ -12,14 +13,15 @@ from trimtab.admission.preview import Preview, write_changes
 from trimtab.cluster.yaml_documents import Document
 
 MAX_COMMITS = 5
-"""Policies that contradict each other may change the same field at each commit without end."""
+"""How many times the changes are committed at most, because policies that contradict each other may change the same
+field again at each commit."""
 
 
 def preview_commits(
     template: PodTemplateLocation, first: Preview, preview: Callable[[PodTemplateLocation], Preview]
 ) -> tuple[Preview, ...]:
-    """Returns the previews to write into the manifest in this order: the first one, then one per commit that still
-    changes the pod, at most `MAX_COMMITS` in all."""
+    """Returns the previews to write into the manifest, in this order: the first one, and then one for each commit that
+    still changes the pod; at most `MAX_COMMITS` in total."""
     commits: list[Preview] = []
     document, current = template.document, first
     while any(call.operations for call in current.calls) and len(commits) < MAX_COMMITS:

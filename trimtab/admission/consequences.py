@@ -1,11 +1,11 @@
-"""Removes changes from a decision that would keep the pod, or its siblings, from running.
+"""Removes those changes from a decision that would keep the pod, or its siblings, from running.
 
-What the API server would reject is checked in `json_patch`. Here two conditions of the whole pod are checked:
+What the API server would reject is checked in `json_patch`. Here two conditions on the whole pod are checked:
 
     node        a node can hold the changed pod, if one could hold the pod as submitted (`missing_node`)
     quota       all replicas of its owner fit the namespace's quotas (`quota_headroom`)
 
-The answer holds for an owner and a template, not for one pod: all siblings get the same one.
+The result holds for an owner and a template, not for one pod, so that all siblings get the same one.
 """
 
 from collections.abc import Callable
@@ -38,15 +38,15 @@ QUOTA_ACTIONS = ("requests", "limits", "runtime_class", "overhead", "priority_cl
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """The reason why the changed pod would not run."""
+    """Why the changed pod would not run."""
 
     reason: Reason
     actions: tuple[str, ...]
-    """The policy actions that can be the cause."""
+    """The actions, as (policy, action), that may be the cause."""
     prevents: bool = True
-    """True if the cause must be taken back; False if the objection is uncertain and only reported."""
+    """Whether the cause must be taken back. If False, the objection is uncertain and is only reported."""
     quota: str | None = None
-    """The ResourceQuota without room, or None if the objection is about something else."""
+    """The name of the ResourceQuota that has no room, or None if the objection is about something else."""
 
 
 def find_objection(
@@ -59,11 +59,10 @@ def find_objection(
     of_quotas: bool = True,
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> Objection | None:
-    """Returns the first objection to the changed pod that does not hold for the pod as submitted, or None if there is
-    none.
+    """Returns the first objection to the changed pod that does not hold for the pod as submitted as well, or None if
+    there is none.
 
-    of_quotas: False to check only nodes.
-    answers: the quota answers that siblings got.
+    `of_quotas`: False to check only nodes. `answers`: the decisions about quotas that the pod's siblings got.
     """
     if before is after or before.spec == after.spec:
         return None
@@ -97,14 +96,16 @@ def _quota_objection(
 
 
 Without = Callable[[Withheld, bool], tuple[Decision, ApplicablePolicies | None]]
-"""Decides the same pod again without some actions; True as the second argument also collects the reasons for
-everything that is left unchanged (`watching`)."""
+"""A function that decides the same pod again without some actions. If its second argument is True, the reasons for
+everything that is not changed are collected too (`watching`)."""
 _MAX_TRIALS = 32
-"""Additional decisions for one pod. If they are not enough, all actions that may be the cause are withheld."""
+"""The maximum number of additional decisions for one pod. If they are not enough, all actions that may be the cause are
+withheld."""
 _MAX_CONTAINERS_OVER_TRIALS = 2 * _MAX_TRIALS
-"""Containers decided in all trials together: the author chooses the number of containers, and with it the cost."""
+"""The maximum number of containers that are decided in all trials together, because the author chooses the number of
+containers and with it the cost."""
 _MAX_CONTAINERS_PER_TRIAL = 16
-"""A pod with more containers gets no trials: too few would be possible to find the cause."""
+"""A pod with more containers gets no trials, because too few of them would be possible to find the cause."""
 
 
 def _max_trials(pod: Pod) -> int:
@@ -124,8 +125,8 @@ def withhold_harmful_actions(
 ) -> tuple[Decision, ApplicablePolicies | None]:
     """Returns the decision without the actions that would keep the pod, or its siblings, from running.
 
-    As few actions as possible are withheld, those of the policies applied last first. An action that a policy requires
-    is never withheld; then the API server's quota may reject the pod, and a warning says why.
+    As few actions as possible are withheld; those of the policies that were applied last come first. An action that a
+    policy requires is never withheld: the API server's quota may then reject the pod, and a warning says why.
     """
     withheld: dict[tuple[str, str], Reason] = {}
     over_quota: Objection | None = None
@@ -180,8 +181,8 @@ def _same_kind(retried: Objection | None, original: Objection) -> bool:
 def _culprits(
     decision: Decision, applicable: ApplicablePolicies | None, actions: tuple[str, ...], *, required: bool = False
 ) -> list[tuple[str, str]]:
-    """Returns (policy, action) of all actions that may be the cause, those of the policy applied last first: either
-    those that may be withheld, or those that a policy requires."""
+    """Returns (policy, action) for all actions that may be the cause, those of the policy applied last first: either
+    the ones that may be withheld or, with `required`, the ones that a policy requires."""
     changing = {change.policy for change in decision.changes}
     compiled = (
         [
@@ -203,8 +204,8 @@ def _culprits(
 def _required_objection(
     before: Pod, after: Pod, facts: ClusterFacts, base: Objection, required: list[tuple[str, str]]
 ) -> Objection:
-    """Returns the objection with the reason to report if a policy requires the change: the API server's quota then
-    decides, and its author should know what part of the amount the policy adds."""
+    """Returns the objection with another reason if a policy requires the change: the API server's quota then decides,
+    and the author should know how much of the amount the policy adds."""
     if not required:
         return base
     name = value_or(after.spec.runtime_class_name, "")

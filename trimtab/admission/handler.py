@@ -1,7 +1,8 @@
-"""Answers an AdmissionReview for a pod: takes the bytes of the review, returns the bytes of the response and a record.
+"""Answers an AdmissionReview for a pod: takes the bytes of the review, and returns the bytes of the response and a
+record.
 
-Whatever fails, a review that has a uid is answered "allowed, unchanged" with a warning that says so, and the record
-carries what failed. The pod is denied only where a policy may require something of pods in its namespace.
+Whatever fails, a review with a uid is answered with "allowed, unchanged" and a warning that says so, and the record
+contains what failed. The pod is refused only if a policy may require something of pods in its namespace.
 """
 
 import msgspec
@@ -41,7 +42,8 @@ class AdmissionResponse(msgspec.Struct, frozen=True, eq=False, gc=False):
     body: bytes
     record: AdmissionRecord
     awaits: OwnerKey | None = None
-    """The owner that the response depends on and that no watch has reported yet: see `waits` of `answer_review`."""
+    """The owner on which the response depends and that no watch has reported yet (see `waits` of `answer_review`), or
+    None."""
 
 
 def answer_review(
@@ -53,12 +55,11 @@ def answer_review(
     *,
     waits: bool = False,
 ) -> AdmissionResponse:
-    """Returns the response to one request body. Never raises.
+    """Returns the response to the body of a request. Raises nothing.
 
-    memory: earlier responses; with it the response is the same and takes less time. Its quota answers are shared by all
-    siblings of a pod.
-    waits: the caller can wait a moment. If the room in a quota depends on an owner that was just created, `awaits`
-    names the owner and nothing is cached: the caller asks again once the owner is known.
+    `memory`: earlier responses, with which the response is the same but faster. Its decisions about quotas are shared
+    by all siblings of a pod. `waits`: the caller can wait a moment. If the room in a quota depends on an owner that was
+    just created, `awaits` names the owner and nothing is cached; the caller should ask again when the owner is known.
     """
     if memory is not None:
         memory.answers.begin_pod(waits=waits)
@@ -124,7 +125,7 @@ def _decide_and_store(
     memory: ResponseCache,
     pod_key: tuple[bytes, bytes],
 ) -> AdmissionFinding:
-    """Returns the finding for a pod that is not in the cache, and stores it there.
+    """Returns the finding for a pod that is not in the cache, and stores the finding in the cache.
 
     pod_key: the pod's bytes and the name of its token volume, as `normalize_pod_bytes` returns them.
     """
@@ -152,13 +153,15 @@ def _decide_and_store(
 
 
 PROBE_ANNOTATION = "trimtab.dev/probe"
-"""Annotation of a dry-run pod that tests the webhook: the response then carries a warning that begins with `HERE`."""
+"""The annotation of a dry-run pod that tests whether the webhook is called: the response then has a warning that begins
+with `PROBE_WARNING`."""
 PROBE_WARNING = "trimtab: here"
-"""The beginning of that warning."""
+"""The beginning of the warning for such a test pod."""
 
 
 def _answer_probe(policies: Policies, terms: AdmissionSettings) -> AdmissionFinding:
-    """Returns the finding for a probe pod. Only for dry runs: no annotation exempts a pod that is stored."""
+    """Returns the finding for a pod that tests the webhook. It is only for dry runs, because no annotation may exempt a
+    pod that is stored."""
     count = format_count(len(policies.all), "policy", "policies")
     warning = f"{PROBE_WARNING}, with {count}{', paused' if terms.paused else ''}"
     response = wire.encode_allowed(b"", (warning,), {"outcome": AdmissionOutcome.SKIPPED.value})
@@ -166,7 +169,7 @@ def _answer_probe(policies: Policies, terms: AdmissionSettings) -> AdmissionFind
 
 
 def _unexpected_review(review: wire.Review) -> str:
-    """Returns why the review is not for a pod in a known version, or an empty string if it is."""
+    """Returns why the review is not for a pod in a known API version, or an empty string if it is."""
     if (review.api_version, review.kind) != (wire.API_VERSION, wire.KIND):
         return f"expected {wire.API_VERSION} {wire.KIND}, got {review.api_version} {review.kind}".strip()
     resource = review.request.resource
@@ -191,8 +194,8 @@ def _decode_pod(raw: bytes) -> Pod | str:
 
 _pod_decoder, _pod_decoder_without_env = msgspec.json.Decoder(Pod), msgspec.json.Decoder(PodWithoutEnv)
 _RESOURCE_FIELD = b"resourceFieldRef"
-"""Occurs in the bytes of each pod whose environment variables expose a container's own requests or limits. Only those
-variables are read; the API server writes the bytes and escapes no field name."""
+"""The bytes in a pod's JSON that show that an environment variable reads a container's own requests or limits.
+Environment variables are only decoded for such pods. The API server writes the JSON and escapes no field names."""
 
 
 def _decide_bytes(
@@ -203,7 +206,7 @@ def _decide_bytes(
     terms: AdmissionSettings,
     answers: QuotaAnswers,
 ) -> AdmissionFinding:
-    """Returns the finding for the pod in these bytes, without any cache."""
+    """Returns the finding for the pod in these bytes, without using a cache."""
     pod = _decode_pod(raw)
     if isinstance(pod, str):
         return _failed_finding(AdmissionOutcome.UNREADABLE, pod, request, policies, facts, terms)
@@ -218,7 +221,7 @@ def _failed_finding(
     facts: ClusterFacts,
     terms: AdmissionSettings,
 ) -> AdmissionFinding:
-    """Returns the finding for a pod that cannot be decided: it is admitted unchanged, or denied where a policy may
+    """Returns the finding for a pod that cannot be decided: it is admitted unchanged, or refused if a policy may
     require something of pods in its namespace."""
     names = required_policies_for(policies, facts, request.namespace, terms)
     if not names or request.operation != "CREATE" or request.sub_resource:
@@ -260,7 +263,7 @@ _MAX_WARNING_CHARACTERS = 250
 
 def decision_warnings(decision: Decision) -> tuple[str, ...]:
     """Returns the warnings for the author of the pod: what could not be done, and what policies in mode `warn` would
-    do."""
+    change."""
     modes = decision.mode_by_policy
     warnings = [
         f"trimtab: {kept_field.policy or 'all policies'}: {kept_field.reason} [{kept_field.reason.code.name}]"
@@ -287,7 +290,7 @@ def would_change_prefix(policy: str, field: str) -> str:
 
 
 def _header_text(text: str) -> str:
-    """Returns the text as ASCII on one line, as a Warning header (RFC 7234) requires."""
+    """Returns the text as ASCII on one line, as the Warning header (RFC 7234) requires."""
     ascii_text = " ".join(text.encode("ascii", "replace").decode().split())
     return (
         ascii_text if len(ascii_text) <= _MAX_WARNING_CHARACTERS else ascii_text[: _MAX_WARNING_CHARACTERS - 3] + "..."
@@ -295,7 +298,7 @@ def _header_text(text: str) -> str:
 
 
 def _audit_annotations(outcome: AdmissionOutcome, decision: Decision, policies: tuple[str, ...]) -> dict[str, str]:
-    """Returns the audit annotations; the API server puts the name of the webhook before each key."""
+    """Returns the audit annotations. The API server adds the name of the webhook before each key."""
     annotations = {"outcome": outcome.value}
     if outcome is AdmissionOutcome.CHANGED:
         annotations["changed"] = ", ".join(policies)

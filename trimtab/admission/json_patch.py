@@ -1,11 +1,12 @@
 """Builds and applies JSON patches between two pods, and checks a patch before it is sent.
 
-`diff_pods` makes the JSON patch (RFC 6902: add, replace, remove) from two pods as values. The patch names only fields
-that differ, keeps the order of lists, and never repeats values of other authors. `apply_patch` is an own implementation
-for the check of each response: `jsonpatch` gives the same result (a property test compares them) at a far higher cost.
+`diff_pods` builds a JSON patch (RFC 6902: add, replace, remove) from two pods. The patch names only fields that differ,
+keeps the order of lists, and never repeats values of other authors. `apply_patch` is Trimtab's own implementation, for
+the check of each response: the library `jsonpatch` gives the same result (a property test compares them) but is much
+slower.
 
-A patch that does not apply, or that leads to an invalid pod, blocks the pod even under `failurePolicy: Ignore`. So each
-patch is tried before it is sent, on the pod as far as `cluster.api` decodes it: no patch touches other fields.
+A patch that cannot be applied, or that leads to an invalid pod, blocks the pod even under `failurePolicy: Ignore`. So
+each patch is tried before it is sent, on the pod as far as `cluster.api` decodes it; patches touch no other fields.
 """
 
 import copy
@@ -27,15 +28,15 @@ from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 
 Operation = dict[str, Any]
-"""One operation: op, path, and value where the operation has one."""
+"""One operation of a JSON patch: op, path, and the value if the operation has one."""
 
 
 class CannotApply(ValueError):
-    """Raised for an operation whose path does not exist, or does not fit the value there."""
+    """Raised for an operation whose path does not exist or does not fit the value at that place."""
 
 
 def diff_pods(before: Pod, after: Pod) -> tuple[Operation, ...]:
-    """Returns the operations that turn `before` into `after`; none if they are equal."""
+    """Returns the operations that turn `before` into `after`; none if the two are equal."""
     operations: list[Operation] = []
     _diff_objects("", before, after, operations)
     return tuple(operations)
@@ -63,7 +64,8 @@ def _diff_unequal(path: str, before: Any, after: Any, operations: list[Operation
 
 
 def _diff_objects(path: str, before: ApiObject, after: ApiObject, operations: list[Operation]) -> None:
-    """Compares two API objects field by field. A field at its default is not encoded, and so counts as absent."""
+    """Compares two API objects field by field, and appends the operations. A field with its default value is not
+    encoded, so it counts as absent."""
     old_values, new_values = astuple(before), astuple(after)
     # Nearly all fields are the identical object: `compress` skips those in C, without bytecode for each field.
     fields = zip(_fields(type(before)), old_values, new_values, strict=True)
@@ -80,7 +82,7 @@ def _diff_objects(path: str, before: ApiObject, after: ApiObject, operations: li
 
 
 def to_plain_json(value: Any) -> Any:
-    """Returns an API object, or a value that holds some, as plain JSON: new dicts and lists."""
+    """Returns an API object, or a value that contains some, as plain JSON with new dicts and lists."""
     if isinstance(value, str):  # most values in a patch are strings
         return value
     plain = msgspec.to_builtins(value)
@@ -91,7 +93,7 @@ def to_plain_json(value: Any) -> Any:
 
 
 _Field = tuple[str, Any]
-"""Name in JSON, and default; a field without a default gets a value that equals nothing."""
+"""(name in JSON, default). A field without a default has an object here that equals nothing."""
 
 
 @lru_cache
@@ -117,7 +119,8 @@ def _escape_key(key: str) -> str:
 
 
 def _diff_lists(path: str, before: tuple[Any, ...], after: tuple[Any, ...], operations: list[Operation]) -> None:
-    """Compares two lists: entries replaced in place, or some removed (last first) and others appended."""
+    """Compares two lists, and appends the operations: entries are replaced in place, or some are removed (the last
+    first) and others appended."""
     if len(before) == len(after):
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             _diff_values(f"{path}/{index}", old, new, operations)
@@ -130,7 +133,7 @@ def _diff_lists(path: str, before: tuple[Any, ...], after: tuple[Any, ...], oper
 
 
 def _common_prefix_indices(before: tuple[Any, ...], after: tuple[Any, ...]) -> set[int]:
-    """Returns the indices of `before` whose values, in order, form the beginning of `after`."""
+    """Returns the indices in `before` of values that, in order, form the beginning of `after`."""
     indices: set[int] = set()
     for index, value in enumerate(before):
         if len(indices) < len(after) and after[len(indices)] == value:
@@ -139,7 +142,7 @@ def _common_prefix_indices(before: tuple[Any, ...], after: tuple[Any, ...]) -> s
 
 
 def apply_patch(document: Any, operations: Iterable[Operation]) -> Any:
-    """Returns the document after all operations; `document` itself is not modified. Raises CannotApply."""
+    """Returns the document after all operations; `document` itself is not changed. Raises CannotApply."""
     result = copy.deepcopy(document)
     for operation in operations:
         # A later operation may reach into the value of an earlier one.
@@ -148,8 +151,8 @@ def apply_patch(document: Any, operations: Iterable[Operation]) -> Any:
 
 
 def apply_patch_in_place(document: Any, operations: Iterable[Operation]) -> Any:
-    """Applies operations to the document itself. Only for operations of `diff_pods`, which never reach into each
-    other's values."""
+    """Applies operations to the document itself, and returns it. Only for operations from `diff_pods`, which never
+    reach into each other's values."""
     for operation in operations:
         document = _apply_operation(document, operation)
     return document
@@ -229,17 +232,17 @@ def check_patch(
     *,
     quota_may_refuse: bool = False,
 ) -> str | None:
-    """Returns why the patch must not be sent, or None if it is sound.
+    """Returns why the patch must not be sent, or None if it may be.
 
-    quota_may_refuse: a policy requires an amount for which the namespace's quota has no room, and a warning says so.
-    Then a rejection by the quota is the intended result, not an error of the patch.
+    `quota_may_refuse`: a policy requires an amount for which the namespace's quota has no room, and a warning says so.
+    The rejection by the quota is then intended, and is not an error of the patch.
 
-    A patch is sound if all of these hold:
+    A patch may be sent if all of these hold:
 
     - applied to the pod as submitted, it gives exactly the decided pod;
     - deciding the resulting pod again changes nothing;
     - the API server does not reject the pod for a reason that did not exist before the changes. This includes the pod
-      that is stored if the second call to the webhook does not happen.
+      that is stored if the webhook is not called a second time.
     """
     try:
         # `to_builtins` costs a quarter of `to_plain_json`, and leaves lists as tuples.
@@ -263,8 +266,8 @@ def new_rejection(
     *,
     quota_may_refuse: bool = False,
 ) -> str | None:
-    """Returns the API server's reason to reject the changed pod, if it would admit the pod without the changes; else
-    None."""
+    """Returns why the API server would reject the changed pod although it would admit the pod without the changes; None
+    if it would not."""
     rejection = _first_rejection(after, facts, namespace, terms)
     if rejection is not None and rejection.plugin == resourcequota.PLUGIN and quota_may_refuse:
         return None
@@ -282,8 +285,8 @@ _RUNTIME_CLASS_STEPS = (runtimeclass.apply_runtime_class, runtimeclass.check_ove
 
 
 def _first_rejection(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> PodRejected | None:
-    """Returns the first rejection by these steps, if any; the steps also fill in fields (a class's overhead), as the
-    server's do."""
+    """Returns the first rejection by these steps, or None. The steps also fill in fields (such as the overhead of a
+    class), as the server's do."""
     for step in _ADMISSION_STEPS:
         if step in _RUNTIME_CLASS_STEPS and terms.overhead != "server":
             continue

@@ -1,9 +1,9 @@
-"""Finds the pod templates in a manifest, and builds the pods that its controller would create.
+"""Finds the pod templates in a manifest, and builds the pods that the manifest's controller would create.
 
-A Pod is itself. An object with a pod template (Deployment, StatefulSet, DaemonSet, Job, CronJob, and custom kinds that
-hold something with `spec.containers` at any depth) represents the pods of its controller: names, owner and labels as
-the real controllers write them. A custom object may hold several templates. Some kinds create pods without a template:
-for those this module says why they are not read.
+For a Pod, that is the Pod itself. An object with a pod template (Deployment, StatefulSet, DaemonSet, Job, CronJob, and
+custom kinds that contain something with `spec.containers` at any depth) stands for the pods of its controller, with
+names, owner and labels as the real controllers write them. A custom object may contain several templates. Some kinds
+create pods without a template; for those, this module says why they are not read.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _BUILT_IN = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Rep
 
 
 def template_paths(kind: str, value: Any) -> tuple[Path, ...]:
-    """Returns the paths of the pod templates in a manifest of this kind; () is the manifest itself."""
+    """Returns the paths of the pod templates in a manifest of this kind; () stands for the manifest itself."""
     if kind == "Pod":
         return ((),)
     standard_path = ("spec", "jobTemplate", "spec", "template") if kind == "CronJob" else ("spec", "template")
@@ -38,7 +38,7 @@ def template_paths(kind: str, value: Any) -> tuple[Path, ...]:
 
 
 def _find_templates(value: Any, path: Path) -> Iterator[Path]:
-    """Yields every path below this one whose value has `spec.containers`."""
+    """Yields every path below this one at which there is a value with `spec.containers`."""
     if isinstance(value, dict):
         if path and _has_containers(value):
             yield path
@@ -67,7 +67,7 @@ def value_at(value: Any, path: Path) -> Any:
 
 
 def why_not_admitted(document: Document) -> str | None:
-    """Returns why a manifest that creates pods is not read, or not read completely, or None if it creates none, or is
+    """Returns why a manifest that creates pods is not read, or not read completely. None if it creates no pods or is
     read completely."""
     value, kind = document.value, document.kind
     if kind is None or kind == "CustomResourceDefinition":
@@ -90,8 +90,8 @@ def why_not_admitted(document: Document) -> str | None:
 
 
 def is_unknown_kind(document: Document) -> bool:
-    """Returns whether the kind is unknown, so that its operator may create pods unnoticed. False for Kubernetes' own
-    groups, and for kinds that `why_not_admitted` or `template_paths` know."""
+    """Returns whether the kind is unknown, so that its operator may create pods that are not considered. False for
+    Kubernetes' own groups, and for kinds that `why_not_admitted` or `template_paths` know."""
     kind, group = document.kind, group_of(document)
     if kind is None or "." not in group or group.endswith(".k8s.io") or group == "trimtab.dev":
         return False
@@ -144,12 +144,12 @@ _INSTALLER_KINDS = {
     "helm.toolkit.fluxcd.io": ("HelmRelease",),
     "kustomize.toolkit.fluxcd.io": ("Kustomization",),
 }
-"""API group → kinds that install the contents of a chart or another repository."""
+"""API group → kinds that install the content of a chart or of another repository."""
 
 
 def _holds_images(value: Any) -> bool:
-    """Returns whether a container with an image is in here, under `containers`, `container`, `initContainers` or
-    `steps`."""
+    """Returns whether the value contains a container with an image, under `containers`, `container`, `initContainers`
+    or `steps`."""
     if isinstance(value, list):
         return any(map(_holds_images, value))
     if not isinstance(value, dict):
@@ -165,7 +165,7 @@ def _holds_images(value: Any) -> bool:
 
 
 _NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""The alphabet of generated names (apimachinery util/rand)."""
+"""The characters of generated names (apimachinery util/rand)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,21 +177,21 @@ class PodTemplateLocation:
     name: str
     namespace: str
     path: Path
-    """The path of the pod in the document: () for a Pod, else the path of the pod template."""
+    """The path of the pod in the document: () for a Pod, otherwise the path of the pod template."""
     part: str = ""
-    """The path for display, such as spec.workerGroupSpecs[0].template, if the document has several templates; else
-    empty."""
+    """The path as it is displayed, such as spec.workerGroupSpecs[0].template, if the document has several templates;
+    otherwise empty."""
     pod: Pod
     """One pod as its controller would send it to the API server."""
     replicas: int = 1
     """The number of such pods; 1 if the cluster decides it (DaemonSet) or each run does (Job)."""
     owners: Mapping[tuple[str, str, str], Owner | None]
-    """Owners that would exist with the manifest, for the facts."""
+    """Owner → its controller, for the owners that would exist together with the manifest. The facts need them."""
     wanted: Mapping[tuple[str, str, str], Replicas] = field(default_factory=dict)
-    """The number of pods that these owners want, as far as the manifest says."""
+    """Owner → the number of pods that it wants, as far as the manifest says."""
 
     def with_owners(self, facts: ClusterFacts) -> ClusterFacts:
-        """Returns the facts of a cluster in which this manifest's owners exist."""
+        """Returns the facts of a cluster in which the owners of this manifest exist."""
         if not self.owners:
             return facts
         with_owners = replace(facts, owners={**facts.owners, **self.owners})
@@ -199,7 +199,8 @@ class PodTemplateLocation:
 
 
 def read_templates(document: Document) -> tuple[PodTemplateLocation | ConfigError, ...]:
-    """Returns the pods of one document, in the order of their templates; a ConfigError for each that cannot be read."""
+    """Returns the pods of one document, in the order of their templates; a ConfigError in place of each that cannot be
+    read."""
     kind = document.kind
     if kind is None:
         return ()
@@ -227,12 +228,12 @@ def _read_template(
 
 
 def is_knative(value: Any) -> bool:
-    """Returns whether Knative serves this object: Knative names containers itself."""
+    """Returns whether Knative handles this object, because Knative names containers itself."""
     return str(value.get("apiVersion", "")).startswith("serving.knative.dev/")
 
 
 def _with_knative_names(template: Any) -> Any:
-    """Returns the template with the name that Knative gives a container without one (serving pkg/apis/serving/v1
+    """Returns the template with the name that Knative gives to a container without one (serving pkg/apis/serving/v1
     revision_defaults.go)."""
     spec = template["spec"]
     single = len(spec["containers"]) == 1
@@ -244,7 +245,7 @@ def _with_knative_names(template: Any) -> Any:
 
 
 def _with_volume_sources(pod: Any) -> Any:
-    """Returns the pod with an emptyDir in each volume without a source, as the API server defaults it
+    """Returns the pod with an emptyDir in each volume without a source, which is the API server's default
     (`SetDefaults_Volume` in pkg/apis/core/v1/defaults.go, 1.36)."""
     spec: Any = pod.get("spec") if isinstance(pod, Mapping) else None
     volumes: Any = spec.get("volumes") if isinstance(spec, Mapping) else None
@@ -279,8 +280,8 @@ def _build_location(
 
 
 def _replica_count(kind: str, value: Any, path: Path) -> int:
-    """Returns the number of pods that the manifest requests by this template; 1 if the cluster decides it, or each
-    run."""
+    """Returns the number of pods that the manifest requests with this template; 1 if the cluster or each run decides
+    it."""
     if kind in ("DaemonSet", "Job", "CronJob") or not path:
         return 1
     counts = [value_at(value, (*path[:end], "replicas")) for end in range(len(path), 0, -1)]
@@ -299,7 +300,8 @@ def _replica_count(kind: str, value: Any, path: Path) -> int:
 def _wanted_replicas(
     document: Document, kind: str, namespace: str, owners: Mapping[tuple[str, str, str], Owner | None]
 ) -> dict[tuple[str, str, str], Replicas]:
-    """Returns the replicas of the manifest's own object, or of the Job that a CronJob creates."""
+    """Returns owner → the number of pods it wants, for the manifest's own object, or for the Job that a CronJob
+    creates."""
     value, key = document.value, next(iter(owners), None)
     if kind == "CronJob" and key is not None:
         kind, key = "Job", list(owners)[-1]
@@ -313,11 +315,12 @@ _INTERMEDIATE_KINDS = {
     "Elasticsearch": "StatefulSet", "JobSet": "Job", "LeaderWorkerSet": "StatefulSet", "RayJob": "RayCluster",
     "RayService": "RayCluster", "Rollout": "ReplicaSet",
 }  # fmt: skip
-"""Custom kinds whose pods are owned by another object that they create."""
+"""Custom kinds that create another object, which then owns the pods."""
 
 
 def _with_owner(kind: str, name: str, namespace: str, pod: Pod) -> tuple[Pod, dict[tuple[str, str, str], Owner | None]]:
-    """Returns the pod as the controller of this kind creates it, and the owners that exist with it."""
+    """Returns the pod as the controller of this kind creates it, and the owners that exist with it (owner → its
+    controller)."""
     top = Owner(kind, name)
     suffix = _template_hash(pod)
     if kind == "Deployment":
@@ -354,6 +357,6 @@ def _with_metadata(pod: Pod, owner: Owner, labels: dict[str, str], *, ordinal: b
 
 
 def _template_hash(pod: Pod) -> str:
-    """Returns ten characters that change with the template, as the Deployment controller's hash does."""
+    """Returns ten characters that change with the template, as the hash of the Deployment controller does."""
     digest = hashlib.blake2b(msgspec.json.encode(pod, order="sorted"), digest_size=10).digest()
     return "".join(_NAME_ALPHABET[byte % len(_NAME_ALPHABET)] for byte in digest)

@@ -1,11 +1,11 @@
-"""Previews admission: a pod through the API server's two passes with the webhook in the chain, and a manifest
-rewritten.
+"""Previews admission: sends a pod through the API server's two passes with the webhook in the chain, and rewrites
+manifests accordingly.
 
-`preview_admission` calls the same `decide_pod` that answers reviews at the points where the server calls the webhook.
+At the points where the server calls the webhook, `preview_admission` calls the same `decide_pod` that answers reviews.
 
 `write_changes` writes the decided changes into a manifest, without the values that the API server fills in and without
 the annotation of changes, so that admitting the result again changes nothing. The mapping is edited in place, which
-keeps the order of its keys (and its comments, if the reader keeps them).
+keeps the order of its keys, and its comments if the reader keeps them.
 """
 
 from collections.abc import Callable, MutableMapping, MutableSequence
@@ -30,18 +30,18 @@ from trimtab.policy.podpolicy import Policies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The stages of one pod in admission."""
+    """The states of one pod during its admission."""
 
     sent: Pod
-    """The pod as submitted."""
+    """The pod as it was submitted."""
     unaided: PodAdmitted | PodRejected
-    """The result of the API server without the webhook."""
+    """What the API server does with the pod without the webhook."""
     result: PodAdmitted | PodRejected
-    """The result with the webhook."""
+    """What the API server does with the pod with the webhook."""
     calls: tuple[PodDecision, ...]
-    """The decision of each call to the webhook; empty if the server rejected the pod before the first call."""
+    """The decision of each call of the webhook; empty if the server rejected the pod before the first call."""
     received_pods: tuple[Pod, ...] = ()
-    """The pod that each call received."""
+    """The pod that each call of the webhook received."""
 
     @property
     def outcome(self) -> AdmissionOutcome | None:
@@ -62,7 +62,8 @@ class Preview:
 
     @property
     def kept_fields(self) -> tuple[FieldKept, ...]:
-        """What the first call left unchanged, and what only a later call noticed (such as missing overhead)."""
+        """The fields that the first call did not change, with reasons, and what only a later call has noticed (such as
+        missing overhead)."""
         first_call = dict.fromkeys(self.calls[0].decision.fields_kept) if self.calls else {}
         later = {
             kept_field: None for call in self.calls[1:] for kept_field in call.decision.fields_kept if kept_field.loud
@@ -71,13 +72,13 @@ class Preview:
 
     @property
     def patch_from_sent(self) -> tuple[Operation, ...]:
-        """The patch from the submitted pod to the stored pod, or an empty tuple if the pod is rejected."""
+        """The patch from the submitted pod to the stored pod; empty if the pod is rejected."""
         return diff_pods(self.sent, self.result.pod) if isinstance(self.result, PodAdmitted) else ()
 
 
 @dataclass(slots=True)
 class _RecordingWebhook:
-    """The webhook as the simulated chain calls it; records the pod and the decision of each call."""
+    """The webhook as the simulated chain calls it. It records the pod and the decision of each call."""
 
     judge: Callable[[Pod, ChangedAnnotation | None], PodDecision]
     namespace: str
@@ -97,7 +98,8 @@ class _RecordingWebhook:
 def preview_admission(
     pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings = DEFAULT_SETTINGS
 ) -> Preview:
-    """Returns the pod's way through both passes; a pod that a policy denies is rejected with the webhook's message."""
+    """Returns what happens to the pod in both passes. A pod that a policy refuses is rejected with the webhook's
+    message."""
     webhook = _RecordingWebhook(
         lambda submitted, marked: decide_pod(submitted, policies, facts, namespace, terms, marked), namespace
     )
@@ -142,10 +144,11 @@ def _write_operation(target: Manifest, operation: Operation, before: Pod, after:
 
 
 def _write_resources(containers: MutableSequence[Manifest], index: int, part: str, before: Pod, after: Pod) -> None:
-    """Writes the requests and limits that changed, and the request beside a limit that changed.
+    """Writes the requests and limits that have changed, and the request next to a limit that has changed.
 
-    The API server copies a limit into a missing request: it would copy the new limit, or nothing if the limit is
-    removed. Other values that only defaulting set stay out: in the manifest they would count as the author's.
+    The API server copies a limit into a missing request. So without the request in the manifest, the server would copy
+    the new limit, or nothing if the limit was removed. Other values that only the defaults have set are not written,
+    because in the manifest they would count as the author's own.
     """
     old_container, container = (_containers(pod, part)[index] for pod in (before, after))
     new_limits, old_limits = limits_of(container.resources), limits_of(old_container.resources)
@@ -181,7 +184,7 @@ def _write_amount(container: Manifest, side: str, resource: str, value: Any) -> 
 
 
 def _remove_value(items: MutableSequence[Any], item: Any) -> None:
-    """Removes an item by its value: the server may have appended others to those that the author wrote."""
+    """Removes an item by its value, because the server may have added others to those that the author wrote."""
     for index, existing in enumerate(items):
         if dict(existing) == item:
             del items[index]
@@ -197,8 +200,8 @@ def _write_annotations(target: Manifest, steps: list[str], operation: Operation)
 
 
 def _write_value(target: Any, steps: list[str], operation: Operation) -> None:
-    """Applies the operation, but creates parents that only the server had filled in, and ignores a value that is
-    already gone."""
+    """Applies the operation. Parents that only the server has filled in are created, and a value that is already absent
+    is ignored."""
     for step, following in pairwise(steps):
         target = _child_or_new(target, step, [] if following == "-" else {})
     last = steps[-1]

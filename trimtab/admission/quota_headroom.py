@@ -1,9 +1,9 @@
-"""Checks that all replicas of a pod's owner fit the namespace's quotas after the changes, the surge of a rollout
-included.
+"""Checks that all replicas of a pod's owner fit into the namespace's quotas after the changes, including the surge of a
+rollout.
 
-An answer is given once for an owner and a template, not for a pod: siblings get the same one. While they are created, a
-quota's `used` includes them at once, but the owner's status includes them later, when its controller has created all of
-them: the two do not show which part of the use is theirs.
+One decision is made for an owner and a template, not for each pod, so that all siblings get the same one. While they
+are being created, a quota's `used` includes them at once, but the owner's status includes them only when its controller
+has created all of them. So the two do not show which part of the usage belongs to the siblings.
 """
 
 from collections import OrderedDict
@@ -26,45 +26,46 @@ from trimtab.policy.pod_context import AdmissionSettings, PodContext
 from trimtab.policy.retained_facts import OWNERS
 
 MARGIN_PERCENT = 10
-"""Percent of a quota that stays free beside the increase: its `used` lags behind by some pods."""
+"""The percentage of a quota that must stay free after the increase, because `used` is a few pods behind."""
 _TEMPLATE_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 
 class QuotaIncrease(msgspec.Struct, frozen=True, gc=False):
-    """The amount of a quota that one pod takes after the changes, if that is more than before them."""
+    """What a pod uses of a quota after the changes, if that is more than before them."""
 
     quota: str
     name: str
     each: int
-    """Billionths, as `quantity.parse` counts."""
+    """The increase per pod in billionths of a unit, as `quantity.parse` counts."""
     written: str
 
 
 OwnerKey = tuple[str, str, str]
-"""Namespace, kind and name of an owner."""
+"""(namespace, kind, name) of an owner."""
 _AnswerKey = tuple[str, str, str, QuotaIncrease, int, int]
-"""Namespace, UID of the nearest owner, its template, the increase, the quota's hard limit, and the number of pods."""
+"""(namespace, UID of the direct owner, its template, the increase, the quota's hard limit, the number of pods)."""
 
 
 @dataclass(eq=False)
 class QuotaAnswers:
-    """The answers so far, and how much of each quota they promised. Bounded; for one thread."""
+    """The decisions made so far, and how much of each quota they have promised. Their number is limited. Only one
+    thread may use it."""
 
     max_answers: int = 4096
     waits: bool = field(default=False, init=False)
-    """True if the caller waits for an owner that no watch has reported yet, and then calls again."""
+    """Whether the caller can wait for an owner that no watch has reported yet, and then calls again."""
     awaited: OwnerKey | None = field(default=None, init=False)
-    """The owner for which the caller waits, if the current pod depends on it: then no answer is stored."""
+    """The owner for which the caller waits, if the present pod depends on it; no decision is then stored."""
     _answers: "OrderedDict[_AnswerKey, bool]" = field(default_factory=OrderedDict)
     _promised_each: dict[tuple[str, str, str], dict[OwnerKey, int]] = field(default_factory=dict)
-    """(namespace, quota, amount) → owner → the amount that each of its pods may take."""
+    """(namespace, quota, amount) → owner → how much each of its pods may use."""
 
     def begin_pod(self, *, waits: bool) -> None:
         """Starts the check of the next pod."""
         self.waits, self.awaited = waits and self.max_answers > 0, None
 
     def find_answer(self, key: _AnswerKey | None) -> bool | None:
-        """Returns the answer that siblings got, or None if there is none."""
+        """Returns the decision that siblings got, or None if there is none."""
         return None if key is None else self._answers.get(key)
 
     def store_answer(self, key: _AnswerKey | None, answer: bool) -> None:
@@ -75,13 +76,14 @@ class QuotaAnswers:
             self._answers.popitem(last=False)
 
     def promise_amount(self, namespace: str, increase: QuotaIncrease, owner: OwnerKey) -> None:
-        """Records that all pods of this owner may take the amount."""
+        """Records that all pods of this owner may use the amount."""
         by_owner = self._promised_each.setdefault((namespace, increase.quota, increase.name), {})
         if len(by_owner) < self.max_answers:
             by_owner[owner] = increase.each
 
     def outstanding_amount(self, increase: QuotaIncrease, subject: PodContext, except_owner: OwnerKey) -> int:
-        """Returns the amount promised to other owners' pods that do not exist yet according to the owners' status."""
+        """Returns the amount that was promised to pods of other owners which do not exist yet, according to the owners'
+        status."""
         by_owner = self._promised_each.get((subject.namespace, increase.quota, increase.name), {})
         total = 0
         for owner, each in list(by_owner.items()):
@@ -95,7 +97,7 @@ class QuotaAnswers:
 
 
 NO_ANSWERS = QuotaAnswers(max_answers=0)
-"""For pods that are checked one by one, as from a file: no answers are stored."""
+"""For pods that are checked one by one, as from a file: no decisions are stored."""
 
 
 def with_class_overhead(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> Pod:
@@ -109,10 +111,10 @@ def with_class_overhead(pod: Pod, facts: ClusterFacts, namespace: str, terms: Ad
 def quota_increases(
     before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> tuple[QuotaIncrease, ...]:
-    """Returns all amounts counted by quotas that the changes increased.
+    """Returns all amounts that quotas count and that the changes have increased.
 
-    A quota that would reject the pod as submitted, because the pod does not specify all counted amounts, is left out if
-    the changed pod specifies them: the pod cannot be worse off.
+    If a quota would reject the pod as submitted, because the pod does not specify all counted amounts, and the changed
+    pod specifies them, the quota is left out: the pod cannot be worse off.
     """
     quotas_here = facts.quotas.get(namespace, ())
     if not quotas_here:
@@ -134,7 +136,7 @@ def quota_increases(
 def find_exceeded_quota(
     raises: tuple[QuotaIncrease, ...], subject: PodContext, answers: QuotaAnswers = NO_ANSWERS
 ) -> tuple[ResourceQuota, QuotaIncrease] | None:
-    """Returns the first increase that does not fit for all pods of the owner, and its quota, or None if all fit."""
+    """Returns the first increase that does not fit for all pods of the owner, with its quota, or None if all fit."""
     by_name = (
         {quota.metadata.name: quota for quota in subject.facts.quotas.get(subject.namespace, ())} if raises else {}
     )
@@ -145,7 +147,7 @@ def find_exceeded_quota(
 
 
 def store_increases(raises: tuple[QuotaIncrease, ...], subject: PodContext, answers: QuotaAnswers) -> None:
-    """Stores that the pod is admitted with these increases, so that its siblings are, too."""
+    """Records that the pod is admitted with these increases, so that its siblings are admitted with them too."""
     if not raises:
         return
     by_name = {quota.metadata.name: quota for quota in subject.facts.quotas.get(subject.namespace, ())}
@@ -164,13 +166,13 @@ def _hard_limit(quota: ResourceQuota, increase: QuotaIncrease) -> int:
 
 
 def _has_room(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext, answers: QuotaAnswers) -> bool:
-    """Returns whether there is room for every pod that the owner has not created yet, with `MARGIN` percent of the
+    """Returns whether there is room for every pod that the owner has not created yet, with `MARGIN_PERCENT` of the
     quota to spare.
 
     - Pods that exist are in `used` already, with whatever they requested.
-    - If the number of pods is unknown, nothing is increased; nor for their siblings, until all of them exist.
-    - Siblings get the answer of the first pod. If that was yes and other pods have used the room since, this one is not
-      increased, because it would be rejected.
+    - If the number of pods is unknown, nothing is increased; nor is it for siblings, until all of them exist.
+    - Siblings get the decision of the first pod. If that allowed the increase and other pods have used the room since,
+      this pod is not increased, because it would be rejected.
     """
     used, hard = quantity.parse(quota.status.used.get(increase.name, 0)), _hard_limit(quota, increase)
     replicas, owner = _max_replicas(subject), _counted_owner(subject)
@@ -202,7 +204,8 @@ _UNKNOWN_REPLICAS = -1
 
 
 def _unseen_controller(subject: PodContext) -> OwnerKey | None:
-    """Returns the pod's controller if its kind is watched and no watch has reported it: it was just created."""
+    """Returns the pod's controller if its kind is watched and no watch has reported it yet, because it was just
+    created; otherwise None."""
     controller = subject.pod.metadata.controller_owner
     if controller is None or controller.kind not in OWNERS or not controller.uid:
         return None
@@ -211,7 +214,7 @@ def _unseen_controller(subject: PodContext) -> OwnerKey | None:
 
 
 def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replicas: int) -> _AnswerKey | None:
-    """Returns the key, or None for a pod without a controller, or whose controller has no UID."""
+    """Returns the key of a decision, or None for a pod without a controller, or whose controller has no UID."""
     controller = subject.pod.metadata.controller_owner
     if controller is None or not controller.uid:
         return None
@@ -220,7 +223,8 @@ def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replica
 
 
 def _counted_owner(subject: PodContext) -> OwnerKey | None:
-    """Returns the topmost owner whose number of pods is known; for a bare pod a target that does not exist."""
+    """Returns the topmost owner whose number of pods is known; for a pod without an owner, the key of an object that
+    does not exist."""
     if not subject.owners:
         return subject.namespace, "Pod", ""
     targets = ((subject.namespace, owner.kind, owner.name) for owner in reversed(subject.owners))
@@ -228,10 +232,11 @@ def _counted_owner(subject: PodContext) -> OwnerKey | None:
 
 
 def _max_replicas(subject: PodContext) -> int | None:
-    """Returns the most pods that the owner may have at once: by its replicas, by its HPA, and during a rollout.
+    """Returns the largest number of pods that the owner may have at once: by its replicas, by its HPA, and during a
+    rollout.
 
-    None if that is unknown. An owner that wants none and creates a pod was scaled up a moment ago: that is unknown,
-    too.
+    None if that is unknown. It is also unknown for an owner that wants no pods and yet creates one, because it was
+    scaled up a moment ago.
     """
     wanted = subject.replicas
     if wanted is None or wanted.wanted == 0:
@@ -242,8 +247,8 @@ def _max_replicas(subject: PodContext) -> int | None:
 def _updated_pods(subject: PodContext) -> int:
     """Returns the number of existing pods of the owner's current template.
 
-    It is 0 for a ReplicaSet that no watch has reported yet, and for one of another revision than its Deployment: the
-    Deployment's status is then about the revision before.
+    It is 0 for a ReplicaSet that no watch has reported yet. It is also 0 for a ReplicaSet of another revision than its
+    Deployment's, because the Deployment's status then describes the previous revision.
     """
     targets = [(subject.namespace, owner.kind, owner.name) for owner in subject.owners]
     if targets and targets[0] not in subject.facts.owners:

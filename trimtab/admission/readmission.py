@@ -1,7 +1,7 @@
-"""Computes the requests of an owner's next pod, as if the pod were created now.
+"""Computes what an owner's next pod would request if the pod were created now.
 
-The pod is built as its controller would send it, and goes through the API server's two passes with the current policies
-and facts, and with the recommendation of a VerticalPodAutoscaler.
+The pod is built as its controller would send it. It then goes through the API server's two passes with the present
+policies and facts, and with the recommendation of a VerticalPodAutoscaler (VPA).
 """
 
 from dataclasses import replace
@@ -37,17 +37,18 @@ def requests_if_readmitted(
     terms: AdmissionSettings = DEFAULT_SETTINGS,
     now: Seconds | None = None,
 ) -> Amounts | Unreadable:
-    """Returns the amounts that the scheduler would count; Unreadable, with the reason, if there would be no such pod.
+    """Returns the amounts that the scheduler would count for the next pod; Unreadable, with the reason, if there would
+    be no such pod.
 
-    A template that holds more than the webhook decides about is Unreadable. For each container and resource the largest
+    A template that is too large for the webhook to decide is Unreadable. For each container and resource, the largest
     of three amounts counts: the template's request, the policies' request, and the recommendation of a VPA that acts
-    (any mode but Off), because the VPA's webhook sets it after Trimtab, whenever it is called. A VPA that resizes
-    running pods counts with the room it may need there (`VpaConstraints.growth`), because the kubelet defers a resize
-    without room. A VPA that acts and has no recommendation yet makes the result Unreadable while it is younger than
-    `MAX_SILENCE_SECONDS`; after that the other two amounts count. `now` None: the age is unknown, and the VPA counts as
-    young. A resource of which the whole pod requests nothing counts with what its containers are known to use
-    (`with_known_usage`). The result is GrowingAmounts if a VPA resizes pods in place: running pods may then grow to
-    these amounts.
+    (in any mode but Off), because the VPA's webhook sets its request after Trimtab, whenever it is called. A VPA that
+    resizes running pods counts with the room that it may need for that (`VpaConstraints.growth`), because the kubelet
+    defers a resize without room. If a VPA acts but has no recommendation yet, the result is Unreadable as long as the
+    VPA is younger than `MAX_SILENCE_SECONDS`; after that, the other two amounts count. If `now` is None, the age is
+    unknown, and the VPA counts as young. A resource that no container of the pod requests counts with the known usage
+    of the containers (`with_known_usage`). The result is a GrowingAmounts if a VPA resizes pods in place: running pods
+    may then grow to these amounts.
     """
     where = f"the next pod of {owner.kind} {namespace}/{owner.name}"
     sent = submitted_pod(template, owner, namespace)
@@ -71,7 +72,7 @@ def requests_if_readmitted(
 
 
 MAX_SILENCE_SECONDS = 24 * 3600
-"""Age after which a VPA without a recommendation is assumed to watch pods without usage metrics."""
+"""If a VPA is older than this many seconds and has no recommendation, its pods are assumed to have no usage metrics."""
 
 
 def _is_resized_in_place(pod: Pod, namespace: str, facts: ClusterFacts) -> bool:
@@ -85,7 +86,8 @@ def _is_resized_in_place(pod: Pod, namespace: str, facts: ClusterFacts) -> bool:
 
 
 def with_vpa_targets(pod: Pod, namespace: str, facts: ClusterFacts, now: Seconds | None) -> Pod | str:
-    """Returns the pod with at least the requests that an acting VPA recommends; the reason if they are unknown."""
+    """Returns the pod with its requests raised to what an acting VPA recommends; the reason, as text, if its requests
+    are not known."""
     # It does not matter whether the VPA's webhook can act now: it may when the pod is created again.
     subject = PodContext(pod=pod, namespace=namespace, facts=replace(facts, vpa_reach=EVERYWHERE))
     manager = autoscalers.find_managing_vpa(subject)
@@ -109,10 +111,10 @@ USUAL_PERCENTILE = Decimal(95)
 
 
 def with_known_usage(amounts: Amounts, pod: Pod, namespace: str, facts: ClusterFacts) -> Amounts:
-    """Returns the amounts, completed with the known usage of each resource of which the pod requests nothing.
+    """Returns the amounts, completed with the known usage of each resource that the pod does not request at all.
 
-    It is the sum over the pod's containers: of the recorded P95, or else of the recommendation of a VPA in any mode.
-    A resource stays out if the usage of a container is not known.
+    The known usage is the sum over the pod's containers of the recorded P95 or, without one, of the recommendation of a
+    VPA in any mode. If it is not known for one of the containers, the resource is left out.
     """
     missing = [resource for resource in ("cpu", "memory") if not amounts.get(resource)]
     if not missing:
@@ -125,7 +127,7 @@ def with_known_usage(amounts: Amounts, pod: Pod, namespace: str, facts: ClusterF
 
 
 def _known_amount(context: PodContext, place: ContainerRef, resource: str) -> int | None:
-    """Returns what the container is known to use, in the scheduler's units, or None if it is not known."""
+    """Returns what the container is known to use, in the scheduler's unit, or None if it is not known."""
     for _, usage in context.usage_of(place.container.name):
         percentiles = usage.percentiles_of(resource) if isinstance(usage, ContainerUsage) else None
         amount = percentiles.amount_at(USUAL_PERCENTILE) if percentiles is not None else None
@@ -146,7 +148,7 @@ def _vpa_targets(sizes: autoscalers.VpaConstraintsIndex, place: ContainerRef) ->
 
 
 def _raise_requests(container: Container, targets: Amounts) -> Container:
-    """Returns the container with requests raised to these amounts (in the scheduler's units) where they are less."""
+    """Returns the container with those requests raised that are below these amounts (in the scheduler's units)."""
     requests = requests_of(container.resources)
     try:
         raised_requests = {
@@ -163,12 +165,13 @@ def _raise_requests(container: Container, targets: Amounts) -> Container:
 
 
 def last_decided_pod(previewed: Preview) -> Pod:
-    """Returns the pod after the webhook's last call, for a pod that the API server then rejected."""
+    """Returns the pod after the webhook's last call; for a pod that the API server rejected after that call."""
     return previewed.calls[-1].apply_to(previewed.received_pods[-1]) if previewed.calls else previewed.sent
 
 
 def submitted_pod(template: PodTemplateSpec, owner: Owner, namespace: str) -> Pod:
-    """Returns the pod as the controller sends it. A StatefulSet's pod has a fixed name, all others a generated one."""
+    """Returns the pod as the controller sends it. The pod of a StatefulSet has a fixed name, all others a generated
+    one."""
     meta, controller = template.metadata, OwnerReference(kind=owner.kind, name=owner.name, controller=True)
     metadata = change(
         meta, name=f"{owner.name}-0" if owner.kind == "StatefulSet" else "", generate_name=f"{owner.name}-",

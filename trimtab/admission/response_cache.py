@@ -1,8 +1,8 @@
-"""Caches responses by pod, and checks that a cached response would be given again.
+"""Caches responses by pod, and checks whether a cached response would be given again.
 
-A ReplicaSet of fifty sends fifty reviews of one pod. The decision is a function of the pod, the policies, the settings
-and the facts it reads; so if all of these are the same, the second response may be the bytes of the first. The checks
-before sending were made for exactly these bytes, pod and facts.
+A ReplicaSet with fifty replicas causes fifty reviews of the same pod. The decision is a function of the pod, the
+policies, the settings and the facts that it reads. So if all of these are the same, the second response may have the
+same bytes as the first. The checks before sending were made for exactly these bytes, this pod and these facts.
 
     the pod      byte for byte, but for the name of its token volume (`normalize_pod_bytes`)
     policies     the same object, or everything is dropped
@@ -12,7 +12,7 @@ before sending were made for exactly these bytes, pod and facts.
 
 The pods that one ReplicaSet, DaemonSet or Job creates differ only in the name of their token volume: the ServiceAccount
 plugin names it `kube-api-access-` and five random characters before it calls webhooks
-(plugin/pkg/admission/serviceaccount). The decoded pod holds that name at most once, and no decision reads it.
+(plugin/pkg/admission/serviceaccount). The decoded pod contains that name at most once, and no decision reads it.
 """
 
 import re
@@ -39,15 +39,16 @@ from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodConte
 from trimtab.policy.podpolicy import Policies
 
 CacheKey = tuple[str, bytes]
-"""Namespace, and the pod's bytes as `normalize_pod_bytes` returns them."""
+"""(namespace, the bytes of the pod as `normalize_pod_bytes` returns them)."""
 
 MAX_CACHE_BYTES = 48 * 1024 * 1024
-"""Estimated bytes, a quarter less than the actual use: about fifteen hundred different pods of ordinary size."""
+"""The maximum size of the cache in estimated bytes; the actual size is about a third larger. It is enough for about
+fifteen hundred different pods of ordinary size."""
 
 _CACHED_OUTCOMES = frozenset(
     {AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED, AdmissionOutcome.SKIPPED, AdmissionOutcome.DENIED}
 )
-"""Outcomes that depend on the pod alone. Others are errors, and each is logged by itself."""
+"""The outcomes that depend on the pod alone. The others are errors, each of which is logged by itself."""
 
 
 class _Entry(msgspec.Struct, eq=False, gc=False):
@@ -55,22 +56,22 @@ class _Entry(msgspec.Struct, eq=False, gc=False):
     before: Pod
     reads: FactDependencies
     as_of: int
-    """The generation of facts that the reads were last compared with."""
+    """The number of the facts with which the facts that were read have last been compared."""
     signer: MarkerSigner | None
-    """The signer by which an annotation was written or read, or None if the pod has none, before and after."""
+    """The signer with which an annotation was written or read; None if the pod has no annotation before and after."""
     raised: tuple[QuotaIncrease, ...] | None = None
-    """The pod's increases of quotas, once they were computed."""
+    """By how much the pod increases the use of quotas; None until it has been computed."""
 
 
 class ResponseCache:
-    """Findings by pod. Bounded; for one thread.
+    """Findings by pod. The cache has a maximum size, and only one thread may use it.
 
-    Two generations bound the memory: entries move to the young one when used, and when it is full, the old one is
-    dropped and the young one becomes old.
+    Two generations limit the memory: an entry moves to the young generation when it is used. When that one is full, the
+    old generation is dropped, and the young one becomes the old one.
     """
 
     def __init__(self, room: int = MAX_CACHE_BYTES, answers: QuotaAnswers = NO_ANSWERS) -> None:
-        """answers: the quota answers that siblings got."""
+        """`answers` are the decisions about quotas that siblings of a pod got."""
         self._room = room // 2
         self.answers = answers
         self.templates = TemplateCache()
@@ -88,7 +89,7 @@ class ResponseCache:
     def find_finding(
         self, key: CacheKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
     ) -> AdmissionFinding | None:
-        """Returns the finding for this pod, if it would be the same now; else None."""
+        """Returns the finding for this pod if it would be the same now, otherwise None."""
         self._reset_if_changed(policies, facts, terms)
         entry = self._young.get(key) or self._promote(key)
         if entry is None:
@@ -104,7 +105,8 @@ class ResponseCache:
         return entry.finding
 
     def store_finding(self, key: CacheKey, finding: AdmissionFinding, before: Pod, reads: FactDependencies) -> None:
-        """Stores a new finding, made with the policies, facts and settings of the last call of `find_finding`."""
+        """Stores a new finding, which was made with the policies, facts and settings of the last call of
+        `find_finding`."""
         has_error = finding.problem or (finding.decision is not None and finding.decision.failures)
         if finding.outcome in _CACHED_OUTCOMES and not has_error:
             assert self._terms is not None, "`find_finding` is called first"
@@ -122,14 +124,15 @@ class ResponseCache:
             self._as_of += 1
 
     def _promote(self, key: CacheKey) -> _Entry | None:
-        """Moves an entry from the old generation to the young one."""
+        """Moves an entry from the old generation to the young one, and returns it; None if there is no such entry."""
         entry = self._old.pop(key, None)
         if entry is not None:
             self._insert(key, entry)
         return entry
 
     def _insert(self, key: CacheKey, entry: _Entry) -> None:
-        """Adds an entry to the young generation; drops the old one if half the room is used."""
+        """Adds an entry to the young generation. If the young generation then has half of the maximum size, the old one
+        is dropped."""
         self._estimated_bytes += _estimated_bytes(key, entry)
         if self._estimated_bytes > self._room:
             self._old, self._young, self._estimated_bytes = self._young, {}, _estimated_bytes(key, entry)
@@ -137,12 +140,13 @@ class ResponseCache:
 
 
 def _is_marked(finding: AdmissionFinding, before: Pod) -> bool:
-    """Returns whether the pod carries the annotation of changes, or will after the patch."""
+    """Returns whether the pod has the annotation of changes, or will have it after the patch."""
     return finding.outcome is AdmissionOutcome.CHANGED or annotation_text(before) is not None
 
 
 def _estimated_bytes(key: CacheKey, entry: _Entry) -> int:
-    """Returns the approximate size: the pod's own bytes, and about four hundred for each change or reason."""
+    """Returns the approximate size of an entry in bytes: the pod's own bytes, and about four hundred for each change or
+    reason."""
     decision = entry.finding.decision
     items = len(decision.changes) + len(decision.fields_kept) + len(decision.would) if decision else 0
     return len(key[1]) + 2 * len(entry.finding.response) + 400 * items + 8192
@@ -151,7 +155,7 @@ def _estimated_bytes(key: CacheKey, entry: _Entry) -> int:
 def _is_still_valid(
     entry: _Entry, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, answers: QuotaAnswers
 ) -> bool:
-    """Returns whether the finding would be the same with these facts. If only the use of quotas or the node shapes
+    """Returns whether the finding would be the same with these facts. If only the use of quotas or the node shapes have
     changed, only the consequences are checked again."""
     freshness, decision = entry.reads.check_freshness(facts), entry.finding.decision
     if freshness in (Freshness.SAME, Freshness.OTHER) or decision is None:
@@ -183,15 +187,16 @@ _TOKEN_VOLUME_NAME = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')
 _TOKEN_PREFIX = b'"kube-api-access-'
 _TOKEN_NAME_LENGTH = len(_TOKEN_PREFIX) + 6
 _INVALID_BYTE = b"\xff"
-"""No JSON contains this byte, because it is not valid UTF-8."""
+"""A byte that no JSON text contains, because it is not valid UTF-8."""
 _PLACEHOLDER = _TOKEN_PREFIX + _INVALID_BYTE * 5 + b'"'
-"""As long as the name it replaces, so that no bytes have to move."""
+"""Replaces the name of the token volume. It has the same length, so that no bytes have to move."""
 
 
 def normalize_pod_bytes(raw: bytes) -> tuple[bytes, bytes] | None:
-    """Returns the pod's bytes with a placeholder for the token volume's name, and that name (empty if there is none).
+    """Returns the pod's bytes with a placeholder for the name of the token volume, and that name (empty if there is
+    none).
 
-    No two bodies give the same pair. None if the bytes are not valid JSON text.
+    No two different bodies give the same result. None if the bytes are not a valid JSON text.
     """
     if _INVALID_BYTE in raw:
         return None
@@ -205,8 +210,8 @@ def normalize_pod_bytes(raw: bytes) -> tuple[bytes, bytes] | None:
 def is_shareable(pod: Pod, name: bytes, finding: AdmissionFinding) -> bool:
     """Returns whether the finding holds for all pods that differ only in `name` (with its quotes).
 
-    It does if the decoded pod holds the name only once, as the name of a volume from a source that is not decoded, and
-    if the finding does not contain it.
+    It does if the decoded pod contains the name only once, as the name of a volume whose source is not decoded, and if
+    the finding does not contain the name.
     """
     if not name:
         return True

@@ -1,9 +1,9 @@
 """Computes what policies with `running: resize` want the running pods of an owner to request.
 
-The pod that the owner would create now goes through admission as in `readmission`. Of its containers those count whose
-request a policy with `running: resize` decided, in mode `apply`. Running pods follow a recommendation only: never a
-mere `otherwise`, never a recommendation that has ended, that is less than a day old, or that lacks confidence; and they
-never follow where another autoscaler counts on the request.
+The pod that the owner would create now goes through admission as in `readmission`. Those of its containers count whose
+request was decided by a policy with `running: resize` in mode `apply`. Running pods only follow a recommendation: they
+follow neither the mere `otherwise` of a policy, nor a recommendation that is no longer valid, is less than a day old,
+or has too little confidence. And they do not follow if another autoscaler depends on the request.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ from trimtab.policy.vpa_webhook import EVERYWHERE
 
 
 def policies_that_resize(policies: Policies) -> tuple[PodPolicy, ...]:
-    """Returns the policies that say `running: resize` and that apply."""
+    """Returns the policies in mode `apply` that have `running: resize`."""
     return tuple(
         policy
         for policy in policies.all
@@ -55,8 +55,8 @@ def requests_of_running_pods(
     terms: AdmissionSettings = DEFAULT_SETTINGS,
     now: Seconds | None = None,
 ) -> WantedRequests | Unreadable:
-    """Returns what policies want for the running pods of this owner; Unreadable, with the reason, where there would be
-    no such pod. `now`: None where the time is unknown; then no recommendation counts as ended."""
+    """Returns what policies want for the running pods of this owner; Unreadable, with the reason, if the owner's next
+    pod would not be admitted. `now` is None if the time is unknown; every recommendation then counts as valid."""
     resizing = {policy.name: policy for policy in policies_that_resize(policies)}
     if not resizing:
         return NOTHING_WANTED
@@ -93,7 +93,7 @@ def _with_every_vpa(facts: ClusterFacts) -> ClusterFacts:
 def _decided_requests(
     subject: PodContext, changes: dict[str, FieldChange], resizing: dict[str, PodPolicy]
 ) -> Iterator[tuple[ContainerRef, str, FieldChange, ResourceRequestRule]]:
-    """Yields each request that a policy with `running: resize` decided, with its rule."""
+    """Yields each request that a policy with `running: resize` has decided, with its rule."""
     for place in subject.container_refs:
         if place.role is Role.INIT:
             continue
@@ -151,7 +151,8 @@ def _autoscaler_refusal(subject: PodContext, place: ContainerRef, resource: str)
 def _usage_refusal(
     before: PodContext, place: ContainerRef, resource: str, rule: ResourceRequestRule, now: Seconds | None
 ) -> Reason | None:
-    """Returns why the request does not come from a recommendation that is good enough to lower what runs."""
+    """Returns why the request does not come from a recommendation that is good enough for lowering requests of running
+    pods; None if it does."""
     name = place.container.name
     usage = _find_usage(before, name, resource)
     if isinstance(usage, NotYet):
@@ -187,7 +188,7 @@ def _find_usage(subject: PodContext, container: str, resource: str) -> Container
 
 
 def _recorded_peak(subject: PodContext, place: ContainerRef, resource: str) -> int:
-    """Returns the largest amount that the recommendation says the workload used."""
+    """Returns the largest usage of the workload that the recommendation contains; 0 if it contains none."""
     usage = _find_usage(subject, place.container.name, resource)
     percentiles = None if isinstance(usage, NotYet) else usage.percentiles_of(resource)
     if percentiles is None:

@@ -1,9 +1,9 @@
-"""Checks that the spread constraints of a pod leave a node to every pod of its owner.
+"""Checks that the spread constraints of a pod leave a node for every pod of its owner.
 
-kube-scheduler filters by a constraint with `DoNotSchedule` (PodTopologySpread): a node without the label of the
-topology takes no such pod, and no domain may have more than `maxSkew` pods above the domain with the fewest. A domain
-whose nodes the pod does not tolerate, or on which it does not fit, counts, too: it stays at zero, so every other domain
-takes `maxSkew` pods and no more.
+For a constraint with `DoNotSchedule` (PodTopologySpread), kube-scheduler rejects nodes without the topology label, and
+no domain may have more than `maxSkew` pods above the domain with the fewest. Domains whose nodes the pod does not
+tolerate, or on which it does not fit, count too: such a domain always has zero pods, so every other domain accepts only
+`maxSkew` pods.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from trimtab.cluster.node_shapes import MACHINE_LABELS, NodeShape
 
 
 def strict_constraints(spec: PodSpec) -> tuple[TopologySpreadConstraint, ...]:
-    """Returns the constraints that can keep a pod from every node."""
+    """Returns the spread constraints that can keep a pod from every node."""
     constraints = value_or(spec.topology_spread_constraints, ())
     if not constraints:
         return ()
@@ -22,7 +22,7 @@ def strict_constraints(spec: PodSpec) -> tuple[TopologySpreadConstraint, ...]:
 
 
 def has_every_topology(spec: PodSpec, shape: NodeShape) -> bool:
-    """Returns whether nodes of this shape have the labels of all strict constraints."""
+    """Returns whether nodes of this shape have the topology labels of all strict constraints."""
     constraints = strict_constraints(spec)
     return not constraints or all(each.topology_key in shape.labels for each in constraints)
 
@@ -30,12 +30,12 @@ def has_every_topology(spec: PodSpec, shape: NodeShape) -> bool:
 def describe_unreachable_domains(
     spec: PodSpec, shapes: Sequence[NodeShape], eligible: Sequence[bool], usable: Sequence[bool], replicas: int | None
 ) -> str | None:
-    """Returns a sentence about the first constraint by which some pods of the owner would have no node, or None if
-    there is none.
+    """Returns a sentence about the first constraint because of which some pods of the owner would have no node, or None
+    if there is none.
 
-    eligible: for each shape, whether such a node would admit the pod if it had no taint.
-    usable: for each shape, whether such a node can hold the pod.
-    replicas: the number of pods that the owner wants; None, if it is unknown, counts as many.
+    `eligible`: for each shape, whether such a node would admit the pod if the node had no taints. `usable`: for each
+    shape, whether such a node can hold the pod. `replicas`: the number of pods that the owner wants; None means that it
+    is unknown, and counts as many.
     """
     counted = [place for place, shape in enumerate(shapes) if has_every_topology(spec, shape)]
     for constraint in strict_constraints(spec):

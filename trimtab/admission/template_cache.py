@@ -1,22 +1,22 @@
-"""Reuses a decision for pods of the same spec whose metadata differ only in what decided nothing.
+"""Reuses a decision for pods with the same spec whose metadata differ only in values that no policy read.
 
 The next rollout of a Deployment, the next Job of a CronJob and the next replica of a StatefulSet send pods that were
 never sent before: with the name of another owner, other hashes, other values of labels and annotations; often with
-other environment variables and arguments, which Trimtab does not even decode. The decision is the same. It is reused
-if all of these hold:
+other environment variables and arguments, which Trimtab does not even decode. The decision is the same. It is reused if
+all of these conditions hold:
 
-    the pod      everything that Trimtab decodes is equal, but for names, the nearest owner's name and UID, the name of
-                 the token volume, values of labels and annotations, and, if no policy may tell them apart, tags and
-                 digests of images; none of Trimtab's own annotations is there
+    the pod      everything that Trimtab decodes is equal, except names, the nearest owner's name and UID, the name of
+                 the token volume, values of labels and annotations, and, if no policy distinguishes images by them,
+                 their tags and digests; the pod has none of Trimtab's own annotations
     metadata     each value of a label or annotation that was read for the decision is equal (`policy.metadata_reads`)
-    owners       the chain is equal, but for the name of the nearest owner where that has an owner itself; each test
-                 that a policy made of that name gives the same result
+    owners       the chain of owners is equal, except the name of the nearest owner if that has an owner itself; each
+                 test that a policy made of that name has the same result
     reasons      they contain neither a name nor an image that may differ
-    facts        each fact that was read gives the same answer, also where the question contains the owner's name
-    quotas       none was read: whether their use leaves room depends on the owner
-    policies, settings     the same, or everything is dropped
+    facts        each fact that was read is the same, also if it was read by the owner's name
+    quotas       no quota was read: whether its usage leaves room depends on the owner
+    policies, settings     they are the same; when they change, all decisions are dropped
 
-Only the annotation `trimtab.dev/changed` contains who the pod is; it is written, and signed, for each pod. The patch is
+Only the annotation `trimtab.dev/changed` identifies the pod; it is written and signed for each pod. The patch is
 applied to each pod before it is sent, as every patch is.
 """
 
@@ -44,7 +44,8 @@ from trimtab.policy.podpolicy import Policies
 
 MAX_TEMPLATES = 256
 _MAX_BYTES = 64 * 1024
-"""Larger pods are decided anew each time: their annotations may come near the API server's limit for all of them."""
+"""The size from which the decision on a pod is never reused: its annotations may come near the API server's limit for
+all of them."""
 _OWN_PREFIX = "trimtab.dev/"
 _OUTCOMES = frozenset({AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED, AdmissionOutcome.SKIPPED})
 
@@ -52,35 +53,35 @@ TemplateKey = tuple[Any, ...]
 
 
 class TemplateInstance(msgspec.Struct, frozen=True, eq=False):
-    """A pod under review, as far as templates are concerned."""
+    """A pod under review, with what is compared to find a decision for a similar pod."""
 
     pod: Pod
     namespace: str
     key: TemplateKey
     owners: tuple[Owner, ...]
     masks_tags: bool
-    """Tags and digests of images may differ."""
+    """Whether the images of similar pods may have other tags and digests."""
 
 
 class _Template(msgspec.Struct, eq=False, gc=False):
-    """A decision, and all that it depends on beside its key."""
+    """A decision, and everything that it depends on except its key."""
 
     finding: AdmissionFinding
     before: Pod
     owners: tuple[Owner, ...]
     reads: FactDependencies
     labels: dict[str, str | None]
-    """Label that was read → its value, or None if the pod did not have it."""
+    """Label that was read → its value, or None if the pod did not have the label."""
     annotations: dict[str, str | None]
     owner_tests: tuple[tuple[Any, bool], ...]
     patch: tuple[bytes, bytes]
-    """The patch before and after the text of the annotation; empty if nothing is patched."""
+    """The parts of the patch before and after the text of the annotation; empty if nothing is patched."""
     response: tuple[bytes, bytes]
-    """The end of the response before and after the patch."""
+    """The parts of the response before and after the patch."""
 
 
 class _Candidate(msgspec.Struct, eq=False, gc=False):
-    """A decision that may become a template: that is computed when the next pod with its key arrives."""
+    """A decision from which a template is built when the next pod with the same key arrives."""
 
     instance: TemplateInstance
     finding: AdmissionFinding
@@ -90,7 +91,7 @@ class _Candidate(msgspec.Struct, eq=False, gc=False):
 
 
 class TemplateCache:
-    """The last decision for each template. Bounded; for one thread."""
+    """The last decision for each template, up to a maximum number of templates. Only one thread may use it."""
 
     def __init__(self, max_templates: int = MAX_TEMPLATES) -> None:
         self._max_templates = max_templates
@@ -100,16 +101,16 @@ class TemplateCache:
         return len(self._templates)
 
     def clear(self) -> None:
-        """Drops everything: the policies or the settings changed."""
+        """Drops all decisions, because the policies or the settings have changed."""
         self._templates.clear()
 
     def reuse_decision(
         self, instance: TemplateInstance, facts: ClusterFacts, reads: FactDependencies, signer: MarkerSigner
     ) -> AdmissionFinding | None:
-        """Returns the finding that deciding the pod would give, or None if that is not certain.
+        """Returns the finding that a decision on this pod would have, or None if that is not certain.
 
-        facts: without a record of what is read. reads: what was read to find the pod's owners; what the decision read
-        is added.
+        facts: the facts themselves, which keep no record of what is read. reads: the record of what was read to find
+        the pod's owners; what the reused decision read is added to it.
         """
         template = self._template_for(instance.key)
         if template is None or not _has_same_metadata(template, instance.pod.metadata):
@@ -128,7 +129,7 @@ class TemplateCache:
         self, instance: TemplateInstance, finding: AdmissionFinding, metadata_reads: MetadataReads,
         reads: FactDependencies, signer: MarkerSigner,
     ) -> None:  # fmt: skip
-        """Stores the decision on a pod, in place of an earlier one with its key."""
+        """Stores the decision on a pod. It replaces an earlier decision with the same key."""
         # The newest decision goes to the end: the first one is dropped when there is no more room.
         self._templates.pop(instance.key, None)
         if len(self._templates) >= self._max_templates:
@@ -150,9 +151,11 @@ class TemplateCache:
 def read_instance(
     pod: Pod, raw: bytes, token_name: bytes, namespace: str, facts: ClusterFacts, policies: Policies
 ) -> TemplateInstance | None:
-    """Returns what tells templates apart, or None if the pod must be decided by itself.
+    """Returns the pod with what is compared to find a decision for a similar pod, or None if no decision may be reused
+    for it.
 
-    raw: the pod's own bytes. token_name: the name of its token volume with quotes, as in these bytes, or empty bytes.
+    raw: the pod's own bytes. token_name: the name of its token volume in quotes, as in these bytes; empty if it has
+    none.
     """
     metadata = pod.metadata
     controller = metadata.controller_owner
@@ -194,8 +197,8 @@ def _without_tags(spec: PodSpec) -> PodSpec:
 
 
 def _name_of(image: str) -> str:
-    """Returns the image without its tag and digest, but with the characters that precede them
-    (distribution/reference: a tag contains no slash)."""
+    """Returns the image without its tag and digest, but with the character before them (distribution/reference: a tag
+    contains no slash)."""
     base, at, _ = image.partition("@")
     path, slash, last = base.rpartition("/")
     name, colon, _ = last.partition(":")
@@ -203,7 +206,7 @@ def _name_of(image: str) -> str:
 
 
 _PLACEHOLDER = b'"\xff"'
-"""Not valid UTF-8, so it is equal to no name in a pod."""
+"""A name that is not valid UTF-8, so that no pod contains it."""
 
 
 def _nameless(reference: OwnerReference) -> OwnerReference:
@@ -215,7 +218,7 @@ def _keys(values: Labels | UnsetType) -> tuple[str, ...] | None:
 
 
 def _has_same_metadata(template: _Template, metadata: Metadata) -> bool:
-    """Returns whether all labels and annotations that were read have the same values."""
+    """Returns whether all labels and annotations that were read have the same values in both pods."""
     labels, annotations = value_or(metadata.labels, {}), value_or(metadata.annotations, {})
     return all(labels.get(key) == value for key, value in template.labels.items()) and all(
         annotations.get(key) == value for key, value in template.annotations.items()
@@ -223,8 +226,8 @@ def _has_same_metadata(template: _Template, metadata: Metadata) -> bool:
 
 
 def _has_like_owners(template: _Template, owners: tuple[Owner, ...]) -> bool:
-    """Returns whether the owners are equal, but for the name of the nearest one, of which every policy asked the same
-    and gets the same answer."""
+    """Returns whether the owners are equal, except the name of the nearest one; every test of that name by a policy
+    must have the same result."""
     if owners == template.owners:
         return True
     # The only owner is the one that users and recommendations know by name.
@@ -235,7 +238,7 @@ def _has_like_owners(template: _Template, owners: tuple[Owner, ...]) -> bool:
 
 
 def _renamed_keys(earlier: Owner, instance: TemplateInstance) -> dict[Hashable, Hashable]:
-    """Returns the keys of facts about the template's nearest owner → the same about the pod's."""
+    """Returns key of a fact about the template's nearest owner → key of the same fact about the pod's owner."""
     current, namespace = instance.owners[0], instance.namespace
     if earlier == current:
         return {}
@@ -246,7 +249,7 @@ def _renamed_keys(earlier: Owner, instance: TemplateInstance) -> dict[Hashable, 
 
 
 def _build_template(candidate: _Candidate) -> _Template | None:
-    """Returns the template, or None if the decision can hold for this very pod only."""
+    """Returns the template, or None if the decision may hold only for the pod that it was made for."""
     instance, finding, reads = candidate.instance, candidate.finding, candidate.reads
     decision, metadata = finding.decision, instance.pod.metadata
     if finding.outcome not in _OUTCOMES or decision is None or finding.problem or decision.failures:
@@ -276,13 +279,13 @@ def _build_template(candidate: _Candidate) -> _Template | None:
 
 
 def _changes_owners(before: Metadata, after: Metadata) -> bool:
-    """Returns whether the changed pod has other labels by which its owners are known."""
+    """Returns whether the decision changed a label by which the pod's owners are found."""
     labels, changed = value_or(before.labels, {}), value_or(after.labels, {})
     return any(labels.get(key) != changed.get(key) for key in CONTROLLER_BY_HASH_LABEL)
 
 
 def _is_named(instance: TemplateInstance, finding: AdmissionFinding) -> bool:
-    """Returns whether the decision contains a name or an image that may differ between the pods of a template."""
+    """Returns whether the decision contains a name or an image that may differ between similar pods."""
     decision, metadata = finding.decision, instance.pod.metadata
     assert decision is not None
     names = [instance.owners[0].name if len(instance.owners) > 1 else "", metadata.name, metadata.generate_name]
@@ -296,7 +299,7 @@ def _is_named(instance: TemplateInstance, finding: AdmissionFinding) -> bool:
 
 
 def _finding_for(template: _Template, instance: TemplateInstance, signer: MarkerSigner) -> AdmissionFinding | None:
-    """Returns the template's finding for another pod, or None if its patch does not apply to that pod."""
+    """Returns the template's finding for another pod, or None if its patch cannot be applied to that pod."""
     finding, pod = template.finding, instance.pod
     decision = finding.decision
     assert decision is not None
@@ -323,7 +326,7 @@ def _finding_for(template: _Template, instance: TemplateInstance, signer: Marker
 def _changed_pod(
     template: _Template, instance: TemplateInstance, marker: ChangedAnnotation, signer: MarkerSigner
 ) -> tuple[Pod, str]:
-    """Returns the pod with the template's changes, and the text of its own annotation."""
+    """Returns the pod with the template's changes, and the text of the pod's own annotation."""
     assert template.finding.decision is not None
     pod, after = instance.pod, template.finding.decision.pod
     text = render_annotation(pod, instance.namespace, marker, signer)
@@ -340,7 +343,8 @@ def _changed_pod(
 def _with_changes(
     values: Labels | UnsetType, earlier: Labels | UnsetType, changed: Labels | UnsetType
 ) -> Labels | UnsetType:
-    """Returns the values with the changes that made `changed` of `earlier`. All three have the same keys before."""
+    """Returns the values with the changes that turned `earlier` into `changed`; `values` and `earlier` have the same
+    keys."""
     if changed is earlier:
         return values
     before, result = value_or(earlier, {}), value_or(changed, {})
@@ -349,7 +353,7 @@ def _with_changes(
 
 
 def _changed_spec(spec: PodSpec, earlier: PodSpec, changed: PodSpec) -> PodSpec:
-    """Returns the changed spec with the pod's own images and token volume: in nothing else do the specs differ."""
+    """Returns the changed spec with the images and the token volume of this pod; the specs differ in nothing else."""
     if changed is earlier:
         return spec
     volumes = tuple(

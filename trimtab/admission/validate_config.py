@@ -1,7 +1,9 @@
-"""Validates PodPolicies and pools: takes the bytes of a review, returns an HTTP status and the bytes of the response.
+"""Validates PodPolicies and pools: takes the bytes of a review, and returns an HTTP status and the bytes of the
+response.
 
-The API server has already rejected what the CRD's schema excludes; everything deeper is rejected here, with the
-loaders' own messages. Pools are ConfigMaps with the label `trimtab.dev/pool`; other ConfigMaps are always admitted.
+The API server has already rejected what the CRD's schema excludes. Everything that the schema cannot express is
+rejected here, with the same messages as for files. Pools are ConfigMaps with the label `trimtab.dev/pool`; other
+ConfigMaps are always admitted.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +22,7 @@ from trimtab.policy.schema import GROUP, PLURAL
 
 
 def validate_review(body: bytes) -> tuple[int, bytes]:
-    """Returns the HTTP status and the response. The status is 400 for a body that is not a review, else 200."""
+    """Returns the HTTP status and the response. The status is 400 for a body that is not a review, otherwise 200."""
     try:
         review = wire.decode(body)
     except wire.NotAReview as error:
@@ -32,7 +34,7 @@ def validate_review(body: bytes) -> tuple[int, bytes]:
 
 
 def _why_invalid(request: wire.AdmissionRequest) -> str | None:
-    """Returns why the object must not be stored, or None if it may, or if it is neither a policy nor a pool."""
+    """Returns why the object must not be stored; None if it may be, or if it is neither a policy nor a pool."""
     resource = request.resource
     find_errors = _CHECKS.get((resource.group, resource.resource))
     if find_errors is None or request.operation not in ("CREATE", "UPDATE"):
@@ -54,7 +56,8 @@ def _why_invalid(request: wire.AdmissionRequest) -> str | None:
 
 
 MAX_ENTRIES = 4_000
-"""Entries of lists and mappings in a policy's spec, at any depth. The largest policy in `policies/` has a hundred."""
+"""The maximum number of entries of lists and mappings in a policy's spec, at any depth. The largest policy in
+`policies/` has a hundred."""
 
 
 def _policy_errors(value: Any) -> Iterable[ConfigError]:
@@ -66,8 +69,8 @@ def _policy_errors(value: Any) -> Iterable[ConfigError]:
 
 
 def _count_entries(value: Any) -> int:
-    """Returns the number of entries of all lists and mappings in it. Each entry may be an error, and each error costs
-    time to report."""
+    """Returns the number of entries of all lists and mappings in the value. Each entry may be a mistake, and each
+    mistake takes time to report."""
     count, pending = 0, [value]
     while pending:
         item = pending.pop()
@@ -85,18 +88,21 @@ _CHECKS: dict[tuple[str, str], Callable[[Any], Iterable[ConfigError]]] = {
     (GROUP, PLURAL): _policy_errors,
     ("", "configmaps"): _pool_errors,
 }
-"""(group, resource) → the function that finds the errors of such an object."""
+"""(group, resource) → the function that finds the mistakes in such an object."""
 
 
 def _error_text(error: ConfigError) -> str:
-    """Returns the error with its position if it has a line, which is so for a setting inside a ConfigMap."""
+    """Returns the message of the mistake, with its position if it has a line, as mistakes in the settings inside a
+    ConfigMap have."""
     return str(error).strip() if error.line else error.sentence
 
 
 MAX_BYTES = 64 * 1024
-"""Bytes of a pool's settings, or of a policy's spec. The largest in the repository has four thousand."""
+"""The maximum size in bytes of a pool's settings, or of a policy's spec. The largest in the repository has four
+thousand."""
 _MAX_WHOLE_BYTES = 4 * MAX_BYTES
-"""Bytes of the whole object, with metadata and managed fields, which repeat the names of all fields."""
+"""The maximum size in bytes of the whole object, including its metadata and managed fields, which repeat the names of
+all fields."""
 
 
 class _HeadMetadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -105,7 +111,7 @@ class _HeadMetadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ObjectHead(msgspec.Struct, frozen=True):
-    """The fields of an object that are checked before all of it is decoded."""
+    """Those fields of an object that are checked before all of it is decoded."""
 
     metadata: _HeadMetadata = _HeadMetadata()
     spec: msgspec.Raw = msgspec.Raw()
@@ -116,8 +122,8 @@ _head_decoder = msgspec.json.Decoder(_ObjectHead)
 
 
 def _decode_head(raw: bytes) -> _ObjectHead:
-    """Returns the head of the object; an empty one if a field has another type, which is reported with its position
-    later."""
+    """Returns these first fields of the object; an empty value if a field has a wrong type, which is reported with its
+    position later."""
     try:
         return _head_decoder.decode(raw)
     except msgspec.ValidationError:
@@ -125,8 +131,8 @@ def _decode_head(raw: bytes) -> _ObjectHead:
 
 
 def _size_problem(head: _ObjectHead, raw: bytes) -> str:
-    """Returns why the object is too large to be validated, or an empty string if it is not, or is neither pool nor
-    policy."""
+    """Returns why the object is too large to be validated; an empty string if it is not too large, or is neither a pool
+    nor a policy."""
     is_policy = bool(len(head.spec))
     if len(raw) <= MAX_BYTES or not (is_policy or POOL_LABEL in (head.metadata.labels or {})):
         return ""

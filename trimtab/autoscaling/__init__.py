@@ -1,9 +1,13 @@
-"""Whether HPA, VPA, PDB, cluster autoscaler, scheduler and limits work together; and advice where they do not.
+"""Checks whether HPAs, VPAs, disruption budgets, the cluster autoscaler, schedulers and limits work together, and
+advises where they do not (`trimtab lint`).
 
 objects                the API objects as the rules read them
 container_amounts      requests, limits and quality of service of a pod template
 usage_history          what a container has used, as far as it is known
-lint_snapshot          all objects of one run, and how they belong together
+lint_snapshot,         all objects of one run, and how they belong together; read from documents
+read_snapshot
+node_sizes             what the nodes of a snapshot have for pods
+utilization_metrics    the metrics of an HPA that are relative to requests
 rule                   a rule, its findings, and the changes that fix them
 lint                   all rules over one snapshot: findings, what is ignored, what was not checked
 baseline               findings that are known and accepted

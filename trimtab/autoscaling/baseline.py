@@ -1,6 +1,7 @@
-"""A baseline: findings that are known and accepted, so that CI fails for new ones only.
+"""A baseline: findings that are known and accepted, so that a CI run fails only for new ones.
 
-A finding is recognized by its rule, its object and its field, not by its sentence, which has numbers that change.
+A finding is recognised by its rule, its object and its field. Its sentence is not compared, because it contains numbers
+that change.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ BASELINE_VERSION = 1
 
 
 class BaselineEntry(msgspec.Struct, frozen=True, order=True):
-    """One accepted finding."""
+    """One accepted finding in a baseline file."""
 
     rule: str
     kind: str
@@ -32,12 +33,12 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DamagedBaseline(ValueError):
-    """The text is not a baseline; `str(error)` says what was expected."""
+    """Raised for a text that is not a baseline; `str(error)` says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineComparison:
-    """Findings that are new, and entries of the baseline that were not found again."""
+    """The findings that are new, and the entries of the baseline whose finding no longer exists."""
 
     new: tuple[RuleFinding, ...]
     accepted: int
@@ -45,13 +46,14 @@ class BaselineComparison:
 
 
 def baseline_entry(finding: RuleFinding) -> BaselineEntry:
-    """Returns what identifies a finding."""
+    """Returns the baseline entry that identifies a finding."""
     subject = finding.subject
     return BaselineEntry(finding.rule, subject.kind, subject.namespace, subject.name, format_path(finding.path))
 
 
 def encode_baseline(findings: Iterable[RuleFinding]) -> str:
-    """Returns the baseline file that accepts these findings: sorted, so that its differences are easy to read."""
+    """Returns the baseline file that accepts these findings. It is sorted, so that differences between versions are
+    easy to read."""
     entries = tuple(sorted({baseline_entry(finding) for finding in findings}))
     return msgspec.json.format(msgspec.json.encode(Baseline(findings=entries)), indent=1).decode() + "\n"
 
@@ -68,7 +70,7 @@ def decode_baseline(text: bytes | str) -> Baseline:
 
 
 def compare_baseline(findings: Iterable[RuleFinding], baseline: Baseline) -> BaselineComparison:
-    """Returns the findings that the baseline does not accept, and its entries that are gone."""
+    """Returns the findings that the baseline does not accept, and the entries whose finding no longer exists."""
     accepted = frozenset(baseline.findings)
     all_findings = tuple(findings)
     present = {baseline_entry(finding) for finding in all_findings}

@@ -1,4 +1,5 @@
-"""Requests, limits and quality of service of containers and pod templates, as numbers: millicores and bytes."""
+"""Reads the requests, limits and quality of service of containers and pod templates, as numbers in millicores and
+bytes."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -21,7 +22,7 @@ class QualityOfService(StrEnum):
 
 
 def read_amount(resource: str, written: Written | None) -> int | None:
-    """Returns millicores or bytes, or None if nothing is written, or if it is not a quantity."""
+    """Returns an amount in millicores or bytes, or None if it is absent or is not a quantity."""
     if written is None:
         return None
     try:
@@ -36,7 +37,8 @@ def amount_in(amounts: ResourceList | UnsetType, resource: str) -> int | None:
 
 
 def request_of(container: Container, resource: str) -> int | None:
-    """Returns the container's request; without one its limit, as the API server defaults it, or None without both."""
+    """Returns the container's request. If it has none, returns its limit, which the API server would set as the
+    request; None if it has neither."""
     resources = value_or(container.resources, None)
     if resources is None:
         return None
@@ -51,16 +53,18 @@ def limit_of(container: Container, resource: str) -> int | None:
 
 
 def running_containers(spec: PodSpec) -> tuple[Container, ...]:
-    """Returns the containers that run for the pod's whole life: its containers and its sidecars."""
+    """Returns the containers that run for the pod's whole life: its main containers and its sidecars."""
     return (*spec.containers, *(c for c in spec.init_containers if c.restart_policy == ALWAYS))
 
 
 def quality_of(spec: PodSpec) -> QualityOfService:
-    """Returns the pod's class (kubectl/pkg/util/qos `ComputePodQOS`).
+    """Returns the pod's quality of service class (kubectl/pkg/util/qos `ComputePodQOS`):
 
     - BestEffort: no container, init container included, has a request or limit of cpu or memory above zero;
     - Guaranteed: every container has limits of both, and its requests equal them;
-    - Burstable: any other pod. Requests of the pod as a whole count like those of one container.
+    - Burstable: any other pod.
+
+    Pod-level requests and limits count like those of one container.
     """
     whole = value_or(spec.resources, None)
     parts = [Container(name="", resources=whole)] if whole is not None else [*spec.containers, *spec.init_containers]
@@ -79,7 +83,8 @@ def sum_requests(containers: Iterable[Container], resource: str) -> int | None:
 
 
 def format_amount(resource: str, number: float) -> str:
-    """Returns an amount for people: 250m, 512Mi, 1.5Gi. Memory is rounded to a whole MiB, cpu to a millicore."""
+    """Returns an amount as messages show it: 250m, 512Mi, 1.5Gi. Memory is rounded to a whole MiB, cpu to a
+    millicore."""
     if resource != MEMORY:
         return format_quantity(resource, round(number))
     mebibytes = round(number / (1 << 20))

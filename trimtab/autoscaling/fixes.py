@@ -1,8 +1,9 @@
-"""Findings → changed manifests.
+"""Turns findings into changed manifests.
 
-A manifest is changed in its own text. An object of a cluster gets an apply configuration: only the changed fields, to
-be applied server-side by a field manager of its own; lists are written whole, because most of them are atomic. A field
-of a live object cannot be removed in that way: such a change is left out, and named.
+A manifest from a file is changed in its own text. For an object of a cluster, an apply configuration is written: it has
+only the changed fields, and is to be applied server-side by a field manager of its own; lists are written whole,
+because most of them are atomic. A field of a live object cannot be removed in this way, so such a change is left out
+and reported.
 """
 
 from collections import defaultdict
@@ -22,7 +23,7 @@ FIELD_MANAGER = "trimtab-lint"
 
 @dataclass(frozen=True, slots=True)
 class FixPlan:
-    """What is written, and the findings that no file fixes."""
+    """The changed manifests, and the findings that no manifest fixes."""
 
     changes: Mapping[LintSubject, tuple[ManifestChange, ...]]
     new: tuple[NewManifest, ...]
@@ -31,7 +32,8 @@ class FixPlan:
 
 
 def plan_fixes(findings: Iterable[RuleFinding], snapshot: LintSnapshot) -> FixPlan:
-    """Returns the changes of all findings, by object. The first finding that changes a field decides its value."""
+    """Returns the changes of all findings, by object. If several findings change the same field, the first one
+    decides."""
     changes: dict[LintSubject, list[ManifestChange]] = defaultdict(list)
     new: dict[LintSubject, NewManifest] = {}
     fixed: list[RuleFinding] = []
@@ -70,7 +72,7 @@ def _is_elsewhere(one: Path, other: Path) -> bool:
 
 
 def change_value(value: Any, changes: Iterable[ManifestChange]) -> Any:
-    """Returns a copy of a manifest with the changes; what is missing on the way to a field is added."""
+    """Returns a copy of a manifest with the changes. Mappings on the way to a field are added if they are missing."""
     changed = deepcopy(value)
     for change in changes:
         holder = changed
@@ -100,7 +102,7 @@ def _enter_step(holder: Any, step: str | int, following: str | int) -> Any:
 
 
 def edit_text(text: str, document: Document, changes: Iterable[ManifestChange]) -> str:
-    """Returns the text of a file with one document changed; everything else stays as it is."""
+    """Returns the text of a file with one of its documents changed; everything else in it stays the same."""
     root = document.root
     # A document without lines is the whole file: JSON.
     start, end = (0, len(text)) if root is None else (root.start_mark.index, root.end_mark.index)
@@ -119,7 +121,7 @@ def edit_text(text: str, document: Document, changes: Iterable[ManifestChange]) 
 
 
 def apply_configuration(value: Mapping[str, Any], changes: Iterable[ManifestChange]) -> dict[str, Any]:
-    """Returns the fields of an object that server-side apply should own: the changed ones, and every list whole."""
+    """Returns the fields of an object for server-side apply: the changed fields, with every list written whole."""
     changes = tuple(changes)
     changed = change_value(value, changes)
     metadata = changed.get("metadata", {})

@@ -1,8 +1,8 @@
-"""Runs the rules over one snapshot: findings, what their authors ignore, and what was not checked.
+"""Runs the rules over one snapshot: findings, what the objects' authors ignore, and what was not checked.
 
-An object ignores rules with the annotation `trimtab.dev/lint-ignore: "L35 a reason"`, several ones separated by
-semicolons or lines. The reason is for readers; without one the entry still counts, and the report says that there is
-none.
+An object ignores rules with the annotation `trimtab.dev/lint-ignore: "L35 a reason"`; several entries are separated by
+semicolons or lines. The reason is for readers. An entry without a reason counts too, and the report says that there is
+no reason.
 """
 
 import re
@@ -28,7 +28,7 @@ _AVAILABLE: Mapping[Needs, Callable[[LintSnapshot], bool]] = {
     Needs.KUBELETS: lambda snapshot: bool(snapshot.kubelets),
     Needs.POLICIES: lambda snapshot: bool(snapshot.policies),
 }
-"""What a rule may need → whether the snapshot has it."""
+"""What a rule may need → a function that returns whether the snapshot has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class IgnoredFinding:
 
     finding: RuleFinding
     reason: str
-    """Empty if the annotation gives none."""
+    """The reason in the annotation; empty if it gives none."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotChecked:
-    """Rules that were not checked, and what was missing."""
+    """The rules that were not checked, and what was missing for that."""
 
     need: Needs
     rules: tuple[str, ...]
@@ -53,10 +53,10 @@ class NotChecked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintResult:
-    """Everything that one run says."""
+    """The result of one run of `trimtab lint`."""
 
     findings: tuple[RuleFinding, ...]
-    """Errors first, then by rule and object."""
+    """The findings: errors first, then by rule and object."""
     ignored: tuple[IgnoredFinding, ...] = ()
     not_checked: tuple[NotChecked, ...] = ()
     checked: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class LintResult:
 
 
 def missing_needs(rule: LintRule, snapshot: LintSnapshot) -> tuple[Needs, ...]:
-    """Returns what the rule needs and the snapshot does not have."""
+    """Returns what the rule needs and the snapshot lacks."""
     return tuple(need for need in rule.needs if not _AVAILABLE[need](snapshot))
 
 
@@ -109,7 +109,8 @@ def ignored_rules(snapshot: LintSnapshot, subject: LintSubject) -> dict[str, str
 
 
 def parse_ignores(text: str) -> Iterable[tuple[str, str]]:
-    """Yields (rule, reason) of each entry of the annotation; what does not begin with a rule's code is left out."""
+    """Yields (rule, reason) for each entry of the annotation. Entries that do not begin with a rule's code are left
+    out."""
     for entry in re.split(r"[;\n]", text):
         code, _, reason = entry.strip().partition(" ")
         if _RULE_CODE.fullmatch(code.rstrip(":,")):
@@ -124,5 +125,5 @@ def _annotation_of(snapshot: LintSnapshot, subject: LintSubject) -> str:
 
 
 def select_rules(rules: Iterable[LintRule], only: Collection[str], without: Collection[str]) -> tuple[LintRule, ...]:
-    """Returns the rules among `only` (all if it is empty) that are not among `without`."""
+    """Returns the rules that are in `only` (all rules if it is empty) and not in `without`."""
     return tuple(rule for rule in rules if (not only or rule.code in only) and rule.code not in without)

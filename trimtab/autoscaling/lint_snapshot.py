@@ -1,7 +1,7 @@
 """All objects of one run of lint, and how they belong together.
 
-Objects come from manifests, or from a cluster as `kubectl get` or `trimtab capture` prints it. Workloads are the
-topmost controllers of pods and bare pods; what they own is not judged again.
+The objects come from manifests, or from a cluster as `kubectl get` or `trimtab capture` prints it. Workloads are the
+topmost controllers of pods, and pods without a controller. Objects that a workload owns are not judged again.
 """
 
 from collections import defaultdict
@@ -52,12 +52,12 @@ DEFAULT_NAMESPACE = "default"
 RESIZING_MODES = ("InPlaceOrRecreate", "InPlace")
 EVICTING_MODES = ("Recreate", "Auto", "InPlaceOrRecreate")
 RUNNING_KINDS = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Rollout")
-"""Kinds with a replica count, whose pods are meant to run for ever."""
+"""Kinds with a replica count whose pods run for an unlimited time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintWorkload:
-    """A topmost controller of pods, or a bare pod."""
+    """A topmost controller of pods, or a pod without a controller."""
 
     subject: LintSubject
     api_version: str
@@ -66,19 +66,19 @@ class LintWorkload:
     pod_annotations: Labels
     spec: LintPodSpec
     template_path: Path
-    """The path of the pod's spec in its manifest."""
+    """The path of the pod spec in the workload's manifest."""
     replicas: int | None = None
-    """None: the manifest has no count. A DaemonSet and a Job have none either."""
+    """The replica count in the manifest; None if it has none, as always for a DaemonSet or a Job."""
     status: WorkloadStatus = field(default_factory=WorkloadStatus)
 
     @property
     def namespace(self) -> str:
-        """The namespace; `default` where the manifest names none."""
+        """The namespace of the workload; `default` if its manifest names none."""
         return self.subject.namespace
 
     @property
     def is_scaled_by_count(self) -> bool:
-        """Whether it has a replica count."""
+        """Whether workloads of this kind have a replica count."""
         return self.subject.kind in RUNNING_KINDS
 
     @property
@@ -88,11 +88,11 @@ class LintWorkload:
 
     @property
     def is_critical(self) -> bool:
-        """Whether its pods have one of Kubernetes' own priority classes."""
+        """Whether the pods have system-cluster-critical or system-node-critical as their priority class."""
         return value_or(self.spec.priority_class_name, "") in ("system-cluster-critical", "system-node-critical")
 
     def container_path(self, container: LintContainer, *more: str | int) -> Path:
-        """Returns the path of a field of one of its containers."""
+        """Returns the path, in the workload's manifest, of a field of one of its containers."""
         for name, containers in (("containers", self.spec.containers), ("initContainers", self.spec.init_containers)):
             for index, candidate in enumerate(containers):
                 if candidate is container:
@@ -102,36 +102,36 @@ class LintWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredReservation:
-    """What the system daemons of nodes of one kind were measured to need: millicores and bytes."""
+    """What the system daemons of nodes of one kind need according to measurements, in millicores and bytes."""
 
     nodes: str
-    """The pool or machine type that was measured."""
+    """The pool or machine type whose nodes were measured."""
     runtime: str = ""
-    """The container runtime of the measured nodes; empty: nodes with any."""
+    """The container runtime of the measured nodes; empty means any."""
     cpu: int
     memory: int
     max_pods: int | None = None
-    """The most pods that its network can hold, or None if it was not measured."""
+    """The largest number of pods that the node's network can hold, or None if it was not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthlyPrice:
-    """The price of a core and of a GiB of memory, in dollars a month, and whose price it is."""
+    """The price of a core and of a GiB of memory in dollars a month, and where the price comes from."""
 
     core: float
     gib: float
     source: str
-    """A phrase after "at", such as "the price of your nodes"."""
+    """Where the price comes from, as a phrase after "at": "the price of your nodes"."""
 
     def describe_cost(self, millicores: float, memory_bytes: float) -> str:
-        """Returns the cost of so much cpu and memory in a month, with its source."""
+        """Returns the monthly cost of this cpu and memory as text, with the source of the price."""
         dollars = millicores / 1000 * self.core + memory_bytes / (1 << 30) * self.gib
         return f"${dollars:,.2f} a month at {self.source}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LintSnapshot:
-    """The objects, and what is known beside them. Not knowing is None or False, never an empty list."""
+    """All objects of a run, and what else is known. What is not known is None or False, never an empty list."""
 
     workloads: tuple[LintWorkload, ...] = ()
     hpas: tuple[HorizontalPodAutoscaler, ...] = ()
@@ -149,25 +149,25 @@ class LintSnapshot:
     kubelets: tuple[KubeletConfiguration, ...] = ()
     policies: tuple[PolicyView, ...] = ()
     pools: tuple[Pool, ...] = ()
-    """Trimtab's own pools, by their ConfigMaps."""
+    """Trimtab's own pools, read from their ConfigMaps."""
     kinds: frozenset[str] = frozenset()
-    """Kinds that were read, or listed from the cluster and found empty."""
+    """The kinds that were read, or that were listed from the cluster and had no objects."""
     is_live: bool = False
-    """Whether objects come from a cluster and have a status."""
+    """Whether the objects come from a cluster, and so have a status."""
     minor: int | None = None
-    """Kubernetes 1.minor, or None if unknown."""
+    """The minor version of Kubernetes (36 for 1.36), or None if it is unknown."""
     now: Seconds | None = None
     usage: UsageHistory | None = None
     reservations: tuple[MeasuredReservation, ...] = ()
     price: MonthlyPrice | None = None
-    """None if money is not asked for, or nothing is known of usage."""
+    """The price, or None if costs are not to be shown or nothing is known about usage."""
     documents: Mapping[LintSubject, Document] = field(default_factory=dict)
     owners: Mapping[LintSubject, LintSubject] = field(default_factory=dict)
-    """Object → its controller, as far as owner references say."""
+    """Object → its controller, as far as owner references name it."""
 
     @cached_property
     def workloads_by_subject(self) -> dict[LintSubject, LintWorkload]:
-        """Workloads by what names them."""
+        """Name of the workload (kind, namespace, name) → workload."""
         return {workload.subject: workload for workload in self.workloads}
 
     @cached_property
@@ -253,7 +253,7 @@ class LintSnapshot:
 
     @cached_property
     def free_on_nodes(self) -> dict[tuple[str, str], int]:
-        """(node, resource) → the node's allocatable less the requests of its pods."""
+        """(node, resource) → the node's allocatable amount minus the requests of its pods."""
         free = {
             (node.metadata.name, resource): amount_in(node.status.allocatable, resource) or 0
             for node in self.nodes
@@ -266,7 +266,7 @@ class LintSnapshot:
         return free
 
     def topmost_owner(self, subject: LintSubject) -> LintSubject:
-        """Returns the last controller above an object; the object itself if it has none."""
+        """Returns the topmost controller of an object, or the object itself if it has no controller."""
         visited = {subject}
         while (above := self.owners.get(subject)) is not None and above not in visited:
             visited.add(above)
@@ -274,14 +274,15 @@ class LintSnapshot:
         return subject
 
     def usage_of(self, workload: LintWorkload, container: str, resource: str) -> ResourceUsage | None:
-        """Returns what is known of the use of a resource by a container of the workload."""
+        """Returns the usage of a resource by a container of the workload, or None if it is not known."""
         if self.usage is None:
             return None
         subject = workload.subject
         return self.usage.find_usage((subject.namespace, subject.kind, subject.name, container), resource)
 
     def default_request_in(self, namespace: str, resource: str) -> bool:
-        """Returns whether a LimitRange of the namespace gives containers a request or a limit of the resource."""
+        """Returns whether a LimitRange of the namespace sets a default request or limit of the resource for
+        containers."""
         return any(
             item.type == "Container" and (resource in item.default_request or resource in item.default)
             for limit_range in self.limit_ranges
@@ -290,14 +291,14 @@ class LintSnapshot:
         )
 
     def document_value(self, subject: LintSubject) -> dict[str, Any]:
-        """Returns the manifest of an object as plain values, or an empty mapping if there is none."""
+        """Returns the manifest of an object as JSON values, or an empty mapping if there is none."""
         document = self.documents.get(subject)
         value = document.value if document is not None else None
         return value if isinstance(value, dict) else {}
 
     def needed_replicas(self, workload: LintWorkload) -> int | None:
-        """Returns the least number of replicas that the workload is meant to have: the HPA's minimum, else its own
-        count, 1 if the manifest has none. None for a workload that has no count."""
+        """Returns the smallest number of replicas that the workload is meant to have: the minimum of its HPA; otherwise
+        its own count, which is 1 if the manifest has none. None for a workload whose kind has no count."""
         if not workload.is_scaled_by_count:
             return None
         minima = [
@@ -307,29 +308,30 @@ class LintSnapshot:
 
 
 def subject_of(kind: str, metadata: Metadata, *, namespaced: bool = True) -> LintSubject:
-    """Returns what names an object."""
+    """Returns the kind, namespace and name that identify an object."""
     return LintSubject(kind, (metadata.namespace or DEFAULT_NAMESPACE) if namespaced else "", metadata.name)
 
 
 def target_subject(metadata: Metadata, target: TargetRef) -> LintSubject:
-    """Returns the workload that an autoscaler's target names; it is in the autoscaler's namespace."""
+    """Returns the kind, namespace and name of an autoscaler's target, which is in the autoscaler's namespace."""
     return LintSubject(target.kind, metadata.namespace or DEFAULT_NAMESPACE, target.name)
 
 
 def update_mode_of(vpa: VerticalPodAutoscaler) -> str:
-    """Returns the VPA's mode; Recreate if none is written, as `Auto`, its old name, is read by the updater."""
+    """Returns the VPA's update mode. If none is written, it is Recreate; so is `Auto`, the former name of that mode, as
+    the updater reads it."""
     mode = vpa.spec.update_policy.update_mode or "Recreate"
     return "Recreate" if mode == "Auto" else mode
 
 
 def container_policy_of(vpa: VerticalPodAutoscaler, container: str) -> ContainerPolicy:
-    """Returns the VPA's policy for a container: its own, else that for `*`, else the defaults."""
+    """Returns the VPA's policy for a container: the one with its name, else the one for `*`, else the defaults."""
     policies = {policy.container_name: policy for policy in vpa.spec.resource_policy.container_policies}
     return policies.get(container) or policies.get("*") or ContainerPolicy()
 
 
 def controls_resource(vpa: VerticalPodAutoscaler, container: str, resource: str) -> bool:
-    """Returns whether the VPA writes the container's request of the resource. All of these hold:
+    """Returns whether the VPA sets the container's request for the resource. True if all of these hold:
 
     - its mode is not Off;
     - its policy for the container is not Off;
@@ -344,7 +346,8 @@ def controls_resource(vpa: VerticalPodAutoscaler, container: str, resource: str)
 
 
 def policies_path(vpa: VerticalPodAutoscaler, container: str) -> Path:
-    """Returns the path of the VPA's policy for a container; the list itself if it has none."""
+    """Returns the path of the VPA's policy for a container, or the path of the list of policies if it has none for the
+    container."""
     names = [policy.container_name for policy in vpa.spec.resource_policy.container_policies]
     base: Path = ("spec", "resourcePolicy", "containerPolicies")
     name = container if container in names else "*"

@@ -1,4 +1,4 @@
-"""What the nodes of a snapshot have for pods."""
+"""Calculates what the nodes of a snapshot have for pods."""
 
 from collections.abc import Mapping
 
@@ -10,8 +10,9 @@ from trimtab.machines.prices import SPOT_LABELS
 
 
 def largest_allocatable(snapshot: LintSnapshot) -> Mapping[str, int] | None:
-    """Returns for each resource the most that one node has for pods, less what DaemonSets request on every node, or
-    None without nodes. The largest of each resource may be on different nodes: what is above it fits nowhere."""
+    """Returns, for each resource, the largest amount that one node has for pods, after what DaemonSets request on every
+    node; None if there are no nodes. The largest amounts of two resources may be on different nodes, but a larger
+    request fits on no node."""
     if not snapshot.nodes:
         return None
     return {
@@ -22,7 +23,7 @@ def largest_allocatable(snapshot: LintSnapshot) -> Mapping[str, int] | None:
 
 
 def _daemon_requests(snapshot: LintSnapshot, resource: str) -> int:
-    """Returns what DaemonSets without a node selector request, which is on every node."""
+    """Returns what the DaemonSets without a node selector, which run on every node, request together."""
     return sum(
         request_of(container, resource) or 0
         for workload in snapshot.workloads
@@ -37,5 +38,5 @@ def is_spot_label(key: str, value: str) -> bool:
 
 
 def is_spot_node(node: LintNode) -> bool:
-    """Returns whether the cloud may take the node away."""
+    """Returns whether the node is a spot node, which the cloud may reclaim."""
     return any(is_spot_label(key, value) for key, value in value_or(node.metadata.labels, {}).items())

@@ -1,7 +1,7 @@
-"""API objects as the rules of lint read them, where that is more than other packages decode.
+"""API objects as the rules of lint read them, as far as the rules need more fields than other packages decode.
 
-Absent fields keep the API server's defaults, or UNSET where absence itself means something. Unknown fields are dropped;
-environment values are never decoded, only the names of variables.
+Absent fields have the API server's defaults, or UNSET where absence has a meaning of its own. Unknown fields are
+dropped. Of environment variables only the names are decoded, never the values.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from trimtab.cluster.api.workload import WorkloadSpec, WorkloadStatus
 
 
 class ProbeView(ApiObject, frozen=True, kw_only=True):
-    """When a probe begins, and how often it must fail or succeed to count."""
+    """When a probe begins, and how often it must fail or succeed before it counts."""
 
     initial_delay_seconds: int = 0
     period_seconds: int = 10
@@ -23,7 +23,7 @@ class ProbeView(ApiObject, frozen=True, kw_only=True):
 
 
 class NamedVariable(ApiObject, frozen=True, kw_only=True):
-    """An environment variable by its name; its value is never decoded."""
+    """The name of an environment variable; its value is not decoded."""
 
     name: str = ""
 
@@ -40,12 +40,12 @@ class LintContainer(Container, frozen=True, kw_only=True):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The command line: flags may stand in either field."""
+        """The container's command line. Flags may be in `command` or in `args`."""
         return (*self.command, *self.args)
 
 
 class LintPodSpec(PodSpec, frozen=True, kw_only=True):
-    """The spec of a pod template, with `LintContainer`s."""
+    """The spec of a pod template, whose containers are decoded as `LintContainer`."""
 
     containers: tuple[LintContainer, ...] = ()
     init_containers: tuple[LintContainer, ...] = ()
@@ -69,11 +69,11 @@ class LintOwnerSpec(WorkloadSpec, frozen=True, kw_only=True):
     selector: Any = UNSET
     template: LintTemplate = LintTemplate()
     job_template: JobTemplate = JobTemplate()
-    """Only in a CronJob."""
+    """The template of Jobs; only a CronJob has it."""
 
 
 class LintOwner(ApiObject, frozen=True, kw_only=True):
-    """A controller of pods, of any kind that has a pod template in its spec."""
+    """A controller of pods, of any kind whose spec has a pod template."""
 
     api_version: str = ""
     kind: str = ""
@@ -83,7 +83,7 @@ class LintOwner(ApiObject, frozen=True, kw_only=True):
 
 
 class LintPod(ApiObject, frozen=True, kw_only=True):
-    """A pod as it runs."""
+    """A running pod."""
 
     metadata: Metadata = Metadata()
     spec: LintPodSpec = LintPodSpec()
@@ -114,7 +114,7 @@ class LintNodeSpec(ApiObject, frozen=True, kw_only=True):
 
 
 class LintNode(ApiObject, frozen=True, kw_only=True):
-    """A node with the version of its kubelet and the addresses of its pods."""
+    """A node, with the version of its kubelet and the range of its pods' addresses."""
 
     metadata: Metadata = Metadata()
     spec: LintNodeSpec = LintNodeSpec()
@@ -122,7 +122,7 @@ class LintNode(ApiObject, frozen=True, kw_only=True):
 
 
 class KubeletConfiguration(ApiObject, frozen=True, kw_only=True):
-    """kubelet.config.k8s.io/v1beta1, the file of a kubelet."""
+    """A KubeletConfiguration (kubelet.config.k8s.io/v1beta1), which is the configuration file of a kubelet."""
 
     metadata: Metadata = Metadata()
     enforce_node_allocatable: tuple[str, ...] | UnsetType = UNSET
@@ -148,7 +148,7 @@ class PolicyMatch(ApiObject, frozen=True, kw_only=True):
 
 
 class PolicyActions(ApiObject, frozen=True, kw_only=True):
-    """Of a PodPolicy's actions, those that change what a VPA or a LimitRange changes too."""
+    """Those actions of a PodPolicy that change what a VPA or a LimitRange changes too."""
 
     requests: Any = None
     limits: dict[str, Any] = {}
@@ -161,7 +161,7 @@ class PolicySpecView(ApiObject, frozen=True, kw_only=True):
 
 
 class PolicyView(ApiObject, frozen=True, kw_only=True):
-    """A PodPolicy, reduced to where it applies and to which of requests and limits it changes."""
+    """A PodPolicy, reduced to the pods that it matches and to the requests and limits that it changes."""
 
     metadata: Metadata = Metadata()
     spec: PolicySpecView = PolicySpecView()

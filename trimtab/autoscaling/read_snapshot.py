@@ -1,7 +1,7 @@
-"""Documents of manifests or of a cluster → a `LintSnapshot`.
+"""Makes a `LintSnapshot` from the documents of manifests or of a cluster.
 
-Documents of kinds that no rule reads are ignored. A document that cannot be decoded is a mistake, except one of a
-custom kind: its `spec.template` may be something else than a pod template.
+Documents of kinds that no rule reads are ignored. A document that cannot be decoded is a mistake, unless its kind is a
+custom one, because the `spec.template` of a custom kind need not be a pod template.
 """
 
 import re
@@ -65,9 +65,9 @@ SHAPES: dict[str, type[ApiObject]] = {
     "KubeletConfiguration": KubeletConfiguration,
     "PodPolicy": PolicyView,
 }
-"""Kind → the struct that rules read."""
+"""Kind → the struct into which its objects are decoded for the rules."""
 LISTED_KINDS = tuple(kind for kind in SHAPES if kind not in ("Rollout", "KubeletConfiguration"))
-"""Kinds that are listed from a live cluster. Secrets are not among them."""
+"""Kinds that are listed in a live cluster. Secrets are not among them."""
 _REVISION = "deployment.kubernetes.io/revision"
 _VERSION = re.compile(r"v?1\.(\d+)")
 S = TypeVar("S", bound=ApiObject)
@@ -75,7 +75,7 @@ S = TypeVar("S", bound=ApiObject)
 
 @dataclass(slots=True)
 class _Collected:
-    """What the documents contain, by kind; filled while they are read."""
+    """The objects of the documents by kind, collected while the documents are read."""
 
     objects: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     documents: dict[LintSubject, Document] = field(default_factory=dict)
@@ -104,7 +104,7 @@ def read_lint_snapshot(
     kinds: Iterable[str] = (),
     reservations: tuple[MeasuredReservation, ...] = (),
 ) -> LintReading:
-    """Returns the snapshot of all documents. `kinds` are those that were listed, even if nothing was found."""
+    """Returns the snapshot of all documents. `kinds` are the kinds that were listed, even if there were no objects."""
     collected = _Collected()
     for document in documents:
         if document.kind is not None and document.kind in SHAPES:
@@ -169,7 +169,7 @@ def _collect_document(collected: _Collected, document: Document, kind: str) -> N
 
 
 def _pool_documents(collected: _Collected) -> list[Document]:
-    """Returns the ConfigMaps of pools."""
+    """Returns the documents that are ConfigMaps of pools."""
     return [
         collected.documents[subject]
         for config_map in collected.objects_of("ConfigMap")
@@ -179,7 +179,7 @@ def _pool_documents(collected: _Collected) -> list[Document]:
 
 
 def _read_kubelet_maps(config_maps: Iterable[ConfigMap]) -> Iterable[KubeletConfiguration]:
-    """Yields the KubeletConfigurations that kubeadm keeps in ConfigMaps, named after them."""
+    """Yields the KubeletConfigurations that kubeadm keeps in ConfigMaps; each is named after its ConfigMap."""
     for config_map in config_maps:
         if config_map.metadata.name.startswith("kubelet-config") and "kubelet" in config_map.data:
             for document in read_documents(config_map.metadata.name, config_map.data["kubelet"].encode()).documents:
@@ -189,7 +189,7 @@ def _read_kubelet_maps(config_maps: Iterable[ConfigMap]) -> Iterable[KubeletConf
 
 
 def _read_reservations(config_maps: Iterable[ConfigMap]) -> Iterable[MeasuredReservation]:
-    """Yields what the recommender has measured and published, by pool and container runtime."""
+    """Yields the reservations that the recommender has measured and published, by pool and container runtime."""
     for config_map in config_maps:
         if RESERVATIONS_LABEL not in value_or(config_map.metadata.labels, {}):
             continue
@@ -201,7 +201,7 @@ def _read_reservations(config_maps: Iterable[ConfigMap]) -> Iterable[MeasuredRes
 
 
 def _read_workloads(collected: _Collected) -> Iterable[LintWorkload]:
-    """Yields topmost controllers and bare pods that have a pod template."""
+    """Yields the topmost controllers and the bare pods, as far as they have a pod template."""
     templates = _templates_by_owner(collected)
     for kind in OWNER_KINDS:
         for owner in collected.objects_of(kind):
@@ -224,7 +224,8 @@ def _read_workloads(collected: _Collected) -> Iterable[LintWorkload]:
 
 
 def _templates_by_owner(collected: _Collected) -> dict[LintSubject, LintTemplate]:
-    """Returns Deployment → the template of its newest ReplicaSet: a capture has no templates of Deployments."""
+    """Returns Deployment → the pod template of its newest ReplicaSet, because a capture has no templates of
+    Deployments."""
     newest: dict[LintSubject, tuple[int, LintTemplate]] = {}
     for replica_set in collected.objects_of("ReplicaSet"):
         namespace = replica_set.metadata.namespace or DEFAULT_NAMESPACE
@@ -252,17 +253,18 @@ def _build_workload(subject: LintSubject, owner: LintOwner, template: LintTempla
 
 
 def _oldest_minor(nodes: Iterable[LintNode]) -> int | None:
-    """Returns the minor version of the oldest kubelet: no API server is older than its nodes by design."""
+    """Returns the minor version of the oldest kubelet, or None if there are no nodes. The API server is at least as
+    new, because Kubernetes does not support nodes that are newer."""
     found = [_VERSION.match(node.status.node_info.kubelet_version) for node in nodes]
     return min((int(match[1]) for match in found if match is not None), default=None)
 
 
 def parse_minor(text: str) -> int | None:
-    """Returns the minor of a version such as 1.36 or v1.36.2, or None if it is not one."""
+    """Returns the minor version in a text such as 1.36 or v1.36.2, or None if the text is not a version."""
     match = _VERSION.match(text)
     return int(match[1]) if match is not None else None
 
 
 def with_usage(snapshot: LintSnapshot, usage: UsageHistory | None, price: MonthlyPrice | None = None) -> LintSnapshot:
-    """Returns the snapshot with what is known of usage, and with what it costs."""
+    """Returns the snapshot with the known usage and the price added."""
     return replace(snapshot, usage=usage, price=price)

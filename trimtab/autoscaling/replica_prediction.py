@@ -1,11 +1,12 @@
-"""The replica counts that an HPA and a VPA drive each other to, at constant load.
+"""Predicts the replica counts to which an HPA and a VPA drive each other at constant load.
 
-Both follow the same usage: the HPA keeps mean ÷ request at its target, the VPA makes the request P90 + 15 %. With
-k = mean ÷ P90, the utilization after the VPA has acted is about k ÷ 1.15 whatever the load is; where that is further
-from the target than the HPA's tolerance, the HPA changes the count, the VPA divides the same load anew, and so on.
+Both follow the same usage: the HPA keeps mean usage ÷ request at its target, and the VPA sets the request to P90 + 15
+%. With k = mean ÷ P90, the utilization after the VPA has acted is about k ÷ 1.15, whatever the load is. If that is
+further from the target than the HPA's tolerance, the HPA changes the number of replicas, the VPA divides the same load
+anew, and so on.
 
-Arithmetic: `podautoscaler/replica_calculator.go` and `metrics/utilization.go` (Kubernetes 1.36) and the recommender's
-`safetyMarginFraction` (VPA 1.6).
+The arithmetic is that of `podautoscaler/replica_calculator.go` and `metrics/utilization.go` (Kubernetes 1.36) and of
+the recommender's `safetyMarginFraction` (VPA 1.6).
 """
 
 from dataclasses import dataclass
@@ -13,14 +14,14 @@ from enum import StrEnum
 from math import ceil
 
 SAFETY_MARGIN = 1.15
-"""The recommender's --recommendation-margin-fraction, 0.15."""
+"""The factor for the recommender's --recommendation-margin-fraction, which is 0.15."""
 HPA_TOLERANCE = 0.1
-"""The controller manager's --horizontal-pod-autoscaler-tolerance."""
+"""The default of the controller manager's --horizontal-pod-autoscaler-tolerance."""
 MAX_ROUNDS = 8
 
 
 class ReplicaDirection(StrEnum):
-    """Where the number of replicas goes at constant load."""
+    """How the number of replicas changes at constant load."""
 
     UP = "up"
     DOWN = "down"
@@ -29,15 +30,15 @@ class ReplicaDirection(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPrediction:
-    """What becomes of a workload whose HPA and VPA follow the same resource."""
+    """What happens to a workload whose HPA and VPA follow the same resource."""
 
     counts: tuple[int, ...]
-    """The number of replicas, from now on: one value per round of the VPA and the HPA."""
+    """The numbers of replicas, one for each round of the VPA and the HPA; the first one is the present number."""
     direction: ReplicaDirection
     ends_at_bound: bool = False
-    """Whether the count stops only because it has reached the HPA's minimum or maximum."""
+    """Whether the number stops changing only because it has reached the HPA's minimum or maximum."""
     pull: ReplicaDirection = ReplicaDirection.AT_REST
-    """Where the HPA would take the count from here, were it not for its bounds and for whole pods."""
+    """In which direction the HPA would change the last number if it had no bounds and could use fractions of pods."""
 
 
 def predict_replicas(
@@ -52,9 +53,10 @@ def predict_replicas(
     margin: float = SAFETY_MARGIN,
     max_rounds: int = MAX_ROUNDS,
 ) -> ReplicaPrediction:
-    """Returns the replica counts at the constant load `total` (millicores or bytes of all pods together).
+    """Returns the numbers of replicas at the constant load `total` (millicores or bytes of all pods together).
 
-    In each round the VPA acts first, then the HPA. `mean_to_p90` is the workload's own ratio k, above 0 and at most 1.
+    In each round, the VPA acts first and the HPA second. `mean_to_p90` is the workload's own ratio k, above 0 and at
+    most 1.
     """
     counts = [replicas]
     for _ in range(max_rounds):
@@ -78,11 +80,12 @@ def predict_replicas(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledReplicas:
-    """Where an HPA on an average value and a VPA come to rest together."""
+    """The number of replicas and the request at which an HPA with an average value and a VPA no longer change
+    anything."""
 
     replicas: int
     request: int
-    """Of each replica: millicores or bytes."""
+    """The request of each replica in millicores or bytes."""
 
 
 def settle_on_average_value(
@@ -94,14 +97,15 @@ def settle_on_average_value(
     max_replicas: int = 200,
     margin: float = SAFETY_MARGIN,
 ) -> SettledReplicas:
-    """Returns the count and the request at the constant load `total`: the count depends on the load alone, and the
-    request on the load of one replica, so the order in which the two controllers act does not matter."""
+    """Returns the number of replicas and the request at the constant load `total`. The number depends on the load
+    alone, and the request on the load of one replica, so it does not matter which of the two controllers acts first."""
     count = min(max(ceil(_without_noise(total / average_value)), min_replicas), max_replicas)
     return SettledReplicas(replicas=count, request=max(1, int(total / count / mean_to_p90 * margin)))
 
 
 def _without_noise(number: float) -> float:
-    """Returns the number without the last digits of binary fractions: 3 × 2.0000000000000004 must not become 7."""
+    """Returns the number without rounding errors in its last digits: 3 × 2.0000000000000004 must not be rounded up to
+    7."""
     return round(number, 9)
 
 
@@ -121,7 +125,8 @@ def _direction_of(first: int, last: int) -> ReplicaDirection:
 def targets_at_rest(
     mean_to_p90: float, tolerance: float = HPA_TOLERANCE, margin: float = SAFETY_MARGIN
 ) -> tuple[float, float]:
-    """Returns the lowest and the highest target, in percent, at which the HPA does nothing after the VPA has acted."""
+    """Returns the lowest and the highest target, in percent, with which the HPA changes nothing after the VPA has
+    acted."""
     utilization = 100 * mean_to_p90 / margin
     return utilization / (1 + tolerance), utilization / (1 - tolerance)
 
@@ -129,7 +134,8 @@ def targets_at_rest(
 def ratios_at_rest(
     target_percent: int, tolerance: float = HPA_TOLERANCE, margin: float = SAFETY_MARGIN
 ) -> tuple[float, float]:
-    """Returns the lowest and the highest k = mean ÷ P90 with which a workload is at rest at this target."""
+    """Returns the lowest and the highest k = mean ÷ P90 of workloads for which, with this target, the HPA changes
+    nothing after the VPA has acted."""
     ratio = target_percent / 100 * margin
     return ratio * (1 - tolerance), ratio * (1 + tolerance)
 

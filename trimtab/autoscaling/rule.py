@@ -1,7 +1,7 @@
-"""A rule of lint, what it finds, and the changes that fix it.
+"""A rule of lint, its findings, and the changes that fix them.
 
-A rule is a pure function of a `LintSnapshot`. What it needs and does not have (usage, live objects, nodes) makes it
-"not checked", which is never "nothing wrong".
+A rule is a pure function of a `LintSnapshot`. If the snapshot lacks what the rule needs (usage, live objects, nodes),
+the rule is reported as "not checked", which does not mean "nothing wrong".
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,15 +19,15 @@ class LintSeverity(StrEnum):
     """How much a finding matters."""
 
     ERROR = "error"
-    """Pods are lost, stay pending, or a controller runs away: now, or as soon as load changes."""
+    """Pods are lost or stay pending, or replica counts grow without end: now, or as soon as the load changes."""
     WARNING = "warning"
     """The workload works until something else happens: a drain, a zone outage, a restart of a webhook."""
     INFO = "info"
-    """Worth knowing: money, or a setting that is better elsewhere."""
+    """A matter of cost, or of a setting that would be better placed elsewhere."""
 
 
 class Needs(StrEnum):
-    """What a rule needs beside manifests; its value says what was missing."""
+    """What a rule needs in addition to manifests. The value says what was missing."""
 
     LIVE = "objects of a running cluster (--cluster)"
     NODES = "nodes (--cluster, or Node manifests)"
@@ -48,7 +48,7 @@ class LintSubject:
 
     kind: str
     namespace: str
-    """Empty for an object of the whole cluster."""
+    """The namespace of the object; empty for a cluster-scoped object."""
     name: str
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class LintSubject:
 
 
 REMOVED: Any = type("Removed", (), {"__repr__": lambda self: "REMOVED"})()
-"""The value of a change that removes its field."""
+"""The value in a change that means that the field is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class ManifestChange:
     subject: LintSubject
     path: Path
     value: Any
-    """A plain value, or `REMOVED`."""
+    """The new value as plain data, or `REMOVED`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewManifest:
-    """An object that should be added."""
+    """An object that should be added to the cluster."""
 
     subject: LintSubject
     manifest: Any
@@ -88,18 +88,18 @@ class RuleFinding:
     severity: LintSeverity
     subject: LintSubject
     path: Path = ()
-    """The field that is wrong, or should be there."""
+    """The path of the field that is wrong or missing."""
     sentence: str
     outcome: str
-    """What will happen, with direction and speed where they can be computed."""
+    """What will happen, with direction and speed if these can be computed."""
     fix: str
-    """What to do, in words."""
+    """What to do, as a sentence."""
     changes: tuple[Fix, ...] = ()
-    """The changes that `--fix` writes; empty if it takes a decision of yours."""
+    """The changes that `--fix` writes; empty if the user must decide something."""
 
     @property
     def sort_key(self) -> tuple[int, str, LintSubject, str]:
-        """Errors first, then by rule and object."""
+        """The key that sorts findings: errors first, then by rule and object."""
         return list(LintSeverity).index(self.severity), self.rule, self.subject, self.sentence
 
 
@@ -109,17 +109,17 @@ RuleFunction = Callable[["LintRule", "LintSnapshot"], Iterable[RuleFinding]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintRule:
-    """One rule: what it says on its page, and its function."""
+    """One rule: the text of its page, and its function."""
 
     code: str
     severity: LintSeverity
-    """The highest severity that it gives."""
+    """The highest severity of the rule's findings."""
     title: str
-    """The predicate as a noun phrase, such as "A CPU limit"."""
+    """What the rule finds, as a noun phrase, such as "A CPU limit"."""
     why: str
     source: str
     fix: str
-    """The general remedy; a finding may have a more precise one."""
+    """The general remedy. A finding may have a more specific one."""
     needs: tuple[Needs, ...] = ()
     theme: str = ""
     function: RuleFunction = field(repr=False)
@@ -139,7 +139,7 @@ class LintRule:
         fix: str = "",
         changes: Iterable[Fix] = (),
     ) -> RuleFinding:
-        """Returns a finding; what is not given comes from the rule's page."""
+        """Returns a finding. Texts that are not given are those of the rule's page."""
         return RuleFinding(
             rule=self.code, severity=severity or self.severity, subject=subject, path=path, sentence=sentence,
             outcome=outcome or self.why, fix=fix or self.fix, changes=tuple(changes),
@@ -149,7 +149,7 @@ class LintRule:
 def lint_rule(
     code: str, severity: LintSeverity, title: str, *, why: str, source: str, fix: str, needs: Iterable[Needs] = ()
 ) -> Callable[[RuleFunction], LintRule]:
-    """Decorates the function of a rule; the result is the rule. Its theme is the function's module."""
+    """Returns a decorator that turns a function into a rule. The rule's theme is the module of the function."""
 
     def create_rule(function: RuleFunction) -> LintRule:
         return LintRule(

@@ -1,4 +1,4 @@
-"""The metrics of an HPA that are relative to requests, and those that are not."""
+"""The metrics of an HPA that are relative to requests, and tests for HPAs without such metrics."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from trimtab.cluster.yaml_parser import Path
 
 RESOURCE_METRICS = ("Resource", "ContainerResource")
 DEFAULT_TARGET_PERCENT = 80
-"""The target of an HPA without metrics (SetDefaults_HorizontalPodAutoscaler, autoscaling/v2)."""
+"""The target of an HPA without metrics, in percent (SetDefaults_HorizontalPodAutoscaler, autoscaling/v2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,15 +18,16 @@ class UtilizationMetric:
     resource: str
     percent: int
     container: str = ""
-    """Empty for the pod as a whole."""
+    """The container that is measured; empty for the pod as a whole."""
     path: Path
-    """The path of its target."""
+    """The path of the metric's target in the manifest."""
     is_old: bool = False
-    """Whether it is written as in autoscaling/v1 or v2beta1, which have no such target as an average value."""
+    """Whether the metric is written as in autoscaling/v1 or v2beta1, which have no target of the type average value."""
 
 
 def utilization_metrics(hpa: HorizontalPodAutoscaler) -> Iterator[UtilizationMetric]:
-    """Yields the metrics whose target is a utilization. Without any metric: 80 % of cpu, the API server's default."""
+    """Yields the metrics whose target is a utilization. For an HPA without metrics, that is 80 % of cpu, the API
+    server's default."""
     percent = hpa.spec.target_cpu_utilization_percentage
     if percent is not None:
         path: Path = ("spec", "targetCPUUtilizationPercentage")
@@ -51,12 +52,13 @@ def utilization_metrics(hpa: HorizontalPodAutoscaler) -> Iterator[UtilizationMet
 
 
 def follows_pods_only(hpa: HorizontalPodAutoscaler) -> bool:
-    """Returns whether no metric is one that exists without pods: Object or External."""
+    """Returns whether the HPA has no Object or External metric. Only metrics of these types have a value while there
+    are no pods."""
     return all(metric.type not in ("Object", "External") for metric in hpa.spec.metrics)
 
 
 def follows_no_resource(hpa: HorizontalPodAutoscaler) -> bool:
-    """Returns whether no metric is cpu or memory of the pods."""
+    """Returns whether none of the metrics is cpu or memory of the pods."""
     return (
         bool(hpa.spec.metrics)
         and hpa.spec.target_cpu_utilization_percentage is None

@@ -1,24 +1,24 @@
-"""`trimtab`: one folder or file per verb.
+"""The command line of Trimtab: one folder or file per verb.
 
-main                   the group and what all verbs share: exit codes, how mistakes are reported
-output                 one report → table | json | yaml | html
-live_cluster           a cluster instead of a file
-manifests              manifests read and written back
+main                   the group of all verbs; exit codes, and how mistakes are reported
+output                 writes a report as a table, JSON, YAML or HTML
+live_cluster           reads a live cluster instead of a file
+manifests              reads manifests, and writes them back with changes
 page/                  a report as one HTML page
-admit/                 what would become of these pods
-plan/, simulate/       which nodes can go, and what is left when all waves are done
+admit/                 what admission would change in pods
+plan/, simulate/       which nodes can be drained, and what is left after all waves
 recommend/             requests from usage
-policies/              check, list, explain, schema
+policies/              checks, lists and explains policies, and prints their schema
 lint/                  where autoscalers, budgets and limits work against each other
-pools/                 pools from an estafette node-compactor
+pools/                 checks pools, and imports them from an estafette node-compactor
 runtimeclass           what a runtime costs per pod
-compactor/             the process, its state, and the words for it
-capture                a cluster as a file
-certs, signing_key     the webhook's certificates; keys of what is signed
-install/, doctor/      what Trimtab needs in a cluster; is everything wired?
+compactor/             the compactor process, its state, and the commands for it
+capture                writes a cluster to a file
+certs, signing_key     the webhook's certificates; the keys by which the processes sign
+install/, doctor/      installs what Trimtab needs in a cluster; checks an installation
 webhook, recommender,  the other processes
 watchdog
-demo/                  the main job end to end on this machine
+demo/                  admission and compaction on this machine, without a cluster
 """
 
 from trimtab.cli.main import main

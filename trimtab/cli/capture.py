@@ -53,9 +53,10 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
 
 
 def _choose_file(output: str, output_file: str | None) -> str | None:
-    """Returns the file to write. `-o FILE` was the option of the file, and still works where FILE is no word.
+    """Returns the file to write, or None for standard output.
 
-    Raises UsageError for another format than json.
+    `-o FILE` was once the option for the file; it still works if FILE is not the name of a format. Raises UsageError
+    for another format than json.
     """
     if output == "json":
         return output_file

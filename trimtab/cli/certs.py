@@ -33,19 +33,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationLogin:
-    """The login to a cluster, and Trimtab's namespace in it."""
+    """The login to a cluster, and Trimtab's namespace in that cluster."""
 
     namespace: str
     login: live_cluster.ClusterOptions
 
     @property
     def secret_ref(self) -> str:
-        """The Secret of the certificate, as messages name it."""
+        """The namespace and name of the certificate's Secret, as messages write them."""
         return f"Secret {self.namespace}/{CERTIFICATE_SECRET}"
 
 
 def add_login_options(function: F) -> F:
-    """Decorate a click command with `--namespace` and the login; it receives them as one argument, `where`."""
+    """Decorate a click command with `--namespace` and the login; the command receives them as one argument, `where`."""
 
     @wraps(function)
     def verb(*, namespace: str, kubeconfig: str | None, context: str | None, **more: Any) -> Any:
@@ -65,7 +65,8 @@ def add_login_options(function: F) -> F:
 
 
 def read_cluster_certificate_status(where: InstallationLogin) -> certs.CertificateStatus:
-    """Returns the status of the Secret's certificate, with a problem for each configuration that does not trust it."""
+    """Returns the status of the certificate in the Secret, with a problem for each webhook configuration that does not
+    trust it."""
     from trimtab.kube import certificate_rotation as shared
     from webhook import cert_manager
 
@@ -178,7 +179,7 @@ class ProblemReport(msgspec.Struct, frozen=True):
 
 
 class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Published as deploy/schemas/certs-report.schema.json."""
+    """The report of `trimtab certs status`. Published as deploy/schemas/certs-report.schema.json."""
 
     api_version: str = output.API_VERSION
     kind: str = "CertsReport"
@@ -188,7 +189,7 @@ class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     not_after: str | None
     days_left: float
     usable: bool
-    """Whether a client that trusts ca.crt accepts a server with this certificate now."""
+    """Whether a client that trusts ca.crt would now accept a server with this certificate."""
     problems: list[ProblemReport]
 
 
@@ -213,7 +214,7 @@ def issue_certificate(folder: Path, names: tuple[str, ...], force: bool) -> None
 def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str:
     """Issue or renew the certificate in the folder, and return the outcome as text.
 
-    An existing authority stays or hands over to its successor, because clients trust it.
+    Clients trust an existing authority, so it is kept, or hands over to a successor.
     """
     now = clock.utc_now()
     if not (folder / certs.CA_KEY).exists() and not (folder / certs.CERTIFICATE).exists():
@@ -267,9 +268,9 @@ def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output
 def rotate_certificate(authority: bool, forget_old: bool, where: InstallationLogin) -> None:
     """Rotate the webhook's certificate in the cluster without losing a review.
 
-    The replicas load it within seconds. A new authority is first published to API servers, and signs half a minute
-    later; the old one stays trusted as long as a certificate that it signed is valid. If cert-manager issues the
-    certificate, rotate it there.
+    The replicas load the new certificate within seconds. A new authority is first published to API servers, and signs
+    half a minute later; the old one stays trusted as long as a certificate that it signed is valid. If cert-manager
+    issues the certificate, rotate it there.
     """
     click.echo(rotate_cluster_certificate(where, authority=authority, forget=forget_old))
 
@@ -285,8 +286,8 @@ def rotate_signing_keys(process: str, yes: bool, force: bool, where: Installatio
     """Rotate the key with which the webhook signs annotations of pods, or the compactor signs annotations of nodes and
     its state.
 
-    The present key still verifies until the next rotation. The process loads the new key within a minute, and the
-    compactor then signs again what is still valid. After a theft, rotate twice.
+    The present key still verifies signatures until the next rotation. The process loads the new key within a minute;
+    the compactor then signs again what is still valid. After a theft, rotate twice.
     """
     with connect_client(where) as client:
         for line in signing_key.rotate_signing_key(client, where.namespace, process, confirmed=yes, force=force):

@@ -1,7 +1,7 @@
 """Names that a shell completes: policies, pools, nodes and namespaces of the cluster, and names of `explain`.
 
-A shell asks between two key strokes. So a cluster has two seconds to answer, and whatever goes wrong means that nothing
-is completed: an error message would end up in the middle of the command line.
+A shell asks between two keystrokes. So the cluster has two seconds to answer, and after any error there are no
+completions: an error message would appear in the middle of the command line.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ MAX_NAMES = 500
 
 
 def complete_namespaces(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Returns the namespaces of the cluster that begin with the word."""
+    """Returns the namespaces of the cluster that begin with `incomplete`."""
     return _filter(_list_names(context, "/api/v1/namespaces"), incomplete)
 
 
 def complete_nodes(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Returns the nodes of the cluster that begin with the word."""
+    """Returns the nodes of the cluster whose names begin with `incomplete`."""
     return _filter(_list_names(context, "/api/v1/nodes"), incomplete)
 
 
 def complete_pools(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Returns the pools that have a ConfigMap."""
+    """Returns the pools that have a ConfigMap and whose names begin with `incomplete`."""
     namespace = context.params.get("namespace") or "trimtab-system"
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     return _filter(_list_names(context, path, label="trimtab.dev/pool"), incomplete)
 
 
 def complete_policies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Returns the policies of --policies, or the shipped ones."""
+    """Returns the policies of --policies, or the shipped ones, whose names begin with `incomplete`."""
     from trimtab.cli.main import UsageError
     from trimtab.cli.policies.given_policies import load_given_policies
 
@@ -45,7 +45,7 @@ def complete_policies(context: click.Context, parameter: click.Parameter, incomp
 
 
 def complete_explained_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Returns the names that `trimtab explain` knows."""
+    """Returns the names that `trimtab explain` knows and that begin with `incomplete`."""
     from trimtab.cli.explain.catalog import load_catalog
 
     return _filter(dict.fromkeys(entry.name for entry in load_catalog()), incomplete)
@@ -69,7 +69,8 @@ class _List(msgspec.Struct):
 
 
 def _list_names(context: click.Context, path: str, *, label: str = "") -> list[str]:
-    """Returns the names of all objects, or the values of their label; none if the cluster does not answer in time."""
+    """Returns the names of all objects, or with `label` the values of that label; an empty list if the cluster does not
+    answer in time."""
     from trimtab.kube.client import Deadlines, connect_to_cluster
     from trimtab.kube.errors import KubeFault
 

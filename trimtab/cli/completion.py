@@ -1,7 +1,7 @@
 """Shell completion: `trimtab completion bash|zsh|fish`, and the program that kubectl calls for `kubectl trimtab`.
 
 kubectl calls the executable `kubectl_complete-trimtab` on the PATH with the words after `kubectl trimtab`, and expects
-what cobra's `__complete` prints: a value and its description to a line, and a directive at the end
+the format of cobra's `__complete`: a value and its description on each line, and a directive at the end
 (k8s.io/kubectl/pkg/cmd/plugin, plugin_completion.go; github.com/spf13/cobra, completions.go).
 """
 
@@ -16,7 +16,8 @@ from trimtab.cli.main import cli
 SHELLS = ("bash", "zsh", "fish")
 PROGRAM, VARIABLE = "trimtab", "_TRIMTAB_COMPLETE"
 NO_FILES, FILES = 4, 0
-"""cobra's ShellCompDirectiveNoFileComp and ShellCompDirectiveDefault."""
+"""cobra's directives ShellCompDirectiveNoFileComp (do not complete file names) and ShellCompDirectiveDefault (complete
+them)."""
 
 _INSTALL = {
     "bash": "# In ~/.bashrc:  source <(trimtab completion bash)\n",
@@ -38,7 +39,7 @@ def verb(shell: str) -> None:
 
 
 def completion_script(shell: str) -> str:
-    """Returns the script of this shell."""
+    """Returns the completion script of this shell."""
     completer_class = get_completion_class(shell)
     assert completer_class is not None
     completer = completer_class(cli, {}, PROGRAM, VARIABLE)
@@ -47,12 +48,12 @@ def completion_script(shell: str) -> str:
 
 
 def find_completions(words: Sequence[str], incomplete: str) -> list[CompletionItem]:
-    """Returns the completions of a word after these words."""
+    """Returns the completions of the word `incomplete`, which follows `words` on the command line."""
     return ShellComplete(cli, {}, PROGRAM, VARIABLE).get_completions(list(words), incomplete)
 
 
 def format_for_cobra(items: Sequence[CompletionItem]) -> str:
-    """Returns the items as cobra's `__complete` prints them."""
+    """Returns the items in the format of cobra's `__complete`."""
     values = [item for item in items if item.type == "plain"]
     lines = [f"{item.value}\t{item.help}" if item.help else str(item.value) for item in values]
     directive = NO_FILES if values or not items else FILES

@@ -1,4 +1,4 @@
-"""`trimtab version` and `trimtab help COMMAND…`: the words that people try first."""
+"""`trimtab version` and `trimtab help COMMAND…`: the commands that people try first."""
 
 import click
 
@@ -17,7 +17,7 @@ def print_version() -> None:
 @click.argument("names", nargs=-1, metavar="[COMMAND]...")
 @click.pass_context
 def print_help(context: click.Context, names: tuple[str, ...]) -> None:
-    """Print the help of a command, or of all."""
+    """Print the help of a command; without a name, the help of `trimtab`."""
     command: click.Command = cli
     parent = context.find_root()
     for name in names:

@@ -1,6 +1,6 @@
 """Reads the files of the command line, `--cluster` (files, folders, or `live`), and the recommender's history.
 
-With `live` the objects are listed from the API server of the kubeconfig. A file that cannot be read is a UsageError.
+With `live`, objects are listed from the API server of the kubeconfig. A file that cannot be read is a UsageError.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Content", "read_paths", "shipped_policies"]
 
 
 def read_paths(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:
-    """Returns the content of every file of every path. Raises UsageError with all that cannot be read."""
+    """Returns the content of every file of every path. Raises UsageError with all files that cannot be read."""
     try:
         return read_files(paths, endings)
     except UnreadableFiles as error:
@@ -43,12 +43,12 @@ def read_paths(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) 
 F = TypeVar("F", bound=Callable[..., Any])
 LIVE = "live"
 WITH_POLICIES = (*SHAPES_BY_KIND, "PodPolicy")
-"""Kinds that are read for a plan that counts the requests of pods after another admission."""
+"""The kinds that are read for a plan that counts the requests which policies would set when a pod is created again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """The cluster options of the command line."""
+    """The cluster options of the command line: files, or `live` with a login."""
 
     paths: tuple[str, ...] = ()
     kubeconfig: str | None = None
@@ -57,13 +57,13 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A cluster as a file."""
+    """The objects of a cluster as a snapshot file."""
 
     content: bytes
     unreadable: tuple[str, ...]
-    """Objects that could not be read, each with the reason."""
+    """The objects that could not be read, each with the reason."""
     forbidden: tuple[str, ...]
-    """Kinds that the user may not list."""
+    """The kinds that the user may not list."""
     metrics_problem: str = ""
     """Why the use of pods could not be read, as a sentence; empty when it was, and where it was not requested."""
 
@@ -81,7 +81,8 @@ def add_login_options(function: F) -> F:
 
 
 def add_cluster_options(function: F) -> F:
-    """Decorate a click command with `--cluster`, `--kubeconfig` and `--context`; it receives them as `cluster`."""
+    """Decorate a click command with `--cluster`, `--kubeconfig` and `--context`; the command receives them as
+    `cluster`."""
 
     @wraps(function)
     def verb(*, cluster_paths: tuple[str, ...], kubeconfig: str | None, context: str | None, **more: Any) -> Any:
@@ -97,7 +98,7 @@ def add_cluster_options(function: F) -> F:
 def read_live_objects(
     cluster_options: ClusterOptions, kinds: Iterable[str] = tuple(SHAPES_BY_KIND), *, templates: bool = False
 ) -> list[Content]:
-    """Returns the snapshots as (name, content); a live cluster is captured with these kinds.
+    """Returns the snapshots as (name, content); if the cluster is live, a new snapshot with the objects of these kinds.
 
     Raises UsageError, and RuntimeFailure if the cluster cannot be read.
     """
@@ -179,7 +180,8 @@ def metrics_problem(error: KubeFault) -> str:
 def connect_live(cluster_options: ClusterOptions) -> Iterator[Client]:
     """Yields a client of the live cluster, for a command that changes it.
 
-    Raises UsageError without `--cluster live` or a login, and RuntimeFailure for any fault of the API server within.
+    Raises UsageError without `--cluster live` or a login, and RuntimeFailure for any fault of the API server in the
+    with block.
     """
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotConfigured
@@ -199,7 +201,7 @@ def connect_live(cluster_options: ClusterOptions) -> Iterator[Client]:
 
 
 def _list_progress() -> Callable[[str], None]:
-    """Returns a function that shows the kind that is being listed, on a terminal only."""
+    """Returns a function that shows on a terminal which kind is being listed; without a terminal it shows nothing."""
     if not sys.stderr.isatty():
         return lambda what: None
     return lambda what: click.echo(f"\r\x1b[Kreading {what} …\r\x1b[K", err=True, nl=False)
@@ -208,7 +210,7 @@ def _list_progress() -> Callable[[str], None]:
 def read_snapshot(cluster_options: ClusterOptions, kinds: Iterable[str]) -> Snapshot:
     """Returns the objects of these kinds from the files or the cluster.
 
-    Raises UsageError with every mistake, and without --cluster.
+    Raises UsageError with every mistake, also if --cluster is missing.
     """
     if not cluster_options.paths:
         raise UsageError([ConfigError(file="command line", expected="--cluster", got="none")])
@@ -221,7 +223,8 @@ def read_snapshot(cluster_options: ClusterOptions, kinds: Iterable[str]) -> Snap
 
 
 def read_recommender_history(client: Client) -> tuple[LiveHistory, list[str]]:
-    """Returns the recommender's whole history, empty if it does not run, and notes about unreadable parts."""
+    """Returns the whole history of the recommender, with notes about unreadable parts; the history is empty if it does
+    not run."""
     from trimtab.histogram.live_history import LiveHistory
     from trimtab.kube.objects import Writer
     from trimtab.policy.cluster_facts import OWN_NAMESPACE
@@ -240,7 +243,7 @@ def read_recommender_history(client: Client) -> tuple[LiveHistory, list[str]]:
 
 
 def read_missing_recommendations(cluster: ClusterOptions) -> tuple[dict[tuple[str, str], NotYet], list[str]]:
-    """Returns by (workload, container) what a recommendation still lacks, and notes about unreadable parts."""
+    """Returns (workload, container) → what is still missing for a recommendation, and notes about unreadable parts."""
     from trimtab.histogram.checkpoint import workload_key
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault

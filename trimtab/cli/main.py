@@ -1,8 +1,7 @@
 """The group of all verbs; the module of a verb is imported when the verb runs.
 
-Exit codes: 0 done (warnings included), 1 something was found (with `--strict`), 2 a mistake in a file or an option
-(every
-mistake is named, nothing was done), 3 Trimtab or the cluster failed.
+Exit codes: 0 success (warnings included); 1 problems were found (with `--strict`, warnings too); 2 a mistake in a file
+or an option (every mistake is named, nothing was done); 3 Trimtab or the cluster failed.
 """
 
 import importlib
@@ -63,16 +62,16 @@ VERBS = {
     "help": ("trimtab.cli.help_commands", "Print the help of a command."),
     "demo": ("trimtab.cli.demo.command", "Run the webhook and a compaction on this machine, without a cluster."),
 }
-"""Verb → its module, and one line of help."""
+"""Verb → its module, and its help in one line."""
 
 VERB_ATTRIBUTES = {"version": "print_version", "help": "print_help"}
-"""Verb → the attribute of its module; `verb` for all others."""
+"""Verb → the name of its command in its module; `verb` for all verbs that are not here."""
 
 EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 1, 2, 3
 
 
 class SuggestingGroup(click.Group):
-    """A click group that names the most similar command for one that does not exist."""
+    """A click group that names the most similar command if the given one does not exist."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -85,7 +84,7 @@ class SuggestingGroup(click.Group):
 
 
 class Verbs(SuggestingGroup):
-    """The click group that imports a verb's module when the verb runs, so that other verbs cost no start-up time."""
+    """A click group that imports a verb's module only when the verb runs, which keeps the start-up time short."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -108,12 +107,12 @@ class Verbs(SuggestingGroup):
 def cli() -> None:
     """A Kubernetes admission webhook and node-pool compactor that says why.
 
-    Every verb reads files, or a cluster, and changes nothing unless it says so.
+    Every verb reads files or a cluster, and changes nothing unless its help says that it does.
     """
 
 
 class UsageError(click.ClickException):
-    """The command line or a file has mistakes: every mistake is named, and nothing was done."""
+    """The command line or a file has mistakes; the text names every mistake, and nothing was done."""
 
     exit_code = EXIT_USAGE
 
@@ -129,7 +128,7 @@ class UsageError(click.ClickException):
 
 
 class LoginError(click.ClickException):
-    """No cluster can be named from the kubeconfig; the text is kubectl's, and nothing was done."""
+    """The kubeconfig names no usable cluster; the text is kubectl's, and nothing was done."""
 
     exit_code = EXIT_USAGE
 
@@ -138,7 +137,7 @@ class LoginError(click.ClickException):
 
 
 class RuntimeFailure(click.ClickException):
-    """Trimtab or the cluster failed; the text names the operation and its object."""
+    """Trimtab or the cluster failed; the text names the operation and the object."""
 
     exit_code = EXIT_FAILED
 
@@ -147,13 +146,14 @@ class RuntimeFailure(click.ClickException):
 
 
 def _program_name(script: str) -> str | None:
-    """Returns "kubectl NAME" for a script named kubectl-NAME, a plugin of kubectl, or None for click's default."""
+    """Returns "kubectl NAME" for a kubectl plugin (a script called kubectl-NAME); otherwise None, for click's
+    default."""
     plugin = script.removeprefix("kubectl-")
     return f"kubectl {plugin}" if plugin != script else None
 
 
 def main() -> None:
-    """Run the console script, also as `kubectl-trimtab`."""
+    """Run the command line; this is the entry point of the scripts `trimtab` and `kubectl-trimtab`."""
     try:
         cli(prog_name=_program_name(Path(sys.argv[0]).name), standalone_mode=True)
     except BrokenPipeError:

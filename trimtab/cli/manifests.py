@@ -1,4 +1,4 @@
-"""Writes the decisions of admission into the text of manifests; all other text stays as its author wrote it."""
+"""Writes the decisions of admission into the text of manifests; all other text is left as its author wrote it."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -11,11 +11,11 @@ from trimtab.cluster.yaml_documents import unpack_gzip
 from trimtab.cluster.yaml_edit import edit_yaml
 
 Decided = tuple[PodTemplateLocation, Sequence[Preview]]
-"""A pod template, and the previews to write into it, one after the other."""
+"""A pod template, and the previews of admission to write into it, one after the other."""
 
 
 def rewrite_manifests(contents: Iterable[Content], decided: Sequence[Decided]) -> str:
-    """Returns the text of all files, concatenated, with each document that has a changed pod edited in place."""
+    """Returns the text of all files, concatenated; documents with a changed pod are edited in place."""
     changed_pods = {  # a file that is named twice is edited once
         (template.document.file, template.document.index, template.path): (template, commits)
         for template, commits in decided
@@ -55,7 +55,7 @@ def _edit_file(text: str, pods: list[Decided]) -> str:
 
 
 def _rewrite_pods(pods: list[Decided], value: Any) -> Any:
-    """Write the decisions into the pods of one document."""
+    """Write the decisions into the pods of one document, and return the document."""
     for template, commits in pods:
         manifest = value
         for step in template.document.within:

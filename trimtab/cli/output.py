@@ -1,7 +1,7 @@
 """Writes a report as a table, JSON, YAML or HTML, shows progress, and defines the parts that all reports share.
 
 All forms are made from the same report value, so they contain the same facts. Progress is shown on standard error, only
-on a terminal, and only for long work.
+on a terminal, and only if the work takes long.
 """
 
 import os
@@ -28,16 +28,16 @@ from trimtab.cluster.reason import Reason
 API_VERSION = "trimtab.dev/v1alpha1"
 FORMS = ("table", "json", "yaml", "html")
 LIST_FORMS = ("table", "wide", "name", *FORMS[1:])
-"""kubectl's forms of a list: `wide` has more columns, `name` is KIND/NAME, one to a line."""
+"""The output formats of commands that list objects: `wide` has more columns, `name` prints KIND/NAME, one per line."""
 
 Draw = Callable[[Console], None]
-"""Draws the report on a terminal (or on a page)."""
+"""A function that draws the report on a console, which writes to a terminal or a page."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def add_list_output_options(function: F) -> F:
-    """Decorate a click command that lists objects: as `add_output_options`, and with `-o wide`, `-o name` and
-    `--no-headers`."""
+    """Decorate a click command that lists objects with the options of `add_output_options`, and with `-o wide`, `-o
+    name` and `--no-headers`."""
     function = click.option(
         "--no-headers",
         is_flag=True,
@@ -53,7 +53,7 @@ def _note_no_headers(context: click.Context, parameter: click.Parameter, is_chos
 
 
 _NO_HEADERS = f"{__name__}.no_headers"
-"""The name of the choice in the context of the command."""
+"""The key of the option --no-headers in click's context."""
 
 
 def _has_headers() -> bool:
@@ -88,7 +88,8 @@ def emit_report(
 ) -> None:
     """Print the report in this form, or write it to the file.
 
-    `page` renders an HTML page of its own; without it the HTML form is what `draw` draws, in the layout of all pages.
+    page: a function that renders the HTML page; without it the page contains what `draw` draws, in the layout of all
+    pages.
     """
     if form in ("table", "wide") and output_file is None:
         draw(create_console())
@@ -118,7 +119,8 @@ def format_manifests(manifests: Iterable[Mapping[str, Any]], form: str = "yaml")
 
 
 class _ManifestDumper(yaml.SafeDumper):
-    """A YAML dumper without anchors and aliases; text of several lines is a block, so that it is easy to edit."""
+    """A YAML dumper without anchors and aliases; text with several lines is written as a block, which is easy to
+    edit."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -132,9 +134,9 @@ _ManifestDumper.add_representer(str, _represent_text)
 
 
 def create_console() -> Console:
-    """Return a console for standard output; if that is no terminal, or no headers are wanted, it writes plain columns.
+    """Return a console for standard output; it writes plain columns if that is no terminal, or with --no-headers.
 
-    The width of text in a pipe is COLUMNS or 120; tables have the width of their cells.
+    In a pipe, text is wrapped at COLUMNS or 120 characters; tables are as wide as their cells.
     """
     console, has_headers = ReportConsole(), _has_headers()
     if console.is_terminal and has_headers:
@@ -162,11 +164,11 @@ def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> 
 T = TypeVar("T")
 
 MIN_ITEMS_WITH_PROGRESS = 200
-"""The number of items from which the work takes long enough for a progress bar."""
+"""The number of items from which a progress bar is shown."""
 
 
 def show_progress(items: Sequence[T], doing: str) -> Iterable[T]:
-    """Return the items; their iteration shows a progress bar that disappears at the end."""
+    """Return the items; iterating over them shows a progress bar, which disappears at the end."""
     console = Console(stderr=True)
     if len(items) < MIN_ITEMS_WITH_PROGRESS or not console.is_terminal:
         return items
@@ -186,7 +188,7 @@ def show_spinner(doing: str) -> Iterator[None]:
 
 @contextmanager
 def show_counted_progress(total: int, doing: str) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar for `total` parts; the yielded function takes the number of parts that are done."""
+    """Show a progress bar of `total` parts; the yielded function takes the number of parts that are done so far."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda done: None
@@ -197,11 +199,11 @@ def show_counted_progress(total: int, doing: str) -> Iterator[Callable[[int], No
 
 
 class ReportPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The base of all parts of a report: camelCase names, every field always present."""
+    """The base of all parts of a report: names are camelCase, and every field is always present."""
 
 
 class ReasonReport(ReportPart, frozen=True, kw_only=True):
-    """A reason: a stable code, a sentence, the URL of its page."""
+    """A reason in a report: a stable code, a sentence, the URL of its page."""
 
     code: str
     text: str
@@ -209,5 +211,5 @@ class ReasonReport(ReportPart, frozen=True, kw_only=True):
 
 
 def report_reason(reason: Reason) -> ReasonReport:
-    """Return the reason as reports contain it."""
+    """Return the reason in the form of reports."""
     return ReasonReport(code=reason.code.name, text=reason.sentence, page=reason.page_path)

@@ -1,7 +1,7 @@
-"""Tables for pipes and files: one line per row, columns separated by blanks, no box drawing, nothing cut or folded.
+"""Tables for pipes and files: one line per row, columns separated by blanks, no frames, no cell shortened or wrapped.
 
-This is what kubectl prints too (k8s.io/cli-runtime/pkg/printers/tabwriter.go): upper-case headers, at least three
-blanks between columns. `grep`, `awk` and `cut` then find one object on one line.
+kubectl prints tables in the same way (k8s.io/cli-runtime/pkg/printers/tabwriter.go): upper-case headers, at least three
+blanks between columns. `grep`, `awk` and `cut` then find each object on one line.
 """
 
 from typing import Any

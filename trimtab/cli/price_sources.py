@@ -17,13 +17,13 @@ from trimtab.machines.prices import PriceFile, merge_price_files, read_price_fil
 
 F = TypeVar("F", bound=Callable[..., Any])
 FOLDER_ENDINGS = (".csv",)
-"""The files of a folder that are read."""
+"""The endings of the files that are read from a folder."""
 _SCHEMES = ("http://", "https://")
 _TIMEOUT_SECONDS = 30.0
 
 
 def add_price_option(function: F) -> F:
-    """Decorate a click command with `--prices`; it receives the sources as `price_paths`."""
+    """Decorate a click command with `--prices`; the command receives the sources as `price_paths`."""
     return click.option(
         "--prices", "price_paths", multiple=True, metavar="FILE|URL",
         help="The prices that you pay, which take precedence over labels, settings and list prices: OpenCost's "
@@ -32,7 +32,8 @@ def add_price_option(function: F) -> F:
 
 
 def read_price_sources(sources: Sequence[str]) -> tuple[PriceFile, list[ConfigError]]:
-    """Returns the prices of all sources as one, the later ones first, and the mistakes in them.
+    """Returns the prices of all sources together, and the mistakes in them. If several sources price the same type, the
+    last one counts.
 
     Raises UsageError if a file cannot be read, and RuntimeFailure if a server does not answer.
     """
@@ -51,7 +52,7 @@ def read_price_sources(sources: Sequence[str]) -> tuple[PriceFile, list[ConfigEr
 
 
 def _fetch(url: str) -> Content:
-    """Returns what a GET of the whole URL answers, under its address without credentials."""
+    """Returns the response to a GET of the URL; its name is the URL without credentials."""
     # Imported here because most commands read files only, and the HTTP client is slow to import.
     from trimtab.usage.errors import UsageFault
     from trimtab.usage.http_client import HttpApi, RetryPolicy

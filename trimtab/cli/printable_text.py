@@ -1,8 +1,8 @@
-"""A console for text that the cluster's users write: messages of Events, annotations, schedules, arguments.
+"""A console for text that users of the cluster write: messages of Events, annotations, schedules, arguments.
 
-With an escape sequence such text would move the cursor, hide lines or set the title of the terminal of whoever reads
-the report. Colors are Trimtab's own: rich adds them after control characters are replaced. Text in brackets that rich
-would read as invalid markup is printed as it is: it must not end the report.
+By an escape sequence such text could move the cursor, hide lines or set the title of the reader's terminal. So control
+characters are replaced, before rich adds the escape sequences of Trimtab's own colours. Text in brackets that rich
+cannot read as markup is printed unchanged: it must not end the report.
 """
 
 from collections.abc import Iterator
@@ -18,17 +18,17 @@ _CONTROL_CHARACTERS = {
     code: REPLACEMENT for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
 }  # fmt: skip
 _REORDERING = dict.fromkeys((0x202A, 0x202B, 0x202C, 0x202D, 0x202E, 0x2066, 0x2067, 0x2068, 0x2069), REPLACEMENT)
-"""Characters that show the text after them in another order than it has."""
+"""Characters that make a terminal show the text after them in another order."""
 _REPLACED = {**_CONTROL_CHARACTERS, **_REORDERING}
 
 
 def replace_control_characters(text: str) -> str:
-    """Returns the text without control characters, except line ends and tabs."""
+    """Returns the text with all control characters replaced, except line ends and tabs."""
     return text if text.isascii() and text.isprintable() else text.translate(_REPLACED)
 
 
 class ReportConsole(Console):
-    """A console that every report can be printed on, whatever its texts contain."""
+    """A console that can print every report, whatever characters its texts contain."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -42,7 +42,7 @@ class ReportConsole(Console):
 
 
 def parse_markup(text: str) -> Text:
-    """Returns the text with its markup; as it is if that is not valid."""
+    """Returns the text with its markup applied; if the markup is invalid, the text unchanged."""
     try:
         return Text.from_markup(text)
     except MarkupError:
@@ -50,7 +50,7 @@ def parse_markup(text: str) -> Text:
 
 
 class _PrintableText(RenderHook):
-    """A hook of a console: every text that it prints is printable."""
+    """A hook of a console that replaces control characters in every text that it prints."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         return [_Printable(part) for part in renderables]

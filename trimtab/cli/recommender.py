@@ -32,8 +32,9 @@ def verb(
 ) -> None:
     """Collect usage until a signal, and publish P5 to P95 of every container for the webhook.
 
-    It changes no pod and no workload. One replica works, the others wait for its Lease. You can also set every option
-    in the environment, such as TRIMTAB_RECOMMENDER_LISTEN; `trimtab explain TRIMTAB_RECOMMENDER_LISTEN` explains one.
+    The recommender changes no pod and no workload. One replica works; the others wait for its Lease. You can also set
+    every option in the environment, such as TRIMTAB_RECOMMENDER_LISTEN; `trimtab explain TRIMTAB_RECOMMENDER_LISTEN`
+    explains one.
     """
     options = {"prometheus_url": prometheus, "kubeconfig": kubeconfig, "ready_file": ready_file}
     try:

@@ -1,6 +1,7 @@
-"""`trimtab runtimeclass`: the measured overhead of each RuntimeClass, a RuntimeClass with it, and what teams pay.
+"""`trimtab runtimeclass`: the measured overhead of each RuntimeClass, a RuntimeClass with this overhead, and what teams
+pay.
 
-The overhead is the usage of a pod's sandbox without its containers, from summaries of kubelets.
+The overhead is the usage of a pod's sandbox without its containers, from the summaries of kubelets.
 """
 
 from collections import Counter
@@ -37,7 +38,7 @@ WITHOUT_LABEL = "(none)"
 
 
 class PricedAmount(ReportPart, frozen=True, kw_only=True):
-    """Requests, and their cost in a month."""
+    """An amount of requests, and their cost in a month."""
 
     cores: float
     gib: float
@@ -45,33 +46,33 @@ class PricedAmount(ReportPart, frozen=True, kw_only=True):
 
 
 class TeamCost(ReportPart, frozen=True, kw_only=True):
-    """One namespace, or one value of the label."""
+    """The cost of one namespace, or of one value of the label."""
 
     name: str
     pods: int
     unreadable_pods: int
-    """Pods whose requests cannot be read: they are not in the sums."""
+    """The number of pods whose requests cannot be read; the sums do not contain them."""
     workload: PricedAmount
-    """The requests of containers."""
+    """The requests of containers, and their cost."""
     sandbox: PricedAmount
-    """Pod overhead."""
+    """The overhead of pods, and its cost."""
 
 
 class RuntimeClassCostReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/runtime-class-cost-report.schema.json."""
+    """The report of `trimtab runtimeclass cost`. Published as deploy/schemas/runtime-class-cost-report.schema.json."""
 
     api_version: str = output.API_VERSION
     kind: str = "RuntimeClassCostReport"
     by: str
     teams: list[TeamCost]
     classes: list[TeamCost]
-    """The costs by RuntimeClass; pods without one are `(none)`."""
+    """The cost of each RuntimeClass; `(none)` stands for pods without a RuntimeClass."""
     notes: list[str]
 
 
 @dataclass(slots=True)
 class _Sum:
-    """The sums of one team's or class's pods."""
+    """The sums over the pods of one team or RuntimeClass."""
 
     pods: int = 0
     unreadable: int = 0
@@ -97,8 +98,8 @@ class _Sum:
 def report_cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file: str | None) -> None:
     """Show what running pods cost in a month by their requests, with the share of the sandboxes listed separately.
 
-    The prices of a core and a GiB come from the nodes: from the label trimtab.dev/price, or from the list price of
-    the machine type.
+    The prices of a core and a GiB are derived from the nodes: from the label trimtab.dev/price, or from the list price
+    of the machine type.
     """
     from trimtab.cli import output as printed
 
@@ -142,7 +143,7 @@ def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
 
 
 def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Iterator[TeamCost]:
-    """Yields the cost by name, the highest first."""
+    """Yields the cost of each name, the highest first."""
     sums: dict[str, _Sum] = {}
     for name, pod in pods:
         team_sum = sums.setdefault(name, _Sum())
@@ -204,7 +205,7 @@ def _sandbox_share(row: TeamCost) -> str:
 
 
 class MeasuredClass(ReportPart, frozen=True, kw_only=True):
-    """One RuntimeClass."""
+    """The measurements of one RuntimeClass."""
 
     name: str
     pods: int
@@ -212,18 +213,18 @@ class MeasuredClass(ReportPart, frozen=True, kw_only=True):
     overhead: dict[str, str]
     """The overhead that the class defines now."""
     measured: dict[str, str] | None
-    """What a pod's sandbox needs, with headroom; null with too few pods."""
+    """The overhead that a pod's sandbox needs, with headroom; null if too few pods were measured."""
     missing: str
-    """The measurements that are missing; empty if none is."""
+    """The measurements that are missing; empty if none is missing."""
     over: list[str]
-    """NAMESPACE/POD of pods that used more memory than their requests with overhead, in any of the summaries: a kubelet
-    with memory pressure evicts them first."""
+    """NAMESPACE/POD of pods that, by any of the summaries, used more memory than their requests including overhead: a
+    kubelet with memory pressure evicts them first."""
     no_nodes: str | None
-    """The reason why no node admits the class's pods; null if one does, or without a node in the snapshot."""
+    """The reason why no node admits pods of the class; null if a node does, or if the snapshot has no node."""
 
 
 class RuntimeClassReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/runtime-class-report.schema.json."""
+    """The report of `trimtab runtimeclass measure`. Published as deploy/schemas/runtime-class-report.schema.json."""
 
     api_version: str = output.API_VERSION
     kind: str = "RuntimeClassReport"
@@ -240,8 +241,8 @@ _SUMMARIES = click.option(
 def verb() -> None:
     """Measure what a sandbox runtime costs per pod, and print it as a RuntimeClass.
 
-    The measured overhead is what pods use in addition to their containers: the monitor of a virtual machine, a kernel
-    in user space. The command writes nothing; apply the output of `render`.
+    The measured overhead is what pods use in addition to their containers: for the monitor of a virtual machine, or a
+    kernel in user space. The command changes nothing; apply the output of `render`.
     """
 
 
@@ -252,7 +253,8 @@ def verb() -> None:
 def measure_overhead(
     cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], output: str, output_file: str | None
 ) -> None:
-    """Show what pods of each RuntimeClass use in addition to their containers, and the overhead of the class."""
+    """Show what the pods of each RuntimeClass use in addition to their containers, and the overhead that the class
+    defines."""
     from trimtab.cli import output as printed
 
     snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass", "Node"))
@@ -277,7 +279,8 @@ def render_runtime_class(
 ) -> None:
     """Print the RuntimeClass with the measured overhead.
 
-    If the class has a larger overhead, that stays until pods are created again; --lower prints the measured one.
+    If the class defines a larger overhead, the larger one is printed, until pods are created again; --lower prints the
+    measured one.
     """
     snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass"))
     runtime_class = next((shape for shape in snapshot.objects_of(RuntimeClass) if shape.metadata.name == name), None)
@@ -338,7 +341,7 @@ def _read_sandboxes(summaries: tuple[str, ...]) -> Iterator[Sandbox]:
 
 
 def _pods_over_requests(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> list[str]:
-    """Returns NAMESPACE/POD of the pods that use more memory than their requests with overhead.
+    """Returns NAMESPACE/POD of the pods that use more memory than their requests including overhead.
 
     The kubelet evicts such pods first (pkg/kubelet/eviction, `exceedMemoryRequests`).
     """
@@ -356,7 +359,7 @@ def _pods_over_requests(name: str, snapshot: Snapshot, summaries: tuple[str, ...
 
 
 def _memory_request(pod: Pod) -> int | None:
-    """Returns the pod's memory request in bytes with its overhead, or None if it cannot be read."""
+    """Returns the pod's memory request including overhead, in bytes, or None if it cannot be read."""
     try:
         return pod_requests(pod.spec).get("memory", 0)
     except NotAQuantity:
@@ -364,7 +367,8 @@ def _memory_request(pod: Pod) -> int | None:
 
 
 def _unavailable_classes(snapshot: Snapshot) -> dict[str, str | None]:
-    """Returns for each RuntimeClass the reason why no node admits its pods; nothing without nodes in the snapshot."""
+    """Returns RuntimeClass → the reason why no node admits its pods, or None if a node does; empty if the snapshot has
+    no nodes."""
     overheads = class_overheads((), from_snapshot(snapshot)) if any(True for _ in snapshot.objects_of(Node)) else {}
     return {name: overhead.no_nodes for name, overhead in overheads.items()}
 

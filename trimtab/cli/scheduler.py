@@ -1,4 +1,4 @@
-"""`trimtab scheduler`: a kube-scheduler that packs nodes, as its configuration or as manifests; nothing is
+"""`trimtab scheduler`: prints a kube-scheduler that packs nodes, as a configuration or as manifests; nothing is
 installed."""
 
 import json
@@ -41,7 +41,7 @@ def verb() -> None:
               help="A KubeSchedulerConfiguration, or the settings of the cloud that runs your scheduler.")  # fmt: skip
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
 def config(pool_nodes: SelectedNodes, name: str, form: str, output_file: str | None) -> None:
-    """Print a scheduler configuration with MostAllocated, weighted by what cpu and memory of your nodes cost."""
+    """Print a scheduler configuration with MostAllocated, weighted by what cpu and memory cost on your nodes."""
     weights = read_weights(pool_nodes)
     if form == "gke":
         output.write_text(GKE_COMMAND + "\n", output_file)
@@ -63,13 +63,15 @@ def config(pool_nodes: SelectedNodes, name: str, form: str, output_file: str | N
               help="The image of kube-scheduler: use the version of your cluster.")  # fmt: skip
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
 def manifests(pool_nodes: SelectedNodes, name: str, namespace: str, image: str, output_file: str | None) -> None:
-    """Print a second kube-scheduler that packs: account, rights, configuration and two replicas. Apply it yourself."""
+    """Print a second kube-scheduler that packs pods: account, permissions, configuration and two replicas. Apply it
+    yourself."""
     text = output.format_manifests([render_configuration(name, read_weights(pool_nodes), namespace)])
     output.write_text(output.format_manifests(render_manifests(name, namespace, image, text)), output_file)
 
 
 def read_weights(pool_nodes: SelectedNodes) -> ResourceWeights:
-    """Returns the weights by the nodes' capacity and what a core costs beside a GiB at their cloud.
+    """Returns the weights of cpu and memory, by the capacity of the nodes and the price ratio of a core to a GiB in
+    their cloud.
 
     Raises UsageError if the capacity of no node can be read.
     """

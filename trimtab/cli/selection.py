@@ -19,25 +19,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectSelection:
-    """The objects that a report is about; an empty field selects all."""
+    """What selects the objects of a report; an empty field selects all."""
 
     namespaces: frozenset[str] = frozenset()
     labels: tuple[SelectorRequirement, ...] = ()
 
     def includes(self, namespace: str, labels: Mapping[str, str] | None = None) -> bool:
-        """Returns whether the namespace and the object's labels are selected."""
+        """Returns whether both the namespace and the labels of the object are selected."""
         if self.namespaces and namespace not in self.namespaces:
             return False
         return all(requirement_matches(requirement, labels or {}) for requirement in self.labels)
 
     @property
     def is_everything(self) -> bool:
-        """Whether no object is left out."""
+        """Whether the selection contains all objects."""
         return not self.namespaces and not self.labels
 
 
 def add_namespace_options(function: F) -> F:
-    """Decorate a click command with `-n` and `-A`; it receives a `selection`."""
+    """Decorate a click command with `-n` and `-A`; the command receives them as `selection`."""
 
     @wraps(function)
     def verb(*, namespaces: tuple[str, ...], all_namespaces: bool, selector: str | None = None, **more: Any) -> Any:
@@ -58,7 +58,7 @@ def add_namespace_options(function: F) -> F:
 
 
 def add_selection_options(function: F) -> F:
-    """Decorate a click command with `-n`, `-A` and `-l`; it receives a `selection`."""
+    """Decorate a click command with `-n`, `-A` and `-l`; the command receives them as `selection`."""
     return click.option(
         "-l", "--selector", metavar="SELECTOR", help="Include only objects with these labels, in kubectl's syntax."
     )(add_namespace_options(function))
@@ -67,7 +67,7 @@ def add_selection_options(function: F) -> F:
 def parse_selection(
     namespaces: tuple[str, ...], selector: str | None, *, all_namespaces: bool = False
 ) -> ObjectSelection:
-    """Returns the selection of the options. Raises UsageError for an invalid selector."""
+    """Returns the selection that the options describe. Raises UsageError for an invalid selector."""
     try:
         labels = selectors.parse(selector) if selector else ()
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Rotates the signing key of the webhook or the compactor by a user's command."""
+"""Rotates the signing key of the webhook or the compactor for a user's command."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PROCESSES = ("webhook", "compactor")
 
 
 def rotate_signing_key(client: Client, namespace: str, process: str, *, confirmed: bool, force: bool) -> Iterator[str]:
-    """Rotate the signing key if `confirmed`, and yield each step as text.
+    """Rotate the signing key if `confirmed` is set, and yield each step as text.
 
-    Raises UsageError without a key, or, without `force`, if annotations or states of the cluster would no longer be
-    authentic; any KubeFault if the API server refuses.
+    Raises UsageError if there is no key, or if annotations or states of the cluster would no longer be authentic and
+    `force` is not set; any KubeFault if the API server refuses.
     """
     from trimtab.kube import objects as kube_objects
     from trimtab.kube import signing_keys
@@ -61,7 +61,7 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
 def _find_lost_signatures(
     client: Client, namespace: str, secret: Mapping[str, Any], keys: SigningKeys
 ) -> Iterator[str]:
-    """Yields the annotations and states that only the compactor's previous key signed."""
+    """Yields the annotations and states whose only valid signature is by the compactor's previous key."""
     from trimtab.cli.doctor.check_signatures import read_drain_annotations, read_states
     from trimtab.compactor.node_signatures import of_secret
     from trimtab.kube.objects import Writer

@@ -1,4 +1,4 @@
-"""Reads whole usage series from files: for verbs that need every sample in its order, not a history of percentiles."""
+"""Reads whole usage series from files, for verbs that need every sample in order instead of percentiles."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from trimtab.usage.prometheus_response import parse_series
 from trimtab.usage.series import Series
 
 _MAX_CORES = 100_000
-"""Values of a saved answer of Prometheus below it are cores, others bytes."""
+"""The value below which values of a saved response of Prometheus are cores; larger ones are bytes."""
 
 
 def read_usage_series(paths: Iterable[str], now: int | None = None) -> tuple[list[Series], list[str]]:

@@ -43,8 +43,8 @@ def verb(
 ) -> None:
     """Check running pods until a signal: pods that lack a change, stale overhead, harm after a policy.
 
-    It never changes a pod. One replica works, the others wait for its Lease. You can also set every option in the
-    environment, such as TRIMTAB_WATCHDOG_LISTEN; `trimtab explain TRIMTAB_WATCHDOG_LISTEN` explains one.
+    The watchdog never changes a pod. One replica works; the others wait for its Lease. You can also set every option in
+    the environment, such as TRIMTAB_WATCHDOG_LISTEN; `trimtab explain TRIMTAB_WATCHDOG_LISTEN` explains one.
     """
     options = {
         "policies": policies or None, "overhead": overhead, "harm_brake": harm_brake, "kubeconfig": kubeconfig,

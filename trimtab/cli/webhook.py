@@ -68,7 +68,7 @@ def verb(
 
 
 def _check_settings(settings: Settings) -> None:
-    """Raise the error of invalid policies, facts or a missing cluster before the server listens."""
+    """Raise an error before the server listens if policies or facts are invalid, or there is no cluster."""
     from_files(settings)
     if settings.is_live:
         from trimtab.kube.client import connect_to_cluster
@@ -88,7 +88,8 @@ def _read_settings(listen: str | None, options: dict[str, object]) -> Settings:
 
 
 def _name_option(mistake: ConfigError, is_option: bool) -> ConfigError:
-    """Returns the mistake with the option instead of the variable, if the value is from the command line."""
+    """Returns the mistake with the name of the option instead of the variable, if the value is from the command
+    line."""
     if is_option and mistake.entry == "TRIMTAB_WEBHOOK_LISTEN":
         return replace(mistake, file="command line", entry="--listen")
     return mistake

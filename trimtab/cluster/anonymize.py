@@ -1,9 +1,10 @@
 """Replaces the names in a capture of a cluster, so that the capture can be shared.
 
-Every name, uid, image, and every label value that could be a name becomes another word. The same word gets the same
-replacement everywhere, and replacements sort as the names did: selectors still select, owners still own, and every
-decision that depends on order stays the same. Words of Kubernetes and of the platform stay readable: well-known labels,
-resources, taint keys, class names, label keys. The replacement of a name cannot be guessed without the salt.
+Every name, uid and image, and every label value that could be a name, is replaced by another word. The same word gets
+the same replacement everywhere, and replacements sort as the names did. So selectors still select, owners still own,
+and every decision that depends on the order of names stays the same. Words of Kubernetes and of the platform stay
+readable: well-known labels, resources, taint keys, class names, label keys. The replacement of a name cannot be guessed
+without the salt.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ Item = dict[str, Any]
 
 KEPT = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease", "trimtab-system"})
 KEPT_KINDS = frozenset({"RuntimeClass", "PriorityClass", "StorageClass", "ConfigMap"})
-"""Kinds whose objects keep their own name: the name is not personal. A ConfigMap in a capture is Trimtab's or the
-cluster autoscaler's."""
+"""Kinds whose objects keep their own name, because the name says nothing about a person or a team. The only ConfigMaps
+in a capture are those of Trimtab and of the cluster autoscaler."""
 NAMES = frozenset(
     {"name", "namespace", "generateName", "uid", "nodeName", "nominatedNodeName", "containerName", "claimName"}
     | {"volumeName", "volumeHandle", "image", "providerID", "resourceClaimName", "resourceClaimTemplateName"}
 )  # fmt: skip
 MAPS = frozenset({"labels", "matchLabels", "nodeSelector"})
 PATHS = frozenset({"local", "hostPath"})
-"""Volume sources on a node. That a volume has one is decisive; its path is not, and is removed."""
+"""Volume sources that name a path on the node. That a volume has such a source decides whether its pod may move; the
+path decides nothing, and is removed."""
 # Free text of controllers, such as the message of a condition, can contain names anywhere, so it is dropped.
 SPOKEN = frozenset({"message"})
 PLATFORM = ("kubernetes.io", "k8s.io", "karpenter.sh", "cloud.google.com", "amazonaws.com", "azure.com", "trimtab.dev")
@@ -52,8 +54,8 @@ class NameHasher:
 
     @classmethod
     def from_words(cls, words: Iterable[str], salt: bytes) -> NameHasher:
-        """Returns the mapping for these words. A replacement begins with the word's number in sorted order; the hash
-        distinguishes captures."""
+        """Returns the mapping for these words. A replacement begins with the word's number in sorted order; its hash,
+        made with the salt, differs from capture to capture."""
         return cls(
             {
                 word: f"{_sort_prefix(word)}{n:06d}-{_salted_hash(word, salt)}"
@@ -65,12 +67,12 @@ class NameHasher:
         return self.replacements.get(word, word)
 
     def replace_in_text(self, text: str) -> str:
-        """Returns the text with every whole word replaced."""
+        """Returns the text with every whole word that has a replacement replaced."""
         return _WORD.sub(lambda found: self(found[0]), text)
 
 
 def hash_names(items: list[Item], salt: bytes) -> list[Item]:
-    """Returns the objects of a capture with their names replaced. Changes nothing in place."""
+    """Returns copies of the objects of a capture, with their names replaced."""
     preserved = KEPT | {
         word for item in items if _is_pool(item) for text in item["data"].values() for word in _words_of(text)
     }
@@ -86,7 +88,8 @@ def hash_names(items: list[Item], salt: bytes) -> list[Item]:
 
 
 def _sort_prefix(word: str) -> str:
-    """Returns the first letter of a replacement: it keeps the word's order relative to the names that stay."""
+    """Returns the first letter of a word's replacement. It keeps the word's order relative to the names that are not
+    replaced."""
     # The preserved names are "default", "kube-…" and "trimtab-system"; each letter sorts between two of them.
     return "a" if word < "default" else "e" if word < "kube-" else "l" if word < "trimtab-system" else "u"
 
@@ -104,14 +107,14 @@ def _is_pool(item: Item) -> bool:
 
 
 def _pool_names(item: Item) -> Iterator[str]:
-    """Yields the pool names that the object carries; they stay readable."""
+    """Yields the names of pools that the object carries: they are not replaced."""
     labels = item["metadata"].get("labels", {}) if item["kind"] in ("Node", "ConfigMap") else {}
     yield from (labels[name] for name in POOL_LABELS if labels.get(name))
 
 
 def _autoscaler_status(item: Item) -> cluster_autoscaler.Autoscaler | None:
-    """Returns the cluster autoscaler's status if the object is its ConfigMap, or None otherwise, and where it cannot be
-    parsed."""
+    """Returns the cluster autoscaler's status if the object is the ConfigMap that holds it; None for any other object,
+    and for a status that cannot be parsed."""
     text = item.get("data", {}).get("status", "") if item["metadata"]["name"] == cluster_autoscaler.STATUS_NAME else ""
     status = cluster_autoscaler.parse_status(text) if text else None
     return None if isinstance(status, Unreadable) else status
@@ -143,8 +146,8 @@ def _words_to_replace(item: Item) -> Iterator[str]:
 
 
 def _metadata_to_rename(item: Item) -> Item:
-    """Returns the part of a ConfigMap's metadata that is renamed: not its name, and not its annotations, of which one
-    timestamp is kept."""
+    """Returns the part of a ConfigMap's metadata in which names are replaced: everything but its own name and its
+    annotations. Of the annotations, only one timestamp is kept in the capture."""
     return {name: part for name, part in item["metadata"].items() if name not in ("name", "annotations")}
 
 
@@ -181,7 +184,7 @@ def _rename_data(item: Item, words: NameHasher, pools: list[str]) -> dict[str, s
 
 
 def _with_renamed_pods(usage: recommendation.ContainerUsage, words: NameHasher) -> recommendation.ContainerUsage:
-    """Returns the usage with the pods that it names renamed."""
+    """Returns a container's usage with the names of its pods replaced."""
     renamed = {
         resource: structs.replace(percentiles, pod=words(percentiles.pod))
         for resource in ("cpu", "memory")
@@ -193,8 +196,8 @@ def _with_renamed_pods(usage: recommendation.ContainerUsage, words: NameHasher) 
 def _rename_groups(
     status: cluster_autoscaler.Autoscaler, words: NameHasher, pools: list[str]
 ) -> cluster_autoscaler.Autoscaler:
-    """Returns the status with its node groups renamed. A group belongs to the pools whose names are part of its own
-    name, so those parts stay."""
+    """Returns the autoscaler's status with the names of its node groups replaced. The parts of a group's name that are
+    names of pools stay, because they show to which pools the group belongs."""
     groups = tuple(
         replace(
             group,
@@ -255,8 +258,8 @@ def _replace_field(name: str, inner: Any, rename: Any, *, as_is: bool) -> Any:
 
 
 def _replace_annotation(name: str, text: str, rename: Any) -> str:
-    """Returns the annotation's text with names replaced. Trimtab's own annotations and plain values decide something
-    and stay; a list of volumes is a list of names."""
+    """Returns the annotation's text with names replaced. Trimtab's own annotations and plain values such as `true`
+    stay, because decisions depend on them; a list of volumes is read as a list of names."""
     if name == LOCAL_VOLUMES:
         return ",".join(rename(word.strip()) for word in text.split(","))
     if name == OPENSHIFT_MACHINE and (machine_set := machine_set_of(text)):
@@ -269,8 +272,8 @@ def _replace_annotation(name: str, text: str, rename: Any) -> str:
 
 
 def _may_hold_a_name(label: str) -> bool:
-    """Returns whether the value of this label can be a person's or a team's name: any label but those of the
-    platform."""
+    """Returns whether the value of this label may be the name of a person or a team: so for every label but those of
+    the platform."""
     if label in PERSONAL_KEYS or label.startswith(PERSONAL):
         return True
     domain = label.partition("/")[0]

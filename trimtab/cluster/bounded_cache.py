@@ -1,4 +1,5 @@
-"""Caches functions of strings that others write: only short strings are kept."""
+"""Caches the results of functions whose argument is a string from a user: only results for short strings are kept, so
+that long strings cannot fill the memory."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,10 +8,11 @@ T = TypeVar("T")
 
 
 def cache_short_strings(max_length: int, max_entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Returns a decorator that caches a function's results for strings up to `max_length` characters.
+    """Returns a decorator that caches a function's results for strings of at most `max_length` characters.
 
-    Pods repeat a small number of names, so a cache pays. Their authors choose the names, so a thousand names of a
-    megabyte each must not stay in memory: the function computes those each time. A full cache is emptied.
+    The same few names appear in many pods, so a cache pays. But users choose these names, and a thousand names of a
+    megabyte each must not stay in memory: for longer strings the function runs each time. When the cache has
+    `max_entries` entries, it is emptied.
     """
 
     def decorate(compute: Callable[[str], T]) -> Callable[[str], T]:
@@ -21,7 +23,7 @@ def cache_short_strings(max_length: int, max_entries: int) -> Callable[[Callable
 
 
 class _Results(dict[str, T]):
-    """Results by string. Threads may share it: at worst two of them compute a result twice."""
+    """The cached results by string. Threads may share the cache: at worst, two of them compute the same result."""
 
     def __init__(self, compute: Callable[[str], T], max_length: int, max_entries: int) -> None:
         super().__init__()

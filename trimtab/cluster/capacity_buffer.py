@@ -1,7 +1,7 @@
-"""Capacity that CapacityBuffers reserve: how many pods that do not exist yet, and what each of them requests.
+"""The capacity that CapacityBuffers reserve: the number of pods that do not exist yet, and what each of them requests.
 
-The cluster autoscaler reserves the capacity by virtual pods. If a node that holds some of it is drained, the autoscaler
-adds a node again.
+The cluster autoscaler keeps this capacity free by simulating pods that fill it. If a node with some of this capacity is
+drained, the autoscaler adds a node again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,25 +13,27 @@ from trimtab.cluster.api.pod import Pod as Shape
 from trimtab.cluster.pod import PodInfo, PodReader
 
 READY_CONDITION = "ReadyForProvisioning"
-"""The condition type of a buffer that its controller has resolved. A buffer whose condition is False reserves nothing.
+"""The type of the condition that says whether a buffer's controller has resolved the buffer. A buffer whose condition
+is False reserves nothing.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReservedPods:
-    """Capacity for `replicas` pods like `pod`."""
+    """Reserved capacity for a number of equal pods (`replicas`) that do not exist yet."""
 
     key: str
-    """namespace/name."""
+    """The buffer as namespace/name."""
     pod: PodInfo
-    """The requirements of one chunk; the pod is on no node."""
+    """The requirements of one of these pods; it is on no node."""
     replicas: int
 
 
 def reserved_pods(
     all_buffers: Iterable[CapacityBuffer], templates: Iterable[PodTemplate], reader: PodReader
 ) -> tuple[tuple[ReservedPods, ...], tuple[str, ...]]:
-    """Returns the buffers that reserve capacity, by name, and a note for each buffer whose capacity is unknown."""
+    """Returns the reserved capacity of each buffer, sorted by name, and a note about each buffer whose capacity is
+    unknown."""
     templates_by_name = {(item.metadata.namespace, item.metadata.name): item for item in templates}
     reserved, notes = [], []
     for buffer in sorted(all_buffers, key=lambda item: (item.metadata.namespace, item.metadata.name)):
@@ -54,8 +56,8 @@ def _buffer_key(buffer: CapacityBuffer) -> str:
 def _resolve_buffer(
     buffer: CapacityBuffer, templates_by_name: Mapping[tuple[str, str], PodTemplate], reader: PodReader
 ) -> ReservedPods | str:
-    """Returns what the buffer reserves: by its status if its controller has resolved it, otherwise by its spec. Returns
-    a description of what is missing if neither says enough."""
+    """Returns what the buffer reserves: according to its status if its controller has resolved the buffer, otherwise
+    according to its spec. If neither says enough, returns a description of what is missing."""
     replicas = buffer.status.replicas if buffer.status.replicas is not None else buffer.spec.replicas
     reference = buffer.status.pod_template_ref or buffer.spec.pod_template_ref
     if replicas is None or reference is None:

@@ -1,8 +1,8 @@
 """The cluster autoscaler's status and flags, and the node groups that may add a node of an unknown shape.
 
-The status is the ConfigMap `kube-system/cluster-autoscaler-status`, key `status`: YAML since 1.30, text before; the
-content shows which. The flags are read where the autoscaler's pod is visible. Missing information is named, not
-assumed.
+The status is the key `status` of the ConfigMap `kube-system/cluster-autoscaler-status`. It is YAML since version 1.30
+and plain text before; the content shows which. The flags are the arguments of the autoscaler's pod, where that pod is
+visible. What is not known is reported as unknown, not assumed.
 """
 
 import re
@@ -21,7 +21,8 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_parser import LOADER
 
 STATUS_NAMESPACE, STATUS_NAME = "kube-system", "cluster-autoscaler-status"
-"""The default place of the status; the flags `--namespace` and `--status-config-map-name` change it."""
+"""The default namespace and name of the status ConfigMap; the autoscaler's flags `--namespace` and
+`--status-config-map-name` change them."""
 UPDATED_ANNOTATION = "cluster-autoscaler.kubernetes.io/last-updated"
 THRESHOLD_FLAG, ENABLED_FLAG = "scale-down-utilization-threshold", "scale-down-enabled"
 GPU_THRESHOLD_FLAG = "scale-down-gpu-utilization-threshold"
@@ -30,39 +31,42 @@ READ_FLAGS = (
     THRESHOLD_FLAG, GPU_THRESHOLD_FLAG, ENABLED_FLAG, IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG,
     "scale-down-unneeded-time", "scale-down-unready-time", "scale-down-delay-after-add",
 )  # fmt: skip
-"""The flags that change a plan, or the time for which an empty node stays."""
+"""The flags that change a plan, or how long an empty node stays before the autoscaler removes it."""
 UNREAD_FLAGS = frozenset((
     "scale-down-candidates-pool-min-count", "scale-down-candidates-pool-ratio", "scale-down-delay-after-delete",
     "scale-down-delay-after-failure", "scale-down-delay-type-local", "scale-down-non-empty-candidates-count",
     "scale-down-simulation-timeout", "scale-down-unready-enabled",
 ))  # fmt: skip
-"""Flags of the cluster autoscaler whose names resemble those of `READ_FLAGS` (cluster-autoscaler config/flags, 1.34).
+"""Flags of the cluster autoscaler that Trimtab does not use and whose names resemble those of `READ_FLAGS`: they are
+not misspelt (cluster-autoscaler config/flags, 1.34).
 """
 MAX_SILENCE_SECONDS = 120
-"""Seconds without a report after which the autoscaler counts as stopped; it writes its status every ten seconds."""
+"""Seconds without a status update after which the autoscaler counts as stopped; a running one updates its status every
+ten seconds."""
 IDLE_STATES = frozenset({"", "NotNeeded", "NoActivity"})
-"""scaleUp states in which no node is being added."""
+"""The values of `scaleUp` in the status that mean that no node is being added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroupStatus:
-    """The status of one node group, named by the cloud's name for it."""
+    """The status of one node group; `name` is the cloud provider's name for the group."""
 
     name: str
     healthy: bool
     scale_up: str
-    """Needed, NotNeeded, InProgress, NoActivity, Backoff; empty if the status does not say."""
+    """The group's scale-up state: Needed, NotNeeded, InProgress, NoActivity or Backoff; empty if the status does not
+    say."""
     target: int | None = None
     min_size: int | None = None
     max_size: int | None = None
     registered: int | None = None
-    """The number of its nodes that are registered with the API server."""
+    """The number of the group's nodes that are registered with the API server, or None if the status does not say."""
     candidates: int = 0
-    """The number of nodes that the autoscaler itself intends to remove."""
+    """The number of the group's nodes that the autoscaler intends to remove."""
 
     @property
     def may_bring_unseen_nodes(self) -> bool:
-        """Whether the autoscaler may add a node whose shape no present node shows. All of these hold:
+        """Whether the autoscaler may add a node of a shape that no present node has. True if all of these hold:
 
         - the group has no node now, as far as the status says;
         - its maximum size is not 0;
@@ -78,37 +82,42 @@ class Autoscaler:
 
     healthy: bool = True
     scale_up: str = ""
-    """The scaleUp state of the whole cluster."""
+    """The scale-up state of the whole cluster."""
     groups: tuple[NodeGroupStatus, ...] = ()
     updated: Seconds | None = None
-    """The time of its latest report, or None if that cannot be parsed."""
+    """When the autoscaler last updated its status, or None if that time cannot be parsed."""
     threshold: int = 50
-    """Percent of requested resources below which it removes a node (--scale-down-utilization-threshold)."""
+    """The autoscaler removes a node of whose resources less than this percentage is requested
+    (`--scale-down-utilization-threshold`)."""
     gpu_threshold: int = 50
-    """The same for GPUs, which alone count on a node that has some (--scale-down-gpu-utilization-threshold)."""
+    """The same threshold for nodes with GPUs, on which only the GPUs count
+    (`--scale-down-gpu-utilization-threshold`)."""
     scale_down: bool = True
     restarting: bool = False
-    """The autoscaler deleted its status a short time ago, as it does at its end; other fields have the last values."""
+    """Whether the autoscaler has just deleted its status, as it does when it stops. The other fields then keep their
+    last values."""
     flags: Mapping[str, str] = field(default_factory=dict)
-    """Flag → value as written on its command line; an absent flag has its default."""
+    """Flag → value as written on the autoscaler's command line; a flag that is not there has its default."""
 
     @property
     def ignores_daemon_sets(self) -> bool:
-        """Whether it leaves out the pods of DaemonSets when it compares a node with its threshold."""
+        """Whether the autoscaler leaves out the pods of DaemonSets when it compares a node with its threshold."""
         return is_true(self.flags.get(IGNORE_DAEMON_SETS_FLAG, "false"))
 
     @property
     def ignores_mirror_pods(self) -> bool:
-        """Whether it leaves out static pods when it compares a node with its threshold."""
+        """Whether the autoscaler leaves out static pods when it compares a node with its threshold."""
         return is_true(self.flags.get(IGNORE_MIRROR_PODS_FLAG, "false"))
 
     def is_silent(self, now: Seconds | None) -> bool:
-        """Returns whether it has not reported for two minutes. A report without a time does not count, nor does a
-        report from the future: with clocks that far apart, its age is unknown."""
+        """Returns whether the autoscaler has not updated its status for two minutes. An update without a readable time
+        counts as missing; so does one from more than two minutes in the future, because the clocks differ too much to
+        tell its age."""
         return now is not None and (self.updated is None or abs(now - self.updated) > MAX_SILENCE_SECONDS)
 
     def silence_reason(self, now: Seconds) -> str:
-        """Returns the reason for which it counts as silent."""
+        """Returns a sentence that says why the autoscaler counts as silent: it has not reported for two minutes, or
+        reports a time in the future."""
         ahead = self.updated is not None and self.updated > now
         return (
             "reports a time in the future: its clock or Trimtab's is wrong"
@@ -117,28 +126,31 @@ class Autoscaler:
         )
 
     def groups_of_pool(self, pool: str) -> tuple[NodeGroupStatus, ...]:
-        """Returns the node groups of a pool."""
+        """Returns the node groups of a pool, found by their names."""
         return tuple(group for group in self.groups if is_group_of_pool(group, pool))
 
     def min_nodes_of_pool(self, pool: str) -> int:
-        """Returns how many nodes it keeps in the pool's groups: the sum of their minimum sizes; an unknown minimum
-        counts as 0."""
+        """Returns the number of nodes below which the autoscaler does not shrink the pool's groups: the sum of their
+        minimum sizes. An unknown minimum counts as 0."""
         return sum(group.min_size or 0 for group in self.groups_of_pool(pool))
 
     @property
     def busy_groups(self) -> tuple[NodeGroupStatus, ...]:
-        """The groups to which nodes are being added, or for which the cloud has no nodes (Backoff)."""
+        """The groups to which nodes are being added, and those that want nodes which the cloud cannot provide
+        (Backoff)."""
         return tuple(group for group in self.groups if group.scale_up not in IDLE_STATES)
 
 
 def is_group_of_pool(group: NodeGroupStatus, pool: str) -> bool:
-    """Returns whether the group belongs to this pool: the group's name contains the pool's name as a whole part."""
+    """Returns whether the group belongs to this pool: the group's name contains the pool's name, bounded by the ends of
+    the name or by characters other than letters and digits."""
     # GKE names its groups gke-CLUSTER-POOL-HASH-grp. A part is delimited, so that pool `web` does not match `webapps`.
     return re.search(rf"(?:^|[^a-z0-9]){re.escape(pool)}(?:$|[^a-z0-9])", group.name, re.IGNORECASE) is not None
 
 
 def parse_status(status: str, updated: str = "", arguments: Iterable[str] = ()) -> Autoscaler | Unreadable:
-    """Returns the autoscaler's state from its status text, its last-updated annotation and its process' arguments."""
+    """Returns the autoscaler's state from the text of its status, its last-updated annotation and the arguments of its
+    process; Unreadable if the status cannot be parsed."""
     flags = parse_flags(arguments)
     # The form is recognized by content: the version of the autoscaler is not known.
     status_map = _parse_yaml_status(status)
@@ -179,8 +191,8 @@ def _health_word(healthy: bool) -> str:
 
 
 def parse_go_time(text: str) -> Seconds | None:
-    """Returns the time that Go's time text ("2026-01-02 15:04:05.999999999 +0000 UTC") or an RFC 3339 text says, or
-    None if it is neither. Fractions and the zone name are cut before the text is parsed."""
+    """Returns the time that is written in Go's format ("2026-01-02 15:04:05.999999999 +0000 UTC") or in RFC 3339, or
+    None if the text is in neither. Fractions of a second and the zone's name are ignored."""
     match = re.match(r"\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?", text)
     if match is None:
         return None
@@ -189,7 +201,8 @@ def parse_go_time(text: str) -> Seconds | None:
 
 
 def parse_flags(arguments: Iterable[str]) -> dict[str, str]:
-    """Returns flag → value from `--flag=value`, `--flag value`, and `--flag` alone, which is true."""
+    """Returns flag → value. An argument may be written `--flag=value`, `--flag value`, or `--flag` alone, which means
+    true."""
     flags: dict[str, str] = {}
     valueless = ""
     for argument in arguments:
@@ -204,8 +217,8 @@ def parse_flags(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def with_options(autoscaler: Autoscaler, options: Mapping[str, str]) -> Autoscaler:
-    """Returns the autoscaler as it treats a node group whose own options differ from the flags; `options` is named by
-    flags."""
+    """Returns the autoscaler's state with the options of one node group in place of the flags. `options` is keyed by
+    the flags' names."""
     if not options:
         return autoscaler
     return replace(
@@ -223,7 +236,7 @@ def is_true(text: str) -> bool:
 
 
 def wrong_flags(arguments: Iterable[str]) -> list[str]:
-    """Returns a sentence for each flag that a person wrote and that cannot be parsed."""
+    """Returns a sentence for each flag that the user gave and whose value cannot be parsed."""
     words = list(arguments)
     wrong = [f"{words[0]!r} is not a flag"] if words and not words[0].startswith("-") else []
     flags = parse_flags(words)
@@ -238,8 +251,8 @@ def wrong_flags(arguments: Iterable[str]) -> list[str]:
 
 
 def misspelt_flags(flags: Iterable[str]) -> list[str]:
-    """Returns a sentence for each flag that does not exist and resembles one that is read: dropping it would change the
-    plan without notice."""
+    """Returns a sentence for each flag that does not exist but resembles one that Trimtab reads. To ignore such a flag
+    would change the plan without notice."""
     names = sorted(name for name in flags if name not in READ_FLAGS and name not in UNREAD_FLAGS)
     # A high cutoff: existing flags resemble each other, too.
     near = ((name, get_close_matches(name, READ_FLAGS, 1, 0.85)) for name in names)
@@ -247,8 +260,8 @@ def misspelt_flags(flags: Iterable[str]) -> list[str]:
 
 
 def autoscaler_from_flags(arguments: Iterable[str], updated: Seconds | None) -> Autoscaler:
-    """Returns the state of an autoscaler of which only the flags are known: healthy, idle, and with a report just
-    now."""
+    """Returns the state of an autoscaler of which only the flags are known. It is assumed to be healthy and idle, and
+    to have updated its status just now."""
     flags = parse_flags(arguments)
     return Autoscaler(
         updated=updated, flags=flags, threshold=_parse_percent(flags.get(THRESHOLD_FLAG, "0.5")),
@@ -258,7 +271,8 @@ def autoscaler_from_flags(arguments: Iterable[str], updated: Seconds | None) -> 
 
 
 def _parse_percent(text: str) -> int:
-    """Returns a share such as 0.5 in percent, and 50 for what is not a share. Digits are cut, not rounded."""
+    """Returns a share such as 0.5 as a percentage, 50. Further digits are cut, not rounded. For a text that is no such
+    number, returns the default, 50."""
     whole, _, fraction = text.partition(".")
     digits = (fraction + "00")[:2]
     return int(whole or 0) * 100 + int(digits) if (whole + digits).isdigit() else 50
@@ -310,8 +324,8 @@ def _as_int(value: object) -> int | None:
 
 
 def _from_text_status(status: str) -> Autoscaler | None:
-    """Returns the state from the text status before 1.30: `Cluster-wide:` and `NodeGroups:` with the lines Name,
-    Health, ScaleUp, ScaleDown."""
+    """Returns the state from the text status of versions before 1.30, or None if it has no such form. The text has a
+    part `Cluster-wide:` and a part `NodeGroups:`, with lines for Name, Health, ScaleUp and ScaleDown."""
     if "Cluster-wide:" not in status:
         return None
     cluster_wide, _, rest = status.partition("NodeGroups:")
@@ -350,12 +364,13 @@ def _number_after(text: str, name: str) -> int | None:
 
 
 MAX_STATUS_CHARACTERS = 1 << 20
-"""A longer status is not read: the API server stores no ConfigMap of that size."""
+"""A longer status is not parsed. The API server stores no ConfigMap of that size, so the text has another origin."""
 
 
 def growing_groups_of_any(maps: Iterable[ConfigMap]) -> tuple[str, ...] | None:
-    """Returns `growing_groups` of the status among these ConfigMaps, by its default namespace and name. A ConfigMap in
-    another place is not trusted."""
+    """Returns the names of the empty groups that may get a node (see `growing_groups`), from the status ConfigMap among
+    `maps`. Only a ConfigMap with the default namespace and name is used; any other could be a user's own. None if the
+    groups are unknown."""
     place = (STATUS_NAMESPACE, STATUS_NAME)
     status = next(
         (config_map for config_map in maps if (config_map.metadata.namespace, config_map.metadata.name) == place), None
@@ -364,8 +379,8 @@ def growing_groups_of_any(maps: Iterable[ConfigMap]) -> tuple[str, ...] | None:
 
 
 def growing_groups(config_map: ConfigMap) -> tuple[str, ...] | None:
-    """Returns the names of the groups without a node that may get one, from the status ConfigMap, or None if the status
-    cannot be parsed: then the groups are unknown."""
+    """Returns the names of the groups that have no node and may get one, or None if the status cannot be parsed, so
+    that the groups are unknown."""
     status = config_map.data.get("status", "")
     return None if len(status) > MAX_STATUS_CHARACTERS else _names_of_growing_groups(_TIMES.sub("", status))
 

@@ -1,7 +1,7 @@
-"""The inventory of a cluster that a planner reads.
+"""The objects of a cluster that a planner reads.
 
-It holds the objects of one snapshot, converted once: nodes by name, pods by namespace and name (so that the order of
-the objects in a snapshot changes nothing), budgets, claims, owners, and notes about what could not be read.
+They are those of one snapshot, converted once: nodes by name, pods by namespace and name (so that the order of objects
+in a snapshot does not matter), budgets, claims, owners, and notes about objects that could not be read.
 """
 
 from collections import Counter
@@ -35,18 +35,18 @@ from trimtab.cluster.volume_claims import Claim, read_claims
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCounts:
-    """The replicas that an owner wants and has."""
+    """How many replicas an owner wants, and how many it has."""
 
     wanted: int | None
-    """None if the owner does not say (a DaemonSet, a Job)."""
+    """The number of replicas that the owner wants, or None if its kind has no such number (a DaemonSet, a Job)."""
     have: int
     ready: int
     failure: str = ""
-    """The controller's message about why it cannot create a pod now; empty while it can."""
+    """The message with which the owner's controller says why it cannot create a pod now; empty while it can."""
 
 
 ASSUMED_REQUESTS: Mapping[str, int] = {"cpu": 100, "memory": 200 << 20}
-"""The requests with which kube-scheduler's scores count a container that has none, in millicores and bytes
+"""The requests that kube-scheduler's scoring assumes for a container that has none, in millicores and bytes
 (DefaultMilliCPURequest and DefaultMemoryRequest, pkg/scheduler/util/pod_resources.go, 1.36)."""
 
 
@@ -58,25 +58,27 @@ class Inventory:
     pods: tuple[PodInfo, ...]
     pdbs: tuple[Pdb, ...] = ()
     claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
-    """(namespace, name) → claim."""
+    """(namespace, name) → PersistentVolumeClaim."""
     owners: Mapping[tuple[str, str, str], ReplicaCounts] = field(default_factory=dict)
-    """(namespace, kind, name) → its replica counts."""
+    """(namespace, kind, name) of an owner → its replica counts."""
     owner_kinds: frozenset[str] = frozenset()
-    """Kinds of owners in the snapshot. Only an owner of such a kind can be known to be missing."""
+    """The kinds of owners that the snapshot contains. An owner of any other kind is not known to be missing."""
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     config_maps: tuple[ConfigMap, ...] = ()
     duplicate_node_names: frozenset[str] = frozenset()
-    """Node names that more than one node has."""
+    """Names that more than one Node object of the snapshot has."""
     assumed_requests: Mapping[str, int] = field(default_factory=dict)
-    """Resource → amount counted for a pod that requests none of it, in the scheduler's numbers; empty: 0."""
+    """Resource → amount that counts for a pod without a request for it, in the scheduler's units; a resource that is
+    not in the mapping counts as 0."""
     measured_use: Mapping[OwnerKey, Amounts] = field(default_factory=dict)
-    """Owner → what one of its pods uses now. It counts instead of the assumed amount where it is larger."""
+    """Owner → what one of its pods uses now. Where this is more than the assumed request, it counts instead."""
     schedulers: Mapping[str, SchedulerPlacement] = field(default_factory=lambda: KNOWN_SCHEDULERS)
     """`spec.schedulerName` → how that scheduler places pods; a scheduler that is not in the mapping is unknown."""
     conflicting_pods: Mapping[str, str] = field(default_factory=dict)
-    """Node → a pod on it (namespace/name) of which the snapshot has several different objects."""
+    """Node → a pod on it (namespace/name) of which the snapshot holds several objects that differ."""
     devices: Devices = field(default_factory=Devices)
-    """The devices that claims hold (DRA). The devices of nodes are among their allocatable resources."""
+    """The devices that claims hold (dynamic resource allocation). The devices that nodes have are among `allocatable`
+    of the nodes."""
     reserved_pods: tuple[ReservedPods, ...] = ()
     """Capacity that CapacityBuffers reserve for pods that do not exist yet."""
     notes: tuple[str, ...] = ()
@@ -184,7 +186,7 @@ def _snapshot_notes(
 
 
 def _forbidden_notes(kinds: frozenset[str], devices_of_cluster: Devices) -> Iterable[str]:
-    """Yields a note about each kind that the user may not list and what that leaves unknown."""
+    """Yields, for each kind that the user may not list, a note that says what is unknown because of that."""
     if rest := sorted(kinds.difference(devices_of_cluster.forbidden)):
         yield f"{join_plurals(rest)} may not be listed, so no room is kept for capacity buffers"
     if devices_of_cluster.forbidden:

@@ -1,4 +1,4 @@
-"""Mistakes in what an author wrote: the place, the expectation, and the advice."""
+"""Mistakes in a document that an author wrote: where each one is, what was expected there, and what to do."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from itertools import islice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigError:
-    """One mistake in one place. A reader collects all mistakes before it refuses the input."""
+    """One mistake at one place of a document. A reader collects all mistakes before it rejects the document."""
 
     file: str
-    """The name by which the user named the file; `-` is standard input."""
+    """The file as the user named it; `-` is standard input."""
     entry: str = ""
-    """The document of the file: "PodPolicy teams-burstable", or "document 3" if it has no name yet."""
+    """The document inside the file: "PodPolicy teams-burstable", or "document 3" if it has no name yet."""
     line: int | None = None
-    """1-based, or None if the input has no lines of its own (a review, an API object)."""
+    """The line, counted from 1, or None if the input has no lines of its own (an admission review, an API object)."""
     column: int | None = None
     field: str = ""
-    """Dotted path inside the document, such as spec.actions.requests.cpu.min."""
+    """The dotted path of the field inside the document, such as spec.actions.requests.cpu.min."""
     expected: str
     got: str = ""
     todo: str = ""
@@ -28,13 +28,13 @@ class ConfigError:
 
     @property
     def file_position(self) -> str:
-        """file:line:column, in the form that editors and terminals link."""
+        """The place as file:line:column, the form that editors and terminals turn into a link."""
         numbers = [str(n) for n in (self.line, self.column) if n is not None]
         return ":".join([self.file, *numbers])
 
     @property
     def sentence(self) -> str:
-        """The text without the place: entry, field, expectation, actual value, advice."""
+        """The message without the file position: document, field, what was expected, what is there, what to do."""
         subject = " ".join(part for part in (self.entry, self.field) if part)
         got = f", got {self.got}" if self.got else ""
         todo = f"; {self.todo}" if self.todo else ""
@@ -42,15 +42,16 @@ class ConfigError:
 
 
 MAX_MISTAKES = 20
-"""The most mistakes that are reported of one document. An author fixes no more at once, and each costs a search for its
-line and for a similar name."""
+"""How many mistakes of one document are reported at most. Nobody fixes more at once, and each one costs a search for
+its line and for a similar name."""
 
 # Characters. All names that Trimtab knows are shorter, so a longer word resembles none of them.
 _LONGEST_WORD = 64
 
 
 def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
-    """Returns the mistakes that are reported: the first `MAX_MISTAKES`, and one that says that there are more."""
+    """Returns the mistakes to report: the first `MAX_MISTAKES` of them, followed by one that says that there are
+    more."""
     if len(mistakes) <= MAX_MISTAKES:
         return list(mistakes)
     last = mistakes[MAX_MISTAKES]
@@ -68,7 +69,7 @@ def suggest_name(word: str, names: Iterable[str]) -> str:
 
 
 def quote_value(value: object, max_characters: int = 60) -> str:
-    """Returns a value as a message quotes it: short, on one line."""
+    """Returns a value as a message quotes it: on one line, cut after `max_characters`."""
     # Cut before `repr`: a value of many megabytes must not be escaped as a whole.
     text = repr(value[: max_characters + 1]) if isinstance(value, str) else _describe_value(value)
     return text if len(text) <= max_characters else text[: max_characters - 1] + "…"

@@ -1,8 +1,9 @@
 """Devices of dynamic resource allocation (DRA): how many a claim holds, and how many each node has.
 
-A claim is counted if it was created from a template for one pod and requests only a number of whole devices, of classes
-that select by driver alone. Everything else (alternatives, selectors, constraints, shared claims, devices that are
-parts of others) is left to the scheduler: such a pod keeps its node, and its devices are available to no other pod.
+A claim is counted if it was created from a template for one pod, and requests a number of whole devices of classes that
+select by driver alone. Claims with anything else (alternatives, selectors, constraints, sharing, devices that are parts
+of others) are not counted, because only the scheduler can evaluate them: a pod with such a claim keeps its node, and no
+other pod can have its devices.
 """
 
 import re
@@ -13,13 +14,13 @@ from dataclasses import dataclass, field
 from trimtab.cluster.api.devices import AllocatedDevice, DeviceClass, DeviceRequest, ResourceClaim, ResourceSlice
 
 DEVICE_PREFIX = "devices:"
-"""The prefix of the resource name under which a driver's devices are counted among a node's resources."""
+"""The prefix of the resource name under which a driver's devices are counted on a node."""
 DEVICE_KINDS = frozenset({"DeviceClass", "ResourceClaim", "ResourceSlice"})
 # Only this one form of a class' CEL expression is recognized: any other may select by more than the driver.
 _BY_DRIVER = re.compile(r"""\s*device\.driver\s*==\s*(["'])([a-z0-9.-]+)\1\s*""")
 
 Claimed = Mapping[str, int] | str
-"""Resource → devices of it that a claim holds; or the reason why the claim cannot be counted."""
+"""Resource → number of its devices that a claim holds; or the reason why the claim cannot be counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,14 @@ class Devices:
     claims: Mapping[tuple[str, str], Claimed] = field(default_factory=dict)
     """(namespace, name) of a ResourceClaim → the devices that it holds."""
     nodes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Node → resource → devices on it that counted claims can hold, devices in use included."""
+    """Node → resource → number of devices that counted claims can hold. Devices in use are included."""
     forbidden: tuple[str, ...] = ()
-    """Kinds that counting needs and that the user may not list; then no claim is counted."""
+    """Kinds without which claims cannot be counted and which the user may not list. If there are any, no claim is
+    counted."""
 
     def held_by_claims(self, namespace: str, claims: Iterable[str]) -> Claimed:
-        """Returns the devices that the claims of a pod hold in total, or the reason why they cannot be counted."""
+        """Returns the number of devices that the claims of one pod hold together, or the reason why they cannot be
+        counted."""
         total: Counter[str] = Counter()
         for name in claims:
             if self.forbidden:
@@ -50,8 +53,8 @@ def count_devices(
     claims: Iterable[ResourceClaim], slices: Iterable[ResourceSlice], classes: Iterable[DeviceClass],
     forbidden: Iterable[str] = (),
 ) -> Devices:  # fmt: skip
-    """Returns the devices of a cluster from all its claims, slices and classes. `forbidden`: kinds that the user may
-    not list."""
+    """Returns the devices of a cluster, counted from its claims, slices and classes. `forbidden` has the kinds that the
+    user may not list."""
     drivers = {device_class.metadata.name: _driver_of_class(device_class) for device_class in classes}
     claimed_by_claim: dict[tuple[str, str], Claimed] = {}
     uncounted: set[tuple[str, str, str]] = set()
@@ -70,8 +73,7 @@ def join_plurals(kinds: Iterable[str]) -> str:
 
 
 def _driver_of_class(device_class: DeviceClass) -> str:
-    """Returns the driver of which the class accepts any device, or an empty string if the class selects by anything
-    else."""
+    """Returns the driver whose devices the class selects, if it selects by driver alone; otherwise an empty string."""
     if len(device_class.spec.selectors) != 1 or device_class.spec.selectors[0].cel is None:
         return ""
     match = _BY_DRIVER.fullmatch(device_class.spec.selectors[0].cel.expression)
@@ -121,10 +123,10 @@ def _allocated_devices(claim: ResourceClaim) -> tuple[AllocatedDevice, ...]:
 def _devices_by_node(
     slices: Iterable[ResourceSlice], uncounted: set[tuple[str, str, str]]
 ) -> dict[str, dict[str, int]]:
-    """Returns node → resource → devices that counted claims can hold.
+    """Returns node → resource → number of devices that counted claims can hold.
 
-    Only complete pools count (all slices of the newest generation are present), and only pools of single devices.
-    `taken`: (driver, pool, device) of devices that claims hold which are not counted.
+    Only complete pools of single devices count: all slices of the newest generation must be present. `uncounted` has
+    the (driver, pool, device) of devices that are held by claims which are not counted.
     """
     pools: dict[tuple[str, str, str], list[ResourceSlice]] = {}
     for piece in slices:

@@ -1,12 +1,12 @@
-"""The configuration of an estafette node-compactor as pools of Trimtab, with notes about what differs.
+"""Reads the configuration of an estafette-k8s-node-compactor as pools of Trimtab, with notes about what differs.
 
-It is in four kinds of documents (estafette-k8s-node-compactor: readme, main.go, and the values of its Helm chart):
+The configuration can be in four kinds of documents (see that project's readme, main.go and Helm chart):
 
 - a ConfigMap with JSON under `estafette-k8s-node-compactor-config.yaml`;
 - that JSON alone: `nodePools`, and per GKE node pool `enabled`, `scaleDownCPURequestRatioLimit` and
   `scaleDownRequiredUnderutilizedNodeCount`;
-- the values of its Helm chart: the JSON under `configmap.compactorConfig`, and two times;
-- its Deployment, whose environment has these times.
+- the values of the Helm chart: the JSON under `configmap.compactorConfig`, and two durations;
+- the Deployment, whose environment variables have the same durations.
 """
 
 import re
@@ -30,15 +30,16 @@ MARKED_SECONDS_VARIABLE, NODE_AGE_SECONDS_VARIABLE = (
     "MINIMUM_NODE_AGE_SECONDS",
 )
 CODE_SECONDS: Mapping[str, int] = {MARKED_SECONDS_VARIABLE: 300, NODE_AGE_SECONDS_VARIABLE: 1200}
-"""Environment variable → the default in its code (main.go)."""
+"""Environment variable → the default that the compactor's code has for it, in seconds (main.go)."""
 CHART_VALUES: Mapping[str, tuple[str, int]] = {
     MARKED_SECONDS_VARIABLE: ("neededMarkedTimeForRemovalSeconds", 600),
     NODE_AGE_SECONDS_VARIABLE: ("minimumNodeAgeSeconds", 0),
 }  # fmt: skip
-"""Environment variable → the Helm value that sets it, and the chart's default (values.yaml)."""
+"""Environment variable → the Helm value that sets it, and that value's default in the chart (values.yaml)."""
 MAX_COUNT = MAX_SECONDS = 10**9
 POOL_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?")
-"""The names of pools: with Trimtab's prefix a name must still be valid as a ConfigMap's name and as a label value."""
+"""The names that a pool may have: with Trimtab's prefix added, a name must still be valid as a ConfigMap's name and as
+a label value."""
 DIFFERENCE_NOTES = (
     "only cpu decides whether a node is under-used, as with estafette; the memory threshold of the preset is not used",
     "Trimtab evicts pods through the eviction API and respects PodDisruptionBudgets; estafette deleted pods "
@@ -55,17 +56,17 @@ TIMES_UNKNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class EstafetteConfiguration:
-    """The JSON of the pools, and its place in a document."""
+    """The JSON with the pools, and where in which document it is."""
 
     document: Document
     path: Path
-    """The path of the text or of the mapping that holds `nodePools`."""
+    """The path, inside the document, of the JSON text or of the mapping with `nodePools`."""
     value: Any
 
 
 @dataclass(slots=True)
 class EstafetteDocuments:
-    """The content of the documents before it is validated."""
+    """The relevant content of all documents, before it is validated."""
 
     configurations: list[EstafetteConfiguration] = field(default_factory=list)
     seconds: dict[str, int] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class EstafetteDocuments:
 
 
 def is_estafette_document(document: Document) -> bool:
-    """Returns whether this is one of the four kinds of documents."""
+    """Returns whether the document is of one of the four kinds that can hold the configuration."""
     value = document.value
     return isinstance(value, dict) and any(
         is_one(value) for is_one in (_is_config_map, _is_bare_json, _is_chart_values, is_deployment)
@@ -82,10 +83,10 @@ def is_estafette_document(document: Document) -> bool:
 
 
 def import_pools(documents: Iterable[Document]) -> PoolReading:
-    """Returns the pools, the mistakes, and notes about what will differ.
+    """Returns the pools, the mistakes, and notes about what Trimtab will do differently.
 
-    The times after which a node counts as under-used and as old enough come from the Deployment or the Helm values. If
-    neither is among the documents, they are the defaults of its code, and a note says so.
+    The durations after which a node counts as under-used and as old enough are those of the Deployment or of the Helm
+    values. If neither is among the documents, the defaults of the compactor's code are used, and a note says so.
     """
     contents = EstafetteDocuments()
     for document in filter(is_estafette_document, documents):
@@ -139,13 +140,14 @@ def _is_chart_values(value: Mapping[str, Any]) -> bool:
 
 
 def is_deployment(value: Mapping[str, Any]) -> bool:
-    """Returns whether this is a Deployment in which a container has the compactor's image or one of its variables."""
+    """Returns whether this is a Deployment of the compactor: a container of it has the compactor's image or sets one of
+    its variables."""
     return value.get("kind") == "Deployment" and any(map(_is_compactor, containers_of(value)))
 
 
 def _is_compactor(container: Mapping[str, Any]) -> bool:
-    """Returns whether a container is the compactor: by its image's name without registry and tag, or by the variable
-    that only the compactor has."""
+    """Returns whether a container is the compactor: by the name of its image, without registry and tag, or by the
+    environment variable that no other program has."""
     image = container.get("image")
     # REGISTRY/PATH/NAME:TAG@DIGEST, and the registry's port has a colon, too: cut the digest, then the path, then the
     # tag.
@@ -156,7 +158,7 @@ def _is_compactor(container: Mapping[str, Any]) -> bool:
 
 
 def containers_of(deployment: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yields the containers of a Deployment's template that are mappings."""
+    """Yields the containers of a Deployment's pod template; entries that are not mappings are skipped."""
     value: Any = deployment
     for step in ("spec", "template", "spec", "containers"):
         value = value.get(step) if isinstance(value, dict) else None
@@ -164,7 +166,7 @@ def containers_of(deployment: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _environment_variables(container: Mapping[str, Any]) -> Iterator[tuple[Any, Any, int]]:
-    """Yields the name, the value and the index of each environment variable."""
+    """Yields the name, the value and the index of each environment variable of a container."""
     variables = container.get("env")
     for index, item in enumerate(variables if isinstance(variables, list) else ()):
         if isinstance(item, dict):
@@ -201,7 +203,8 @@ def _collect_seconds(
 
 
 def _pool_settings(configuration: EstafetteConfiguration, mistakes: list[ConfigError]) -> dict[str, Any]:
-    """Returns pool name → settings. The JSON is text in a ConfigMap, and already parsed in Helm values and alone."""
+    """Returns pool name → settings. In a ConfigMap the JSON is a text; in Helm values, and in a document of its own, it
+    is parsed already. Mistakes are added to `mistakes`."""
     parsed = configuration.value
     if not isinstance(parsed, dict):
         try:
@@ -220,7 +223,8 @@ def _pool_settings(configuration: EstafetteConfiguration, mistakes: list[ConfigE
 def _build_pool(
     configuration: EstafetteConfiguration, name: str, settings: Any, contents: EstafetteDocuments
 ) -> Pool | None:
-    """Returns the pool of this name, or None if a field is not valid: each such field is added to the mistakes."""
+    """Returns the pool of this name, or None if any of its fields is not valid. Each such field is added to the
+    mistakes."""
     fields = settings if isinstance(settings, dict) else {}
     ratio = fields.get("scaleDownCPURequestRatioLimit", 0)
     count = fields.get("scaleDownRequiredUnderutilizedNodeCount", 0)

@@ -1,5 +1,5 @@
-"""What a namespace demands of every container: the bounds of its LimitRanges, and the limits that its ResourceQuotas
-count."""
+"""What a namespace demands of every container: the bounds that its LimitRanges set, and the limits that its
+ResourceQuotas require."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from trimtab.cluster.resources import (
 
 @dataclass(frozen=True, slots=True)
 class ResourceBound:
-    """A value and the name of the object that sets it."""
+    """The value of a bound, and the name of the LimitRange that sets it."""
 
     value: Written
     by: str
@@ -32,30 +32,30 @@ class ResourceBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRangeBounds:
-    """The bounds that the LimitRanges of a namespace together set for one resource of a container; None: no bound."""
+    """The bounds that all LimitRanges of a namespace together set for one resource of a container. A field is None if
+    there is no such bound."""
 
     default: ResourceBound | None = None
-    """The limit that a container without one gets."""
+    """The limit that is given to a container without one."""
     default_request: ResourceBound | None = None
     min: ResourceBound | None = None
-    """The largest of the minima."""
+    """The largest of the minima of all LimitRanges."""
     max: ResourceBound | None = None
-    """The smallest of the maxima."""
+    """The smallest of the maxima of all LimitRanges."""
     ratio: ResourceBound | None = None
-    """The smallest limit:request ratio allowed."""
+    """The smallest of the maximum ratios of limit to request."""
 
     @property
     def limit_restored_by(self) -> ResourceBound | None:
-        """The bound that sets a limit again, or rejects the pod without one (a ratio needs a limit too), or None if
-        there is none."""
+        """The bound because of which a container's limit cannot simply be removed: its default would be set as the
+        limit again, or its maximum or ratio would reject a pod without a limit. None if there is no such bound."""
         return self.default or self.max or self.ratio
 
 
 def with_defaults(item: LimitRangeItem) -> LimitRangeItem:
-    """Returns the item with its defaults as stored: `max` is the default limit, and that is the default request, unless
-    the item says otherwise.
-
-    (SetDefaults_LimitRangeItem: a default request falls back to the default limit, then to `min`.)
+    """Returns the item with its defaults filled in, as the API server stores it: without a default limit, `max` is the
+    default limit; without a default request, that limit or, failing that, `min` is the default request
+    (SetDefaults_LimitRangeItem).
     """
     if item.type != "Container":
         return item
@@ -66,7 +66,7 @@ def with_defaults(item: LimitRangeItem) -> LimitRangeItem:
 
 
 def container_bounds(ranges: Iterable[LimitRange]) -> dict[str, LimitRangeBounds]:
-    """Returns resource → bounds for containers; a resource without bounds is not in it."""
+    """Returns resource → bounds for containers. A resource that no LimitRange bounds is not in the mapping."""
     bounds_by_resource: dict[str, LimitRangeBounds] = {}
     for limit_range in ranges:
         own: dict[str, LimitRangeBounds] = {}
@@ -94,7 +94,8 @@ def _add_item(bounds_by_resource: dict[str, LimitRangeBounds], item: LimitRangeI
 
 
 def _merge_bounds(a: LimitRangeBounds, b: LimitRangeBounds) -> LimitRangeBounds:
-    """Returns the bounds that hold if both hold; of two defaults, that of `a` counts."""
+    """Returns the bounds that hold where both `a` and `b` hold: the stricter of each. If both have a default, that of
+    `a` is used."""
     return LimitRangeBounds(
         default=a.default or b.default,
         default_request=a.default_request or b.default_request,
@@ -117,10 +118,9 @@ def _tighter(a: ResourceBound | None, b: ResourceBound | None, *, most: bool) ->
 
 
 def limit_range_broken_by_pod(ranges: Iterable[LimitRange], spec: PodSpec, resource: str) -> str | None:
-    """Returns the name of the LimitRange whose Pod item the containers together break in one resource, or None if none
-    does.
-
-    (`minConstraint`, `maxConstraint`, `limitRequestRatioConstraint` of the LimitRanger plugin, on the sums.)
+    """Returns the name of the LimitRange whose bounds for whole pods are broken by the sum over the containers, for one
+    resource, or None if none is (`minConstraint`, `maxConstraint` and `limitRequestRatioConstraint` of the LimitRanger
+    plugin).
     """
     bounding = [
         (item, limit_range.metadata.name)
@@ -147,11 +147,13 @@ def _breaks_item(item: LimitRangeItem, resource: str, request: int | None, limit
 
 
 Breach = Literal["unspecified", "request", "limit"]
-"""What breaks a bound: the absence of the bounded value, the request, or the limit."""
+"""How a bound is broken: the value that it limits is missing ("unspecified"), or the request or the limit is out of
+bounds."""
 
 
 def breach_of_min(minimum: int, request: int | None, limit: int | None) -> Breach | None:
-    """Returns what breaks a minimum (`minConstraint`), or None if nothing does. All three values have the same unit."""
+    """Returns how the values break a minimum (`minConstraint` of the LimitRanger plugin), or None if they do not. All
+    three numbers have the same unit."""
     if request is None:
         return "unspecified"
     if request < minimum:
@@ -160,7 +162,8 @@ def breach_of_min(minimum: int, request: int | None, limit: int | None) -> Breac
 
 
 def breach_of_max(maximum: int, request: int | None, limit: int | None) -> Breach | None:
-    """Returns what breaks a maximum (`maxConstraint`), or None if nothing does. All three values have the same unit."""
+    """Returns how the values break a maximum (`maxConstraint` of the LimitRanger plugin), or None if they do not. All
+    three numbers have the same unit."""
     if limit is None:
         return "unspecified"
     if limit > maximum:
@@ -169,9 +172,11 @@ def breach_of_max(maximum: int, request: int | None, limit: int | None) -> Breac
 
 
 def breach_of_ratio(max_thousandths: int, request: int | None, limit: int | None) -> Breach | None:
-    """Returns what breaks a maximum ratio (`limitRequestRatioConstraint`), or None if nothing does.
+    """Returns how the values break a maximum ratio of limit to request (`limitRequestRatioConstraint` of the
+    LimitRanger plugin), or None if they do not.
 
-    "request": the request is missing or zero; "unspecified": the limit is; "limit": it is too large for the request.
+    "request": the request is missing or zero; "unspecified": the limit is missing or zero; "limit": the limit is too
+    large for the request.
     """
     if not request:
         return "request"
@@ -179,13 +184,14 @@ def breach_of_ratio(max_thousandths: int, request: int | None, limit: int | None
 
 
 def ratio_of(request: int, limit: int) -> float:
-    """Returns limit ÷ request. The API server divides as floating point, too: 1.5 of 1.5 must give the same result
-    here."""
+    """Returns limit ÷ request. The API server divides floating-point numbers too, and both must round alike: a ratio of
+    exactly 1.5 must not break a maximum of 1.5."""
     return limit / request
 
 
 def quota_counting_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> str | None:
-    """Returns the name of a quota that counts this resource's limits for this pod, or None if no quota does."""
+    """Returns the name of a ResourceQuota that counts the limits of this resource for this pod, or None if there is
+    none. Such a quota rejects a pod without that limit."""
     for quota in quotas:
         if f"limits.{resource}" in quota.spec.hard and quota_covers(quota, pod):
             return quota.metadata.name
@@ -193,7 +199,7 @@ def quota_counting_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: st
 
 
 def quota_with_qos_scope(quotas: Iterable[ResourceQuota]) -> str | None:
-    """Returns the name of a quota that separates BestEffort pods from others, or None if no quota does."""
+    """Returns the name of a ResourceQuota whose scope is BestEffort or NotBestEffort, or None if there is none."""
     for quota in quotas:
         scopes = {*quota.spec.scopes, *(e.scope_name for e in quota.spec.scope_selector.match_expressions)}
         if scopes & {"BestEffort", "NotBestEffort"}:
@@ -209,23 +215,22 @@ _DEMANDED_RESOURCES = tuple(
 
 
 def quota_rejecting_pod(quotas: Iterable[ResourceQuota], pod: Pod) -> str | None:
-    """Returns the name of a quota that rejects the pod because a container does not name what the quota counts, or None
-    if none does."""
+    """Returns the name of a ResourceQuota that rejects the pod, because the quota counts a request or limit that one of
+    the containers does not set, or None if there is none."""
     unmet = (q for q in quotas if any(unnamed_resources(effective_hard(q), pod.spec)) and quota_covers(q, pod))
     return next((quota.metadata.name for quota in unmet), None)
 
 
 def effective_hard(quota: ResourceQuota) -> ResourceList:
-    """Returns the quota's limits as its controller confirmed them, or those of its spec if it has no status, as in a
-    file."""
+    """Returns the amounts that the quota allows: those that its controller has confirmed in the status, or those of the
+    spec if there is no status, as in a file."""
     return quota.status.hard or quota.spec.hard
 
 
 def unnamed_resources(counted: Collection[str], spec: PodSpec) -> Iterator[tuple[str, list[str]]]:
-    """Yields each resource that a quota with these keys makes every container name, with the containers that do not
-    name it.
-
-    (`Constraints` of the ResourceQuota plugin's pod evaluator; pod-level resources exempt the containers.)
+    """Yields each request or limit that every container must set because a quota counts it, with the names of the
+    containers that do not set it (`Constraints` of the ResourceQuota plugin's pod evaluator). A pod-level value exempts
+    the containers.
     """
     if any(map(is_pod_level, (*requests_of(spec.resources), *limits_of(spec.resources)))):
         return

@@ -1,7 +1,7 @@
-"""The present use of pods that do not request cpu or memory, by owner.
+"""What pods without a cpu or memory request use now, by owner.
 
-The successor of such a pod is planned with the largest use of any pod of its owner: which of them a successor takes
-over is not known, and pods of one owner keep the same requests, as replicas have.
+A successor of such a pod is planned with the largest use of any pod of its owner, because it is not known which pod's
+work the successor takes over, and because all replicas of an owner have the same requests.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,14 +17,15 @@ POD_METRICS = "PodMetrics"
 
 
 def owner_key(pod: PodInfo) -> OwnerKey:
-    """Returns the key under which the pod's use is found."""
+    """Returns the key of the pod's owner, or of the pod itself if it has no owner."""
     if pod.owner is None:
         return (pod.namespace, "Pod", pod.name)
     return (pod.namespace, pod.owner.kind, pod.owner.name)
 
 
 def is_use_needed(pod: PodInfo) -> bool:
-    """Returns whether the pod requests no cpu or no memory, and may move. DaemonSet and static pods do not move."""
+    """Returns whether the planner needs the pod's measured use: the pod requests no cpu or no memory, and may move,
+    which DaemonSet and static pods do not."""
     requests = pod.requirements.requests
     if isinstance(requests, Unreadable) or pod.is_finished or pod.is_daemon or pod.is_static:
         return False
@@ -32,9 +33,8 @@ def is_use_needed(pod: PodInfo) -> bool:
 
 
 def use_by_owner(pods: Iterable[PodInfo], use_by_pod: Mapping[str, Amounts]) -> Mapping[OwnerKey, Amounts]:
-    """Returns the largest use of each resource by one of these pods of each owner.
-
-    `use_by_pod`: pod (namespace/name) → what its containers use together, in the scheduler's numbers.
+    """Returns, for each owner, the largest use of each resource by one of its pods. `use_by_pod` maps a pod
+    (namespace/name) to the sum over its containers, in the scheduler's units.
     """
     largest: dict[OwnerKey, dict[str, int]] = {}
     for pod in pods:

@@ -1,8 +1,9 @@
-"""A node for a planner, and the cluster autoscaler's node group that the node belongs to.
+"""A node as a planner sees it, and the cluster autoscaler's node group to which the node belongs.
 
-A group has the cloud's name: an instance group's address (GCE), a scale set (Azure), an autoscaling group (AWS), a
-MachineDeployment (Cluster API). A node shows its group by an address that contains the group's name, or by a label or
-annotation whose value is the name. If a node shows no group, or several groups match, its group is unknown.
+The group's name is the cloud provider's: an instance group's URL (GCE), a scale set (Azure), an autoscaling group
+(AWS), a MachineDeployment (Cluster API). A node belongs to a group if an address of the node, such as its provider ID,
+contains the group's name, or if the value of a label or annotation is that name. If no group or several groups match,
+the node's group is unknown.
 """
 
 import re
@@ -24,22 +25,25 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 REGION_LABEL = "topology.kubernetes.io/region"
 DELETION_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
-"""Taints by which an autoscaler marks a node that it removes."""
+"""Keys of the taints with which an autoscaler marks a node that it is removing."""
 CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
-"""The PreferNoSchedule taint of nodes that the cluster autoscaler does not need (utils/taints, cluster-autoscaler
-1.36)."""
+"""The key of the PreferNoSchedule taint that the cluster autoscaler puts on nodes which it does not need (utils/taints,
+cluster-autoscaler 1.36)."""
 AUTOSCALER_TAINTS = (*DELETION_TAINTS, CANDIDATE_TAINT)
-"""Taints that an autoscaler puts on a node for as long as it may remove it: they say nothing about its group."""
+"""Keys of the taints that an autoscaler puts on a node which it may remove. They come and go, so they say nothing about
+the other nodes of its group."""
 LEGACY_TAINT_KEY = "trimtab.dev/legacy"
-"""The key of the taint on the nodes of a pool that should go: `machines legacy` writes it."""
+"""The key of the taint on the nodes of a legacy pool, which is to be emptied: `trimtab machines legacy` writes the
+taint."""
 LIFECYCLE_CONDITIONS = ("DrainInProgress", "Drained", "MaintenanceInProgress", "MaintenancePlanned")
-"""Node conditions by which a client reports that it drains or maintains the node (alpha in Kubernetes 1.37)."""
+"""Node conditions with which a client reports that it is draining or maintaining the node (alpha in Kubernetes
+1.37)."""
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodeInfo:
-    """One node; `allocatable` is in the scheduler's numbers."""
+    """One node; `allocatable` is in the scheduler's units."""
 
     name: str
     labels: Labels
@@ -47,28 +51,31 @@ class NodeInfo:
     taints: tuple[Taint, ...]
     is_cordoned: bool
     allocatable: Amounts | Unreadable
-    """Unreadable if it is missing, has no cpu or memory, or is not a quantity: never 0 by mistake."""
+    """What pods may request on the node. Unreadable if it is missing, lacks cpu or memory, or is not a quantity: it is
+    never taken as 0."""
     is_ready: bool
-    """Whether the Ready condition is True; False and Unknown are both not ready."""
+    """Whether the Ready condition is True. With False and Unknown, the node is not ready."""
     created: Seconds | None
     provider_id: str
     capacity: Amounts | Unreadable
-    """The capacity of the machine, reserved resources included. Unreadable like `allocatable`."""
+    """The capacity of the machine, including what is reserved for the system. Unreadable under the same conditions as
+    `allocatable`."""
     attachable_volumes: Mapping[str, int]
-    """CSI driver → number of volumes that it can attach here; a driver that is missing has no known limit."""
+    """CSI driver → number of its volumes that can be attached to the node; for a driver that is not in the mapping, no
+    limit is known."""
     uid: str = ""
-    """The uid of the Node object: a node that is deleted and registers again has another one."""
+    """The uid of the Node object. A node that is deleted and registers again under the same name has another uid."""
     lifecycle: tuple[str, ...] = ()
     """The lifecycle conditions that are True."""
     container_runtime: str = ""
     """The name of the container runtime, such as containerd, without its version; empty if it is not known."""
     price: int | None = None
-    """Micro-dollars an hour by a price file, or None if no price file names this node. It is not part of the Node
+    """The price in micro-dollars an hour, or None if no price file names this node. It is not part of the Node
     object."""
 
     @property
     def removal_taint(self) -> Taint | None:
-        """The taint by which an autoscaler removes the node, or None if there is none."""
+        """The taint that shows that an autoscaler is removing the node, or None if there is none."""
         return next((taint for taint in self.taints if taint.key in DELETION_TAINTS), None)
 
     @property
@@ -78,18 +85,19 @@ class NodeInfo:
 
     @property
     def maintenance_condition(self) -> str:
-        """The condition by which another client drains or maintains the node now, or an empty string while maintenance
-        is only planned."""
+        """The condition that says that another client is draining or maintaining the node now; empty if there is none,
+        or if maintenance is only planned."""
         return next((condition for condition in self.lifecycle if condition != "MaintenancePlanned"), "")
 
     @property
     def autoscaler_candidate(self) -> bool:
-        """Whether the cluster autoscaler intends to remove the node: the node has its soft taint."""
+        """Whether the cluster autoscaler intends to remove the node, as the autoscaler's soft taint shows."""
         return any(taint.key == CANDIDATE_TAINT for taint in self.taints)
 
     @property
     def is_legacy(self) -> bool:
-        """Whether the node is of a pool that should go: its pods move to nodes that are bought for them."""
+        """Whether the node belongs to a legacy pool, which is to be emptied: the cluster adds other nodes for its
+        pods."""
         return any(taint.key == LEGACY_TAINT_KEY for taint in self.taints)
 
     @property
@@ -99,7 +107,8 @@ class NodeInfo:
 
 
 def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
-    """Returns the node of a Node object; `storage` is the CSINode of the same name."""
+    """Returns the node of a Node object. `storage` is the CSINode of the same name, which says how many volumes can be
+    attached."""
     meta = shape.metadata
     return NodeInfo(
         name=meta.name, labels=value_or(meta.labels, {}), annotations=value_or(meta.annotations, {}),
@@ -155,7 +164,7 @@ GCE_MACHINE_SUFFIX = r"-[a-z0-9]{4}"
 
 
 def group_of(node: NodeInfo, groups: Sequence[NodeGroupStatus]) -> NodeGroupStatus | None:
-    """Returns the one group that the node shows, or None if no group or several groups match."""
+    """Returns the group to which the node belongs, or None if no group or several groups match the node."""
     matches = [group for group in groups if _names_group(node, _short_name(group.name))]
     if len(matches) > 1:
         # Groups of several zones may have the same name; the zone is part of the group's address.
@@ -164,10 +173,11 @@ def group_of(node: NodeInfo, groups: Sequence[NodeGroupStatus]) -> NodeGroupStat
 
 
 def describe_scale_up(autoscaler: Autoscaler, pool: str, nodes: Iterable[NodeInfo]) -> str:
-    """Returns the scale-up that prevents a drain in this pool: a group to which nodes are added, or which can get none.
+    """Returns a description of the scale-up that prevents drains in this pool: a group to which nodes are being added,
+    or one for which the cloud has no nodes. Empty if there is none.
 
-    The pool's groups are those whose name contains the pool's name, and those that its nodes show. If no group is known
-    to be the pool's, any group counts, and so does the cluster-wide state. Empty if no node is being added.
+    The groups of the pool are those whose name contains the pool's name, and those to which its nodes belong. If none
+    is known, the scale-ups of all groups and of the cluster as a whole count.
     """
     busy = autoscaler.busy_groups
     if busy:

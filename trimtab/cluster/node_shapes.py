@@ -1,8 +1,8 @@
-"""The node shapes of a cluster: thousands of nodes have only a few.
+"""The distinct node shapes of a cluster: even thousands of nodes have only a few.
 
-A shape is what decides whether a node could hold a pod at all: labels (of those that name the single machine, only
-their presence), permanent taints, and allocatable resources. The pods on a node are not part of its shape, nor are
-temporary states: a node that is not ready, or under pressure.
+A shape is everything that decides whether an empty node could hold a pod: labels (of those that differ from machine to
+machine, only that they exist), permanent taints, and allocatable resources. The pods on a node are not part of its
+shape, nor are temporary states such as not being ready or being under pressure.
 """
 
 from collections import Counter
@@ -25,30 +25,31 @@ T = TypeVar("T")
 MACHINE_LABELS = frozenset({
     HOSTNAME_LABEL, "node.kubernetes.io/instance-id", "alpha.eksctl.io/instance-id", "topology.hostpath.csi/node",
 })  # fmt: skip
-"""Labels that differ from node to node. A shape has them with an empty value."""
+"""Labels whose value differs from node to node. In a shape they have an empty value."""
 Machine = tuple[str, str]
-"""One of these labels and its value, which identifies a single node."""
+"""A label of `MACHINE_LABELS` and its value. Together they identify a single node."""
 # Prefixes of taints that controllers put on nodes for a while.
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
 
 
 class NodeShape(msgspec.Struct, frozen=True, gc=False):
-    """One shape of nodes."""
+    """What many nodes have in common, as far as it decides which pods could run on them."""
 
     labels: Labels
-    """Labels; those in `MACHINE_LABELS` have an empty value."""
+    """The labels of the nodes; those in `MACHINE_LABELS` have an empty value."""
     taints: tuple[Taint, ...]
     allocatable: Amounts
     is_made: bool
-    """Whether a cloud or an autoscaler creates such nodes: it may add more of this shape, and of shapes that no node
-    has yet."""
+    """Whether a cloud or an autoscaler creates nodes of this shape. If so, it may add more of them, and nodes of shapes
+    that do not exist yet."""
     is_open: bool = True
-    """Whether such nodes accept pods. A cordoned node only shows what its group may add again."""
+    """Whether nodes of this shape accept pods. A cordoned node does not; its shape is kept, because its group may add
+    another such node."""
 
 
 class SeenNode(msgspec.Struct, frozen=True, gc=False):
-    """The stored part of a node: its name, its shape, and what identifies it."""
+    """What is stored about a node: its name, its shape, and the labels that identify it."""
 
     name: str
     shape: NodeShape
@@ -64,14 +65,14 @@ class OneMachine(msgspec.Struct, frozen=True, gc=False):
 
 
 Machines = Mapping[Machine, tuple[OneMachine, ...]]
-"""Label and value → the nodes that have them: more than one where a label was copied by mistake."""
+"""Label and value → the nodes that have them. There is more than one where a label was copied by mistake."""
 
 
 Key = tuple[object, ...]
 
 
 def shaped_node(node: Node) -> SeenNode | None:
-    """Returns the stored part of a node, or None if its amounts are not readable, or if it is cordoned and no cloud
+    """Returns what is stored about a node, or None if its amounts are not readable, or if it is cordoned and no cloud
     created it."""
     try:
         # A node whose amounts are not readable has no shape: assuming zero would make pods seem impossible to place.
@@ -95,7 +96,7 @@ def shaped_node(node: Node) -> SeenNode | None:
 
 
 def shape_of(node: Node) -> NodeShape | None:
-    """Returns the shape of a node, or None while it accepts no pods, or if its amounts are not readable."""
+    """Returns the shape of a node, or None if the node accepts no pods now or its amounts are not readable."""
     stored = shaped_node(node)
     return stored.shape if stored is not None and stored.shape.is_open else None
 
@@ -109,20 +110,20 @@ def shape_key(shape: NodeShape) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class NodeShapes:
-    """All shapes of nodes, and the pods of DaemonSets on them."""
+    """All node shapes of a cluster, and the DaemonSet pods that run on the nodes."""
 
     shapes: tuple[NodeShape, ...] = ()
     daemons: tuple[PodSpec, ...] = ()
-    """The pod specs of DaemonSets: one pod on each node that it may run on."""
+    """The pod specs of all DaemonSets. Each DaemonSet has one pod on each node on which it may run."""
     closed: tuple[NodeShape, ...] = ()
-    """Shapes of which all nodes are cordoned; an autoscaler may add others."""
+    """Shapes of which every node is cordoned. An autoscaler may add nodes of these shapes."""
     growing: tuple[str, ...] | None = None
-    """Node groups without a node to which an autoscaler may add one; the shape is unknown. None if no autoscaler names
-    its groups."""
+    """Names of the groups that have no node but to which an autoscaler may add one, whose shape is unknown. None if no
+    autoscaler names its groups."""
     _results: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def compute_once(self, find: "Callable[[NodeShapes], T]") -> T:
-        """Returns `find(self)`, computed at the first call for each `find`."""
+        """Returns `find(self)`. The result is computed at the first call and kept for each function `find`."""
         # Keyed by the function object: each caller passes a module-level function.
         if find not in self._results:
             self._results[find] = find(self)
@@ -131,11 +132,11 @@ class NodeShapes:
 
     @property
     def may_grow(self) -> bool:
-        """Whether nodes of a shape that no node has yet may be added. Any of these holds:
+        """Whether nodes of a shape that does not exist yet may be added. True if any of these holds:
 
         - a group has no node and may get one;
-        - Karpenter creates nodes; it has no groups;
-        - the nodes are a cloud's, and its groups are unknown.
+        - Karpenter creates the nodes (it has no groups);
+        - a cloud provides the nodes, and its groups are unknown.
         """
         created = [shape for shape in (*self.shapes, *self.closed) if shape.is_made]
         if self.growing is None:
@@ -157,8 +158,8 @@ class ShapeCounter:
         """The number of times that a shape was added or removed."""
 
     def put(self, node: SeenNode) -> tuple[OneMachine, ...]:
-        """Records that a node has this shape now. Returns its single-machine entries, which share one shape object per
-        shape."""
+        """Records the present state of a node. Returns an entry for each label that identifies the node; entries of
+        nodes with equal shapes share one shape object."""
         key = shape_key(node.shape)
         # A Node object changes often, by its conditions and annotations; its shape rarely does.
         if self._keys.get(node.name) != key:
@@ -171,7 +172,7 @@ class ShapeCounter:
         return tuple(OneMachine(machine, node.name, self._shapes[key]) for machine in node.machine)
 
     def drop(self, name: str) -> None:
-        """Records that the node is gone."""
+        """Records that the node of this name no longer exists."""
         key = self._keys.pop(name, None)
         if key is None:
             return
@@ -181,12 +182,13 @@ class ShapeCounter:
             self.changes += 1
 
     def sorted_shapes(self) -> tuple[NodeShape, ...]:
-        """Returns the shapes, the largest first: they answer most questions."""
+        """Returns the shapes, the largest first, because the largest nodes can hold most pods and so end most searches
+        early."""
         return largest_first(self._shapes.values())
 
 
 def largest_first(shapes: Iterable[NodeShape]) -> tuple[NodeShape, ...]:
-    """Returns the shapes in descending size; the order is the same for the same shapes."""
+    """Returns the shapes in descending size. Equal sets of shapes are always returned in the same order."""
     return tuple(sorted(shapes, key=_sort_key, reverse=True))
 
 
@@ -213,8 +215,8 @@ def shapes_by_state(shapes: Iterable[NodeShape]) -> tuple[tuple[NodeShape, ...],
 
 
 def daemon_spec(workload: Workload) -> PodSpec | None:
-    """Returns the pod spec of a DaemonSet, reduced to what decides where it runs and how much it requests, or None for
-    another workload, or if only its metadata was read."""
+    """Returns the pod spec of a DaemonSet, reduced to what decides on which nodes its pods run and how much they
+    request. None for any other workload, and for one of which only the metadata was read."""
     if not isinstance(workload, DaemonSet) or not workload.spec.template.spec.containers:
         return None
     spec = workload.spec.template.spec

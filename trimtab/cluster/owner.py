@@ -1,4 +1,4 @@
-"""The controllers above a pod, from the nearest to the topmost."""
+"""Finds the controllers above a pod, from its direct controller to the topmost one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from trimtab.cluster.api.meta import Metadata, value_or
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A controller: its kind and its name in the pod's namespace."""
+    """A controller: its kind, and its name. It is in the pod's namespace."""
 
     kind: str
     name: str
@@ -18,21 +18,23 @@ class Owner:
 
 
 OwnerKey = tuple[str, str, str]
-"""(namespace, kind, name) of an owner, or of the pod itself if it has none."""
+"""(namespace, kind, name) of an owner, or of the pod itself if the pod has no owner."""
 
 Above = Callable[[str, Owner], Owner | None]
-"""(namespace, owner) → the owner's own controller, or None if it has none or is unknown."""
+"""A function of (namespace, owner) that returns the owner's own controller, or None if there is none or it is
+unknown."""
 
 # Real chains are shorter; only a cycle of owner references is longer.
 _MAX_CHAIN_LENGTH = 6
 
 
 def owner_chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner, ...]:
-    """Returns the pod's controllers from the nearest to the topmost, or an empty tuple for a bare pod.
+    """Returns the pod's controllers from the direct one to the topmost one, or an empty tuple for a pod without a
+    controller.
 
-    The Deployment of a ReplicaSet that is not known yet (the first pod of a rollout can arrive before its ReplicaSet)
-    follows from the ReplicaSet's name, which ends in the pod's `pod-template-hash`. An Argo Rollout's ReplicaSet has
-    the hash under another label.
+    The first pod of a rollout can arrive before its ReplicaSet is known. The Deployment then follows from the name of
+    the ReplicaSet, which is the Deployment's name and the pod's `pod-template-hash`. The ReplicaSets of Argo Rollouts
+    have their hash in another label.
     """
     reference = metadata.controller_owner
     owners: list[Owner] = []
@@ -44,12 +46,12 @@ def owner_chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner
 
 
 CONTROLLER_BY_HASH_LABEL = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
-"""Label that holds the hash → kind of the controller whose ReplicaSets are named by it."""
+"""Label with a hash → the kind of the controller whose ReplicaSets have this hash in their names."""
 
 
 def _owner_by_hash(metadata: Metadata, owner: Owner) -> Owner | None:
-    """Returns the controller of a ReplicaSet by the hash in its name, or None if the name does not end in the pod's
-    hash."""
+    """Returns the controller of a ReplicaSet, derived from the ReplicaSet's name without the pod's hash, or None if the
+    name does not end in the hash."""
     if owner.kind != "ReplicaSet":
         return None
     labels = value_or(metadata.labels, {})

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods may be missing at once, and which pods that holds for."""
+"""PodDisruptionBudgets: how many pods may be unavailable at once, and which pods each budget covers."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -13,26 +13,28 @@ OPERATORS = {"In", "NotIn", "Exists", "DoesNotExist"}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pdb:
-    """A PodDisruptionBudget by its current status."""
+    """A PodDisruptionBudget as its current status describes it."""
 
     namespace: str
     name: str
     selector: LabelSelector | None
-    """None selects nothing."""
+    """The selector of the budget's pods; None selects no pod."""
     allowed: int
-    """The number of its pods that may be evicted now."""
+    """The number of the budget's pods that may be evicted now."""
     max_allowed: int
-    """The number of pods that may be evicted when all are healthy: 0 is a budget that never allows an eviction."""
+    """The number of pods that may be evicted when all of the budget's pods are healthy. With 0, the budget never allows
+    an eviction."""
     is_healthy: bool
-    """Whether at least as many pods are healthy as it wants, and it wants some: then the eviction API evicts a pod that
-    is not ready without counting it. A budget that wants none counts every pod (registry/core/pod/storage/eviction.go,
-    1.36)."""
+    """Whether the budget wants at least one healthy pod and has as many as it wants. If so, the eviction API evicts
+    pods that are not ready without counting them (registry/core/pod/storage/eviction.go, 1.36). A budget that wants no
+    healthy pod counts every pod."""
     is_stale: bool
-    """Whether the controller has not observed the current object: then the numbers are out of date."""
+    """Whether the disruption controller has not observed the current version of the object yet, so that the numbers are
+    out of date."""
     selector_problem: str
-    """The problem with its selector; empty if it has none."""
+    """What is wrong with the selector; empty if it is valid."""
     always_evictable: bool
-    """Whether pods that are not healthy may always be evicted (AlwaysAllow)."""
+    """Whether pods that are not healthy may always be evicted (unhealthyPodEvictionPolicy: AlwaysAllow)."""
 
     @property
     def key(self) -> str:
@@ -40,7 +42,7 @@ class Pdb:
 
 
 def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
-    """Returns the budget of a PodDisruptionBudget object."""
+    """Returns the budget that a PodDisruptionBudget object describes."""
     status, selector = shape.status, value_or(shape.spec.selector, None)
     observed_generation = value_or(status.observed_generation, None)
     return Pdb(
@@ -56,7 +58,7 @@ def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
 
 
 def _selector_problem(selector: LabelSelector | None) -> str:
-    """Returns the problem with a selector, or an empty string if it has none."""
+    """Returns what is wrong with a selector, or an empty string if it is valid."""
     for expression in selector.match_expressions if selector else ():
         if expression.operator not in OPERATORS:
             return f"operator {expression.operator!r} is not one of {', '.join(sorted(OPERATORS))}"
@@ -67,18 +69,19 @@ def _selector_problem(selector: LabelSelector | None) -> str:
 
 @dataclass(slots=True)
 class PdbIndex:
-    """Finds the budgets of a pod. Each budget is indexed by one label of its selector, so that few are compared per
-    pod."""
+    """Finds the budgets that cover a pod. Each budget is indexed by one label of its selector, so that a pod is
+    compared with few budgets."""
 
     pdbs: tuple[Pdb, ...]
     by_label: dict[str, dict[str, dict[str, list[int]]]] = field(default_factory=dict)
-    """Namespace → key and value of one label of the selector → numbers of budgets."""
+    """Namespace → (key, value) of one label of the selector → positions of the budgets with that label."""
     by_namespace: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Namespace → numbers of budgets that have no such label or whose selector is not valid."""
+    """Namespace → positions of the budgets whose selector has no such label or is not valid: every pod is compared with
+    them."""
 
     @classmethod
     def from_pdbs(cls, budgets: Iterable[Pdb]) -> "PdbIndex":
-        """Returns the index of these budgets; its numbers are positions among them."""
+        """Returns an index of these budgets. A budget's number is its position in `budgets`."""
         index = cls(tuple(budgets))
         for number, budget in enumerate(index.pdbs):
             if budget.selector is None:
@@ -94,8 +97,8 @@ class PdbIndex:
         return index
 
     def matching_numbers(self, namespace: str, labels: Labels) -> tuple[int, ...]:
-        """Returns the numbers of the budgets that select these labels. A selector that is not valid counts as selecting
-        all pods."""
+        """Returns the numbers of the budgets that select a pod with these labels. An invalid selector counts as
+        selecting every pod, so that its pods are not evicted by mistake."""
         by_label = self.by_label.get(namespace)
         candidates = candidate_entries(by_label, labels) if by_label else []
         candidates += self.by_namespace.get(namespace, ())

@@ -1,8 +1,8 @@
-"""A pod for a planner.
+"""A pod as a planner sees it.
 
-`SchedulingRequirements` is everything that the scheduler considers when it chooses a node; all pods with the same
-requirements share one object. `PodInfo` is one pod with what decides whether it may move. Both are made from API
-objects; amounts are integers.
+`SchedulingRequirements` is everything that the scheduler considers when it chooses a node; all pods with equal
+requirements share one object. `PodInfo` is one pod, with what decides whether the pod may move. Both are made from API
+objects, and all amounts are integers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,63 +36,65 @@ from trimtab.cluster.timestamps import Seconds, parse_timestamp
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DAEMON_ANNOTATION = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 CRITICAL_PRIORITY = 2_000_000_000
-"""The value of system-cluster-critical: pods of this priority or a higher one belong to the system."""
+"""The priority of system-cluster-critical. Pods with this priority or a higher one belong to the system."""
 NODE_CRITICAL_PRIORITY = 2_000_001_000
-"""The value of system-node-critical."""
+"""The priority of system-node-critical."""
 EXPENDABLE_PRIORITY_CUTOFF = -10
-"""Pods of a lower priority reserve capacity for others, so no capacity is made for them
-(--expendable-pods-priority-cutoff)."""
+"""Pods with a lower priority than this only keep capacity free for others, so the cluster autoscaler adds no node for
+them (`--expendable-pods-priority-cutoff`)."""
 
 FINISHED_PHASES = ("Succeeded", "Failed")
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 GROUP_LABELS = (
     "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "kueue.x-k8s.io/pod-group-name",
 )  # fmt: skip
-"""Labels that name a group of pods: those of the coscheduling plugin, current and former, and that of Kueue."""
+"""Labels whose value is the name of a group of pods that are scheduled together: those of the coscheduling plugin,
+current and former, and that of Kueue."""
 COPIED_LABELS = (_ZONE, _REGION)
-"""Labels that the API server copies from the node when it binds a pod (1.35)."""
+"""Labels that the API server copies from the node to a pod when the pod is bound (1.35)."""
 
 Port = tuple[str, str, int]
-"""(protocol, address, host port); the address 0.0.0.0 is every address."""
+"""(protocol, IP address, port) that a pod occupies on its node. The address 0.0.0.0 means every address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SchedulingRequirements:
     """Everything that the scheduler considers about a pod. Compared by identity: a `PodReader` makes one object for all
-    pods that are alike."""
+    pods with equal requirements."""
 
     namespace: str
     labels: Labels
     requests: Amounts | Unreadable
-    """In the scheduler's numbers, without the pod's own slot."""
+    """The requests in the scheduler's units, without the count of one for the pod itself; Unreadable if an amount is
+    not valid."""
     node_selector: Labels
     node_affinity: NodeSelector | None
     preferred_nodes: tuple[PreferredTerm, ...]
     tolerations: tuple[Toleration, ...]
     required_affinity: tuple[PodAffinityTerm, ...]
-    """Required pod affinity."""
+    """The terms of required pod affinity."""
     required_anti_affinity: tuple[PodAffinityTerm, ...]
-    """Required pod anti-affinity."""
+    """The terms of required pod anti-affinity."""
     hard_spreads: tuple[TopologySpreadConstraint, ...]
-    """Constraints with DoNotSchedule: conditions."""
+    """The topology spread constraints with DoNotSchedule, which a node must satisfy."""
     soft_spreads: tuple[TopologySpreadConstraint, ...]
-    """Constraints with ScheduleAnyway: preferences."""
+    """The topology spread constraints with ScheduleAnyway, which only change a node's score."""
     preferred_affinity: tuple[tuple[int, PodAffinityTerm], ...]
-    """Preferred pod affinity with its weight; the weight of anti-affinity is negative."""
+    """The terms of preferred pod affinity with their weights; the weight of an anti-affinity term is negative."""
     host_ports: tuple[Port, ...]
     scheduler: str
 
 
 class LocalVolume(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A volume whose data is lost with the node."""
+    """A volume of a pod whose data is lost when the pod leaves its node."""
 
     name: str
     in_memory: bool
-    """Whether it is an emptyDir in memory: its data is lost too, which the pod's author accepted."""
+    """Whether the volume is an emptyDir in memory. Its data is lost too, which the pod's author has accepted."""
 
 
 class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """One pod, compared by identity. `node` is empty for a pod without a node."""
+    """One pod, compared by identity. `node` is empty for a pod that is on no node."""
 
     name: str
     namespace: str
@@ -104,30 +106,31 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     created: Seconds | None
     started: Seconds | None
     deletion_requested_at: Seconds | None
-    """The time of its deletion request, or None if there is none."""
+    """When the deletion of the pod was requested, or None if it was not."""
     grace_seconds: int
-    """Its termination grace period in seconds."""
+    """The pod's termination grace period in seconds."""
     phase: str
     is_ready: bool
     priority: int
     local_volumes: tuple[LocalVolume, ...]
     claims: tuple[str, ...]
-    """The names of its PersistentVolumeClaims, in its own namespace."""
+    """The names of the PersistentVolumeClaims that the pod uses, in its own namespace."""
     has_device_claims: bool
-    """Whether it has ResourceClaims (DRA)."""
+    """Whether the pod uses ResourceClaims (dynamic resource allocation)."""
     device_claims: tuple[str, ...] = ()
-    """The names of its ResourceClaims; empty for a claim that does not exist yet."""
+    """The names of the ResourceClaims that the pod uses; the name is empty for a claim that does not exist yet."""
     likeness: int = -1
-    """Equal for pods that differ only in name, node and age, as replicas do. -1 for a pod that has something of its own
-    (annotations other than true, local data, claims, a deletion timestamp), or that has no owner."""
+    """A number that is equal for pods which differ only in name, node and age, such as replicas. It is -1 for a pod
+    without an owner, and for one with something that its replicas need not share: annotations with a value other than
+    "true", local data, claims, a deletion timestamp."""
     nominated_node: str = ""
-    """The node that a preemption reserved for it."""
+    """The node on which a preemption made room for the pod; empty if there was none."""
     is_gated: bool = False
-    """Whether scheduling gates keep it from being scheduled."""
+    """Whether the pod has scheduling gates, so that it is not scheduled yet."""
     pod_group: str = ""
-    """The group that it is scheduled with, all or none; empty if it is in no group."""
+    """The group of pods with which the pod is scheduled, all or none; empty if it is in no group."""
     is_unschedulable: bool = False
-    """Whether a scheduler found no node for it (condition PodScheduled, reason Unschedulable)."""
+    """Whether a scheduler found no node for the pod (condition PodScheduled with reason Unschedulable)."""
 
     @property
     def key(self) -> str:
@@ -135,30 +138,31 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
 
     @property
     def is_finished(self) -> bool:
-        """Whether its phase is Succeeded or Failed: it holds no resources any more."""
+        """Whether the pod's phase is Succeeded or Failed, so that it no longer uses its node."""
         return self.phase in FINISHED_PHASES
 
     @property
     def needs_node(self) -> bool:
-        """Whether it waits for a node. A pod does not if any of these holds: it has a node, scheduling gates hold it
-        back, or it only reserves capacity for others (`EXPENDABLE_PRIORITY_CUTOFF`)."""
+        """Whether the pod waits for a node. It does not if any of these holds: it has a node; it has scheduling gates;
+        its priority is below `EXPENDABLE_PRIORITY_CUTOFF`, so that it only keeps capacity free for others."""
         return not (self.node or self.is_gated or self.priority < EXPENDABLE_PRIORITY_CUTOFF)
 
     @property
     def is_static(self) -> bool:
-        """Whether the kubelet runs it by itself: it is the mirror of a file, or its owner is its node."""
+        """Whether the kubelet runs the pod without the API server: the pod mirrors a manifest file, or its owner is its
+        node."""
         return MIRROR_ANNOTATION in self.annotations or (self.owner is not None and self.owner.kind == "Node")
 
     @property
     def is_daemon(self) -> bool:
-        """Whether it runs once per node by design: it neither moves nor keeps a node."""
+        """Whether the pod runs once per node, as a DaemonSet's: it does not move, and it does not block a drain."""
         return (self.owner is not None and self.owner.kind == "DaemonSet") or self.annotations.get(
             DAEMON_ANNOTATION
         ) == "true"
 
 
 _SpecParts = tuple[object, ...]
-"""The fields of a spec that its requirements are made of."""
+"""The fields of a pod spec from which its scheduling requirements are made."""
 # For each owner the parts of its latest pod are stored, a few KB each.
 _MAX_OWNERS = 1_000
 
@@ -170,19 +174,19 @@ class _LatestPod(NamedTuple):
 
 @dataclass(slots=True)
 class PodReader:
-    """Makes `PodInfo` from API objects; pods with the same requirements share one `SchedulingRequirements`."""
+    """Makes `PodInfo` objects from API objects. Pods with equal requirements share one `SchedulingRequirements`."""
 
     requirements_by_key: dict[tuple[object, ...], SchedulingRequirements] = field(default_factory=dict)
-    """(namespace, template, labels) → requirements."""
+    """(namespace, number of the spec parts, labels) → the shared requirements."""
     likeness_numbers: dict[tuple[int, int, bool, int, str, str], int] = field(default_factory=dict)
     owners: dict[OwnerReference, OwnerReference] = field(default_factory=dict)
     first_likeness: int = 0
-    """The first number for pods that are alike: those of an earlier reader are smaller."""
+    """The first value of `PodInfo.likeness` that this reader assigns; an earlier reader has used smaller ones."""
     _templates: dict[bytes, int] = field(default_factory=dict)
-    """Encoded spec parts → number."""
+    """Encoded spec parts → the number that stands for them in a key."""
     _latest: dict[int, _LatestPod] = field(default_factory=dict)
-    """Id of an owner → its latest pod. The next pod nearly always has the same parts, and a comparison is quicker than
-    a key."""
+    """Id of an owner → the latest pod read for that owner. The next pod of an owner nearly always has the same parts,
+    and to compare them is faster than to build a key."""
 
     def read_pod(self, shape: Shape) -> PodInfo:
         """Returns the pod of an API object."""
@@ -230,11 +234,12 @@ class PodReader:
         )  # fmt: skip
 
     def _shared_owner(self, owner: OwnerReference | None) -> OwnerReference | None:
-        """Returns the first owner reference that was equal to this one."""
+        """Returns the first owner reference read that equals this one, so that all pods of an owner share one
+        object."""
         return None if owner is None else self.owners.setdefault(owner, owner)
 
     def _shared_requirements(self, shape: Shape, owner: OwnerReference | None) -> SchedulingRequirements:
-        """Returns the requirements of the pod, shared with all pods that are alike."""
+        """Returns the requirements of the pod, as one object for all pods with equal requirements."""
         labels, resizing, parts = _scheduling_labels(shape), with_resize(shape), _spec_parts(shape.spec)
         latest = self._latest.get(id(owner)) if owner is not None and resizing is shape else None
         if (
@@ -292,8 +297,8 @@ def _spec_parts(spec: PodSpec) -> _SpecParts:
 
 
 def _scheduling_labels(shape: Shape) -> Labels:
-    """Returns the pod's labels without those that the API server copies from the node at binding (1.35): a successor
-    gets those of its own node."""
+    """Returns the pod's labels without those that the API server copies from the node at binding (1.35), because a
+    successor gets those of its own node."""
     labels = value_or(shape.metadata.labels, {})
     if _ZONE not in labels and _REGION not in labels:
         return labels
@@ -304,7 +309,8 @@ def _scheduling_labels(shape: Shape) -> Labels:
 
 
 def _has_only_true(annotations: Mapping[str, str]) -> bool:
-    """Returns whether every annotation has the value true: then no decision depends on time or on volumes."""
+    """Returns whether every annotation has the value "true". Any other value may name a time or a volume, which
+    replicas need not share."""
     return not annotations or all(text == "true" for text in annotations.values())
 
 
@@ -337,8 +343,8 @@ def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:
 
 
 def _requests_of(shape: Shape) -> Amounts | Unreadable:
-    """Returns the pod's requests; Unreadable for a negative amount. The API server rejects one; from any other source
-    it would count as free capacity that does not exist."""
+    """Returns the pod's requests, or Unreadable if one is negative. The API server rejects such a pod; from another
+    source, a negative request would count as capacity that does not exist."""
     where = f"pod {shape.metadata.namespace}/{shape.metadata.name}"
     try:
         # The amounts may come from files, where nothing has validated them.
@@ -362,7 +368,7 @@ def _spread_constraints(spec: PodSpec, when: str) -> tuple[TopologySpreadConstra
 
 
 def _host_ports(spec: PodSpec) -> Iterable[Port]:
-    """Yields the host ports that the scheduler counts: those of containers and sidecars; with hostNetwork every
+    """Yields the host ports that the scheduler counts: those of containers and sidecars. With hostNetwork, every
     container port is a host port."""
     for container in spec.containers + tuple(c for c in spec.init_containers if c.restart_policy == "Always"):
         yield from _host_ports_of_container(container, host=spec.host_network)
@@ -403,8 +409,8 @@ def _local_volumes(volumes: Iterable[Volume]) -> tuple[LocalVolume, ...]:
 
 
 def _claim_names(pod: str, volumes: Iterable[Volume]) -> tuple[str, ...]:
-    """Returns the names of the pod's claims. The claim of a generic ephemeral volume is named after pod and volume
-    (pkg/controller/volume/ephemeral)."""
+    """Returns the names of the PersistentVolumeClaims that the pod uses. The claim of a generic ephemeral volume is
+    named after the pod and the volume (pkg/controller/volume/ephemeral)."""
     names = []
     for volume in volumes:
         if not isinstance(volume.persistent_volume_claim, UnsetType):

@@ -1,7 +1,8 @@
 """A node pool: which nodes belong to it, and the settings that limit its compaction.
 
-`pool_config` reads the settings of a pool from its ConfigMap. An absent setting comes from the preset, `balanced`
-unless the ConfigMap names another one. `trimtab.dev/paused` on Trimtab's own namespace stops every change.
+`pool_config` reads the settings from the pool's ConfigMap. Absent settings get the values of the preset that the
+ConfigMap names, or of `balanced` if it names none. The mark `trimtab.dev/paused` on Trimtab's own namespace stops all
+changes.
 """
 
 import re
@@ -16,7 +17,8 @@ from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
 from trimtab.cluster.timestamps import WeeklyWindow
 
 POOL_LABEL = "trimtab.dev/pool"
-"""The label of a pool's ConfigMap; on a node, the label that names its pool, before any other."""
+"""On a ConfigMap, the label that makes it a pool's settings; on a node, the label that names its pool, which counts
+before any other label."""
 POOL_LABELS = (
     POOL_LABEL, "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name",
     "kubernetes.azure.com/agentpool", "agentpool", "worker.gardener.cloud/pool", "karpenter.sh/nodepool",
@@ -24,30 +26,32 @@ POOL_LABELS = (
     "kubernetes.civo.com/civo-node-pool", "magnum.openstack.org/nodegroup", "compute.coreweave.com/node-pool",
     "autoscaling.k8s.io/nodegroup",
 )  # fmt: skip
-"""Node labels that name a pool; the first one that a node has counts (the platforms' own labels)."""
+"""The node labels, set by the platforms, that name a pool. The first one that a node has counts."""
 OPENSHIFT_MACHINE = "machine.openshift.io/machine"
-"""The annotation of OpenShift's machine API: namespace/name of the node's Machine; the name is a MachineSet's name with
-a suffix."""
+"""The annotation of OpenShift's machine API with the node's Machine as namespace/name. The Machine's name is the name
+of its MachineSet with a suffix."""
 CAPI_OWNER_KIND, CAPI_OWNER = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
-"""Annotations of Cluster API: the owner of the node's Machine (api/core/v1beta1/common_types.go)."""
+"""The annotations of Cluster API with the kind and the name of the owner of the node's Machine
+(api/core/v1beta1/common_types.go)."""
 # A name by `generateName`: five letters and digits after the MachineSet's name.
 _GENERATED = re.compile(r"(.+)-[a-z0-9]{5}")
 KEEP_ANNOTATION = "trimtab.dev/do-not-disrupt"
-"""The annotation of a node or a pod that must stay; its value is "true". Karpenter's word."""
+"""The annotation, with the value "true", of a node that must not be drained or a pod that must not be evicted.
+Karpenter uses the same word."""
 RENAMED_KEEP = "trimtab.dev/keep"
-"""The earlier name of `KEEP_ANNOTATION`. It still blocks, with a reason that names the new one: to ignore it would
-drain a node that its owner wants to keep."""
+"""The earlier name of `KEEP_ANNOTATION`. It still blocks, with a reason that names the new annotation: if it were
+ignored, nodes would be drained that their owners want to keep."""
 
 
 class Goal(StrEnum):
-    """The goal of a pool's plans."""
+    """What the plans of a pool save: money or nodes."""
 
     COST = "cost"
     NODES = "nodes"
 
 
 class Spare(StrEnum):
-    """The failure for which a pool keeps capacity: the loss of no node, of one node, or of one zone."""
+    """The failure for which a pool keeps capacity free: none, the loss of one node, or the loss of one zone."""
 
     NONE = "none"
     NODE = "node"
@@ -55,21 +59,22 @@ class Spare(StrEnum):
 
 
 class Precedence(StrEnum):
-    """The order between the cluster autoscaler and Trimtab on a node that both could drain."""
+    """Whether the cluster autoscaler or Trimtab comes first on a node that both could drain."""
 
     FOLLOW = "follow"
-    """The autoscaler first: Trimtab leaves alone what the autoscaler will remove by itself."""
+    """The autoscaler comes first: Trimtab does not drain nodes that the autoscaler would remove by itself."""
     LEAD = "lead"
-    """Trimtab first, in its own order; the autoscaler removes empty nodes."""
+    """Trimtab comes first and drains nodes in its own order; the autoscaler removes them when they are empty."""
 
 
 class ProtectUnready(StrEnum):
-    """What blocks the eviction of a workload's pods while one of its replicas is not ready."""
+    """What protects the pods of a workload from eviction while one of its replicas is not ready."""
 
     BUDGET = "budget"
-    """Its budget. Without a budget: more than one such replica, one of fewer than three, or a young one."""
+    """The workload's disruption budget decides. A workload without a budget is protected while more than one replica is
+    not ready, while the unready replica is one of fewer than three, or while it is young."""
     WORKLOAD = "workload"
-    """Any such replica."""
+    """The workload is protected while any of its replicas is not ready."""
 
 
 class ProtectCritical(StrEnum):
@@ -77,21 +82,21 @@ class ProtectCritical(StrEnum):
 
     ALWAYS = "always"
     WITHOUT_BUDGET = "without-budget"
-    """Pods without a budget, and pods without a second ready replica."""
+    """Pods without a budget must stay, and so must pods without a second ready replica."""
     UNLESS_SAFE = "unless-safe-to-evict"
-    """The same, but the annotation safe-to-evict allows the eviction of a pod without a budget."""
+    """As with `without-budget`, but a pod without a budget may be evicted if it has the annotation safe-to-evict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
-    """Capacity that stays free on purpose, on the nodes of the pool that stay."""
+    """Capacity that is kept free on purpose, on the pool's nodes that are not drained."""
 
     percent: int = 0
-    """Percent of the allocatable cpu and memory there. 0: none."""
+    """The free share of the allocatable cpu and memory of these nodes, in percent. 0: none."""
     nodes: int = 0
-    """The capacity of this number of average nodes. 0: none."""
+    """The free capacity as a number of average nodes. 0: none."""
     largest_pod: bool = False
-    """Whether one node that stays must have room for one more pod as large as the largest that may move."""
+    """Whether one of these nodes must have room for one more pod as large as the largest pod that may move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,90 +105,100 @@ class Pool:
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Nodes with all of these labels belong to the pool; empty: the nodes whose pool label (`POOL_LABELS`) has the
-    value `name`."""
+    """The nodes that have all of these labels belong to the pool. If there are none, the nodes whose pool label
+    (`POOL_LABELS`) has the value `name` belong to it."""
     everything: bool = False
-    """Whether all nodes belong to it: for one pool over a whole cluster."""
+    """Whether all nodes of the cluster belong to the pool."""
     goal: Goal = Goal.COST
-    """What a plan saves: money (by prices, otherwise by cores), or nodes."""
+    """What a plan saves: with `cost`, money (or cores where prices are unknown); with `nodes`, nodes."""
     dry_run: bool = True
-    """Whether plans are only reported. True by default: you enable changes after you trust the plans."""
+    """Whether plans are only reported and not carried out. True by default: you turn it off when you trust the
+    plans."""
     enabled: bool = True
-    """If False, the pool is left alone, and that is the reported reason."""
+    """If False, nothing is drained in the pool, and the report gives this as the reason."""
 
     under: Mapping[str, int] = field(default_factory=dict)
-    """Resource → percent of allocatable that is requested, DaemonSets included, at or below which a node is under-used.
-    A node is a candidate if it is under-used in all resources here. Empty: every node is a candidate, the plan alone
-    decides."""
+    """Resource → percentage of a node's allocatable amount. A node is a candidate if, for every resource here, the
+    requests on it (DaemonSets included) are at or below the percentage. Empty: every node is a candidate, and the plan
+    alone decides."""
     under_count: int = 1
-    """The number of nodes that must be under-used before anything is planned. More than 1 only if you do not trust the
-    plans."""
+    """The number of nodes that must be candidates before anything is planned. More than 1 is only useful if you do not
+    trust the plans."""
     under_for: int = 600
-    """Seconds for which a node must have been under-used: a dip of a minute does not make it idle."""
+    """The number of seconds for which a node must have been under-used, so that a dip of a minute does not count."""
     node_age: int = 1200
-    """Seconds that a node must exist before it is drained: a node that was just added is needed."""
+    """The minimum age of a node, in seconds, before it is drained: a node that was just added is needed."""
     receiver_age: int = 60
-    """Seconds that a node must exist before it can receive pods: a younger one may not be complete."""
+    """The minimum age of a node, in seconds, before it can receive pods: a younger node may not be complete."""
     quiet: int = 600
-    """Seconds without a new node in the pool before anything is planned (the autoscaler's delay-after-add)."""
+    """The number of seconds without a new node in the pool before anything is planned (the autoscaler's
+    delay-after-add)."""
     pending_limit: int = 3600
-    """Seconds a pod may wait for a node before it no longer keeps the pool from shrinking."""
+    """The number of seconds for which a pod that waits for a node prevents drains in the pool. A pod that waits longer
+    is ignored."""
 
     min_nodes: int = 1
-    """The pool never has fewer nodes; drained ones do not count."""
+    """The pool keeps at least this number of nodes; drained ones do not count."""
     min_per_zone: int = 0
-    """None of its zones ever has fewer nodes."""
+    """The pool keeps at least this number of nodes in each of its zones."""
     headroom: Headroom = Headroom()
     spare: Spare = Spare.NONE
-    """Free capacity for the pods of the fullest node (or zone) among those that stay."""
+    """Whether the remaining nodes keep enough capacity free for the pods of the fullest node, or of the fullest
+    zone."""
 
     drains: int = 1
-    """Nodes of this pool that are drained at the same time."""
+    """How many nodes of this pool may be drained at the same time."""
     evictions_per_hour: int = 200
-    """The maximum rate of evictions."""
+    """The largest number of evictions in an hour."""
     openings_per_hour: int = 20
-    """Drained nodes per hour that are uncordoned again for pending pods."""
+    """The largest number of drained nodes in an hour that are uncordoned again for pending pods."""
     least_gain: int = 0
-    """Thousandths of an average node's price that one eviction must save at least. 0: any saving is enough."""
+    """What each eviction must save at least, in thousandths of an average node's price. 0: any saving is enough."""
     resize_canary: int = 10
-    """Percent of a workload's pods that are resized first, at least one. Each verified wave doubles it."""
+    """The percentage of a workload's pods that are resized first (at least one pod). Each wave that succeeds doubles
+    the size of the next."""
     resize_verify: int = 600
-    """Seconds for which a resized pod is watched before what it gave up counts as free."""
+    """The number of seconds for which a resized pod is watched before the resources that it no longer requests count as
+    free."""
     resizes_per_hour: int = 60
-    """Pods that are resized in an hour at most; reverts do not count. 0: none is."""
+    """The largest number of pods that are resized in an hour; resizes that undo an earlier one do not count. 0: no pod
+    is resized."""
     prices: Mapping[str, int] = field(default_factory=dict)
-    """Instance type → micro-dollars an hour, before any price table."""
+    """Instance type → micro-dollars an hour. These prices count before those of a price table."""
     commitments: Mapping[str, int] = field(default_factory=dict)
-    """Instance type → number of its nodes that are paid for whether they run or not: the removal of that many saves no
+    """Instance type → number of its nodes that are paid for whether they run or not. To remove one of these saves no
     money."""
     autoscaler: Precedence = Precedence.FOLLOW
     lead_max_threshold: int = 50
-    """Percent: while the autoscaler's own threshold is above it, a pool with `lead` and `act` starts no drain."""
+    """A percentage: while the autoscaler's own scale-down threshold is above it, a pool with `lead` and `act` starts no
+    drain."""
     group_options: Mapping[str, str] = field(default_factory=dict)
-    """The autoscaler's flag → its value for the pool's own node group, where the group's options differ from the flag.
-    They are set on the cloud's group, and the API server does not show them."""
+    """Flag of the autoscaler → its value for the pool's node group, where the group's options differ from the flag.
+    These options are set on the cloud's group, where Trimtab cannot read them."""
     schedulers: Mapping[str, SchedulerPlacement] = field(default_factory=dict)
     """`spec.schedulerName` → how that scheduler places pods; it overrides what Trimtab knows or detects."""
     windows: tuple[WeeklyWindow, ...] = ()
-    """The times in which the compactor may act; empty is always."""
+    """The weekly times in which the compactor may act; if there are none, it may always act."""
 
     keep_nodes: tuple[str, ...] = ()
-    """More node annotations that mean "leave it" (value "true")."""
+    """Further annotations that keep a node from being drained, if their value is "true"."""
     keep_pods: tuple[str, ...] = ()
-    """More pod annotations that mean "leave it" (value "true")."""
+    """Further annotations that keep a pod from being evicted, if their value is "true"."""
     single_replicas: bool = False
-    """Whether the only replica of a workload may be evicted. The workload is down until the successor is ready."""
+    """Whether the only replica of a workload may be evicted. The workload is then unavailable until the successor is
+    ready."""
     scale_namespaces: frozenset[str] | None = None
-    """Namespaces in which the compactor may give a workload a second replica. None: unknown, as in an offline plan, and
-    taken as all namespaces. It is not a pool setting: the permissions of the compactor's service account decide."""
+    """Namespaces in which the compactor may add a replica to a workload for a moment. None, as in an offline plan,
+    means unknown, and counts as all namespaces. This is not a setting of the pool: it follows from the permissions of
+    the compactor's service account."""
     jobs: bool = False
-    """Whether pods of Jobs may be evicted. The work that they have done is lost."""
+    """Whether the pods of Jobs may be evicted. The work that they have done is lost."""
     not_ready: bool = True
-    """Whether pods that are not ready may be evicted if their budget allows it."""
+    """Whether pods that are not ready may be evicted, if their disruption budget allows it."""
     unready: ProtectUnready = ProtectUnready.BUDGET
     critical_pods: ProtectCritical = ProtectCritical.WITHOUT_BUDGET
     min_pod_age: int = 0
-    """Seconds that a pod must have run before it may be evicted."""
+    """The number of seconds that a pod must have run before it may be evicted."""
 
     def has_node(self, node: NodeInfo) -> bool:
         """Returns whether the node belongs to this pool."""
@@ -196,8 +211,8 @@ class Pool:
 
 
 class PoolIndex:
-    """Finds the pools of a node as the pool itself decides, without a call for every pool: a pool without a selector
-    has the nodes that name it."""
+    """Finds the pools to which a node belongs, with the same result as `Pool.has_node` of each pool, but without asking
+    every pool: a pool without its own selector is found by the name that the node carries."""
 
     __slots__ = ("_by_name", "_with_selector")
 
@@ -210,30 +225,31 @@ class PoolIndex:
             (self._with_selector if is_selecting else self._by_name.setdefault(pool.name, [])).append((number, pool))
 
     def pools_of(self, node: NodeInfo) -> tuple[Pool, ...]:
-        """Returns all pools that have the node, in the order of the constructor's argument."""
+        """Returns all pools to which the node belongs, in the order in which the pools were given."""
         numbered_pools = [one for one in self._with_selector if one[1].has_node(node)]
         numbered_pools += self._by_name.get(pool_name(node), ()) if self._by_name else ()
         return tuple(pool for _, pool in sorted(numbered_pools, key=lambda one: one[0]))
 
     def only_pool_of(self, node: NodeInfo) -> Pool | None:
-        """Returns the one pool that has the node, or None if no pool or several pools have it."""
+        """Returns the pool to which the node belongs, or None if it belongs to none or to several."""
         pools = self.pools_of(node)
         return pools[0] if len(pools) == 1 else None
 
     def first_pool_of(self, node: NodeInfo) -> Pool | None:
-        """Returns the first pool that has the node, or None if no pool has it."""
+        """Returns the first pool to which the node belongs, or None if it belongs to none."""
         return next(iter(self.pools_of(node)), None)
 
 
 def pool_name(node: NodeInfo) -> str:
-    """Returns the pool that the node's own labels or annotations name, or an empty string if none does."""
+    """Returns the name of the pool that the node's own labels or annotations give, or an empty string if they give
+    none."""
     return pool_source(node)[0]
 
 
 def pool_source(node: NodeInfo) -> tuple[str, str]:
-    """Returns (the node's pool, the label or annotation that names it); both empty if none does.
+    """Returns (pool, label or annotation that names it) for a node; both are empty if the node names no pool.
 
-    A label counts before an annotation: a person or the platform set it to select nodes.
+    A label counts before an annotation, because a person or the platform set the label in order to select nodes.
     """
     # The first label that exists counts, even if it is empty.
     for key in POOL_LABELS:
@@ -248,8 +264,8 @@ def pool_source(node: NodeInfo) -> tuple[str, str]:
 
 
 def machine_set_of(machine: str) -> str:
-    """Returns the MachineSet of a Machine given as namespace/name, or an empty string if the name shows that the
-    Machine has none."""
+    """Returns the MachineSet of a Machine (namespace/name), or an empty string if the Machine's name shows that it was
+    not created by a MachineSet."""
     match = _GENERATED.fullmatch(machine.rpartition("/")[2])
     return match[1] if match else ""
 
@@ -257,7 +273,8 @@ def machine_set_of(machine: str) -> str:
 def schedulers_of(
     pools: Iterable[Pool], base: Mapping[str, SchedulerPlacement] = KNOWN_SCHEDULERS
 ) -> dict[str, SchedulerPlacement]:
-    """Returns `base` overridden by the pools' settings; a name for which two pools have different values is UNKNOWN."""
+    """Returns `base` with the pools' settings in place of its entries. A scheduler for which two pools have different
+    settings is UNKNOWN."""
     placements: dict[str, SchedulerPlacement] = {}
     for pool in pools:
         for name, placement in pool.schedulers.items():
@@ -283,16 +300,17 @@ PRESETS: Mapping[str, Pool] = {
 
 
 def pool_from_preset(name: str, pool: str) -> Pool:
-    """Returns the settings of the preset as a pool of this name."""
+    """Returns a pool of this name with the settings of the preset."""
     return replace(PRESETS[name], name=pool)
 
 
 PAUSED_MARK = "trimtab.dev/paused"
-"""A label or annotation; any value but `false` pauses."""
+"""A label or annotation of a namespace. Any value but `false` pauses Trimtab."""
 
 
 def pause_reason(metadata: Metadata) -> str:
-    """Returns a sentence that says which mark pauses Trimtab, or an empty string if none does."""
+    """Returns a sentence that says which label or annotation of the namespace pauses Trimtab, or an empty string if
+    none does."""
     # Both are read: in an emergency, a person may use `kubectl label` or `kubectl annotate`.
     for marks in (value_or(metadata.labels, {}), value_or(metadata.annotations, {})):
         if PAUSED_MARK in marks and marks[PAUSED_MARK].lower() != "false":
@@ -301,6 +319,6 @@ def pause_reason(metadata: Metadata) -> str:
 
 
 def pause_reason_in(namespaces: Iterable[Namespace], name: str) -> str:
-    """Returns a sentence that says which mark on this namespace pauses Trimtab, or an empty string if none does, or if
-    the namespace is missing."""
+    """Returns a sentence that says which label or annotation of this namespace pauses Trimtab, or an empty string if
+    none does, or if the namespace is missing."""
     return next((pause_reason(namespace.metadata) for namespace in namespaces if namespace.metadata.name == name), "")

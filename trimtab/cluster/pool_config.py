@@ -1,6 +1,6 @@
-"""A pool's ConfigMap: its YAML → a `Pool`, and a `Pool` → its ConfigMap.
+"""Reads a pool's ConfigMap as a `Pool`, and writes a `Pool` as its ConfigMap.
 
-Each pool has one ConfigMap, labelled `trimtab.dev/pool`, with the settings as YAML under `pool.yaml`. All mistakes are
+Each pool has one ConfigMap, labelled `trimtab.dev/pool`, with its settings as YAML under `pool.yaml`. All mistakes are
 reported together. Every field is optional:
 
     preset: balanced             # careful | balanced | keen
@@ -27,7 +27,7 @@ reported together. Every field is optional:
               unready: budget,                                    # budget | workload
               criticalPods: without-budget}                       # always | without-budget | unless-safe-to-evict
 
-`config_map` writes the fields that differ from the preset, with comments, as a person would.
+`config_map` writes only the fields that differ from the preset, with comments for a human reader.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -74,13 +74,13 @@ SETTINGS_KEY = "pool.yaml"
 
 @dataclass(frozen=True, slots=True)
 class PoolReading:
-    """The pools that were read, with the mistakes and notes."""
+    """The pools that were read, with all mistakes and notes."""
 
     pools: tuple[Pool, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
     notes: tuple[str, ...] = ()
     assumed: bool = False
-    """Whether there are no settings anywhere: then the pools are those that nodes name, with a preset."""
+    """Whether no document had settings. The pools are then those that nodes name, with the settings of a preset."""
 
 
 @dataclass(slots=True)
@@ -125,7 +125,8 @@ class PoolReader:
         into: dict[str, Any],
         name: str,
     ) -> None:
-        """Stores the parsed value in `into[name]` if the section has the key and its value is valid."""
+        """Parses the value of `key` and stores it in `into[name]`. Stores nothing if the section lacks the key, or if
+        the value is not valid, which is recorded as a mistake."""
         if key not in section:
             return
         try:
@@ -176,7 +177,8 @@ TOP_KEYS = ("preset", "nodes", "underUsed", *FIELDS_BY_SECTION[""], *(name for n
 
 
 def read_settings(document: Document, name: str) -> tuple[Pool | None, list[ConfigError]]:
-    """Returns the pool of this name that the document describes, and the mistakes, or None if there are any."""
+    """Returns the pool of this name that the document describes, and the mistakes in the document. With any mistake,
+    the pool is None."""
     reader = PoolReader(document)
     top = reader.read_section(document.value, (), TOP_KEYS)
     base = top.get("preset", "balanced")
@@ -233,7 +235,8 @@ def _read_group_options(reader: PoolReader, top: Mapping[str, Any], into: dict[s
 
 
 def _read_under(reader: PoolReader, top: Mapping[str, Any], pool: Pool, into: dict[str, Any]) -> None:
-    """Reads `count` and `for`; every other key is a resource with its percentage."""
+    """Reads the section `underUsed`. Its keys `count` and `for` are settings; every other key is a resource with its
+    percentage."""
     value = top.get("underUsed")
     if value is None:
         return
@@ -272,8 +275,8 @@ def _read_nodes(reader: PoolReader, top: Mapping[str, Any], into: dict[str, Any]
 
 
 def read_pools(documents: Iterable[Document]) -> PoolReading:
-    """Returns every pool among the documents, in order of name. A document that is not a ConfigMap labelled as a pool
-    is skipped."""
+    """Returns every pool among the documents, sorted by name. Documents that are not ConfigMaps with the pool label are
+    skipped."""
     pools_by_name: dict[str, Pool] = {}
     mistakes: list[ConfigError] = []
     for document in documents:
@@ -292,7 +295,7 @@ def read_pools(documents: Iterable[Document]) -> PoolReading:
 
 
 def _pool_document(document: Document) -> tuple[str, object] | None:
-    """Returns (pool name, text of its settings) of a pool's ConfigMap; None of another document."""
+    """Returns (pool name, text of its settings) if the document is a pool's ConfigMap, otherwise None."""
     value = document.value
     if not isinstance(value, dict) or value.get("kind") != "ConfigMap":
         return None
@@ -335,12 +338,13 @@ def _read_pool(document: Document, name: str, text: object) -> tuple[Pool | None
 
 MAX_CHARACTERS = 64 * 1024
 MAX_ENTRIES = 3_000
-"""Lines, or entries in brackets. A pool with prices for every type of a large cloud has a third of this number."""
+"""The largest number of lines, or of entries in brackets, that are parsed. A pool with prices for every instance type
+of a large cloud has a third of this number."""
 
 
 def _size_problem(text: str) -> str:
-    """Returns the problem with a text that is too large to be one pool's settings, or an empty string if it is not.
-    Checked before YAML is parsed."""
+    """Returns a sentence if the text is too large to be one pool's settings, otherwise an empty string. It is called
+    before the YAML is parsed."""
     if len(text) > MAX_CHARACTERS:
         return f"{len(text)} characters, but at most {MAX_CHARACTERS} are allowed"
     # Counting characters is cheap. Parsing takes time and memory for each entry, whatever its length.
@@ -352,7 +356,7 @@ NAME_PREFIX = "pool-"
 
 
 def config_map(pool: Pool, namespace: str, comments: Sequence[str] = ()) -> dict[str, Any]:
-    """Returns the pool's ConfigMap. Raises ValueError for a pool with settings that `format_pool` does not write."""
+    """Returns the pool's ConfigMap. Raises ValueError if the pool has a setting that `format_pool` cannot write."""
     metadata = {"name": NAME_PREFIX + pool.name, "namespace": namespace, "labels": {POOL_LABEL: pool.name}}
     return {
         "apiVersion": "v1",
@@ -363,7 +367,8 @@ def config_map(pool: Pool, namespace: str, comments: Sequence[str] = ()) -> dict
 
 
 def format_pool(pool: Pool, comments: Sequence[str] = ()) -> str:
-    """Returns `pool.yaml` of a pool made from the preset `balanced`: enabled, nodes, underUsed, age and mode.
+    """Returns the text of `pool.yaml` for a pool that differs from the preset `balanced` only in enabled, nodes,
+    underUsed, age and mode.
 
     Reading the text gives the same pool. Raises ValueError if another field differs from the preset.
     """
@@ -390,5 +395,5 @@ def format_pool(pool: Pool, comments: Sequence[str] = ()) -> str:
 
 
 def _as_flow_yaml(value: Mapping[str, Any] | bool | str) -> str:
-    """Returns the value as JSON, which is YAML too: names are quoted whatever they contain."""
+    """Returns the value as JSON, which is valid YAML too: names are quoted whatever they contain."""
     return msgspec.json.encode(value).decode()

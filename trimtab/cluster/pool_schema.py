@@ -1,8 +1,8 @@
-"""The values of a pool's settings: a parser for each, and a JSON Schema of them all.
+"""Parsers of the values of a pool's settings, and a JSON Schema of all settings.
 
-Each parser returns the value that a `Pool` holds, or raises `InvalidValue`. The JSON Schema is for a chart's values,
-which are checked before Trimtab reads them. It rejects what `pool_config` rejects, except for names of time zones. A
-test compares its keys with those of the reader.
+Each parser returns the value that a `Pool` holds, or raises `InvalidValue`. The JSON Schema is for the values of a Helm
+chart, which are checked before Trimtab reads them. The schema rejects what `pool_config` rejects, except for wrong
+names of time zones. A test compares the schema's keys with those of the reader.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ from trimtab.cluster.yaml_parser import Path
 
 MAX_INTEGER = 10**9
 MIN_PRICE = 0.000_001
-"""Prices are stored in whole micro-dollars."""
+"""The smallest price in dollars an hour, because prices are stored in whole micro-dollars."""
 
 
 @dataclass(slots=True)
 class InvalidValue(Exception):
-    """A value that is not valid, with its path, what was expected, and advice."""
+    """A value that is not valid, with its path in the document, what was expected there, and what to do."""
 
     path: Path
     expected: str
@@ -33,19 +33,20 @@ class InvalidValue(Exception):
 
 
 def parse_flag(value: Any, path: Path) -> bool:
-    """Returns a boolean."""
+    """Returns the boolean at a path. Raises InvalidValue for any other value."""
     if not isinstance(value, bool):
         raise InvalidValue(path, "true or false", quote_value(value))
     return value
 
 
 def parse_negated_flag(value: Any, path: Path) -> bool:
-    """Returns the opposite of a boolean: the setting protects, the pool's field permits."""
+    """Returns the opposite of the boolean at a path: the setting says what is protected, the pool's field what is
+    permitted."""
     return not parse_flag(value, path)
 
 
 def parse_mode(value: Any, path: Path) -> bool:
-    """Returns whether the pool is in dry-run mode."""
+    """Returns whether the mode at a path means a dry run."""
     dry_run_by_mode = {"rehearse": True, "act": False}
     if not isinstance(value, str) or value not in dry_run_by_mode:
         raise InvalidValue(path, "rehearse or act", quote_value(value), suggest_name(str(value), dry_run_by_mode))
@@ -65,7 +66,7 @@ def integer_parser(minimum: int = 0, maximum: int = MAX_INTEGER) -> Callable[[An
 
 
 def parse_percent(value: Any, path: Path) -> int:
-    """Returns a percentage from 0 to 100; it may be written as text with a percent sign."""
+    """Returns a percentage from 0 to 100. It may be a number, or text with a percent sign."""
     if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
         # `80%` and `80` are the same: people write both, and other tools require the percent sign.
         value = int(value[:-1])
@@ -73,7 +74,7 @@ def parse_percent(value: Any, path: Path) -> int:
 
 
 def parse_seconds(value: Any, path: Path) -> int:
-    """Returns the seconds of a duration."""
+    """Returns a duration such as "10m" in seconds."""
     # A bare 0 needs no unit, as in Go; any other number without one is refused, because seconds and minutes are easily
     # confused.
     seconds = parse_duration(value) if isinstance(value, str) else value if value == 0 else None
@@ -102,7 +103,7 @@ def parse_names(value: Any, path: Path) -> tuple[str, ...]:
 
 
 def parse_labels(value: Any, path: Path) -> Mapping[str, str]:
-    """Returns labels with text values, sorted by name."""
+    """Returns a mapping of labels to text values, sorted by label."""
     if not isinstance(value, dict) or not value or not all(isinstance(item, str) for item in value.values()):
         raise InvalidValue(path, "labels: names with text values, at least one", quote_value(value))
     # Sorted, so that two files with the same labels give equal pools whatever the order of their keys.
@@ -110,7 +111,7 @@ def parse_labels(value: Any, path: Path) -> Mapping[str, str]:
 
 
 def parse_prices(value: Any, path: Path) -> Mapping[str, int]:
-    """Returns instance type → micro-dollars an hour, from dollars an hour."""
+    """Returns instance type → micro-dollars an hour. The input is in dollars an hour."""
     if not isinstance(value, dict):
         raise InvalidValue(path, "instance types with dollars an hour", quote_value(value))
     micro_dollars = {}
@@ -123,7 +124,7 @@ def parse_prices(value: Any, path: Path) -> Mapping[str, int]:
 
 
 def parse_commitments(value: Any, path: Path) -> Mapping[str, int]:
-    """Returns instance type → number of nodes."""
+    """Returns instance type → number of nodes that are paid for anyway."""
     if not isinstance(value, dict):
         raise InvalidValue(path, "instance types with a number of nodes", quote_value(value))
     count = integer_parser()
@@ -139,11 +140,12 @@ GROUP_PERCENTS = {
 }
 GROUP_FLAGS = {"ignoreDaemonSetsUtilization": "ignore-daemonsets-utilization"}
 GROUP_OPTIONS = {**GROUP_PERCENTS, **GROUP_SPANS, **GROUP_FLAGS}
-"""Options of a node group (NodeGroupAutoscalingOptions) → the flag that sets the same for all groups."""
+"""Options of a node group (NodeGroupAutoscalingOptions) → the autoscaler's flag that sets the same for all groups."""
 
 
 def group_option_parser(name: str) -> Callable[[Any, Path], str]:
-    """Returns a parser of the option's value; it gives the value in the form of the flag."""
+    """Returns a parser for this option of a node group. It returns the value as the autoscaler's flag would be
+    written."""
 
     def parse(value: Any, path: Path) -> str:
         if name in GROUP_SPANS:
@@ -158,7 +160,7 @@ def group_option_parser(name: str) -> Callable[[Any, Path], str]:
 
 
 def parse_schedulers(value: Any, path: Path) -> Mapping[str, SchedulerPlacement]:
-    """Returns scheduler name → placement."""
+    """Returns scheduler name → how that scheduler places pods."""
     if not isinstance(value, dict) or not all(isinstance(name, str) and name for name in value):
         raise InvalidValue(path, "scheduler names, each with spread, pack or unknown", quote_value(value))
     # Any scheduler name is valid here: kube-scheduler profiles can have any name.
@@ -225,8 +227,8 @@ def _enumeration(kind: type[StrEnum]) -> Schema:
 
 
 def _mapping(**properties: Schema) -> Schema:
-    """Returns the schema of a mapping without other keys. YAML with no value after the key is null, which is
-    allowed."""
+    """Returns the schema of a mapping that may have only these keys. Null is allowed, because YAML reads a key without
+    a value as null."""
     return {"type": ["object", "null"], "additionalProperties": False, "properties": properties}
 
 

@@ -1,6 +1,6 @@
 """The reservations for kubelets and container runtimes that the recommender publishes.
 
-They are one ConfigMap, `trimtab-reservations`, with the label `trimtab.dev/reservations`.
+They are in one ConfigMap, `trimtab-reservations`, with the label `trimtab.dev/reservations`.
 """
 
 import msgspec
@@ -19,19 +19,20 @@ class PublishedReservation(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     millicores: int
     memory_bytes: int
     base_millicores: float | None = None
-    """None if there is no line."""
+    """The part of the cpu reservation that does not depend on the number of pods, or None if no line could be fitted to
+    the measurements."""
     millicores_per_pod: float | None = None
     base_bytes: float | None = None
     bytes_per_pod: float | None = None
     nodes: int = 0
     days: float = 0.0
-    """The time that was measured."""
+    """The number of days that were measured."""
     since: int = 0
-    """When this value was first published, in seconds since 1970."""
+    """When this recommendation was first published with its present value, in seconds since 1970."""
 
 
 class PublishedReservations(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The content of the ConfigMap."""
+    """The content of the ConfigMap with the published reservations."""
 
     api_version: str = "trimtab.dev/v1alpha1"
     kind: str = "NodeReservations"
@@ -39,7 +40,8 @@ class PublishedReservations(msgspec.Struct, frozen=True, kw_only=True, rename="c
 
 
 def decode_reservations(text: str | bytes) -> tuple[PublishedReservation, ...] | Unreadable:
-    """Returns the reservations of a ConfigMap's text; Unreadable if the recommender did not write the text."""
+    """Returns the reservations in a ConfigMap's text; Unreadable if the text is not in the form that the recommender
+    writes."""
     try:
         return msgspec.json.decode(text, type=PublishedReservations).pools
     except msgspec.DecodeError as error:

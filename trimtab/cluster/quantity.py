@@ -1,9 +1,9 @@
 """Kubernetes quantities as exact integers, and back.
 
-This is the only quantity parser in Trimtab. It reads Kubernetes' whole syntax (apimachinery `resource.Quantity`): the
-decimal suffixes n u m k M G T P E, the binary ones Ki Mi Gi Ti Pi Ei, exponents, signs. Values are integers, never
-floats. A quantity is parsed to nano-units (Kubernetes' own finest step; anything finer is rounded up, as Kubernetes
-does) and converted to milli-units or whole units, rounded up as the scheduler rounds (`Quantity.MilliValue`,
+This is the only quantity parser in Trimtab. It reads the whole syntax of Kubernetes (apimachinery `resource.Quantity`):
+the decimal suffixes n u m k M G T P E, the binary ones Ki Mi Gi Ti Pi Ei, exponents, and signs. Values are integers,
+never floats. A quantity is parsed to nano-units, the finest unit of Kubernetes (anything finer is rounded up, as
+Kubernetes does), and converted to milli-units or whole units, rounded up as the scheduler does (`Quantity.MilliValue`,
 `Quantity.Value`).
 """
 
@@ -12,22 +12,22 @@ from functools import lru_cache
 from typing import NewType
 
 Nano = NewType("Nano", int)
-"""Billionths of a unit: exact for every quantity that Kubernetes can store."""
+"""Billionths of a unit. They are exact for every quantity that Kubernetes can store."""
 Milli = NewType("Milli", int)
 """Thousandths of a core (or of any unit)."""
 Bytes = NewType("Bytes", int)
 """Whole units: bytes for memory and storage, a count for devices."""
 
 Written = str | int | float
-"""A quantity in YAML or JSON: the API server writes strings, people also write numbers."""
+"""A quantity as it is written in YAML or JSON: the API server writes strings; people also write numbers."""
 
 NANO_PER_UNIT = 10**9
 # Kubernetes caps what is larger (quantity.go: "No fraction may be above 2^63-1").
 _MAX_NANO = (2**63 - 1) * NANO_PER_UNIT
 
 MAX_CHARACTERS = 64
-"""The API server writes every quantity in far fewer characters. A number of a million digits would take a minute to
-parse, and thousands of them would stay in memory."""
+"""Longer texts are rejected. The API server writes every quantity in far fewer characters, while a number of a million
+digits would take a minute to parse."""
 
 _PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d{1,3})?", re.ASCII)
 _SCALE = {
@@ -39,7 +39,7 @@ _SCALE = {
 
 
 class NotAQuantity(ValueError):
-    """The text is not a Kubernetes quantity. `str(error)` says what was expected and what the text is."""
+    """Raised for a text that is not a Kubernetes quantity. `str(error)` says what was expected and what the text is."""
 
     def __init__(self, text: object) -> None:
         got = repr(text) if len(str(text)) <= MAX_CHARACTERS else f"{str(text)[:MAX_CHARACTERS]!r} and more"
@@ -50,10 +50,11 @@ class NotAQuantity(ValueError):
 # A cluster has few distinct quantities. Typed, because 1, 1.0 and True are equal keys otherwise.
 @lru_cache(maxsize=16384, typed=True)
 def parse(quantity: Written) -> Nano:
-    """Returns nano-units, exact. Finer than nano is rounded away from zero; beyond ±(2^63-1) units is capped.
+    """Returns the quantity in nano-units. What is finer is rounded away from zero; what is beyond ±(2^63-1) units is
+    capped.
 
-    Raises NotAQuantity for what Kubernetes would reject (and for NaN, infinities and booleans), and for text that is
-    longer than `MAX_CHARACTERS`.
+    Raises NotAQuantity for what Kubernetes would reject, for NaN, infinities and booleans, and for text that is longer
+    than `MAX_CHARACTERS`.
     """
     # To Python, True is the number 1.
     if isinstance(quantity, bool):
@@ -71,7 +72,7 @@ def parse(quantity: Written) -> Nano:
 
 
 def _scale_to_nano(mantissa: int, suffix: str | None, places: int) -> int:
-    """Returns mantissa × 10^-places × suffix in nano-units, rounded up."""
+    """Returns mantissa × 10^-places × (value of the suffix) in nano-units, rounded up."""
     if suffix in _SCALE:
         return _divide_up(mantissa * _SCALE[suffix], 10**places)
     # An exponent: 9 for nano-units, less the digits after the point.
@@ -86,18 +87,19 @@ def _divide_up(numerator: int, divisor: int) -> int:
 
 @lru_cache(maxsize=16384)
 def to_milli(quantity: Written) -> Milli:
-    """Returns thousandths, rounded up: the scheduler's number for cpu."""
+    """Returns the quantity in thousandths of a unit, rounded up: the unit in which the scheduler counts cpu."""
     return Milli(_divide_up(parse(quantity), 10**6))
 
 
 @lru_cache(maxsize=16384)
 def to_whole_units(quantity: Written) -> Bytes:
-    """Returns whole units, rounded up: the scheduler's number for every resource but cpu."""
+    """Returns the quantity in whole units, rounded up: the unit in which the scheduler counts every resource but
+    cpu."""
     return Bytes(_divide_up(parse(quantity), NANO_PER_UNIT))
 
 
 def is_quantity(value: object) -> bool:
-    """Returns whether Kubernetes would read this as a quantity."""
+    """Returns whether Kubernetes accepts this value as a quantity."""
     if not isinstance(value, str | int | float):
         return False
     try:
@@ -108,12 +110,13 @@ def is_quantity(value: object) -> bool:
 
 
 def scheduler_value(resource: str, quantity: Written) -> int:
-    """Returns the scheduler's number for this resource: millicores for cpu, whole units for any other resource."""
+    """Returns the quantity in the unit in which the scheduler counts this resource: millicores for cpu, whole units for
+    any other."""
     return to_milli(quantity) if resource == "cpu" else to_whole_units(quantity)
 
 
 def compare_quantities(a: Written, b: Written) -> int:
-    """Returns -1, 0 or 1, by value: compare("0.1", "100m") is 0."""
+    """Returns -1, 0 or 1 if `a` is less than, equal to, or greater than `b`: "0.1" equals "100m"."""
     first, second = parse(a), parse(b)
     return (first > second) - (first < second)
 
@@ -148,8 +151,8 @@ def format_memory(count: int) -> str:
 
 
 def format_quantity(resource: str, number: int) -> str:
-    """Returns the scheduler's number as a quantity: the inverse of `scheduler_value`. An amount of an extended resource
-    stays a plain number."""
+    """Returns an amount in the scheduler's unit as a quantity: the inverse of `scheduler_value`. The amount of an
+    extended resource is a plain number."""
     if resource == "cpu":
         return format_cpu(number)
     return str(number) if "/" in resource else format_memory(number)
@@ -164,7 +167,8 @@ def canonical_form(quantity: Written) -> str:
     """Returns the quantity as the API server stores it (`Quantity.CanonicalizeBytes`): "0.1" → "100m", "1024Mi" →
     "1Gi".
 
-    The suffix family is kept; a binary quantity below 1024 is written in decimal, and a binary one with a fraction too.
+    A decimal quantity stays decimal and a binary one binary, except that a binary quantity below 1024 or with a
+    fraction is written as a decimal.
     """
     nano = parse(quantity)
     suffix = (_PATTERN.fullmatch(str(quantity).strip()) or [None] * 4)[3]
@@ -183,8 +187,8 @@ def _format_decimal(nano: int) -> str:
 
 
 def _format_exponent(nano: int, text: str, suffix: str) -> str:
-    """Returns the quantity in exponent form. A text whose digits and power are already canonical stays as it is: "1E3",
-    "2e0" (measured against the API server, 1.36)."""
+    """Returns the quantity in exponent form. A text in canonical form, such as "1E3" or "2e0", stays as it is (measured
+    against the API server, 1.36)."""
     # Canonical exponents are multiples of three, from 10^18 down to nano.
     for size, power in ((10 ** (9 + p), p) for p in range(18, -10, -3)):
         if nano and nano % size == 0:

@@ -1,8 +1,8 @@
 """Reasons: why something happened or did not happen.
 
-A `Code` is a kind of reason: a stable name, its meaning, and advice; docs/reference/reasons.md is generated from the
-codes. A `Reason` is one case of a code, with its own sentence. Missing knowledge is a value too, and never a zero:
-`NotYet` (more data is needed) and `Unreadable` (there is data, but it is not valid).
+A `Code` is a kind of reason: a stable name, its meaning, and advice. The page docs/reference/reasons.md is generated
+from the codes. A `Reason` is one case of a code, with a sentence of its own. Missing knowledge is a value as well, and
+never a zero: `NotYet` (more data is needed) and `Unreadable` (there is data, but it is not valid).
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ _CODES: dict[str, "Code"] = {}
 
 
 class Code(msgspec.Struct, frozen=True):
-    """A kind of reason. Creating one registers it for the reference page."""
+    """A kind of reason. Creating a code also registers it for the reference page."""
 
     name: str
-    """Stable, kebab-case: metrics, audit annotations and scripts use it."""
+    """A stable name in kebab-case, which metrics, audit annotations and scripts use."""
     means: str
     todo: str
 
@@ -31,7 +31,7 @@ class Code(msgspec.Struct, frozen=True):
 
 
 class Reason(msgspec.Struct, frozen=True, gc=False):
-    """One case of a code. A msgspec struct, because one decision creates dozens."""
+    """One case of a code. It is a msgspec struct for speed, because one decision creates dozens of reasons."""
 
     code: Code
     sentence: str
@@ -47,7 +47,8 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotYet:
-    """Not enough is known: what there is, and what is needed. It blocks a decision, and is never used as a number."""
+    """Says that more data is needed: what there is, and what is needed. It blocks a decision, and is never used as a
+    number."""
 
     reason: Reason
     have: str
@@ -59,7 +60,7 @@ class NotYet:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """There is a value, but it is not valid."""
+    """Says that there is a value, but that it is not valid."""
 
     where: str
     problem: str
@@ -69,5 +70,5 @@ class Unreadable:
 
 
 def all_codes() -> tuple[Code, ...]:
-    """Returns every code that the imported modules declare, by name."""
+    """Returns every code that the imported modules declare, sorted by name."""
     return tuple(_CODES[name] for name in sorted(_CODES))

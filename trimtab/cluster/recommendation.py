@@ -49,7 +49,8 @@ PAYLOAD_KEY = "recommendations.json"
 SCHEMA_VERSION = 2
 READABLE_SCHEMAS = (1, 2)
 VALIDITY_SECONDS = 14 * 86400
-"""The time from its last sample for which a recommendation is valid if neither it nor a policy says otherwise."""
+"""How long a recommendation is valid after its last sample, in seconds, unless the recommendation or a policy gives
+another time."""
 
 # The year 3000 in seconds since 1970.
 _LATEST_SECONDS = 32_503_680_000
@@ -64,8 +65,8 @@ NO_RECOMMENDATION = Code(
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The usage of one resource by one container, and the request that follows from it; amounts are quantities.
 
-    The garbage collector does not track it, nor `ContainerUsage`: tens of thousands are in memory, and none is in a
-    cycle.
+    The garbage collector tracks neither this class nor `ContainerUsage`: tens of thousands of them are in memory, and
+    none has a reference cycle.
     """
 
     p5: Written
@@ -75,33 +76,34 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     p99: Written | None = None
     max: Written | None = None
     request: Written | None = None
-    """The request by the recommender's own rule (`adaptive`), with all bounds applied, or None if it has no answer."""
+    """The request that the recommender's own rule (`adaptive`) gives, with all bounds applied, or None if the rule
+    gives none."""
     share: float | None = None
-    """The percentile of recent days that `request` equals, 0 to 1."""
+    """The percentile of the usage of recent days that `request` equals, as a share from 0 to 1."""
     passed: int = 0
-    """The number of the `record` days on which the usage was above the P95 of the days before."""
+    """The number of days, out of `record`, on which the usage was above the P95 of the days before."""
     record: int = 0
     """The number of days for which the recommendation was compared with the usage."""
     bound: str = ""
-    """What set `request` instead of the percentile: last-day, largest-pod, oom-kill or three-times; empty: the
+    """What determined `request` instead of the percentile: last-day, largest-pod, oom-kill or three-times. Empty if the
     percentile did."""
     floor: Written | None = None
-    """For memory: the least that a container needs after it was OOM-killed, whatever the rule says."""
+    """For memory: the smallest request that is allowed after an OOM kill of the container, whatever the rule gives."""
     kills: int = 0
-    """The number of OOM kills from which `floor` follows."""
+    """The number of OOM kills that led to `floor`."""
     killed: Seconds | None = None
-    """The time of the last of these kills."""
+    """The time of the last of the OOM kills that led to `floor`."""
     confidence: float | None = None
-    """0 to 1, or None if the document has none."""
+    """The confidence in this resource's numbers, from 0 to 1, or None if the document has none."""
     signs: tuple[str, ...] = ()
-    """Reason codes of what lowers the confidence. A code of a newer version is kept."""
+    """Reason codes of what lowers the confidence. Codes that only a newer version knows are kept."""
     pod: str = ""
-    """The pod that uses far more than the others."""
+    """The pod that uses far more than the other pods of the workload; empty if there is none."""
     pod_use: Written | None = None
-    """The steady usage of that pod."""
+    """What that pod uses over a long time."""
     young: bool = False
-    """Whether the history is younger than a day: then the numbers may fill in a missing request or raise one, but lower
-    none."""
+    """Whether there is less than a day of history. The numbers may then add a missing request or raise one, but may not
+    lower any."""
 
     def amount_at(self, percentile: Decimal) -> Written | None:
         """Returns the amount at one of the published percentiles (see `usage_rule`), or None if it is not published."""
@@ -112,34 +114,36 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
 class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False,
                      rename={"computed_at": "at", "last_sample_at": "last", "ends_at": "until"}):  # fmt: skip
-    """The usage of one container of one workload. A resource that is None has too few samples."""
+    """The usage of one container of one workload. A resource without enough samples is None."""
 
     cpu: Percentiles | None = None
     memory: Percentiles | None = None
     days: float | None = None
     samples: int | None = None
     confidence: float | None = None
-    """0 to 1, of the resource with the lower confidence, or None if the document has none."""
+    """The confidence, from 0 to 1, of the resource whose confidence is lower, or None if the document has none."""
     computed_at: Seconds | None = None
     last_sample_at: Seconds | None = None
     """The time of the newest sample."""
     ends_at: Seconds | None = None
-    """The end of its validity: workloads created later do not get it. None: no end, as in schema 1."""
+    """When the recommendation stops being valid: pods that are created later do not get it. None: never, as in schema
+    1."""
 
     def percentiles_of(self, resource: str) -> Percentiles | None:
-        """Returns the percentiles of cpu or memory; None of any other resource."""
+        """Returns the percentiles of cpu or memory, or None for any other resource."""
         return self.cpu if resource == "cpu" else self.memory if resource == "memory" else None
 
     def confidence_of(self, resource: str) -> float | None:
-        """Returns 0 to 1, or None if neither the resource nor the container has a confidence."""
+        """Returns the confidence of a resource, from 0 to 1: its own, otherwise the container's, or None if neither has
+        one."""
         percentiles = self.percentiles_of(resource)
         # Schema 2 has a confidence for each resource; schema 1 has only the container's.
         own = percentiles.confidence if percentiles is not None else None
         return self.confidence if own is None else own
 
     def validity_end(self, max_age_seconds: int | None = None) -> Seconds | None:
-        """Returns the end of its validity: `max_age_seconds` after its last sample, otherwise its own end; None:
-        never."""
+        """Returns when the usage stops being valid: `max_age_seconds` after the last sample if that is given, otherwise
+        at its own end. None: never."""
         if max_age_seconds is not None and self.last_sample_at is not None:
             # A policy that limits the age counts from the data, not from the computation: a recommender that runs on
             # without new samples must not renew its recommendations.
@@ -158,15 +162,15 @@ class _Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Recommendations:
-    """All known usage, by workload."""
+    """The known usage of all workloads, by workload."""
 
     workloads: Mapping[str, Mapping[str, ContainerUsage]] = field(default_factory=dict)
     missing: Mapping[tuple[str, str], NotYet] = field(default_factory=dict)
-    """(workload, container) → the data that exists and the data that is needed, if a collector reported it; it is not
-    published."""
+    """(workload, container) → how much data exists and how much is needed, for containers without a recommendation.
+    Only a collector in the same process provides this; it is not published."""
 
     def find_usage(self, namespace: str, kind: str, name: str, container: str) -> ContainerUsage | NotYet:
-        """Returns the usage of the container, or why it is not known."""
+        """Returns the usage of the container, or a `NotYet` that says why it is not known."""
         workload = f"{namespace}/{kind}/{name}"
         usage = self.workloads.get(workload, {}).get(container)
         if usage is not None:
@@ -187,7 +191,7 @@ def workloads_checksum(workloads: Mapping[str, Any]) -> str:
 
 
 def encode(workloads: Mapping[str, Mapping[str, ContainerUsage]]) -> str:
-    """Returns the payload of one shard."""
+    """Returns the JSON text that is stored in one shard."""
     payload = _Payload(
         schema=SCHEMA_VERSION,
         checksum=workloads_checksum(workloads),
@@ -228,7 +232,7 @@ def _problems(workloads: Workloads) -> Iterator[str]:
 
 
 def _percentile_problems(resource: str, percentiles: Percentiles | None) -> Iterator[str]:
-    """Yields the problems of one resource. The percentiles that are present ascend from zero."""
+    """Yields a sentence about each problem of one resource: the percentiles that are present must ascend from zero."""
     if percentiles is None:
         return
     ascending = [
@@ -259,33 +263,35 @@ def _usage_problems(usage: ContainerUsage) -> Iterator[str]:
 
 
 MAX_SHARD_BYTES = 900_000
-"""Maximum bytes of one shard. A ConfigMap holds 1 MiB (1 048 576) of data, keys and values together."""
+"""Maximum size of one shard in bytes. A ConfigMap holds 1 MiB (1 048 576 bytes) of data, keys and values together."""
 MAX_SHARDS = 1024
-"""Maximum number of shards: a gigabyte, half of etcd's default quota."""
+"""Maximum number of shards. Together they hold about a gigabyte, half of etcd's default quota."""
 
 
 MIN_SHARDS_TO_SPREAD, SPREAD_PART = 16, 4
-"""From so many shards on, a namespace with one fourth of the workloads of a shard that became too large is spread.
+"""When a shard is too large and there are at least this many shards (16), a namespace with more than this part (a
+fourth) of the shard's workloads is spread over several shards.
 
-Among many shards some have two or three large namespaces, however many shards there are.
+Among many shards, some always hold two or three large namespaces; to add more shards would not separate them.
 """
 
 
 class ShardOverflow(ValueError):
-    """There is more data than all shards together can hold."""
+    """Raised when there is more data than all shards together can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLayout:
-    """The shard of each workload, named NAMESPACE/KIND/NAME."""
+    """Assigns each workload, named NAMESPACE/KIND/NAME, to a shard."""
 
     count: int = 1
     """The number of shards, a power of two."""
     widths: Mapping[str, int] = field(default_factory=dict)
-    """Namespace → number of shards over which it is spread; 1 if it is absent."""
+    """Namespace → number of shards over which its workloads are spread. A namespace that is not in the mapping has one
+    shard."""
     by_workload: bool = False
-    """Whether each workload has its own shard, regardless of its namespace. Then all shards have about the same
-    size."""
+    """Whether the workload's own name decides its shard, instead of its namespace's. All shards then have about the
+    same size."""
 
     def shard_of(self, workload: str) -> int:
         """Returns the shard of a workload."""
@@ -303,7 +309,8 @@ class ShardLayout:
         return {(first + offset) % self.count for offset in range(width)}
 
     def with_more_shards(self, names: Iterable[str]) -> ShardLayout:
-        """Returns the next larger layout after a shard with these workloads became too large. Raises ShardOverflow."""
+        """Returns the next larger layout, after a shard with these workloads became too large. Raises ShardOverflow if
+        there is none."""
         namespaces = Counter(workload.partition("/")[0] for workload in names)
         # Doubling helps only if several namespaces share the shard. A namespace that is alone in it, or dominates it,
         # would follow its hash into one shard of any layout, so it is spread instead.
@@ -329,15 +336,16 @@ def _stable_hash(text: str) -> int:
 
 @dataclass(slots=True)
 class ShardAssignment:
-    """The shard to which each workload was last written. A workload leaves a shard only after it was written to its new
-    shard: a process that is killed between two writes leaves it in two shards, and never in none."""
+    """The shard in which each workload was last written. A workload is removed from its old shard only after it was
+    written to its new one. So if the process is killed between the two writes, the workload is in two shards, never in
+    none."""
 
     shard_by_workload: dict[str, int] = field(default_factory=dict)
     """Workload → shard."""
 
     def plan_shards(self, layout: ShardLayout, workloads: Collection[str]) -> dict[int, list[str]]:
-        """Returns shard → the workloads that the layout assigns to it; a shard that only holds workloads of other
-        shards has an empty list."""
+        """Returns shard → the workloads that the layout assigns to it. A shard from which every workload moves away has
+        an empty list."""
         # Shards that become empty are listed, too: they must be written once more, without the workloads that left.
         workloads_by_shard: dict[int, list[str]] = {shard: [] for shard in self.shard_by_workload.values()}
         for workload in sorted(workloads):
@@ -345,7 +353,8 @@ class ShardAssignment:
         return workloads_by_shard
 
     def workloads_to_move(self, shard: int, layout: ShardLayout, workloads: Collection[str]) -> list[str]:
-        """Returns the workloads that stay in a shard until they are written to their new one."""
+        """Returns the workloads that are still kept in this shard, until they are written to the shard that the layout
+        assigns."""
         return [w for w in workloads if self.shard_by_workload.get(w) == shard and layout.shard_of(w) != shard]
 
     def record_move(self, shard: int, workloads: Iterable[str]) -> None:
@@ -361,15 +370,16 @@ class ShardAssignment:
 
 CHANGED, GROWS, PODS_DIFFER, RARE_PEAKS = "changed-recently", "grows", "pods-differ", "rare-peaks"
 CONFIDENCE_FACTORS = {CHANGED: 0.45, GROWS: 0.7, PODS_DIFFER: 0.45, RARE_PEAKS: 0.45}
-"""Sign → the factor by which it multiplies the confidence: each of the three that can cause a kill or an eviction
-leaves less than half."""
+"""Sign → the factor that it multiplies the confidence by. Each of the three signs that can lead to an OOM kill or an
+eviction leaves less than half of the confidence."""
 MAX_PEAK_FACTOR = 1.25
-"""A peak that is larger than this multiple of the request is not covered by it."""
+"""A peak counts as covered by the request if it is at most this multiple of the request."""
 
 
 def remaining_signs(resource: str, usage: Percentiles, amount: int) -> tuple[str, ...]:
     """Returns the signs that still hold for a request of this amount (millicores or bytes), which may differ from the
-    recommended one: a request covers the average of the pod that differs, or the largest peak."""
+    recommended one. A sign no longer holds if the request covers what it warns of: the average of the pod that differs,
+    or the largest peak."""
 
     about = {PODS_DIFFER: (usage.pod_use, 1.0), RARE_PEAKS: (usage.max, MAX_PEAK_FACTOR)}
 
@@ -381,8 +391,8 @@ def remaining_signs(resource: str, usage: Percentiles, amount: int) -> tuple[str
 
 
 def confidence_at(resource: str, usage: Percentiles, amount: int, confidence: float | None) -> float | None:
-    """Returns the confidence, 0 to 1, of a request of this amount: the factors of the signs that it covers are divided
-    out. None if no confidence is known."""
+    """Returns the confidence, from 0 to 1, in a request of this amount: the factors of signs that no longer hold for
+    this amount are divided out. None if no confidence is known."""
     if confidence is None:
         return None
     covered_signs = set(usage.signs) - set(remaining_signs(resource, usage, amount))
@@ -399,16 +409,16 @@ RESOURCES = ("cpu", "memory")
 
 @dataclass(frozen=True, slots=True)
 class VpaRecommendation:
-    """A VPA's target for one resource of one container."""
+    """The target that a VerticalPodAutoscaler recommends for one resource of one container."""
 
     vpa: str
     target: int
-    """In the scheduler's numbers: millicores, or bytes; at least 1."""
+    """The target in the scheduler's units: millicores or bytes; at least 1."""
 
 
 def vpa_recommendations(vpa: VerticalPodAutoscaler) -> Iterator[tuple[str, str, VpaRecommendation]]:
-    """Yields (container, resource, recommendation) of everything that the VPA's status recommends; what is not a
-    quantity is left out."""
+    """Yields (container, resource, recommendation) for each target in the VPA's status. Values that are not quantities
+    are left out."""
     for container in vpa.status.recommendation.container_recommendations:
         for resource in RESOURCES:
             try:

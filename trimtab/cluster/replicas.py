@@ -1,4 +1,4 @@
-"""The pods that an owner wants, and the surplus that it may create during a rollout."""
+"""The number of pods that an owner wants, and how many more its rollout may create."""
 
 from functools import lru_cache
 from math import ceil
@@ -10,24 +10,24 @@ from trimtab.cluster.api.workload import Workload
 
 
 class Replicas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The pods that one owner wants."""
+    """The number of pods that one owner wants."""
 
     wanted: int
     surge: int = 0
-    """The pods that a rollout may create above that number."""
+    """The number of pods that a rollout may create in addition to `wanted`."""
     revision: str = ""
-    """For a Deployment and its ReplicaSets: the revision of the rollout; empty if unknown."""
+    """The revision of the rollout, for a Deployment and its ReplicaSets; empty if unknown."""
     selected: tuple[str, ...] | None = None
-    """The labels by which the owner finds its pods, or None if only the owner's metadata was read."""
+    """The keys of the labels by which the owner selects its pods, or None if only the owner's metadata was read."""
 
     @property
     def at_most(self) -> int:
-        """The number of pods that may exist at once, by the owner's spec."""
+        """The largest number of pods that may exist at once according to the owner's spec."""
         return self.wanted + self.surge
 
 
 def replicas_of(kind: str, owner: Workload) -> Replicas | None:
-    """Returns what the owner wants, and by which labels it finds its pods, or None if the owner does not say how many
+    """Returns how many pods the owner wants, and by which labels it selects them, or None if it does not say how many
     it wants (see `_count_replicas`)."""
     found = _count_replicas(kind, owner)
     return None if found is None else msgspec.structs.replace(found, selected=_selected_labels(owner))
@@ -48,9 +48,9 @@ def _shared_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _count_replicas(kind: str, owner: Workload) -> Replicas | None:
-    """Returns what the owner wants, as its controller reads it, or None if the owner does not say.
+    """Returns how many pods the owner wants, counted as its controller counts, or None if it does not say.
 
-    An object of which only the metadata was read has default values everywhere: pass only complete objects.
+    Pass only complete objects: an object of which only the metadata was read has default values in all other fields.
 
     - Deployment: `replicas`, 1 if absent, and `maxSurge` (25 % if absent, rounded up; 0 with `Recreate`);
     - ReplicaSet, StatefulSet, ReplicationController: `replicas`, 1 if absent;
@@ -75,15 +75,15 @@ def _count_replicas(kind: str, owner: Workload) -> Replicas | None:
 
 _WANTED, _AT_MOST = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
 _REVISION = "deployment.kubernetes.io/revision"
-"""The Deployment controller writes the same revision on the Deployment and on the ReplicaSet of its current
-template."""
+"""The annotation with the revision of a rollout. The Deployment controller writes the same value on the Deployment and
+on the ReplicaSet of its current template."""
 
 
 def replicas_from_annotations(replica_set: Metadata) -> Replicas | None:
-    """Returns what a ReplicaSet's Deployment wants, or None if it has no Deployment.
+    """Returns how many pods the Deployment of a ReplicaSet wants, or None if the ReplicaSet has no Deployment.
 
-    The Deployment controller writes it on the ReplicaSet in the same update that sets the ReplicaSet's size
-    (`SetReplicasAnnotations`, pkg/controller/deployment/util).
+    The Deployment controller writes this number into an annotation of the ReplicaSet, in the update that sets the
+    ReplicaSet's size (`SetReplicasAnnotations`, pkg/controller/deployment/util).
     """
     annotations = value_or(replica_set.annotations, {})
     wanted, at_most = annotations.get(_WANTED, ""), annotations.get(_AT_MOST, "")
@@ -110,8 +110,8 @@ def _shared_replicas(wanted: int, surge: int, revision: str) -> Replicas:
 
 
 def _max_surge(deployment: Workload, replicas: int) -> int:
-    """Returns the pods that a rollout may create above `replicas` (`ResolveFenceposts` of the Deployment controller: a
-    percentage is rounded up)."""
+    """Returns how many pods a rollout may create in addition to `replicas` (`ResolveFenceposts` of the Deployment
+    controller: a percentage is rounded up)."""
     strategy = deployment.spec.strategy
     if strategy.type == "Recreate":
         return 0
@@ -123,8 +123,8 @@ def _max_surge(deployment: Workload, replicas: int) -> int:
 
 
 def updated_pods_of(kind: str, owner: Workload) -> int:
-    """Returns how many pods of the owner's current template exist by its status; 0 while the status is of an older
-    generation."""
+    """Returns the number of pods of the owner's current template, according to its status; 0 while the status describes
+    an older generation."""
     status = owner.status
     if status.observed_generation < owner.metadata.generation:
         return 0

@@ -1,15 +1,16 @@
-"""Requests as parameters of policies that the API server evaluates: the ConfigMap `trimtab-requests` of a namespace.
+"""Recommended requests as parameters for policies that the API server itself evaluates: the ConfigMap
+`trimtab-requests` of a namespace.
 
     data:
       _namespace: until=2026-01-20T06:00:00Z limitranges=0 quotas=1 hpas=Deployment.api vpas=
       Deployment.api.main: until=2026-02-02T09:00:00Z cpu=250 cpu.p95=230 memory=536870912 memory.floor=600000000
 
 A key is KIND.OWNER.CONTAINER, because a key of a ConfigMap may not contain a slash. Amounts are whole numbers: cpu in
-millicores, memory in bytes. `until` is the end of the entry; CEL compares it as text, so all times have one form (UTC,
-whole seconds).
+millicores, memory in bytes. `until` says when the entry stops being valid. The policy's CEL expressions compare it as
+text, so all times have one form (UTC, whole seconds).
 
-The ConfigMap lies in a tenant's namespace. A policy of the API server lets only the recommender write it
-(`install`), and the compiled expressions still check every number of it.
+The ConfigMap is in a tenant's namespace. An admission policy that `trimtab install` creates lets only the recommender
+write it, and the policies' expressions still check every number in it.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,36 +22,39 @@ from trimtab.cluster.recommendation import VALIDITY_SECONDS, ContainerUsage
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 
 PARAMETERS_NAME = "trimtab-requests"
-"""The name of the ConfigMap."""
+"""The name of the ConfigMap with the parameters in each namespace."""
 NAMESPACE_KEY = "_namespace"
-"""The key of what holds for the whole namespace; no kind begins like this."""
+"""The key of the entry for the whole namespace. It cannot be a workload's key, because no kind begins with an
+underscore."""
 MAX_KEY_LENGTH = 253
 MAX_BYTES = 512 * 1024
-"""Half of what a ConfigMap may hold: every API server keeps the map in memory, and reads it for each pod."""
+"""The size limit in bytes: half of what a ConfigMap may hold, because every API server keeps it in memory and reads it
+for each new pod."""
 RULES_VALIDITY_SECONDS = 6 * 3600
-"""How long the namespace's rules count after they were read: a LimitRange that comes later is not known."""
+"""How long the namespace's entry is valid, in seconds. A LimitRange that is created later is not in the entry."""
 PERCENTILES = ("p5", "p50", "p90", "p95", "p99", "max")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceRules:
-    """What bounds or resizes pods of one namespace, when the parameters were computed."""
+    """What bounded or resized the pods of one namespace at the time when its parameters were computed."""
 
     limit_ranges: int = 0
     quotas: int = 0
     hpas: tuple[str, ...] = ()
-    """KIND.NAME of the workloads that a HorizontalPodAutoscaler scales by use relative to requests."""
+    """KIND.NAME of each workload that a HorizontalPodAutoscaler scales by its usage relative to requests."""
     vpas: tuple[str, ...] = ()
-    """KIND.NAME of the workloads that a VerticalPodAutoscaler names."""
+    """KIND.NAME of each workload that is the target of a VerticalPodAutoscaler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestParameters:
-    """The content of one ConfigMap, and what it could not carry."""
+    """The content of one ConfigMap, and the containers for which it had no room."""
 
     data: Mapping[str, str]
     not_carried: tuple[str, ...] = ()
-    """KIND.OWNER.CONTAINER of containers whose key is too long, or for which there was no room."""
+    """KIND.OWNER.CONTAINER of each container that was left out, because its key is too long or the ConfigMap is
+    full."""
 
 
 def build_parameters(
@@ -58,8 +62,8 @@ def build_parameters(
 ) -> RequestParameters:
     """Returns the parameters of one namespace.
 
-    containers: (kind, owner, container) → its recommendation. What exceeds `MAX_BYTES` is left out, last names first to
-    go, and named.
+    `containers` maps (kind, owner, container) to a recommendation. When `MAX_BYTES` is reached, the containers whose
+    keys come last are left out and listed in `not_carried`.
     """
     data, left_out = {NAMESPACE_KEY: encode_rules(rules, now)}, []
     size = _size_of(NAMESPACE_KEY, data[NAMESPACE_KEY])
@@ -76,7 +80,8 @@ def build_parameters(
 
 
 def encode_rules(rules: NamespaceRules, now: Seconds) -> str:
-    """Returns the entry of the namespace. Names beyond 64 KiB end it: then no autoscaler counts as known."""
+    """Returns the entry of the namespace, or an empty string if it is longer than 64 KiB. Without this entry, no
+    autoscaler counts as known."""
     text = (
         f"until={_timestamp(now + RULES_VALIDITY_SECONDS)} limitranges={rules.limit_ranges} quotas={rules.quotas}"
         f" hpas={','.join(sorted(rules.hpas))} vpas={','.join(sorted(rules.vpas))}"
@@ -85,7 +90,8 @@ def encode_rules(rules: NamespaceRules, now: Seconds) -> str:
 
 
 def encode_entry(usage: ContainerUsage, now: Seconds) -> str:
-    """Returns the entry of one container, or an empty string where it has ended or has no amounts."""
+    """Returns the entry of one container, or an empty string if its recommendation is no longer valid or has no
+    amounts."""
     ends = usage.ends_at if usage.ends_at is not None else (usage.computed_at or now) + VALIDITY_SECONDS
     parts = []
     for resource in ("cpu", "memory"):
@@ -102,7 +108,8 @@ def encode_entry(usage: ContainerUsage, now: Seconds) -> str:
 
 
 def is_same_except_times(before: Mapping[str, str], after: Mapping[str, str], *, namespace_expires_before: str) -> bool:
-    """Returns whether nothing but times differs, and the namespace's entry still holds at that time (as text)."""
+    """Returns whether `before` and `after` differ in nothing but times, and the namespace's entry is valid at least
+    until `namespace_expires_before` (a timestamp as text)."""
     if before.keys() != after.keys() or before.get(NAMESPACE_KEY, "")[6:26] < namespace_expires_before:
         return False
     return all(before[key][26:] == text[26:] for key, text in after.items())

@@ -1,11 +1,11 @@
-"""A running pod as a resize reads it: what each container requests, what its node has given it, and how it runs.
+"""A running pod as resizing sees it: what each container requests, what its node has given it, and how it runs.
 
 A pod is resized through its `resize` subresource (stable since Kubernetes 1.35, on by default since 1.33). The kubelet
 answers in the pod's status:
 
 - condition PodResizePending, reason Deferred: the node has no room now, and the kubelet tries again;
 - condition PodResizePending, reason Infeasible: this node can never do it;
-- condition PodResizeInProgress: the kubelet has agreed and applies the resize; reason Error: that fails;
+- condition PodResizeInProgress: the kubelet has agreed and applies the resize; reason Error: applying it fails;
 - neither condition, and `status.containerStatuses[].resources` equals the spec: the resize is done.
 
 A kubelet that does not report `resources` cannot resize, and the API server rejects a resize of its pods.
@@ -30,100 +30,102 @@ from trimtab.cluster.timestamps import Seconds, parse_timestamp
 RESIZED_RESOURCES = ("cpu", "memory")
 """The resources that a kubelet can resize."""
 PENDING, IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
-"""The conditions in which the kubelet answers."""
+"""The two conditions of a pod in which the kubelet answers a resize."""
 OOM_KILLED = "OOMKilled"
 VPA_ANNOTATION = "vpaUpdates"
-"""The annotation of the VPA's webhook on pods whose requests it wrote."""
+"""The annotation that the webhook of the VPA puts on pods whose requests it has set."""
 
 
 class ResizeAnswer(StrEnum):
-    """The kubelet's answer to the requests in the pod's spec."""
+    """How the kubelet has answered the requests in a pod's spec."""
 
     UNSUPPORTED = "unsupported"
-    """It does not report what containers have, so it cannot resize."""
+    """The kubelet does not report what containers have, so it cannot resize."""
     UNANSWERED = "unanswered"
-    """It has not answered yet: what the containers have differs from the spec, and there is no condition."""
+    """The kubelet has not answered yet: what the containers have differs from the spec, and there is no condition."""
     DEFERRED = "deferred"
     INFEASIBLE = "infeasible"
     IN_PROGRESS = "in-progress"
     FAILED = "failed"
-    """It agreed, and applying the resize fails."""
+    """The kubelet agreed to the resize, but fails to apply it."""
     DONE = "done"
-    """The containers have what the spec says."""
+    """The containers have what the spec requests."""
 
 
 class RunningContainer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one container that runs as long as its pod requests: a main container or a sidecar."""
+    """A container that runs as long as its pod (a main container or a sidecar), with its requests and limits."""
 
     name: str
     is_sidecar: bool = False
-    """It is among the init containers, with restartPolicy Always."""
+    """Whether the container is a sidecar: an init container with restartPolicy Always."""
     requests: ResourceList = {}
-    """As written in the pod's spec."""
+    """The requests as they are written in the pod's spec."""
     limits: ResourceList = {}
     restarted_by: tuple[str, ...] = ()
-    """The resources whose change restarts the container (resizePolicy RestartContainer)."""
+    """The resources whose resize restarts the container (resizePolicy RestartContainer)."""
 
     def request(self, resource: str) -> int | None:
-        """Returns the request in the scheduler's numbers, or None if there is none, or it is not a quantity."""
+        """Returns the request for a resource in the scheduler's units, or None if there is none or it is not a
+        quantity."""
         return _amount_of(self.requests, resource)
 
     def limit(self, resource: str) -> int | None:
-        """Returns the limit in the scheduler's numbers, or None if there is none, or it is not a quantity."""
+        """Returns the limit of a resource in the scheduler's units, or None if there is none or it is not a
+        quantity."""
         return _amount_of(self.limits, resource)
 
 
 class EndingContainer(msgspec.Struct, frozen=True, kw_only=True):
-    """An init container that ends before the main containers start. kube-scheduler and the kubelet count the pod with
-    its request for as long as the pod exists (KEP-753)."""
+    """An init container that ends before the main containers start. kube-scheduler and the kubelet count its request
+    for as long as the pod exists (KEP-753)."""
 
     requests: ResourceList = {}
     sidecar_count: int = 0
-    """How many sidecars run at the same time: those before it in the list."""
+    """The number of sidecars that run at the same time as this container: those before it in the list."""
 
 
 class ContainerRun(msgspec.Struct, frozen=True, kw_only=True):
-    """How one container runs, by its status."""
+    """How one container runs, according to the pod's status."""
 
     name: str
     restarts: int = 0
     oom_killed_at: Seconds | None = None
-    """When it was last killed because it ran out of memory, as far as its status still says."""
+    """When the container was last killed because it ran out of memory, or None if its status shows no such kill."""
     has: ResourceList = {}
-    """The requests that it really has; empty if its kubelet does not report them."""
+    """The requests that the running container really has; empty if its kubelet does not report them."""
 
 
 class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod on a node, with what decides about its resize."""
+    """One pod on a node, with everything that decides whether and how it is resized."""
 
     name: str
     namespace: str
     uid: str
     node: str
     version: str
-    """Its resourceVersion: a resize that was decided on an older version is rejected."""
+    """The pod's resourceVersion. The API server rejects a resize that was decided on an older version."""
     owner: Owner | None
-    """Its nearest controller."""
+    """The pod's direct controller, or None if it has none."""
     phase: str
     qos: QoS
     containers: tuple[RunningContainer, ...]
     ending: tuple[EndingContainer, ...] = ()
-    """The init containers that end, in their order."""
+    """The init containers that end before the main containers start, in their order."""
     runs: tuple[ContainerRun, ...] = ()
     answer: ResizeAnswer = ResizeAnswer.UNSUPPORTED
     message: str = ""
-    """The kubelet's own words, where it defers, refuses or fails."""
+    """The kubelet's message, if it defers or refuses the resize or fails to apply it."""
     is_ready: bool = False
     ready_changed_at: Seconds | None = None
-    """When it became ready, or stopped to be."""
+    """When the pod last became ready or stopped being ready."""
     started: Seconds | None = None
     is_terminating: bool = False
     obstacle: str = ""
-    """Why such a pod can never be resized by Trimtab, as a sentence without its subject; empty if it can."""
+    """Why Trimtab can never resize such a pod, as a predicate without a subject; empty if it can."""
     has_pod_level: bool = False
-    """It requests resources for all containers together."""
+    """Whether the pod has pod-level requests, which hold for all its containers together."""
     vpa_updates: str = ""
-    """The annotation of the VPA's webhook."""
+    """The value of the annotation that the VPA's webhook writes; empty if there is none."""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
 
@@ -133,21 +135,21 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs on its node and is not being deleted."""
+        """Whether the pod runs on its node and is not being deleted."""
         return self.phase == "Running" and bool(self.node) and not self.is_terminating
 
     @property
     def is_gone(self) -> bool:
-        """Whether nothing needs to be done for it any more: it has finished, or is being deleted."""
+        """Whether the pod has finished or is being deleted, so that it needs no resize any more."""
         return self.is_terminating or self.phase in FINISHED_PHASES
 
     def container(self, name: str) -> RunningContainer | None:
-        """Returns the container of this name."""
+        """Returns the running container of this name, or None if there is none."""
         return next((container for container in self.containers if container.name == name), None)
 
     def held(self, container: str, resource: str) -> int | None:
-        """Returns the larger of what the container requests and what it has, in the scheduler's numbers, or None if
-        neither is known."""
+        """Returns the larger of what the container requests and what it really has, in the scheduler's units, or None
+        if neither is known."""
         own = self.container(container)
         run = next((run for run in self.runs if run.name == container), None)
         amounts = (
@@ -157,8 +159,8 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
         return max((amount for amount in amounts if amount is not None), default=None)
 
     def total_request(self, resource: str, amounts: Mapping[str, int]) -> int:
-        """Returns the request by which the node counts the pod if its containers requested these amounts (container →
-        amount; the others request what they do). Overhead is not included."""
+        """Returns the pod's request as its node would count it, with `amounts` (container → request) in place of the
+        requests of these containers. Overhead is not included."""
         running = [
             (amounts.get(container.name, container.request(resource) or 0), container.is_sidecar)
             for container in self.containers
@@ -171,23 +173,23 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def restarts(self) -> Mapping[str, int]:
-        """Container → how often it was restarted."""
+        """Container → the number of its restarts."""
         return {run.name: run.restarts for run in self.runs}
 
     @property
     def last_oom_kill(self) -> Seconds | None:
-        """The time of the last OOM kill of any container, or None if its status names none."""
+        """The time of the last OOM kill of any container, or None if the status shows none."""
         return max((run.oom_killed_at for run in self.runs if run.oom_killed_at is not None), default=None)
 
 
 @dataclass(slots=True)
 class ResizablePodReader:
-    """Makes a `ResizablePod` of an API object; equal parts of pods are stored once."""
+    """Makes `ResizablePod` objects from API objects. Equal parts of pods are stored once."""
 
     _shared: dict[Any, Any] = field(default_factory=dict)
 
     def read_pod(self, pod: Pod) -> ResizablePod:
-        """Returns the running pod."""
+        """Returns the `ResizablePod` for the pod of an API object."""
         meta, spec, status = pod.metadata, pod.spec, pod.status
         containers = self._share(
             (
@@ -270,7 +272,8 @@ def _read_run(status: ContainerStatus) -> ContainerRun:
 
 
 def _oom_kill_in(state: Any) -> Seconds | None:
-    """Returns the time of an OOM kill by this state: 0 if it names no time, None if there was no OOM kill."""
+    """Returns the time at which a container ended by an OOM kill according to this state: 0 if the state has no time,
+    None if the container did not end so."""
     terminated = state.get("terminated") if isinstance(state, dict) else None
     if not isinstance(terminated, dict) or terminated.get("reason") != OOM_KILLED:
         return None
@@ -300,7 +303,7 @@ def _read_answer(
     runs: tuple[ContainerRun, ...],
     conditions: tuple[Condition, ...],
 ) -> tuple[ResizeAnswer, str]:
-    """Returns the kubelet's answer, and its words."""
+    """Returns the kubelet's answer to the resize, and the kubelet's message."""
     by_type = {condition.type: condition for condition in conditions if condition.status == "True"}
     pending, in_progress = by_type.get(PENDING), by_type.get(IN_PROGRESS)
     if pending is not None:
@@ -322,7 +325,7 @@ def _read_answer(
 
 
 def read_resizable_pods(pods: Iterable[Pod]) -> tuple[ResizablePod, ...]:
-    """Returns the running pods of these API objects, by namespace and name."""
+    """Returns a `ResizablePod` for each of these pods that is on a node, sorted by namespace and name."""
     reader = ResizablePodReader()
     return tuple(
         sorted((reader.read_pod(pod) for pod in pods if pod.spec.node_name), key=lambda pod: (pod.namespace, pod.name))

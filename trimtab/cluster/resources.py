@@ -1,14 +1,15 @@
 """The resources that a pod requests, and its quality of service class.
 
-Sums are those of the scheduler (k8s.io/component-helpers/resource `PodRequests`, 1.36): containers and sidecars added,
-each init container added to the sidecars that start before it, the larger of the two, pod-level resources instead where
-they are set, overhead on top. Numbers are the scheduler's: millicores for cpu, whole units for the rest.
+Sums are computed as the scheduler computes them (k8s.io/component-helpers/resource `PodRequests`, 1.36): the requests
+of containers and sidecars are added; each init container is added to the sidecars that start before it; the larger of
+the two counts. Pod-level resources replace these sums where they are set, and overhead is added. Amounts are in the
+scheduler's units: millicores for cpu, whole units for any other resource.
 
 While a pod is resized in place, the scheduler counts the largest of what a container requests, what its node has
 allocated to it, and what it actually has (component-helpers `PodRequests` with status, 1.36): a pod that shrinks still
-counts with its old size, a pod that grows with its new one. The same holds for sidecars, and for pod-level resources;
-an init container that ends cannot be resized. The scheduler compares sums over containers; the sums here can only be
-larger.
+counts with its old size, a pod that grows counts with its new one. The same holds for sidecars and for pod-level
+resources; an init container that ends cannot be resized. The scheduler compares sums over containers, whereas here each
+container is compared, so a sum can only be larger than the scheduler's.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,11 +21,11 @@ from trimtab.cluster.api.pod import Container, ContainerStatus, Pod, PodSpec, Po
 from trimtab.cluster.quantity import NotAQuantity, Written
 
 Amounts = dict[str, int]
-"""Resource name → the scheduler's number (`quantity.scheduler_value`)."""
+"""Resource name → amount in the scheduler's unit (`quantity.scheduler_value`)."""
 
 
 class GrowingAmounts(Amounts):
-    """What a pod may come to request on its node without being recreated: a VPA resizes it in place."""
+    """The amounts to which a pod's requests may grow on its node, because a VPA resizes the pod in place."""
 
 
 POD_LEVEL = ("cpu", "memory")
@@ -32,7 +33,7 @@ POD_LEVEL = ("cpu", "memory")
 
 
 class QoS(StrEnum):
-    """The quality of service class, by Kubernetes' own rule."""
+    """The quality of service class of a pod, as Kubernetes defines it."""
 
     GUARANTEED = "Guaranteed"
     BURSTABLE = "Burstable"
@@ -49,7 +50,7 @@ class Role(StrEnum):
 
 
 def role_of(container: Container, *, init: bool) -> Role:
-    """Returns the role of a container; `init`: whether it is one of the init containers."""
+    """Returns the role of a container; `init` says whether it is one of the init containers."""
     if not init:
         return Role.MAIN
     return Role.SIDECAR if container.restart_policy == "Always" else Role.INIT
@@ -66,7 +67,7 @@ def limits_of(resources: Resources | UnsetType) -> ResourceList:
 
 
 def scheduler_amounts(quantities: Mapping[str, Written]) -> Amounts:
-    """Returns the scheduler's numbers of quantities. Raises NotAQuantity."""
+    """Returns quantities as amounts in the scheduler's units. Raises NotAQuantity."""
     return {name: quantity.scheduler_value(name, value) for name, value in quantities.items()}
 
 
@@ -77,7 +78,7 @@ def is_same_list(a: Mapping[str, Written], b: Mapping[str, Written]) -> bool:
 
 
 def sum_amounts(*parts: Mapping[str, int]) -> Amounts:
-    """Returns the sum of each resource."""
+    """Returns, for each resource, the sum over all parts."""
     total: Amounts = {}
     for part in parts:
         for name, number in part.items():
@@ -86,7 +87,7 @@ def sum_amounts(*parts: Mapping[str, int]) -> Amounts:
 
 
 def larger_amounts(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
-    """Returns the larger of each resource."""
+    """Returns, for each resource, the larger of the two amounts."""
     return {name: max(a.get(name, 0), b.get(name, 0)) for name in a.keys() | b.keys()}
 
 
@@ -104,8 +105,8 @@ def negative_request(spec: PodSpec) -> Written | None:
 
 
 def requests_without_overhead(spec: PodSpec, only: str | None = None) -> Amounts:
-    """Returns the requests of the pod's containers together, of all resources or of one: a LimitRange of type Pod
-    bounds them."""
+    """Returns what the pod's containers request together, for all resources or only one. It is this sum, without
+    overhead, that a LimitRange of type Pod bounds."""
     global _last_requests
     if only is not None:
         return _pod_amounts(spec, _only_resource(requests_of, only))
@@ -124,24 +125,25 @@ _last_requests: tuple[tuple[PodSpec, Amounts], ...] = ()
 
 
 def pod_limits(spec: PodSpec) -> Amounts:
-    """Returns the most that the pod may use, if every container has a limit; overhead is added to limits that are not
-    zero."""
+    """Returns the most that the pod can use, provided that every container has a limit. Overhead is added to limits
+    that are not zero."""
     limits = limits_without_overhead(spec)
     overhead = scheduler_amounts(value_or(spec.overhead, {}))
     return {name: number + overhead.get(name, 0) if number else 0 for name, number in limits.items()}
 
 
 def limits_without_overhead(spec: PodSpec, only: str | None = None) -> Amounts:
-    """Returns the limits of those containers that have one, together, of all resources or of one."""
+    """Returns the sum of the limits of those containers that have one, for all resources or only one."""
     return _pod_amounts(spec, limits_of if only is None else _only_resource(limits_of, only))
 
 
 _ListReader = Callable[[Resources | UnsetType], ResourceList]
-"""Reads the requests or the limits of a container."""
+"""A function that returns the requests, or the limits, of a container's resources."""
 
 
 def _only_resource(read: _ListReader, name: str) -> _ListReader:
-    """Returns a reader of one resource: a pod may name hundreds of resources that are not needed."""
+    """Returns a function that reads a single resource, because a pod may name hundreds of resources that are not
+    needed."""
 
     def read_one(resources: Resources | UnsetType) -> ResourceList:
         resource_list = read(resources)
@@ -186,8 +188,8 @@ def is_pod_level(name: str) -> bool:
 
 
 def qos_class(spec: PodSpec) -> QoS:
-    """Returns the class by `ComputePodQOS` (pkg/apis/core/helper/qos): only cpu and memory count, zeros count as
-    absent."""
+    """Returns the quality of service class, determined as in `ComputePodQOS` (pkg/apis/core/helper/qos): only cpu and
+    memory count, and a zero counts as absent."""
     parts = [spec.resources] if spec.resources is not UNSET else [c.resources for c in all_containers(spec)]
     # Sums over all parts. Written out for cpu and memory, because this runs for every pod on admission.
     is_complete, requested_cpu, limited_cpu, requested_memory, limited_memory = True, 0, 0, 0, 0
@@ -216,11 +218,12 @@ def all_containers(spec: PodSpec) -> tuple[Container, ...]:
 
 
 Held = Mapping[str, tuple[ResourceList, ...]]
-"""Container → what its node has allocated to it, and what it actually has; either may be empty."""
+"""Container → (what its node has allocated to it, what it actually has). Either may be empty."""
 
 
 def with_resize(pod: Pod) -> Pod:
-    """Returns the pod with its largest requests; the same object if no resize is under way."""
+    """Returns the pod with the largest requests that count during its resize; the same object if no resize is under
+    way."""
     status, spec = pod.status, pod.spec
     statuses: tuple[ContainerStatus | PodStatus, ...] = (
         *status.container_statuses,
@@ -259,8 +262,8 @@ def _node_amounts(statuses: Iterable[ContainerStatus]) -> Held:
 
 
 def _differs_from_spec(container: Container, node_amounts: Held) -> bool:
-    """Returns whether the node's amounts differ from the spec's. Compared as written: the API server and the kubelet
-    write equal amounts the same way."""
+    """Returns whether the amounts on the node differ from those of the spec. They are compared as text: the API server
+    and the kubelet write equal amounts the same way."""
     requests = requests_of(container.resources)
     return any(node_amount and node_amount != requests for node_amount in node_amounts.get(container.name, ()))
 
@@ -273,10 +276,10 @@ def _with_largest_requests(container: Container, node_amounts: Held) -> Containe
 
 
 def _largest_pod_level(pod: Pod) -> ResourceList | None:
-    """Returns the pod-level requests raised to what the pod holds, or None if it has no pod-level requests, or holds no
-    more.
+    """Returns the pod-level requests, raised to what the pod has on its node. None if there are no pod-level requests,
+    or if the pod has no more than they say.
 
-    The amounts in its status include overhead.
+    The amounts in the pod's status include overhead.
     """
     requests, status, overhead = requests_of(pod.spec.resources), pod.status, value_or(pod.spec.overhead, {})
     if not requests:
@@ -306,8 +309,8 @@ def _merge_largest(requests: ResourceList, node_amounts: ResourceList) -> Resour
 
 
 def _larger_quantity(name: str, requests: ResourceList, node_amounts: ResourceList) -> Written:
-    """Returns the larger quantity of a resource. One that cannot be parsed does not replace the request; the sum of the
-    requests reports it."""
+    """Returns the largest quantity of a resource among the request and the node's amounts. A node's amount that cannot
+    be parsed is ignored; a request that cannot be parsed is kept, so that the sum of the requests reports it."""
     if name not in requests:
         return node_amounts[name]
     try:

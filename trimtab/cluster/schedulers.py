@@ -1,8 +1,8 @@
-"""How the schedulers of a cluster place pods, by their names in `spec.schedulerName`.
+"""How each scheduler of a cluster places pods, by the scheduler's name (`spec.schedulerName`).
 
-A plan asks whether a pod fits elsewhere. Every kube-scheduler with the stock filter plugins gives the same answer,
-whatever its name; only the scores differ, and so the choice among the nodes that fit. A scheduler that Trimtab does not
-know may have other filters (gang scheduling, queues), so its pods block their node.
+A plan needs to know whether a pod fits on another node. Every kube-scheduler with the stock filter plugins decides this
+alike, whatever its name; only the scores differ, and so the choice among the nodes that fit. A scheduler that Trimtab
+does not know may have other filters (gang scheduling, queues), so its pods block their nodes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 
 class SchedulerPlacement(StrEnum):
-    """The node that a scheduler chooses among those that fit."""
+    """Which of the nodes on which a pod fits its scheduler prefers."""
 
     SPREAD = "spread"
-    """The emptiest (NodeResourcesFit with LeastAllocated, kube-scheduler's default)."""
+    """The scheduler prefers the emptiest node (NodeResourcesFit with LeastAllocated, kube-scheduler's default)."""
     PACK = "pack"
-    """The fullest (MostAllocated, or RequestedToCapacityRatio with a rising shape)."""
+    """The scheduler prefers the fullest node (MostAllocated, or RequestedToCapacityRatio with a rising shape)."""
     UNKNOWN = "unknown"
-    """By rules that Trimtab does not know: such a pod keeps its node."""
+    """Trimtab does not know how the scheduler decides, so its pods keep their nodes."""
 
 
 KNOWN_SCHEDULERS: Mapping[str, SchedulerPlacement] = {
@@ -39,13 +39,14 @@ _STOCK_FILTERS = frozenset({
     "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
     "DynamicResources", "*",
 })  # fmt: skip
-"""Filter plugins of kube-scheduler (pkg/scheduler/apis/config/v1/default_plugins.go, 1.36)."""
+"""The filter plugins of a stock kube-scheduler (pkg/scheduler/apis/config/v1/default_plugins.go, 1.36)."""
 
 
 def find_schedulers(config_maps: Iterable[Mapping[str, str]]) -> dict[str, SchedulerPlacement]:
-    """Returns scheduler name → placement, from the KubeSchedulerConfigurations among the data of these ConfigMaps.
+    """Returns scheduler name → how it places pods, read from the KubeSchedulerConfigurations that these ConfigMaps
+    contain.
 
-    A profile that disables a stock filter, or enables a plugin that is not stock, is UNKNOWN. So is a name with two
+    A profile that disables a stock filter or enables a plugin that is not stock is UNKNOWN. So is a scheduler with two
     different definitions.
     """
     schedulers: dict[str, SchedulerPlacement] = {}

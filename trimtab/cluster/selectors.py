@@ -1,6 +1,6 @@
-"""Matching of labels, name patterns and tolerations.
+"""Tests whether labels match selectors, names match patterns, and tolerations cover others.
 
-`parse` reads a label selector as `kubectl -l` does: `team=shop,tier!=test,env in (prod,stage),owner,!legacy`.
+`parse` reads a label selector in the syntax of `kubectl -l`: `team=shop,tier!=test,env in (prod,stage),owner,!legacy`.
 """
 
 import re
@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 def labels_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """Returns whether a LabelSelector matches, as in Kubernetes: all labels and all expressions; an empty selector
-    matches all."""
+    """Returns whether a LabelSelector matches labels, as in Kubernetes: all its labels and all its expressions must
+    hold; an empty selector matches everything."""
     if not selector.match_labels.items() <= labels.items():
         return False
     expressions = selector.match_expressions
@@ -25,8 +25,8 @@ def labels_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
 
 
 def candidate_entries(index: Mapping[str, Mapping[str, list[T]]], labels: Mapping[str, str]) -> list[T]:
-    """Returns the entries of an index (label key → value → entries) under these labels. The cost is that of the smaller
-    of both."""
+    """Returns the entries of an index (label key → value → entries) for these labels. It iterates over the smaller of
+    the index and the labels."""
     keys = index if len(index) < len(labels) else labels
     return [entry for key in keys if key in index and key in labels for entry in index[key].get(labels[key], ())]
 
@@ -53,8 +53,8 @@ def requirement_matches(requirement: SelectorRequirement, labels: Mapping[str, s
 
 
 def _compare_numbers(requirement: SelectorRequirement, value: str | None) -> bool:
-    """Returns whether Gt or Lt holds. Both sides must be numbers to Go's strconv.ParseInt, which accepts no `1_000` and
-    no more than 64 bits."""
+    """Returns whether the Gt or Lt expression holds for the value. Both numbers must be valid for Go's
+    strconv.ParseInt, which rejects `1_000` and numbers of more than 64 bits."""
     actual, bound = _parse_int64(value or ""), _parse_int64(requirement.values[0] if requirement.values else "")
     if actual is None or bound is None:
         return False
@@ -72,8 +72,8 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,63}")
 
 @lru_cache(maxsize=1024)
 def name_matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """Returns a test for names: shell patterns (`team-*`, `web-?`), any of which may match; `*` matches every
-    character."""
+    """Returns a function that tests whether a name matches any of these shell patterns (`team-*`, `web-?`). `*` matches
+    every character, also a slash."""
     # Most patterns are plain names, or a beginning or an end and a star: no regular expression is needed for those.
     names: set[str] = set()
     beginnings: list[str] = []
@@ -95,7 +95,7 @@ def name_matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
 
 
 _SPECIAL = re.compile(r"[*?\[]")
-"""What makes a shell pattern more than a name."""
+"""The characters that make a text a shell pattern rather than a plain name."""
 
 
 def tolerates_at_least(a: Toleration, b: Toleration) -> bool:
@@ -110,15 +110,15 @@ def tolerates_at_least(a: Toleration, b: Toleration) -> bool:
 
 
 def _tolerates_as_long(a: Toleration, b: Toleration) -> bool:
-    """Returns whether `a` tolerates for at least as long as `b`. Seconds matter for NoExecute only; absent is
-    forever."""
+    """Returns whether `a` tolerates a taint for at least as long as `b`. The seconds count for NoExecute only; without
+    them, the taint is tolerated forever."""
     if a.effect not in ("", "NoExecute") or not isinstance(a.toleration_seconds, int):
         return True
     return isinstance(b.toleration_seconds, int) and b.toleration_seconds <= a.toleration_seconds
 
 
 def is_covered(wanted: Toleration, present: Iterable[Toleration]) -> bool:
-    """Returns whether one of the present tolerations contains the wanted one."""
+    """Returns whether one of the present tolerations tolerates everything that the wanted one does."""
     return any(tolerates_at_least(toleration, wanted) for toleration in present)
 
 
@@ -136,7 +136,8 @@ _OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn"
 
 
 def parse(text: str) -> tuple[SelectorRequirement, ...]:
-    """Returns the requirements of a selector, all of which must hold. Raises ValueError with what was expected."""
+    """Returns the requirements of a label selector, all of which must hold. Raises ValueError with a sentence that says
+    what was expected."""
     requirements, offset, text = list[SelectorRequirement](), 0, text.rstrip()
     while offset < len(text):
         match = _REQUIREMENT.match(text, offset)

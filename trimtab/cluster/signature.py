@@ -1,7 +1,8 @@
-"""Signatures of what Trimtab writes into objects that others may write, too.
+"""Signs what Trimtab writes into objects that others can write too.
 
-Every kubelet can write a node annotation, and everyone who may edit the namespace can write a ConfigMap. What Trimtab
-reads back from such a place and acts upon has a signature: HMAC-SHA256 (RFC 2104) with a key that only its writer has.
+Every kubelet can write a node annotation, and everyone who may edit the namespace can write a ConfigMap. So what
+Trimtab reads back from there, and acts upon, carries a signature: HMAC-SHA256 (RFC 2104) with a key that only the
+process that writes it has.
 """
 
 import hashlib
@@ -9,7 +10,7 @@ import hmac
 from dataclasses import dataclass
 
 MIN_KEY_BYTES = 32
-"""A key shorter than the digest weakens it (RFC 2104, section 3)."""
+"""The minimum length of a key: one shorter than the digest weakens the signature (RFC 2104, section 3)."""
 # Half of the digest, the least that RFC 2104, section 5, recommends; annotations have little room.
 _SIGNATURE_BYTES = 16
 
@@ -21,7 +22,8 @@ def secret_of(process: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The key that signs, and the key before it, which still verifies while objects that it signed are replaced."""
+    """The key that signs, and the previous key. The previous key still verifies until every object that it signed is
+    signed again."""
 
     current: bytes
     previous: bytes | None = None
@@ -31,24 +33,24 @@ class SigningKeys:
             raise ValueError(f"a signing key has at least {MIN_KEY_BYTES} bytes")
 
     def __repr__(self) -> str:
-        """Returns a text without the keys: a log line or a traceback must not show them."""
+        """Returns a text without the keys, because log lines and tracebacks must not show them."""
         return f"SigningKeys(previous={'yes' if self.previous is not None else 'no'})"
 
     @property
     def without_previous(self) -> "SigningKeys":
-        """The signing key alone: what only the key before it signed no longer verifies."""
+        """These keys without the previous one: a signature that only the previous key made is then no longer valid."""
         return SigningKeys(self.current)
 
     def sign(self, purpose: str, *parts: str) -> str:
         """Returns the signature of these parts, in hexadecimal.
 
-        `purpose` separates the uses of one key; parts are delimited by their lengths, so that no two lists of parts
-        have the same signature.
+        `purpose` is signed too, so that a signature made for one use is not valid for another. The length of each part
+        is signed too, so that no two different lists of parts have the same signature.
         """
         return _signature(self.current, purpose, parts)
 
     def verify(self, signature: str, purpose: str, *parts: str) -> bool:
-        """Returns whether the current or the previous key made this signature of these parts."""
+        """Returns whether the current or the previous key made this signature for this purpose and these parts."""
         keys = (key for key in (self.current, self.previous) if key is not None)
         signature_bytes = signature.encode(errors="replace")
         return any(hmac.compare_digest(_signature(key, purpose, parts).encode(), signature_bytes) for key in keys)

@@ -22,7 +22,7 @@ S = TypeVar("S", bound=ApiObject)
 
 
 class ConfigMap(ApiObject, frozen=True, kw_only=True):
-    """A ConfigMap with its text data."""
+    """A ConfigMap with its text data; binary data is not read."""
 
     metadata: Metadata = Metadata()
     data: Labels = {}
@@ -55,22 +55,23 @@ SHAPES_BY_KIND: dict[str, type[ApiObject]] = {
     "ResourceSlice": devices.ResourceSlice,
     "DeviceClass": devices.DeviceClass,
 }
-"""Kind → the struct into which it is decoded. Any other kind is counted and ignored."""
+"""Kind → the struct into which its objects are decoded. Objects of other kinds are only counted."""
 
 
 DISPENSABLE_KINDS = ("CapacityBuffer", "DeviceClass", "PodTemplate", "ResourceClaim", "ResourceSlice")
-"""Kinds without which a plan is possible if the user may not list them: the plan says so, and blocks what depends on
+"""Kinds that a plan can do without if the user may not list them. The plan then says so, and blocks what depends on
 them."""
 FORBIDDEN_KIND = "ForbiddenKind"
-"""The kind of a capture's items that name a kind which its user may not list. No API object has this kind."""
+"""The kind of items that a capture contains in place of objects which its user may not list; each names such a kind. No
+API object has this kind."""
 UNREADABLE_FIELD = "unreadable"
-"""A field beside kind and metadata in a capture: the reason why the rest of the object is missing. No API object has
-it."""
+"""A field of an object in a capture, beside kind and metadata: the reason why the rest of the object is missing. No API
+object has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Objects by kind, in the order they were read."""
+    """The objects of a cluster by kind, in the order in which they were read."""
 
     objects: Mapping[str, tuple[ApiObject, ...]] = field(default_factory=dict)
     ignored: Mapping[str, int] = field(default_factory=dict)
@@ -79,7 +80,7 @@ class Snapshot:
     """The kinds of `DISPENSABLE_KINDS` that the user may not list: nothing is known about them."""
 
     def objects_of(self, shape: type[S], kind: str | None = None) -> tuple[S, ...]:
-        """Returns every object of a kind; `kind` is needed only if several kinds share a struct (workloads)."""
+        """Returns every object of a kind; `kind` must be given only where several kinds share a struct (workloads)."""
         return self.objects.get(kind or shape.__name__, ())  # type: ignore[return-value]
 
     def iterate_workloads(self) -> Iterable[tuple[str, workload.Workload]]:
@@ -149,8 +150,8 @@ def _key_of(shape: ApiObject) -> tuple[str, str]:
 
 
 def _without_repetitions(shapes: list[ApiObject]) -> tuple[ApiObject, ...]:
-    """Returns the objects without repetitions. Two files may contain the same object with the same content, which
-    counts once; different content stays."""
+    """Returns the objects without repetitions: an object that two files contain with the same content counts once.
+    Objects of one name with different content all stay."""
     metadata_of_all = [shape.metadata for shape in shapes]  # type: ignore[attr-defined]
     # Nearly always no name repeats, and comparing whole objects is slow.
     if len({(metadata.namespace, metadata.name) for metadata in metadata_of_all}) == len(shapes):
@@ -172,7 +173,8 @@ def _capture_mistake(document: Document) -> ConfigError:
 
 
 def _with_label_selector(document: Document) -> Document:
-    """Returns a ReplicationController with a LabelSelector: its own selector is a plain map of labels."""
+    """Returns the document of a ReplicationController with its selector, a plain map of labels, rewritten as a
+    LabelSelector."""
     spec = document.value.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("selector"), dict):
         return document
@@ -181,7 +183,8 @@ def _with_label_selector(document: Document) -> Document:
 
 
 def decode_object(document: Document, shape: type[S]) -> S | ConfigError:
-    """Returns the document as its struct; a null counts as an absent field, as in the API server."""
+    """Returns the document decoded as `shape`, or the mistake in it. A null counts as an absent field, as for the API
+    server."""
     # The quick way: undecoded JSON goes straight into the struct, without plain values in between.
     if document.text is not None:
         try:
@@ -213,7 +216,7 @@ def _decoder(shape: type[S]) -> msgspec.json.Decoder[S]:
 
 
 def without_nulls(value: Any) -> Any:
-    """Returns the value without null mapping entries, which the API server treats as absent."""
+    """Returns the value without mapping entries that are null, because the API server treats them as absent."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -225,12 +228,13 @@ _MISSING_FIELD = re.compile(r"Object missing required field `(\w+)`")
 
 
 def _expectation(sentence: str) -> str:
-    """Returns msgspec's sentence as the text after "expected"."""
+    """Returns msgspec's message in the form of a mistake's `expected` text."""
     return sentence.removeprefix("Expected ").replace("`", "").replace(", got ", ", not ")
 
 
 def _parse_path(where: str) -> tuple[str | int, ...]:
-    """Returns msgspec's `.spec.containers[0].name` as steps; "[...]" (any key of a mapping) ends the path."""
+    """Returns msgspec's path, such as `.spec.containers[0].name`, as a tuple of keys and indexes. The path ends before
+    "[...]", which stands for any key."""
     steps: list[str | int] = []
     for part in where.replace("[", ".[").split("."):
         if part.startswith("["):

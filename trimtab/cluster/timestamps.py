@@ -1,4 +1,4 @@
-"""Kubernetes' timestamps as whole seconds, weekly windows in a time zone, and Go's durations."""
+"""Timestamps of Kubernetes as whole seconds, weekly windows in a time zone, and durations in Go's format."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,8 @@ _YEAR_10000 = 253_402_300_800
 # Many objects share a timestamp, and it is parsed again at every event of a watch.
 @lru_cache(maxsize=65536)
 def parse_timestamp(text: str | None) -> Seconds | None:
-    """Returns an RFC 3339 timestamp as whole seconds, fractions cut, or None if it is absent or not valid."""
+    """Returns the whole seconds of an RFC 3339 timestamp; fractions are cut. None if the text is absent or not
+    valid."""
     if not text:
         return None
     try:
@@ -28,14 +29,15 @@ def parse_timestamp(text: str | None) -> Seconds | None:
 
 
 def format_timestamp(timestamp: Seconds) -> str:
-    """Returns the timestamp as the API server writes it; the bare seconds if no calendar has that time."""
+    """Returns the timestamp as the API server writes it, or, if no calendar has that time, a text with the number of
+    seconds."""
     if not 0 <= timestamp < _YEAR_10000:
         return f"{timestamp} s since 1970"
     return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_age(seconds: int) -> str:
-    """Returns a duration in its largest whole unit, as in "45 s", "12 min", "3 h" and "9 d"."""
+    """Returns a duration as text in its largest whole unit, such as "45 s", "12 min", "3 h" and "9 d"."""
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds // size} {unit}"
@@ -47,16 +49,17 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeeklyWindow:
-    """From `start` to `end` (minutes of the day) on these days; an `end` not after `start` is on the next day."""
+    """A weekly window: on each of these days from `start` to `end`, in minutes of the day. If `end` is not after
+    `start`, it is on the next day."""
 
     days: tuple[str, ...] = DAYS
     start: int
     end: int
     zone: str = "UTC"
-    """The IANA name of the time zone, by whose local time the window is open; daylight saving time included."""
+    """The IANA name of the time zone whose local time, with daylight saving time, opens and closes the window."""
 
     def is_open(self, now: Seconds) -> bool:
-        """Returns whether the window is open."""
+        """Returns whether the window is open at this time."""
         local = datetime.fromtimestamp(now, UTC).astimezone(ZoneInfo(self.zone))
         minute = local.hour * 60 + local.minute
         if self.start < self.end:
@@ -69,7 +72,7 @@ class WeeklyWindow:
 
 
 def is_any_open(windows: Iterable[WeeklyWindow], now: Seconds) -> bool:
-    """Returns whether any of the windows is open; no windows at all are always open."""
+    """Returns whether any of the windows is open now. If there are no windows, returns True."""
     windows = tuple(windows)
     return not windows or any(window.is_open(now) for window in windows)
 
@@ -83,7 +86,7 @@ _SECONDS_PER_UNIT = {
 
 
 def parse_duration(text: str) -> int | None:
-    """Returns a Go duration in whole seconds, rounded up, or None if the text is not a duration, or is negative."""
+    """Returns a Go duration in whole seconds, rounded up, or None if the text is not a duration or is negative."""
     if text == "0":
         return 0
     if not _DURATION.fullmatch(text.strip()):

@@ -1,4 +1,4 @@
-"""The grammar of usage rules: which number of what a container used becomes its request.
+"""The grammar of usage rules. A usage rule says which number of a container's usage becomes its request.
 
     p99            the percentile: between p1 and p99.9, with one decimal at the most
     max            the largest amount
@@ -6,8 +6,8 @@
     p99 +15%       the same with headroom, a whole percentage
     +15%           the default with headroom
 
-Policies and `trimtab recommend` read the same grammar. Published recommendations hold the percentiles in
-`PUBLISHED_PERCENTILES`; usage itself holds every percentile.
+Policies and `trimtab recommend` read the same grammar. Published recommendations hold only the percentiles in
+`PUBLISHED_PERCENTILES`; from the usage itself, every percentile can be computed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 PUBLISHED_PERCENTILES = (Decimal(5), Decimal(50), Decimal(90), Decimal(95), Decimal(99), Decimal(100))
-"""Percentiles that a recommendation holds in addition to the recommender's own request; 100 is `max`."""
+"""The percentiles that a recommendation holds in addition to the recommender's own request; 100 is `max`."""
 MAX_HEADROOM_PERCENT = 1000
 EXPECTED_RULE = "a rule such as p95, p99.5, max or adaptive, with headroom as in p99 +15%, or +15% alone"
 
@@ -31,11 +31,12 @@ class UsageRule:
     """A percentile of usage with headroom."""
 
     percentile: Decimal | None = None
-    """Above 0, at most 100; 100 is the largest amount. None: the recommender chooses it (`adaptive`)."""
+    """The percentile: above 0 and at most 100, where 100 is the largest amount. None: the recommender chooses it
+    (`adaptive`)."""
     headroom_percent: int = 0
 
     def __str__(self) -> str:
-        """Returns the rule as `parse` reads it."""
+        """Returns the rule as text that `parse` reads."""
         return self.percentile_name + (f" +{self.headroom_percent}%" if self.headroom_percent else "")
 
     @property
@@ -47,7 +48,7 @@ class UsageRule:
 
     @property
     def is_published(self) -> bool:
-        """Whether recommendations hold the number that this rule takes."""
+        """Whether published recommendations hold the percentile of this rule."""
         return self.percentile is None or self.percentile in PUBLISHED_PERCENTILES
 
     def with_headroom(self, amount: int) -> int:
@@ -59,8 +60,8 @@ ADAPTIVE = UsageRule()
 
 
 def parse(text: str, default: UsageRule = ADAPTIVE) -> UsageRule:
-    """Returns the rule of a text; a text of headroom alone takes the percentile of `default`. Raises ValueError with
-    what was expected."""
+    """Returns the rule that the text describes. A text with headroom alone takes the percentile of `default`. Raises
+    ValueError with a sentence that says what was expected."""
     match = _RULE.fullmatch(text.strip().lower())
     if match is None:
         raise ValueError(EXPECTED_RULE)

@@ -1,4 +1,5 @@
-"""PersistentVolumeClaims: the nodes that can reach the volume of a claim, and the attachment that it uses on a node."""
+"""PersistentVolumeClaims: from which nodes the volume of a claim can be reached, and whether it counts against the
+number of volumes that a node can attach."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,10 +14,10 @@ TOPOLOGY_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""A volume's label → the node's label that must agree (volumezone `topologyLabels`, 1.36)."""
+"""A label of a volume → the label of a node whose value must agree with it (volumezone `topologyLabels`, 1.36)."""
 SHARED_ACCESS_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 ZONE_SEPARATOR = "__"
-"""The separator of several zones in one label (volume/helpers `LabelZonesToSet`)."""
+"""Separates several zones in the value of one label (volume/helpers `LabelZonesToSet`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +25,19 @@ class Claim:
     """A PersistentVolumeClaim with the volume to which it is bound."""
 
     volume: str
-    """Empty while it is not bound, or if the volume is not in the snapshot."""
+    """The name of the volume; empty while the claim is not bound, or if the volume is not in the snapshot."""
     driver: str
-    """The CSI driver that attaches it, also of a volume from before CSI; empty if none does."""
+    """The CSI driver that attaches the volume, even if the volume was created for an in-tree driver; empty if no driver
+    does."""
     nodes: NodeSelector | None
-    """The nodes that can reach the volume; None: every node."""
+    """The nodes from which the volume can be reached; None: every node."""
     is_single_pod: bool
-    """ReadWriteOncePod."""
+    """Whether only one pod at a time may use the claim (ReadWriteOncePod)."""
     is_single_node: bool = False
-    """Whether only one node at a time can attach it (ReadWriteOnce, by a CSI driver): pods that share it must stay
-    together."""
+    """Whether the volume can be attached to only one node at a time (ReadWriteOnce with a CSI driver), so that pods
+    that share it must be on one node."""
     is_local: bool = False
-    """Whether the volume is on one node: a `local` or `hostPath` PersistentVolume."""
+    """Whether the data is on one node: the PersistentVolume is `local` or `hostPath`."""
 
 
 def read_claims(
@@ -79,7 +81,8 @@ def _csi_driver(spec: PersistentVolumeSpec) -> str:
 
 
 def _reachable_nodes(volume: PersistentVolume) -> NodeSelector | None:
-    """Returns the nodes that satisfy both the volume's node affinity and the zone or region that its labels name."""
+    """Returns a selector of the nodes that satisfy both the volume's node affinity and the zone or region in its
+    labels, or None if every node does."""
     affinity = value_or(volume.spec.node_affinity, None)
     required = value_or(affinity.required, None) if affinity else None
     places = tuple(_zone_requirements(value_or(volume.metadata.labels, {})))
@@ -100,7 +103,8 @@ def _zone_requirements(labels: Labels) -> Iterator[SelectorRequirement]:
 
 
 def _narrow_term(term: NodeSelectorTerm, places: tuple[SelectorRequirement, ...]) -> NodeSelectorTerm:
-    """Returns the term with the places added. An empty term selects nothing, and must not begin to select."""
+    """Returns the term with requirements for these zones or regions added. An empty term selects no node, and stays
+    empty."""
     if not value_or(term.match_expressions, ()) and not value_or(term.match_fields, ()):
         return term
     return change(term, match_expressions=(*value_or(term.match_expressions, ()), *places))

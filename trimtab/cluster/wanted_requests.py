@@ -1,7 +1,7 @@
 """The requests that policies want running pods to have, container by container.
 
-A decision about one owner's pods: what a pod that is created now would get, for each container and resource of which a
-policy says `running: resize`; or why a running pod does not get it.
+For one owner's pods, and for each container and resource whose policy says `running: resize`, this is either what a pod
+that is created now would get, or the reason why running pods do not get it.
 """
 
 from collections.abc import Mapping
@@ -15,28 +15,29 @@ ContainerResource = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedRequest:
-    """The request that one container of a running pod should have of one resource, in the scheduler's numbers."""
+    """The request for one resource that one container of a running pod should have, in the scheduler's units."""
 
     amount: int
-    """What a pod that is created now would get, with all bounds of the policy, its namespace and its limit."""
+    """The request that a pod created now would get, within all bounds of the policy, the namespace and the container's
+    limit."""
     policy: str
-    """The policy that gives it."""
+    """The name of the policy that sets the request."""
     reason: Reason
-    """Where the number comes from."""
+    """Says how the policy arrived at the amount."""
     floor: int = 0
-    """The least that a running container may have: the policy's `min`."""
+    """The smallest request that a running container may get: the policy's `min`."""
     used: int = 0
-    """The largest use that is recorded for the workload."""
+    """The largest usage on record for the workload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedRequests:
-    """What policies want for all pods of one owner. A container and resource that is in neither mapping is left alone:
-    no policy asks for its resize."""
+    """What policies want for all pods of one owner. A container and resource that is in neither mapping is left alone,
+    because no policy asks to resize it."""
 
     requests: Mapping[ContainerResource, WantedRequest] = field(default_factory=dict)
     refusals: Mapping[ContainerResource, Reason] = field(default_factory=dict)
-    """Container and resource → why running pods do not follow, although a policy asks for it."""
+    """(container, resource) → why running pods are not resized although a policy asks for it."""
 
     @property
     def is_empty(self) -> bool:

@@ -1,8 +1,8 @@
-"""Bytes of YAML or JSON → plain values that know their lines.
+"""Reads YAML or JSON as plain values that know the lines from which they were read.
 
-The input is one document, several, or a List, compressed with gzip or not. YAML is parsed as Kubernetes parses it (1.1:
-yes and no are booleans; dates stay text). Duplicate keys are mistakes, and a document whose aliases would multiply its
-size is refused before they are expanded.
+The input is one document, several documents, or a List, with or without gzip compression. YAML is parsed as Kubernetes
+parses it (version 1.1: yes and no are booleans; dates stay text). Duplicate keys are mistakes, and a document whose
+aliases would multiply its size is rejected before they are expanded.
 """
 
 import gzip
@@ -28,7 +28,7 @@ from trimtab.cluster.yaml_parser import (
 )
 
 MAX_UNPACKED_BYTES = 2 << 30
-"""The maximum size of an unpacked file. A real snapshot is smaller; a gzip bomb is not."""
+"""The maximum size of a file after decompression, in bytes. Real snapshots are smaller; a gzip bomb is larger."""
 # Characters of JSON up to which mistakes get a line: what people write by hand is shorter, and a snapshot must be fast.
 _MAX_PLACED_CHARACTERS = 256 << 10
 
@@ -58,24 +58,24 @@ class Document:
 
     @property
     def value(self) -> Any:
-        """The value: dicts, lists, str, int, float, bool, None; every mapping key is a str."""
+        """The document as dicts, lists, str, int, float, bool and None. Every mapping key is a str."""
         if self.text is not None and self._value is None:
             self._value = _decode_or_none(self.text)
         return self._value
 
     def with_value(self, value: Any) -> "Document":
-        """Returns a document at the same place in the same file with another value."""
+        """Returns a document with another value that reports mistakes at the same place of the same file."""
         return Document(
             file=self.file, index=self.index, value=value, node=self.node, root=self.root, within=self.within
         )
 
     def position_of(self, path: Path) -> tuple[int, int] | tuple[None, None]:
-        """Returns the 1-based line and column of the value at `path`, or of its nearest parent that exists."""
+        """Returns the line and column, counted from 1, of the value at `path`, or of its nearest parent that exists."""
         return position_of(self.node, path) if self.node is not None else (None, None)
 
     @property
     def entry_name(self) -> str:
-        """ "Kind name", or "document N" if it has no name."""
+        """The document as "Kind name", or as "document N" if it has no name."""
         value = self.value if isinstance(self.value, dict) else {}
         metadata_value = value.get("metadata")
         metadata = metadata_value if isinstance(metadata_value, dict) else {}
@@ -85,7 +85,7 @@ class Document:
     def error_at(
         self, path: Path, expected: str, got: str = "", todo: str = "", *, at: Path | None = None
     ) -> ConfigError:
-        """Returns a mistake at `path` of this document; its line is that of `at` if given."""
+        """Returns a mistake at `path` of this document. If `at` is given, the line is that of the value at `at`."""
         line, column = self.position_of(path if at is None else at)
         return ConfigError(
             file=self.file, entry=self.entry_name, line=line, column=column, field=format_path(path),
@@ -100,7 +100,7 @@ class ParseResult:
     documents: tuple[Document, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
     repeated: tuple[ConfigError, ...] = ()
-    """Keys that appear twice, if the reader accepts the last one."""
+    """A mistake for each key that appears twice, where the last one is accepted."""
 
 
 def kind_of(value: Any) -> str | None:
@@ -110,7 +110,8 @@ def kind_of(value: Any) -> str | None:
 
 
 def format_path(path: Path) -> str:
-    """Returns ("spec", "containers", 0, "name") as spec.containers[0].name; keys with dots or slashes are quoted."""
+    """Returns a path such as ("spec", "containers", 0, "name") as text: spec.containers[0].name. Keys with dots or
+    slashes are quoted."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -123,9 +124,11 @@ def format_path(path: Path) -> str:
 
 
 def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = False) -> ParseResult:
-    """Returns every document of one file. Empty documents are skipped; nothing is raised.
+    """Returns every document of one file. Empty documents are skipped. Nothing is raised: what cannot be read is
+    reported as a mistake.
 
-    takes_repeated_keys: the last one of a repeated key counts, as in kubectl; otherwise a repeated key is a mistake.
+    With `takes_repeated_keys`, the last of several equal keys counts, as in kubectl; otherwise a repeated key is a
+    mistake.
     """
     try:
         text = unpack_gzip(content).decode("utf-8-sig")
@@ -151,8 +154,8 @@ def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = Fal
 
 
 def _template_line(text: str, mistakes: Sequence[ConfigError]) -> int | None:
-    """Returns the line of a template's `{{` that makes the first mistake: its own line, or the one before, or None if
-    it is no template's. Text in quotes may have `{{`, and is no mistake."""
+    """Returns the line with a template's `{{` that causes the first mistake (its own line or the line before), or None
+    if no template causes it. `{{` inside quotes is text, and causes no mistake."""
     lines = text.split("\n") if mistakes and "{{" in text else []
     at = mistakes[0].line if lines else None
     candidates = () if at is None else (at, at - 1)
@@ -160,8 +163,8 @@ def _template_line(text: str, mistakes: Sequence[ConfigError]) -> int | None:
 
 
 def unpack_gzip(content: bytes) -> bytes:
-    """Returns the content without its gzip compression, if it has one. Raises the errors of gzip, and OSError for a
-    bomb."""
+    """Returns the content, decompressed if it is gzip. Raises the errors of gzip, and OSError if the result would be
+    too large."""
     if content[:2] != b"\x1f\x8b":
         return content
     with gzip.GzipFile(fileobj=BytesIO(content)) as gzip_file:
@@ -190,14 +193,14 @@ class _Head(msgspec.Struct, gc=False):
 
 
 _OBJECT_HEAD = re.compile(rb'\{\s*"apiVersion":\s*"[\w./]*",\s*"kind":\s*"(\w+)"\s*,\s*"metadata"')
-"""The head of an object as clients write it. It names the kind, so the rest need not be decoded."""
+"""Matches the beginning of an object as API clients write it. Its kind is there, so the rest need not be decoded."""
 _UNREADABLE = b'"unreadable"'
 _LIST_DECODER, _HEAD_DECODER = msgspec.json.Decoder(_LongList), msgspec.json.Decoder(_Head)
 
 
 def _read_json(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
-    """Returns the documents of JSON. What is not valid JSON may still be YAML in flow style, whose mistakes have
-    lines."""
+    """Returns the documents of a JSON text. If the text is not valid JSON, it is read as YAML in flow style, whose
+    mistakes have lines."""
     if len(text) > _MAX_PLACED_CHARACTERS:
         try:
             long_list = _LIST_DECODER.decode(text)
@@ -221,7 +224,7 @@ def _read_json(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
 
 
 def _undecoded_items(file: str, long_list: _LongList) -> Iterator[Document]:
-    """Yields the items of a List. An item that names its kind stays text; any other is decoded."""
+    """Yields the items of a List. An item that names its kind is not decoded yet; any other item is."""
     for index, item in enumerate(long_list.items):
         within: Path = ("items", index)
         object_head = _OBJECT_HEAD.match(item)
@@ -245,8 +248,8 @@ def _undecoded_items(file: str, long_list: _LongList) -> Iterator[Document]:
 
 
 def _decode_or_none(text: msgspec.Raw) -> Any:
-    """Returns the value, or None for text that is not valid JSON: decoding it into a struct then reports the
-    mistake."""
+    """Returns the JSON value, or None if the text is not valid JSON. The mistake is reported later, when the text is
+    decoded into a struct."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -254,14 +257,16 @@ def _decode_or_none(text: msgspec.Raw) -> Any:
 
 
 def _with_kind(item: Any, list_kind: str, version: Any) -> Any:
-    """Returns the item with the kind and version of its List: the API server leaves them out of the items."""
+    """Returns the item with the kind and the version of its List added, because the API server leaves them out of the
+    items."""
     if not isinstance(item, dict) or "kind" in item:
         return item
     return {"apiVersion": version, "kind": list_kind.removesuffix("List"), **item}
 
 
 def _compose_json(text: str) -> Any:
-    """Returns JSON as composed YAML, which has lines, or None if the text is long, or if YAML cannot parse it."""
+    """Returns JSON parsed as YAML nodes, which know their lines, or None if the text is too long or YAML cannot parse
+    it."""
     try:
         return (
             None
@@ -315,7 +320,7 @@ def _yaml_mistake(file: str, text: str, error: yaml.MarkedYAMLError) -> ParseRes
 
 
 def _documents_of(file: str, value: Any, node: Any, start: int = 0) -> Iterator[Document]:
-    """Yields the document itself, or the items of a List."""
+    """Yields the items if the value is a List, otherwise the document itself."""
     items = value.get("items") if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") else None
     if value in (None, {}, []):
         return

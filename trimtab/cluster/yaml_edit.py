@@ -1,9 +1,9 @@
 """Changes a YAML document in place: every line whose value does not change stays as it is.
 
-The document is compared with its new value, and only the text of what differs is written again. Comments, order,
-quotes, indentation and line breaks of everything else stay. Values that several places share by an alias or a merge key
-are written out where they become different. The result is parsed again: if it is not the intended value, the whole
-document is written in a new layout.
+The document is compared with its new value, and only the text of what differs is written again. The comments, order,
+quotes, indentation and line breaks of everything else stay. Where several places share a value by an alias or a merge
+key and then become different, each gets its own text. The result is parsed again; if it is not the intended value, the
+whole document is written in a new layout.
 """
 
 import re
@@ -20,13 +20,13 @@ from trimtab.cluster.yaml_parser import LOADER, YamlComposer
 
 _LIST_UNDER_KEY = re.compile(r"^( *)[^ #\-\n][^\n]*:[ \t]*\r?\n( *)- ", re.MULTILINE)
 _CHOMPING = re.compile(r"(?:^|(?<=\s))[|>][1-9]?([+-]?)[1-9]?[ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
-"""The header of a block scalar: its group tells which line breaks at the end are part of the text."""
+"""Matches the header of a block scalar. Its group says which line breaks at the end belong to the text."""
 _UNKNOWN = object()
 
 
 def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
-    """Returns the text of one document with its value changed. `change` gets a copy without shared parts, and returns
-    the new value."""
+    """Returns the text of one document with its value changed. `change` gets a copy of the value in which no parts are
+    shared, and returns the new value."""
     before, after = value_of(text), change(value_of(text))
     if is_same(before, after):
         return text
@@ -41,7 +41,7 @@ def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
 
 
 def value_of(text: str) -> Any:
-    """Returns the plain value of the first document; aliases become copies."""
+    """Returns the value of the first document of a text as plain dicts and lists. What an alias refers to is copied."""
     return _copy_without_sharing(YamlComposer("", takes_repeated_keys=True).plain_value(_compose_first(text)))
 
 
@@ -56,7 +56,7 @@ def _copy_without_sharing(value: Any) -> Any:
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """Returns whether two values are equal and of one type: 1 is neither true nor 1.0."""
+    """Returns whether two values are equal and of one type: 1 equals neither true nor 1.0."""
     if isinstance(a, dict):
         return isinstance(b, dict) and a.keys() == b.keys() and all(is_same(a[key], b[key]) for key in a)
     if isinstance(a, list):
@@ -72,15 +72,15 @@ def _rewrite(text: str, after: Any) -> str:
 
 
 class _NotInPlace(Exception):
-    """The text cannot be edited at this place: the next larger value is written again instead."""
+    """Raised when a value cannot be edited in place. The value that contains it is then written again as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """The place of a value."""
+    """Where a value is in the text, and how it is indented."""
 
     column: int
-    """The column of its key, or of the dash of its list item."""
+    """The column of the value's key, or of the dash of its list item."""
     in_flow: bool = False
     key: Span | None = None
 
@@ -103,7 +103,7 @@ class _Editor:
         """Id of an anchored span → its value after the edits."""
 
     def apply_edits(self, before: Any, after: Any) -> str:
-        """Returns the text after all edits that turn `before` into `after`."""
+        """Returns the text after the edits that turn the value `before` into the value `after`."""
         self._edit_value(self.root, before, after, _Slot(0, self.root.is_flow))
         self._keep_open_end()
         text, offset, parts = self.text, 0, []
@@ -116,7 +116,7 @@ class _Editor:
         return "".join([*parts, text[offset:]])
 
     def _edit_value(self, span: Span, before: Any, after: Any, slot: _Slot) -> None:
-        """Edits the text of one value; writes it again as a whole if it cannot be edited in place."""
+        """Edits the text of one value. If it cannot be edited in place, the whole value is written again."""
         if span.kind == "alias":
             if not is_same(self.now.get(id(span.target), _UNKNOWN), after):
                 self._replace(span, after, slot)
@@ -143,7 +143,7 @@ class _Editor:
     # ── mappings ──
 
     def _edit_mapping(self, span: Span, before: dict[str, Any], after: dict[str, Any]) -> None:
-        """Edits the entries of a mapping that differ, deletes those that are gone, and appends new ones."""
+        """Edits the entries of a mapping that differ, deletes those that `after` lacks, and appends new ones."""
         if not span.entries:
             if after:
                 raise _NotInPlace
@@ -184,7 +184,7 @@ class _Editor:
             self._insert_lines(self._next_line(span.end), lines, self._column_of(first))
 
     def _merged_values(self, merges: dict[int, Span]) -> dict[str, Any]:
-        """Returns the values that the merge keys provide after the edits."""
+        """Returns the entries that the mapping gets from its merge keys (`<<`) after the edits."""
         merged: dict[str, Any] = {}
         for value in merges.values():
             parts = value.items if value.kind == "sequence" else [value]
@@ -201,7 +201,7 @@ class _Editor:
     # ── sequences ──
 
     def _edit_sequence(self, span: Span, before: list[Any], after: list[Any]) -> None:
-        """Edits the items of a sequence that differ, deletes those that are gone, and inserts new ones."""
+        """Edits the items of a sequence that differ, deletes those that `after` lacks, and inserts new ones."""
         if not span.items:
             if after:
                 raise _NotInPlace
@@ -237,7 +237,7 @@ class _Editor:
     # ── text ──
 
     def _replace(self, span: Span, after: Any, slot: _Slot) -> None:
-        """Writes a whole value again."""
+        """Replaces the text of a value by newly written text."""
         self._forget_anchors(span)
         text, is_block = self.text, span.kind in ("mapping", "sequence") and not span.is_flow
         if slot.in_flow or not isinstance(after, dict | list) or not after:
@@ -270,7 +270,7 @@ class _Editor:
         self._insert_lines(self._next_line(span.end), lines, column)
 
     def _forget_anchors(self, span: Span) -> None:
-        """Marks the anchors in a span as unknown: aliases can no longer refer to them."""
+        """Marks the anchors inside a span as unknown, so that no alias is written that refers to them."""
         if self.has_anchors:
             for inner in span.anchored_spans():
                 self.now[id(inner)] = _UNKNOWN
@@ -283,8 +283,8 @@ class _Editor:
         self.edits.append((place, place, new))
 
     def _keep_open_end(self) -> None:
-        """A block scalar that ends with the text, without a line break, would get one from lines that are inserted
-        after it: its header tells that it has none."""
+        """Marks the last block scalar as ending without a line break (`|-`), if the text ends in it without one:
+        otherwise lines that are inserted after it would add a line break to its value."""
         last = self.root
         while last.entries or last.items:
             last = last.entries[-1][1] if last.entries else last.items[-1]
@@ -305,7 +305,8 @@ class _Editor:
         self.edits.append((max(first, 0), last, ""))
 
     def _edit_flow(self, parts: list[tuple[int, int]], gone: set[int], new: list[str], span: Span) -> None:
-        """Deletes entries of a flow collection and appends new ones, with the separators that the text already uses."""
+        """Deletes entries of a collection in brackets and appends new ones, with the separators that the text already
+        uses."""
         if not gone and not new:
             return
         remaining = [place for place in range(len(parts)) if place not in gone]
@@ -334,7 +335,7 @@ class _Editor:
         return self.text.rfind("\n", 0, at) + 1
 
     def _next_line(self, at: int) -> int:
-        """Returns the offset at which the line after this place begins."""
+        """Returns the offset at which the next line begins; `at` itself if a line begins there."""
         if at > 0 and self.text[at - 1] == "\n":
             return at
         line_break = self.text.find("\n", at)
@@ -348,7 +349,8 @@ class _Editor:
 
 
 def _merge_and_own_keys(span: Span) -> tuple[dict[int, Span], dict[str, int]]:
-    """Returns (place → value of the merge keys, key → its last place, which counts)."""
+    """Returns (position of each merge key → its value, key → position of its last occurrence, which is the one that
+    counts) of a mapping."""
     merges, own = dict[int, Span](), dict[str, int]()
     for place, (key, value) in enumerate(span.entries):
         if key.kind != "scalar":
@@ -361,8 +363,8 @@ def _merge_and_own_keys(span: Span) -> tuple[dict[int, Span], dict[str, int]]:
 
 
 def _align_items(before: list[Any], after: list[Any]) -> tuple[list[tuple[int, int]], set[int], list[tuple[int, int]]]:
-    """Returns (pairs of items that stay, places that are deleted, new items with the place before which they are
-    inserted)."""
+    """Compares two versions of a list. Returns (pairs of positions of the items that stay, positions of deleted items,
+    and for each new item its position and the old position before which it is inserted)."""
     # The same length: most likely items changed in place, as containers do.
     if len(before) == len(after):
         return [(place, place) for place in range(len(before))], set(), []

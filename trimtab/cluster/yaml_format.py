@@ -1,9 +1,9 @@
-"""The spans of the values in a YAML text, and values written as YAML.
+"""Finds where each value is in a YAML text, and writes values as YAML.
 
-Offsets count characters. The span of a scalar, an alias or a flow collection is the whole of it, with anchor and tag;
-the span of a block collection goes from its first entry to the end of its last one, without the comments after it.
+Offsets count characters. The span of a scalar, an alias or a collection in brackets includes its anchor and tag. The
+span of a block collection goes from its first entry to the end of its last one, without the comments that follow.
 
-Written values are those that Kubernetes, which parses YAML 1.1, reads back as the same values.
+Kubernetes, which parses YAML 1.1, reads the written text back as the same values.
 """
 
 import json
@@ -19,25 +19,25 @@ from trimtab.cluster.yaml_parser import LOADER, line_beyond_max_depth
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Span:
-    """The place of one value, or of one key, in the text."""
+    """Where one value or one key is in the text."""
 
     kind: Literal["scalar", "mapping", "sequence", "alias"]
     start: int
     end: int
     text: str = ""
-    """The value of a scalar."""
+    """The value, if it is a scalar."""
     style: str | None = None
-    """The quotes of a scalar, `|` or `>`; None: plain."""
+    """How a scalar is written: its quotes, `|` or `>`; None: plain."""
     is_flow: bool = False
     has_anchor: bool = False
     entries: list[tuple["Span", "Span"]] = field(default_factory=list)
     """The keys and values of a mapping, in the order of the text."""
     items: list["Span"] = field(default_factory=list)
     target: "Span | None" = None
-    """The span that an alias refers to."""
+    """The span to which an alias refers; None for anything but an alias."""
 
     def anchored_spans(self) -> Iterator["Span"]:
-        """Yields every span in this one, itself included, that an alias can refer to."""
+        """Yields this span and every span inside it, as far as they have an anchor to which aliases can refer."""
         if self.has_anchor:
             yield self
         for child in (*(part for entry in self.entries for part in entry), *self.items):
@@ -46,14 +46,15 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SpannedDocument:
-    """The spans of the first document of a text."""
+    """The first document of a text, as a tree of spans."""
 
     root: Span
     has_anchors: bool
 
 
 def parse_spans(text: str) -> SpannedDocument:
-    """Returns the spans of the first document. Raises ValueError if there is none, and yaml.YAMLError."""
+    """Returns the spans of the first document. Raises ValueError if there is no document, and yaml.YAMLError if the
+    text is not valid YAML."""
     if line_beyond_max_depth(text):
         raise ValueError("nested too deeply")
     builder = _Builder(text)
@@ -102,7 +103,7 @@ class _Builder:
         return span
 
     def _read_children(self, span: Span) -> Any:
-        """Adds the children of a collection to its span; returns the event that closes the collection."""
+        """Adds the children of a collection to its span, and returns the event that closes the collection."""
         while not isinstance(event := next(self._events), yaml.CollectionEndEvent):
             if span.kind == "mapping":
                 key = self._build_span(event)
@@ -112,7 +113,8 @@ class _Builder:
         return event
 
     def _end_of_block_scalar(self, start: int, end: int) -> int:
-        """Returns the end without the line breaks after the last line, unless the scalar keeps them (`|+`)."""
+        """Returns the offset at which a block scalar ends: before the trailing line breaks, unless the scalar keeps
+        them (`|+`)."""
         header = self.text[start:end].split("\n", 1)[0].split(" #")[0]
         return end if "+" in header else start + len(self.text[start:end].rstrip(" \r\n"))
 
@@ -130,7 +132,7 @@ def needs_quotes(text: str) -> bool:
 
 
 def format_scalar(value: Any, quotes: str | None = None) -> str:
-    """Returns a scalar on one line. quotes: those that the author uses for such text."""
+    """Returns a scalar as YAML on one line; `quotes` are those that the author of the document uses for such text."""
     if not isinstance(value, str):
         return json.dumps(value)
     if quotes == "'" and value.isprintable():
@@ -142,7 +144,7 @@ def format_scalar(value: Any, quotes: str | None = None) -> str:
 
 
 def format_flow(value: Any, *, as_json: bool) -> str:
-    """Returns a value on one line, collections in brackets."""
+    """Returns a value as YAML on one line, with collections in brackets; `as_json` writes it as JSON."""
     if as_json:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
@@ -157,7 +159,8 @@ def format_flow(value: Any, *, as_json: bool) -> str:
 
 
 def format_block(value: Any, list_offset: int) -> list[str]:
-    """Returns the lines of a collection, not indented. list_offset: how far lists are indented from their key."""
+    """Returns the lines of a block collection without indentation; `list_offset` is the indentation of a list relative
+    to its key."""
     lines: list[str] = []
     if isinstance(value, dict):
         for key, item in value.items():
@@ -178,7 +181,8 @@ def format_block(value: Any, list_offset: int) -> list[str]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes the text that Kubernetes would read as something else; writes no anchors."""
+    """Writes YAML without anchors, and puts quotes around text that Kubernetes would read as something other than
+    text."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -192,6 +196,6 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def format_document(value: Any) -> str:
-    """Returns a whole document in a new layout."""
+    """Returns a value as a new YAML document, in PyYAML's own layout."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 16)
     return text

@@ -1,7 +1,8 @@
-"""Parses YAML as Kubernetes does: text → nodes that know their lines → plain values.
+"""Parses YAML as Kubernetes does, first into nodes that know their lines, then into plain values.
 
-YAML 1.1 in Kubernetes' variant: yes and no are booleans, dates and 1:30 stay text. Input that could crash the process
-is refused before it is parsed: unlimited nesting, and aliases that expand to far more than the text.
+Kubernetes reads YAML 1.1 with two exceptions: dates and numbers like 1:30 stay text (yes and no are booleans). Input
+that could crash the process is rejected before it is parsed: very deep nesting, and aliases that expand to far more
+than the text.
 """
 
 import re
@@ -22,10 +23,10 @@ _INDENTATION = re.compile(r"^[ \-?]*", re.MULTILINE)
 
 
 def line_beyond_max_depth(text: str) -> int | None:
-    """Returns the line at which nesting exceeds `MAX_DEPTH`, or None if it never does.
+    """Returns the line at which nesting exceeds `MAX_DEPTH`, or None if it does not.
 
-    libyaml composes recursively in C and would crash the process, so this is checked first. The event stream is flat;
-    it is read only if brackets and indentation leave the answer open.
+    libyaml would compose deeply nested text recursively in C and crash the process, so the depth is checked first. The
+    parser's events, which need no recursion, are read only if counting brackets and indentation does not decide.
     """
     # An upper bound of the nesting that costs one pass over the text: nearly all documents end here.
     indentation = max((len(spaces) for spaces in _INDENTATION.findall(text)), default=0)
@@ -55,7 +56,8 @@ class YamlComposer:
         """Keys that appear twice in one mapping: mistakes, unless the reader accepts the last one, as kubectl does."""
 
     def plain_value(self, node: yaml.Node) -> Any:
-        """Returns the plain value of a document, or None if its aliases would expand too far."""
+        """Returns the plain value of a document, or None, with a mistake recorded, if its aliases would expand too
+        far."""
         if self._has_anchors and _expands_too_far(node):
             self._add(
                 node,
@@ -119,7 +121,7 @@ class YamlComposer:
 
 
 def _expands_too_far(root: yaml.Node) -> bool:
-    """Returns whether expanding the aliases would multiply the document, or never end."""
+    """Returns whether expanding the aliases would make the document many times larger, or would never end."""
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
 
@@ -153,7 +155,7 @@ _BOOLEANS = {"yes": True, "true": True, "on": True, "no": False, "false": False,
 
 
 def _scalar_value(node: yaml.Node) -> Any:
-    """Returns a scalar by YAML 1.1's tags; what only YAML 1.1 reads as a number or a timestamp (1:30, dates) stays
+    """Returns the plain value of a scalar. What only YAML 1.1 reads as a number or a timestamp (1:30, dates) stays
     text."""
     kind = node.tag.rpartition(":")[2]
     text: str = node.value
@@ -189,7 +191,7 @@ def child_node(node: Any, step: str | int) -> Any:
 
 
 def position_of(node: Any, path: Path) -> tuple[int, int]:
-    """Returns the 1-based line and column of the node at a path, or of its nearest parent that exists."""
+    """Returns the line and column, counted from 1, of the node at a path, or of its nearest parent that exists."""
     mark = node.start_mark
     for step in path:
         key = next((k for k, _ in node.value if k.value == step), None) if isinstance(node, yaml.MappingNode) else None

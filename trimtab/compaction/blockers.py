@@ -1,12 +1,12 @@
 """Decides whether a pod may be evicted.
 
-A pod is evictable, it is ignored (static pods, DaemonSet pods), or it is blocked, and then its node stays too. The
-rules are checked in order; the first one that blocks is the reason. A pod that the cluster autoscaler refuses to evict
-is blocked here too, because a pod that stays pins its node.
+A pod is evictable; or it is ignored (static pods, DaemonSet pods); or it is blocked, and then its node cannot be
+drained. The rules are checked in order, and the first one that blocks is the reason. A pod that the cluster autoscaler
+refuses to evict is blocked here too, because the autoscaler would not remove its node.
 
-Annotations that keep a pod or node: `true` keeps it and `false` does not. Any other value is unreadable and keeps it
-too, because its author intended something. (Karpenter ignores a malformed `do-not-disrupt`, and the cluster autoscaler
-only knows `true`; a wrong guess costs an unwanted restart.)
+Annotations that keep a pod or node: `true` keeps it, and `false` does not. Any other value is reported as unreadable
+and keeps it too, because its author intended something. (Karpenter ignores a malformed `do-not-disrupt`, and the
+cluster autoscaler only knows `true`; but a wrong guess costs an unwanted restart.)
 """
 
 from collections.abc import Collection
@@ -23,9 +23,9 @@ from trimtab.compaction.reasons import MISREAD
 
 
 def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason | None:
-    """Returns why an annotation keeps the object, or None if it is absent or `false`.
+    """Returns the reason for which an annotation keeps a pod or node, or None if it is absent or `false`.
 
-    `subject`: the object for the message, for example "pod web/a".
+    `subject` is the pod or node as the message names it, for example "pod web/a".
     """
     if value is None or value == "false":
         return None
@@ -50,35 +50,35 @@ TEMPLATE_HASH = "pod-template-hash"
 OUR_WEBHOOK = {"app.kubernetes.io/name": "trimtab", "app.kubernetes.io/component": "webhook"}
 HOUR_SECONDS = 3600
 LONG_UNREADY_SECONDS = 600
-"""The seconds after which a replica that is not ready is no longer explained by a rollout or a node failure."""
+"""How long, in seconds, a rollout or a node failure can explain that a replica is not ready."""
 MIN_TOLERATING_REPLICAS = 3
-"""The minimum number of replicas of a workload for one of them to be ignored."""
+"""The smallest number of replicas for which one replica that is not ready is tolerated."""
 DELETION_SLACK_SECONDS = 30
-"""The seconds after its grace period after which a terminating pod no longer counts (the cluster autoscaler's own
+"""How many seconds after the end of its grace period a terminating pod no longer counts (the cluster autoscaler's own
 rule)."""
 
 
 Owner = tuple[str, str, str]
-"""(namespace, kind, name)."""
+"""(namespace, kind, name) of an owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The pod must stay, and with it its node."""
+    """The pod must not be evicted, so its node cannot be drained."""
 
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Evictable:
-    """The pod may be evicted. `budget` is the number of the PodDisruptionBudget that selects it, or None when none
-    does."""
+    """The pod may be evicted. `budget` is the number of the PodDisruptionBudget that selects it, or None if there is
+    none."""
 
     budget: int | None
 
 
 class Ignored:
-    """The pod is not moved and does not keep its node."""
+    """The pod is not moved and does not prevent the drain of its node."""
 
 
 IGNORED = Ignored()
@@ -88,27 +88,28 @@ Verdict = Blocked | Evictable | Ignored
 
 @dataclass(slots=True)
 class EvictionChecker:
-    """Judges the pods of one inventory; created once per plan."""
+    """Decides for each pod of one inventory whether it may be evicted; created once per plan."""
 
     inventory: Inventory
     pdb_index: PdbIndex
     now: Seconds | None
     _replica_counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    """Owner → the number of its pods without a deletion timestamp; filled at the first use."""
+    """Owner → the number of its pods without a deletion timestamp; computed when it is first needed."""
     _unready_by_owner: dict[Owner, list[PodInfo]] | None = None
-    """Owner → its pods that are not ready; filled at the first use."""
+    """Owner → its pods that are not ready; computed when it is first needed."""
     _nodes_by_group: dict[tuple[str, str], set[str]] | None = None
-    """(namespace, group) → nodes of its pods; filled at the first use."""
+    """(namespace, pod group) → the nodes of its pods; computed when it is first needed."""
     _verdicts: dict[int, dict[int, Verdict]] = field(default_factory=dict)
 
     @classmethod
     def for_inventory(cls, inventory: Inventory, now: Seconds | None) -> "EvictionChecker":
-        """Creates the checker for an inventory. `now`: None when the time is unknown; no rule that needs a clock is
-        then applied."""
+        """Returns the checker for an inventory. `now` is None if the time is unknown; rules that need the time are then
+        skipped."""
         return cls(inventory, PdbIndex.from_pdbs(inventory.pdbs), now)
 
     def count_replicas(self, pod: PodInfo) -> int:
-        """Returns the number of existing pods of the pod's owner, for owners that are not in the snapshot."""
+        """Returns the number of existing pods of the pod's owner. It is used for owners that are not in the
+        snapshot."""
         if not self._replica_counts:
             for other in self.inventory.pods:
                 if other.owner is not None and other.deletion_requested_at is None and not other.is_finished:
@@ -119,8 +120,8 @@ class EvictionChecker:
     def judge_pod(self, pod: PodInfo, pool: Pool) -> Verdict:
         """Returns whether the pod may be evicted.
 
-        The verdict of a pod template is cached in `cached_verdicts`, unless the age of a pod can change it. A verdict
-        that blocks is not cached, because its reason names the pod.
+        The verdict for a pod is cached for all pods that are alike (`cached_verdicts`), unless it depends on the age of
+        the pod. A verdict that blocks is not cached, because its reason names the pod.
         """
         verdict = self._judge(pod, pool)
         ageless = verdict is IGNORED or (pod.namespace != "kube-system" and not pool.min_pod_age)
@@ -157,13 +158,15 @@ class EvictionChecker:
         return self._budget_verdict(pod, pool, budgets)
 
     def block_moved(self, pod: PodInfo, verdict: Verdict) -> Verdict:
-        """Returns the verdict for a pod that was moved recently: the same pod does not move twice in a short time."""
+        """Returns the verdict for a pod that was moved recently: it is blocked, so that no pod moves twice in a short
+        time."""
         if isinstance(verdict, Evictable):
             return Blocked(r.MOVED_BEFORE(f"pod {pod.key} was moved recently"))
         return verdict
 
     def forbidding_annotation(self, pod: PodInfo, pool: Pool) -> Reason | None:
-        """Returns which annotation forbids the eviction; checked again immediately before it."""
+        """Returns the reason if an annotation forbids the eviction, otherwise None. It is checked again just before the
+        eviction."""
         return self._annotation_reason(pod, pool)
 
     def unsettled_owners(self, moved: Collection[str]) -> frozenset[Owner]:
@@ -177,8 +180,8 @@ class EvictionChecker:
         )
 
     def block_unsettled(self, pod: PodInfo, verdict: Verdict, unsettled: frozenset[Owner]) -> Verdict:
-        """Returns the verdict where pods of a workload move one at a time: the next one waits until the moved one is
-        ready."""
+        """Returns the verdict for a workload whose pods move one at a time: blocked while the pod that was moved last
+        is not ready."""
         owner = pod.owner
         if isinstance(verdict, Evictable) and owner and (pod.namespace, owner.kind, owner.name) in unsettled:
             return Blocked(
@@ -187,10 +190,11 @@ class EvictionChecker:
         return verdict
 
     def _is_past_deletion(self, pod: PodInfo) -> bool:
-        """Returns whether the pod's grace period ended more than `DELETION_SLACK_SECONDS` ago: nothing waits for it any
-        more.
+        """Returns whether the pod's grace period ended more than `DELETION_SLACK_SECONDS` ago, so that nothing waits
+        for the pod any more.
 
-        The deletion timestamp is the end of the grace period (apimachinery ObjectMeta), so it includes an extended one.
+        The deletion timestamp is the end of the grace period, even if the grace period was extended (apimachinery
+        ObjectMeta).
         """
         return (
             pod.deletion_requested_at is not None
@@ -199,7 +203,7 @@ class EvictionChecker:
         )
 
     def _daemon_verdict(self, pod: PodInfo, pool: Pool, budgets: tuple[int, ...]) -> Verdict:
-        """Returns the verdict for a DaemonSet pod: it keeps its node only by an annotation or a budget."""
+        """Returns the verdict for a DaemonSet pod: it blocks only through an annotation or a budget."""
         reason = self._annotation_reason(pod, pool)
         if reason is not None:
             return Blocked(reason)
@@ -249,7 +253,8 @@ class EvictionChecker:
         return None
 
     def _tolerates_unready_replica(self, pod: PodInfo, pool: Pool, scale: ReplicaCounts) -> bool:
-        """Returns whether the owner only lacks one replica that has not been ready for a long time. All of:
+        """Returns whether the owner only lacks one replica, which has not been ready for a long time. True if all of
+        these hold:
 
         - the pool does not protect such workloads;
         - the owner wants at least three pods, and all but one are ready;
@@ -282,8 +287,8 @@ class EvictionChecker:
         return self._unready_by_owner.get((pod.namespace, pod.owner.kind, pod.owner.name), []) if pod.owner else []
 
     def _rollout_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
-        """Returns whether the pod's Deployment lacks pods though its ReplicaSet does not; checked where no budget
-        selects the pod.
+        """Returns the reason if the pod's Deployment lacks ready pods although the pod's ReplicaSet does not, as during
+        a rollout; otherwise None. It is checked for pods without a budget.
 
         The name of a ReplicaSet is its Deployment's name and the hash label of its pods (pkg/controller/deployment).
         """
@@ -318,7 +323,8 @@ class EvictionChecker:
         return self._do_not_disrupt_reason(pod, annotations.get(DO_NOT_DISRUPT))
 
     def _do_not_disrupt_reason(self, pod: PodInfo, value: str | None) -> Reason | None:
-        """Returns whether do-not-disrupt keeps the pod: `true`, or a Go duration since its start (Karpenter's rule)."""
+        """Returns the reason if do-not-disrupt keeps the pod, otherwise None. Its value is `true`, or a Go duration
+        that counts from the pod's start (Karpenter's rule)."""
         duration = parse_duration(value) if value is not None else None
         if value is None or duration is None:
             return keep_reason(f"pod {pod.key}", DO_NOT_DISRUPT, value, r.UNSAFE)
@@ -329,8 +335,8 @@ class EvictionChecker:
 
     # ── pod groups ───────────────────────────────────────────────────────
     def _group_reason(self, pod: PodInfo) -> Reason | None:
-        """Returns whether the pod's group has pods on other nodes or pending ones: an eviction would stop the whole
-        group."""
+        """Returns the reason if the pod's group has pods on other nodes or pending pods, because an eviction would stop
+        the whole group; otherwise None."""
         if self._nodes_by_group is None:
             self._nodes_by_group = {}
             for other in self.inventory.pods:
@@ -372,12 +378,12 @@ class EvictionChecker:
         return None
 
     def _critical_obstacle(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> str:
-        """Returns what keeps a pod with a system priority, besides its budget, or an empty string when it may be
-        evicted.
+        """Returns what prevents the eviction of a pod with a system priority, apart from its budget; an empty string if
+        nothing does.
 
-        A pod with system-cluster-critical may be evicted if the pool does not protect all of them, it has an owner and,
-        with a budget, a second ready replica. Without a budget the pool must allow safe-to-evict, and the pod must have
-        it.
+        A pod with system-cluster-critical may be evicted if the pool does not protect all such pods, and if the pod has
+        an owner and, with a budget, a second ready replica. Without a budget, the pool must allow safe-to-evict, and
+        the pod must have that annotation.
         """
         if pod.priority >= NODE_CRITICAL_PRIORITY or pool.critical_pods is ProtectCritical.ALWAYS:
             return ", and pods of this priority are never evicted"
@@ -389,8 +395,8 @@ class EvictionChecker:
         return "" if is_safe else " but no budget"
 
     def _ready_replicas(self, pod: PodInfo) -> int:
-        """Returns the ready pods of the pod's owner: by the owner's status, or counted where the owner is not in the
-        snapshot."""
+        """Returns the number of ready pods of the pod's owner: from the owner's status, or counted if the owner is not
+        in the snapshot."""
         assert pod.owner is not None
         scale = self.inventory.owners.get((pod.namespace, pod.owner.kind, pod.owner.name))
         return scale.ready if scale is not None else self.count_replicas(pod) - len(self._unready_replicas(pod))
@@ -410,10 +416,10 @@ class EvictionChecker:
 
     # ── budgets ──────────────────────────────────────────────────────────
     def _budget_verdict(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Verdict:
-        """Returns the verdict of the PodDisruptionBudgets.
+        """Returns the verdict according to the PodDisruptionBudgets that select the pod.
 
-        A pod that is not ready uses no disruption while enough others are healthy (IfHealthyBudget), or never
-        (AlwaysAllow).
+        The eviction of a pod that is not ready uses no allowed disruption if enough other pods are healthy
+        (IfHealthyBudget), or in any case (AlwaysAllow).
         """
         if len(over) > 1:
             names = " and ".join(self.inventory.pdbs[n].key for n in over)

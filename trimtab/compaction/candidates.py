@@ -1,6 +1,6 @@
 """Decides which nodes may be tried, and why the others may not.
 
-The rules need no search and are checked in order. `pool_refusal` decides for a whole pool at this time,
+The rules need no search, and are checked in order. `pool_refusal` decides for a whole pool at the present time,
 `CandidateChecker.rejection_reason` for one node.
 """
 
@@ -26,12 +26,12 @@ STARTUP_TAINTS = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-tai
 UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 TPU_TOPOLOGY_LABEL, TPU_RESOURCE = "cloud.google.com/gke-tpu-topology", "google.com/tpu"
-"""The layout of a node's TPU slice ("2x2x4"), and the resource that counts the chips of one node."""
+"""The node label with the layout of a TPU slice ("2x2x4"), and the resource that counts the chips of one node."""
 CORDONED_BY_US = "trimtab.dev/cordoned-for"
-"""The compactor's annotation, written in the same patch as the cordon."""
+"""The annotation that the compactor writes on a node in the same patch as the cordon."""
 MAX_UNREADY_PERCENT = 45
-"""The percentage of nodes that are not ready above which nothing is planned (the cluster autoscaler's rule, and more
-than 3)."""
+"""If more than this percentage of nodes (and more than 3) are not ready, nothing is planned: the cluster autoscaler's
+rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,34 +39,36 @@ class PlanningContext:
     """The time and circumstances for which a plan is made."""
 
     now: Seconds | None = None
-    """The time of the snapshot. None: no rule that needs a clock is applied, and the plan notes that."""
+    """The time of the snapshot. None: rules that need the time are skipped, and the plan notes that."""
     observations: Observations | None = None
-    """What earlier rounds recorded. None: pools are assumed to be settled."""
+    """What was recorded in earlier rounds. None: pools are assumed to be settled."""
     autoscaler: Autoscaler | None = None
-    """The state of the cluster autoscaler. None: it is unknown."""
+    """The state of the cluster autoscaler, or None if it is unknown."""
     own_cordons: Collection[str] = ()
-    """Nodes that this compactor cordoned, by an annotation with a valid signature. An offline plan holds no key and
-    knows none."""
+    """The nodes that this compactor has cordoned, according to annotations with a valid signature. An offline plan has
+    no key, so it knows of none."""
     other_compactors: Mapping[str, str] = field(default_factory=dict)
-    """Node → namespace of the other compactor whose annotation is on it."""
+    """Node → namespace of another compactor whose annotation is on the node."""
     unverified: Mapping[str, str] = field(default_factory=dict)
-    """Node → what is wrong with its annotation, whose signature is not valid."""
+    """Node → what is wrong with its annotation, for annotations whose signature is not valid."""
     overdue: frozenset[str] = frozenset()
-    """Nodes that were left to the autoscaler for longer than it takes to remove one: something keeps them."""
+    """Nodes that were left to the autoscaler for longer than it takes to remove one, so that something must be keeping
+    them."""
     moved_pods: frozenset[str] = frozenset()
-    """Pods (namespace/name) that were moved recently: they are not moved again."""
+    """Pods (namespace/name) that were moved recently and must not be moved again."""
     aims: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Pool → nodes that the plan in progress drains: no other node is drained before its pods have settled, and those
-    of them that cannot be drained now receive no pods. A pool without an entry is planned anew."""
+    """Pool → the nodes that the plan in progress drains. Until the moved pods have settled, no other node of the pool
+    is drained; nodes of the plan that cannot be drained now receive no pods. A pool without an entry gets a new plan.
+    """
     waived_pods: frozenset[str] = frozenset()
-    """Pods (namespace/name) that count as free to move, whatever keeps them, for plan variants."""
+    """Pods (namespace/name) that count as evictable whatever blocks them; used for plan variants."""
     plans_karpenter: bool = False
-    """Whether Karpenter's nodes are planned like other nodes, for its report only."""
+    """Whether Karpenter's nodes are planned like other nodes. Only the report about Karpenter does so."""
 
 
 @dataclass(slots=True)
 class CandidateChecker:
-    """Checks the nodes of one snapshot."""
+    """Decides for each node of one snapshot whether it is a candidate."""
 
     model: ClusterModel
     pools: Sequence[Pool]
@@ -77,7 +79,7 @@ class CandidateChecker:
         self.index = PoolIndex(self.pools)
 
     def find_pool(self, number: int) -> Pool | Reason:
-        """Returns the one pool of a node, or why there is not exactly one."""
+        """Returns the pool of a node, or the reason if the node is in no pool or in several."""
         node = self.model.nodes[number]
         pools = self.index.pools_of(node)
         if len(pools) == 1:
@@ -88,7 +90,8 @@ class CandidateChecker:
         return r.SHARED_POOLS(f"node {node.name} belongs to pools {names}")
 
     def rejection_reason(self, number: int, pool: Pool) -> Reason | None:
-        """Returns why this node is no candidate, before any search, or None when it is one."""
+        """Returns why this node is not a candidate, as far as this can be decided without a search; None if it is
+        one."""
         node = self.model.nodes[number]
         return (
             self._unreadable_reason(number)
@@ -183,7 +186,7 @@ class CandidateChecker:
         return None
 
     def is_under_threshold(self, number: int, pool: Pool) -> bool:
-        """Returns whether the node is under the pool's threshold now; observations record it."""
+        """Returns whether the node is under the pool's threshold now. The result is recorded in the observations."""
         return self._unreadable_reason(number) is None and self._utilization_reason(number, pool) is None
 
     def nodes_under_threshold(self, pool: Pool) -> tuple[str, ...]:
@@ -205,8 +208,8 @@ def _special_node_reason(node: NodeInfo) -> Reason | None:
 
 
 def _is_slice_host(node: NodeInfo) -> bool:
-    """Returns whether the node is part of a multi-host TPU slice: one with more chips than the node. GKE scales it as
-    one."""
+    """Returns whether the node is part of a TPU slice with more chips than the node has. GKE scales such a slice as a
+    whole."""
     sizes = node.labels.get(TPU_TOPOLOGY_LABEL, "").split("x")
     if isinstance(node.allocatable, Unreadable) or not all(size.isdecimal() for size in sizes):
         return False
@@ -214,12 +217,12 @@ def _is_slice_host(node: NodeInfo) -> bool:
 
 
 def keep_annotations(pool: Pool) -> tuple[str, ...]:
-    """Returns the annotations that keep a node of this pool."""
+    """Returns the names of the annotations that keep a node of this pool from being drained."""
     return (KEEP_ANNOTATION, RENAMED_KEEP, NO_SCALE_DOWN, DO_NOT_DISRUPT, *pool.keep_nodes)
 
 
 def node_keep_reason(node: NodeInfo, keys: Iterable[str]) -> Reason | None:
-    """Returns the reason of the first annotation that keeps the node, or None if none does."""
+    """Returns the reason of the first annotation that keeps the node from being drained, or None if none does."""
     reasons = (keep_reason(f"node {node.name}", key, node.annotations.get(key), r.KEPT) for key in keys)
     return next((reason for reason in reasons if reason is not None), None)
 
@@ -256,8 +259,8 @@ def _autoscaler_candidate_reason(node: NodeInfo, pool: Pool) -> Reason | None:
 
 
 def closed_receivers(model: ClusterModel, pools: Mapping[int, Pool], at: Seconds | None) -> list[int]:
-    """Returns nodes that receive no pods: too young, still starting, in or before maintenance, or about to be
-    removed."""
+    """Returns the nodes that must receive no pods: nodes that are too young, still starting, in or before maintenance,
+    or about to be removed."""
     return [
         number
         for number, node in enumerate(model.nodes)
@@ -274,7 +277,7 @@ def _is_closed_receiver(node: NodeInfo, pool: Pool, at: Seconds | None) -> bool:
 
 
 def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: PlanningContext) -> Reason | None:
-    """Returns why nothing is planned in this pool now, or None when nodes may be drained."""
+    """Returns why nothing is planned in this pool now, or None if its nodes may be drained."""
     if not pool.enabled:
         return r.POOL_OFF(f"pool {pool.name} is disabled")
     if not nodes and any(pool.has_node(node) for node in model.nodes):

@@ -1,7 +1,7 @@
-"""Explains why the plan keeps or drains a node or pod, as lines of text.
+"""Explains why the plan drains or does not drain a node, or moves or does not move a pod, as lines of text.
 
-Every line is a fact that the plan used. For a pod that fits nowhere, the last line counts the nodes by the constraint
-that rejects it, as kube-scheduler's event does.
+Every line is a fact that the plan used. For a pod that fits on no node, the last line gives the number of nodes per
+rejecting constraint, as kube-scheduler's Event does.
 """
 
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ def _explain_move(move: Move) -> str:
 
 
 def _explain_budget(model: ClusterModel, move: Move) -> Iterable[str]:
-    """Yields what the budget of a move allows now."""
+    """Yields a line that says what the PodDisruptionBudget of a move allows now."""
     budget = next((budget for budget in model.inventory.pdbs if budget.key == move.budget), None)
     if budget is not None:
         yield f"budget {budget.key} allows {budget.allowed} disruption{'' if budget.allowed == 1 else 's'} now"
@@ -63,7 +63,8 @@ def _explain_kept(plan: Plan, model: ClusterModel, name: str) -> Iterable[str]:
 
 
 def _explain_alternative(plan: Plan, model: ClusterModel, name: str) -> str:
-    """Returns whether a node that receives pods could have been drained instead, with the cluster as it is now."""
+    """Returns a sentence that says whether a node which receives pods could have been drained instead, with the cluster
+    as it is now."""
     node = model.node_numbers[name]
     pods = [n for n in model.pods_on_node[node] if not (model.pods[n].is_daemon or model.pods[n].is_static)]
     others = [n for n in range(len(model.nodes)) if n != node and not model.closed_nodes[n]]
@@ -104,7 +105,8 @@ def _explain_eviction(plan: Plan, move: Move) -> str:
 
 
 def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: Move) -> str:
-    """Returns how many other nodes that stay could hold the pod as well, with the cluster as it is now."""
+    """Returns a sentence that says how many of the other nodes that stay could hold the pod too, with the cluster as it
+    is now."""
     capacity, pod_class = FreeCapacity(model), model.successor_class_of[number]
     capacity.uncount_pod(model.class_of[number].member_groups, model.node_of[number])
     drained = {step.node for step in plan.all_steps}
@@ -119,7 +121,7 @@ def _explain_node_of_pod(plan: Plan, name: str) -> tuple[str, ...]:
 
 
 def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:
-    """Returns on which other nodes the pod would fit, with the cluster as it is now."""
+    """Returns sentences that say on which other nodes the pod would fit, with the cluster as it is now."""
     capacity, source, pod_class = FreeCapacity(model), model.node_of[number], model.successor_class_of[number]
     capacity.uncount_pod(model.class_of[number].member_groups, source)
     capacity.cordon_node(source)

@@ -1,6 +1,6 @@
-"""Reports which of Karpenter's nodes could be consolidated, and which pods block that.
+"""Reports which of Karpenter's nodes could be consolidated, and which pods prevent that.
 
-This is a report only: Trimtab never drains Karpenter's nodes.
+It is only a report: Trimtab does not drain Karpenter's nodes.
 """
 
 from collections.abc import Iterator
@@ -21,21 +21,21 @@ from trimtab.scheduling.cluster_model import ClusterModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KarpenterOutlook:
-    """What could be consolidated on Karpenter's nodes, and what blocks it."""
+    """What could be consolidated on Karpenter's nodes, and what prevents it."""
 
     nodes: int
     """The number of Karpenter's nodes."""
     pools: tuple[str, ...]
     could: PlanOutcome
-    """What could be drained if only the blockers of Karpenter's consolidation kept nodes. Replacements of a node by a
-    cheaper one, which Karpenter may make too, are not counted."""
+    """What could be drained if nothing but the blockers of Karpenter's consolidation kept a node. Karpenter can also
+    replace a node by a cheaper one; that is not counted."""
     unit: str
     keepers: tuple[KeepingReason, ...]
-    """The blockers, each with what could be drained without it."""
+    """The reasons that prevent consolidation, each with what could be drained without it."""
 
 
 def karpenter_outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOutlook | None:
-    """Returns the report, or None if no node is Karpenter's."""
+    """Returns the report, or None if the cluster has no nodes of Karpenter."""
     pool_of_node = {node.name: node.labels[KARPENTER_POOL] for node in model.nodes if KARPENTER_POOL in node.labels}
     if not pool_of_node:
         return None
@@ -56,7 +56,8 @@ def karpenter_outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOut
 def _blocking_pods(
     pods: list[PodInfo], pdb_index: PdbIndex, model: ClusterModel, now: PlanningContext
 ) -> Iterator[tuple[str, Reason]]:
-    """Yields pods that block Karpenter's consolidation of their node (karpenter pkg/utils/pod and pkg/utils/pdb).
+    """Yields (pod, reason) for pods that prevent Karpenter from consolidating their node (karpenter pkg/utils/pod and
+    pkg/utils/pdb). The reasons are:
 
     - an active do-not-disrupt annotation: `true`, or a duration since the pod's start; a malformed one blocks nothing;
     - more than one PodDisruptionBudget for the pod;
@@ -84,7 +85,8 @@ def _blocking_pods(
 
 
 def _is_active_duration(pod: PodInfo, value: str, now: PlanningContext) -> bool:
-    """Returns whether the value is a duration that has not expired; without a clock none has."""
+    """Returns whether the annotation's value is a duration that has not expired. If the time is unknown, it counts as
+    not expired."""
     duration = parse_duration(value) if value else None
     started = pod.started if pod.started is not None else pod.created
     return duration is not None and (now.now is None or started is None or now.now < started + duration)

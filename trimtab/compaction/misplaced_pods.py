@@ -1,8 +1,8 @@
-"""Reports pods on nodes where they cost more than necessary.
+"""Reports pods that run on nodes where they cost more than necessary:
 
 - critical pods on spot nodes, which the cloud provider may reclaim within minutes;
-- pods that may not move, scattered over many nodes where few would hold them: each keeps its node;
-- long-running pods on nodes that mostly run Jobs: when the Jobs end, the pods keep the node.
+- pods that may not move, scattered over many nodes where few would hold them: each prevents the drain of its node;
+- long-running pods on nodes that mostly run Jobs: when the Jobs end, these pods prevent the drain.
 """
 
 from collections import Counter
@@ -20,12 +20,12 @@ from trimtab.machines.prices import is_spot
 from trimtab.scheduling.cluster_model import ClusterModel
 
 MIN_SCATTERED = 3
-"""The minimum number of nodes that pods with one reason must keep to be reported as scattered."""
+"""Pods that may not move for one reason are reported as scattered if they are on at least this many nodes."""
 LASTING_REASONS = frozenset(
     code.name
     for code in (r.UNSAFE, r.NO_OWNER, r.STRANGE_OWNER, r.JOB, r.LOCAL_DATA, r.SINGLE, r.BUDGET_NEVER, r.CRITICAL)
 )
-"""Reasons of pods that keep their node for as long as they run, and could run on another node."""
+"""Reasons for which pods may not move as long as they run, although they could have been placed on another node."""
 FORBIDDING_ANNOTATIONS = (SAFE, DO_NOT_DISRUPT, NO_EVICTION)
 """Annotations that forbid the eviction of a pod."""
 LONG_RUNNING = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
@@ -45,15 +45,16 @@ class Misplaced:
     pods: tuple[PodInfo, ...]
     nodes: tuple[NodeInfo, ...]
     why: str
-    """The code of what keeps scattered pods, or of what makes pods critical; empty for long-running pods."""
+    """The code of the reason why scattered pods may not move, or of what makes pods critical; empty for long-running
+    pods."""
     annotation: tuple[str, str] | None = None
-    """(name, value) of the annotation that causes it, where all of the pods have it."""
+    """(name, value) of the annotation that is the cause, if all of the pods have it; otherwise None."""
     fewest: int = 0
-    """For scattered pods: the number of nodes that would hold them all, by sum of requests."""
+    """For scattered pods: the number of nodes that would hold them all, judged by the sum of their requests."""
 
 
 def find_misplaced(model: ClusterModel, plan: Plan) -> tuple[Misplaced, ...]:
-    """Returns the misplaced pods in the order of `Misplacement`, those on most nodes first."""
+    """Returns the misplaced pods in the order of `Misplacement`; within each kind, those on most nodes come first."""
     misplaced_pods = [*_critical_on_spot(model), *_scattered_pods(model, plan), *_long_running_among_jobs(model)]
     order = list(Misplacement)
     return tuple(
@@ -62,7 +63,7 @@ def find_misplaced(model: ClusterModel, plan: Plan) -> tuple[Misplaced, ...]:
 
 
 def _critical_on_spot(model: ClusterModel) -> Iterator[Misplaced]:
-    """Yields pods on spot nodes that have a system priority or an annotation that forbids their eviction."""
+    """Yields the pods on spot nodes that have a system priority, or an annotation that forbids their eviction."""
     groups: dict[tuple[str, tuple[str, str] | None], list[PodInfo]] = {}
     spots = {node.name for node in model.nodes if is_spot(node)}
     for pod in model.pods:
@@ -98,7 +99,7 @@ def _scattered_pods(model: ClusterModel, plan: Plan) -> Iterator[Misplaced]:
 
 
 def _long_running_among_jobs(model: ClusterModel) -> Iterator[Misplaced]:
-    """Yields long-running pods on nodes where Jobs request at least half of the cpu, DaemonSets left out."""
+    """Yields the long-running pods on nodes where Jobs request at least half of the cpu (DaemonSets are left out)."""
     pods: list[PodInfo] = []
     for number in range(len(model.nodes)):
         movable = [
@@ -114,7 +115,7 @@ def _long_running_among_jobs(model: ClusterModel) -> Iterator[Misplaced]:
 
 
 def _forbidding_annotation(pod: PodInfo) -> tuple[str, str] | None:
-    """Returns the annotation that forbids the eviction of the pod, or None if there is none."""
+    """Returns (name, value) of the annotation that forbids the eviction of the pod, or None if there is none."""
     present = ((key, pod.annotations[key]) for key in FORBIDDING_ANNOTATIONS if key in pod.annotations)
     return next(((key, value) for key, value in present if value == ("false" if key == SAFE else "true")), None)
 
@@ -132,7 +133,8 @@ def _nodes_of(model: ClusterModel, pods: Iterable[PodInfo]) -> tuple[NodeInfo, .
 
 
 def _min_nodes(model: ClusterModel, pods: Iterable[PodInfo], nodes: Iterable[NodeInfo]) -> int:
-    """Returns how many of the nodes, the largest first, would hold the pods by sum of requests: at least one."""
+    """Returns how many of the nodes, taken from the largest on, would hold the pods, judged by the sum of their
+    requests; at least one."""
     requested: Counter[str] = Counter()
     for pod in pods:
         amounts: Mapping[str, int] = (

@@ -1,9 +1,9 @@
-"""The plan: the nodes to drain, in waves, the target of every pod, and the reason why every other node stays.
+"""The plan: the nodes to drain in waves, the target of every pod, and the reason why every other node stays.
 
-`first_wave` calculates only the first wave, for callers that plan again before the second. A pool drains a few nodes at
-a time, so most of a plan is never executed. `first_wave` examines only the most promising candidates closely and uses
-the others as targets, so it takes a fraction of a plan's time for thousands of nodes. It is as safe as a plan's first
-wave, and can save a little less: it searches once and improves nothing.
+`first_wave` calculates only the first wave, for callers that make a new plan before the second. A pool drains a few
+nodes at a time, so most of a plan is never executed. `first_wave` examines only the most promising candidates closely,
+and uses the others only as targets; for thousands of nodes it takes a fraction of the time of a whole plan. Its result
+is as safe as the first wave of a plan, but may save a little less, because it searches once and tries no improvements.
 """
 
 from collections import Counter
@@ -29,11 +29,12 @@ from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.drain_simulation import DrainPlacement, drain_with_preferences
 
 EFFORT_FACTOR = 600_000_000_000
-"""Divided by the cube of the number of nodes, the number of placements that may be tried after the first pass. Large
-clusters pack well without improvements, and each attempt costs more there."""
+"""Divided by the cube of the number of nodes, this is the number of placements that may be tried after the first pass.
+In large clusters the first pass packs well, and each further attempt costs more."""
 MAX_EFFORT = 20_000
 MAX_EXACT_CHECKS = 400_000
-"""The maximum number of checks of a pod against a node, for nodes that need exact placement."""
+"""How many checks of a pod against a node may be made at most for nodes whose pods must be placed one after the
+other."""
 
 
 @without_garbage_collection()
@@ -53,7 +54,7 @@ def make_plan(
 
 @dataclass(slots=True, eq=False)
 class Planner:
-    """Turns the result of a search into waves whose every move is possible."""
+    """Turns the result of a search into waves in which every move is possible."""
 
     problem: CompactionProblem
     search: Search
@@ -61,7 +62,7 @@ class Planner:
     targets: dict[int, int] = field(default_factory=dict)
     failed_nodes: list[int] = field(default_factory=list)
     left_nodes: dict[str, LeftNode] = field(default_factory=dict)
-    """Node → the savings of the nodes that are left to the cluster autoscaler."""
+    """Node → what its removal would save and cost, for nodes that are left to the cluster autoscaler."""
     overdue: set[str] = field(default_factory=set)
     allowed_disruptions: list[int] = field(init=False)
     _budget_keys: list[str] = field(init=False)
@@ -93,7 +94,7 @@ class Planner:
         )  # fmt: skip
 
     def build_first_wave(self) -> Wave:
-        """Returns only the first wave; empty when no node can be drained."""
+        """Returns only the first wave of the plan; it is empty if no node can be drained."""
         capacity = self._replay_capacity()
         for wave in self._arrange_waves():
             confirmed = [node for node in wave if self._try_replay(capacity, node)]
@@ -132,7 +133,7 @@ class Planner:
         return capacity
 
     def _eviction_turns(self, node: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Returns the pods of the node in order of their turns, and the turn of each."""
+        """Returns the pods of the node in order of their turns, and the turn of each pod."""
         if node not in self._turns_by_node:
             self._turns_by_node[node] = eviction_turns(
                 self.problem.pods_to_move[node], self.problem.budget_of, self.allowed_disruptions
@@ -146,7 +147,7 @@ class Planner:
         return False
 
     def _is_worth_draining(self, node: int) -> bool:
-        """Returns whether the node saves enough for the number of pods that move."""
+        """Returns whether the removal of the node saves enough for the number of pods that have to move."""
         pool, limits = self.problem.pool_of[node], self.problem.limits[node]
         if not pool.least_gain or limits is None:
             return True
@@ -159,10 +160,11 @@ class Planner:
         return False
 
     def _is_left_to_autoscaler(self, node: int) -> bool:
-        """Returns whether the cluster autoscaler will remove the node itself. Its place in the plan stays free.
+        """Returns whether the cluster autoscaler will remove the node itself. If so, the capacity that the plan found
+        for the node's pods is kept free.
 
-        The autoscaler removes a node under its threshold whose pods fit on other nodes, and refuses to evict the same
-        pods as Trimtab.
+        The autoscaler removes a node that is under its threshold and whose pods fit on other nodes; it refuses to evict
+        the same pods as Trimtab.
         """
         if self.problem.pool_of[node].autoscaler is Precedence.LEAD:
             return False
@@ -187,10 +189,10 @@ class Planner:
 
     # ── nodes that need exact placement, in order ────────────────────────
     def _drain_remaining(self, capacity: FreeCapacity) -> None:
-        """Drains nodes whose pods depend on the order of moves, or that were opened for pods that are placed elsewhere
-        now.
+        """Drains those remaining nodes whose pods depend on the order of moves, or that were needed for pods which are
+        now placed elsewhere.
 
-        One node at a time after all others, each in its own wave.
+        They come after all others, one node at a time, each in a wave of its own.
         """
         problem = self.problem
         drained = {node for wave in self.waves for node in wave}
@@ -212,8 +214,8 @@ class Planner:
                 self._try_exact_drain(capacity, node, targets, receivers)
 
     def _depends_on_order(self, node: int) -> bool:
-        """Returns whether the search was stricter than the filters: it checks a spread as if every other domain could
-        be empty."""
+        """Returns whether the search rejected the node by a stricter rule than kube-scheduler's filters: the search
+        checks a spread constraint as if every other domain could become empty."""
         if any(self.problem.requests[pod] is None for pod in self.problem.pods_to_move[node]):
             return True
         cause = self.search.refusals.get(node)
@@ -221,8 +223,8 @@ class Planner:
         return request is not None and bool(request.max_counts)
 
     def _try_exact_drain(self, capacity: FreeCapacity, node: int, targets: Sequence[int], receivers: set[int]) -> bool:
-        """Places all pods of the node one after the other. Leaves out the nodes of a pool that would then lack
-        headroom."""
+        """Places all pods of the node one after the other, and returns whether all of them fit. Nodes of a pool that
+        would then lack headroom are not used."""
         if node in receivers:
             return False
         drained = {n for wave in self.waves for n in wave}
@@ -254,8 +256,8 @@ class Planner:
         return True
 
     def _pool_shortage(self, node: int, dest: Mapping[int, int]) -> tuple[PoolLimits, Reason] | None:
-        """Returns the first pool that would lack headroom, and the reason. Where there is none, the moves are
-        counted."""
+        """Returns the first pool that would lack headroom after these moves, and the reason. If there is none, returns
+        None, and the moves are counted."""
         own, classes = self.problem.limits[node], self.model.successor_class_of
         counts_node = own is not None and node not in self.failed_nodes
         if own is not None and counts_node:
@@ -348,7 +350,8 @@ class Planner:
 
 
 CLOSE_CANDIDATES = 400
-"""The number of candidates that are examined closely at first; four times as many when none of them can be drained."""
+"""The number of candidates that are examined closely at first. If none of them can be drained, four times as many are
+examined."""
 
 
 @without_garbage_collection()
@@ -358,8 +361,8 @@ def first_wave(
     now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
     close: int = CLOSE_CANDIDATES,
 ) -> Wave:
-    """Returns the nodes to drain now, best first; empty when no node can be drained. Equal input gives an equal
-    wave."""
+    """Returns the wave of nodes to drain now, best first; it is empty if no node can be drained. Equal input gives an
+    equal wave."""
     while True:
         problem = prepare_problem(model, pools, now, close)
         wave = Planner(problem, search_once(problem)).build_first_wave()

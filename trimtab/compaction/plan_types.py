@@ -1,7 +1,7 @@
-"""The values of a plan: moves in turns, nodes in waves, and reasons for every node that stays.
+"""The values of a plan: moves in turns, nodes in waves, and a reason for every node that stays.
 
-`Observations` are what earlier rounds recorded, which keeps a planner from reacting to short changes. The compactor
-stores them. An offline plan has none: it assumes that pools are settled, and notes that.
+`Observations` are what earlier rounds recorded, so that a planner does not react to short changes. The compactor stores
+them. An offline plan has none: it assumes that pools are settled, and notes that.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,19 +14,20 @@ from trimtab.cluster.timestamps import Seconds
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One pod to evict, and the node that has capacity for its successor. A Struct: a plan creates tens of
-    thousands."""
+    """One pod to evict, and the node that has capacity for its successor. It is a Struct for speed, because a plan
+    creates tens of thousands."""
 
     pod: str
-    """namespace/name."""
+    """The pod as namespace/name."""
     uid: str
     source: str
     target: str
-    """The node with capacity for the successor by this plan; kube-scheduler may choose another."""
+    """The node that has capacity for the successor according to the plan; kube-scheduler may choose another node."""
     budget: str | None
-    """namespace/name of the PodDisruptionBudget that allows the eviction, or None when no budget selects the pod."""
+    """The PodDisruptionBudget (namespace/name) that allows the eviction, or None if no budget selects the pod."""
     turn: int
-    """The turn within its node: a turn begins when the successors of the previous one are ready."""
+    """The number of the turn in which the pod is evicted: a turn begins when the successors of the previous turn are
+    ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +37,15 @@ class DrainStep:
     node: str
     pool: str
     saves: int
-    """In the plan's unit."""
+    """What the removal of the node saves, in the plan's unit."""
     moves: tuple[Move, ...]
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """Nodes that may be drained before PodDisruptionBudgets recover. Together they use no disruption twice."""
+    """Nodes that may be drained before the PodDisruptionBudgets recover. No disruption that a budget allows is used
+    twice in a wave."""
 
     steps: tuple[DrainStep, ...]
 
@@ -55,22 +57,22 @@ class Wave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What no plan can exceed: the savings if pods were divisible."""
+    """An upper limit for any plan: what could be saved if pods were divisible."""
 
     saves: int
-    """The maximum savings with the nodes that may be drained."""
+    """The maximum savings if only the nodes that may be drained are considered."""
     nodes: int
     """The maximum number of nodes that can be drained."""
     pinned: int
     """The number of nodes with a pod that may not move."""
     unpinned_nodes: int
-    """The maximum number of nodes that could be drained if those pods could move."""
+    """The maximum number of nodes that could be drained if the pods that may not move could move."""
     unpinned_saves: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftNode:
-    """A node that could be drained, and that the cluster autoscaler will drain and remove itself."""
+    """A node that could be drained but is not, because the cluster autoscaler will drain and remove it itself."""
 
     saves: int
     evictions: int
@@ -78,25 +80,26 @@ class LeftNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Waves of nodes to drain, and the reasons for everything that stays."""
+    """Waves of nodes to drain, and a reason for each node that stays."""
 
     waves: tuple[Wave, ...]
     refusals: Mapping[str, Reason]
-    """Node → why it stays; every node that is in no wave."""
+    """Node → why it stays, for every node that is in no wave."""
     pods: Mapping[str, Reason]
-    """Pod → why it must stay, where that keeps its node."""
+    """Pod → why it may not move, if that prevents the drain of its node."""
     pools: Mapping[str, Reason]
     """Pool → why nothing is planned in it now."""
     unit: str
-    """The unit of `total_savings`: micro-dollars per hour, millicores, nodes, or shares where pools differ."""
+    """The unit of `total_savings`: micro-dollars per hour, millicores, nodes, or, if pools differ, shares of an average
+    node."""
     bound: Bound
     left: Mapping[str, LeftNode] = field(default_factory=dict)
     """Node → what its removal would save and cost, for nodes that are left to the cluster autoscaler."""
     overdue: tuple[str, ...] = ()
-    """Nodes that were left to the autoscaler for longer than it takes to remove one: they are planned like any
-    other."""
+    """Nodes that were left to the autoscaler for longer than it takes to remove one. They are planned like any other
+    node."""
     notes: tuple[str, ...] = field(default=())
-    """The plan's assumptions, and oddities of the snapshot."""
+    """Sentences about what the plan assumes, and about what is unusual in the snapshot."""
 
     def of_pools(self, pools: Collection[str]) -> "Plan":
         """Returns the plan with only the steps of these pools; a wave without any is left out."""
@@ -125,22 +128,22 @@ HOUR_SECONDS = 3600
 
 
 def backoff_seconds(times: int, first: int, longest: int) -> int:
-    """Returns the wait after `times` failures in a row (at least one): `first`, doubling each time, at most
-    `longest`."""
+    """Returns how long to wait after `times` failures in a row (at least one): `first`, doubled with each further
+    failure, but at most `longest`."""
     return min(longest, first << min(times - 1, 10))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Failed drains of one node, in a row."""
+    """How often in a row the drain of one node has failed, and when it failed last."""
 
     times: int
     last: Seconds
 
     @property
     def retry_after(self) -> Seconds:
-        """The time before which the node is not drained again: 5 minutes after the first failure, doubling, at most 2
-        hours."""
+        """The time before which the node is not drained again: 5 minutes after the first failure, doubled with each
+        further one, at most 2 hours."""
         return self.last + backoff_seconds(self.times, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS)
 
 
@@ -149,17 +152,17 @@ class Observations:
     """What the compactor recorded in earlier rounds."""
 
     under_since: Mapping[str, Seconds] = field(default_factory=dict)
-    """Node → the time since when it has been under the threshold without a break."""
+    """Node → since when it has been under the threshold without interruption."""
     failures: Mapping[str, Failure] = field(default_factory=dict)
     """Node → its failed drains in a row."""
     evictions: tuple[Seconds, ...] = ()
     """The times of the compactor's evictions in the last hour."""
     draining: Mapping[str, str] = field(default_factory=dict)
-    """Node → pool, of the nodes that are being drained now."""
+    """Node → pool, for the nodes that are being drained now."""
 
     def with_under_threshold(self, under: Iterable[str], now: Seconds) -> "Observations":
-        """Returns the observations after one more round: nodes under the threshold keep their time or get `now`, others
-        lose it."""
+        """Returns the observations after one more round. A node that is under the threshold keeps its time, or gets
+        `now` if it had none; other nodes lose theirs."""
         return replace(self, under_since={node: self.under_since.get(node, now) for node in sorted(under)})
 
     def with_failure(self, node: str, now: Seconds) -> "Observations":
@@ -169,7 +172,8 @@ class Observations:
         return replace(self, failures={**self.failures, node: failure})
 
     def with_evictions(self, count: int, now: Seconds) -> "Observations":
-        """Returns the observations after `count` evictions now; evictions older than an hour are removed."""
+        """Returns the observations with `count` evictions at the time `now` added. Evictions older than an hour are
+        removed."""
         recent = tuple(when for when in self.evictions if when > now - HOUR_SECONDS)
         return replace(self, evictions=recent + (now,) * count)
 

@@ -1,7 +1,7 @@
 """Plans of the same cluster with one thing changed, for comparison.
 
-A variant uses one preset for all pools, lets the pods that keep nodes for one reason move, or drops one setting. Each
-result is that of a whole plan: it counts the nodes that could be drained, not the cost of one node.
+A variant uses one preset for all pools, or lets those pods move that may not move for one reason, or leaves out one
+setting. Each variant is a whole plan, so its result counts all nodes that could be drained.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,29 +16,29 @@ from trimtab.compaction.plan_types import Plan
 from trimtab.scheduling.cluster_model import ClusterModel
 
 MAX_PLANNED_NODES = 24_000
-"""The maximum number of nodes of all variants together: a dozen plans of a large cluster take a dozen times its own
-time."""
+"""The maximum number of nodes in all variants together, because a dozen plans of a large cluster take a dozen times as
+long as one."""
 MAX_KEEPING_REASONS = 8
 MAX_FRONTIER_POINTS = 60
 PASSING_REASONS = frozenset(
     code.name
     for code in (r.MOVED_BEFORE, r.UNSETTLED, r.GOING, r.YOUNG_POD, r.SYSTEM_YOUNG, r.BUDGET_SPENT, r.BUDGET_STALE)
 )
-"""Reasons of pods that end without any action."""
+"""Reasons why pods may not move that end by themselves after a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """What a plan achieves."""
+    """What a plan achieves: drained nodes, evictions and savings."""
 
     nodes: int
     """The number of drained nodes."""
     evictions: int
     saves: int
-    """In the plan's unit."""
+    """The savings in the plan's unit."""
 
     def minus(self, other: "PlanOutcome") -> "PlanOutcome":
-        """Returns by how much this outcome exceeds the other, at least zero."""
+        """Returns by how much each number of this outcome exceeds the other's, at least zero."""
         return PlanOutcome(
             max(0, self.nodes - other.nodes), max(0, self.evictions - other.evictions), max(0, self.saves - other.saves)
         )
@@ -46,13 +46,13 @@ class PlanOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepingReason:
-    """One reason that keeps nodes, and what more could be drained without it."""
+    """One reason for which nodes stay, and what more could be drained without it."""
 
     code: Code
     pods: tuple[str, ...]
-    """Pods (namespace/name) that may not move for this reason; empty if a setting keeps the nodes."""
+    """The pods (namespace/name) that may not move for this reason; empty if a setting is the reason."""
     nodes: tuple[str, ...]
-    """The nodes that it keeps; some of them may stay for another reason too."""
+    """The nodes that stay for this reason. Some of them may also stay for another reason."""
     more: PlanOutcome
 
 
@@ -62,10 +62,10 @@ def outcome_of(of_plan: Plan) -> PlanOutcome:
 
 
 def plan_frontier(of_plan: Plan) -> tuple[PlanOutcome, ...]:
-    """Returns the outcomes of the plan's first nodes, most saved per eviction first: at most `MAX_FRONTIER_POINTS`
-    points.
+    """Returns points of the curve of savings against evictions: the outcomes of draining only some of the plan's nodes,
+    those that save most per eviction first. At most `MAX_FRONTIER_POINTS` points.
 
-    Any of the plan's nodes may stay: the pods of the others keep their targets.
+    Any node of the plan may be left out, because the pods of the others keep their targets.
     """
     steps = sorted(of_plan.all_steps, key=lambda step: (len(step.moves) / max(1, step.saves), -step.saves, step.node))
     points, nodes, evictions, saves = [PlanOutcome(0, 0, 0)], 0, 0, 0
@@ -79,7 +79,8 @@ def plan_frontier(of_plan: Plan) -> tuple[PlanOutcome, ...]:
 def outcomes_by_preset(
     model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, known: Mapping[str, Plan]
 ) -> dict[str, PlanOutcome]:
-    """Returns preset → the outcome with this preset for all pools. `known`: plans that exist already, by preset."""
+    """Returns preset → the outcome if all pools have this preset. `known` has plans that were made already, by
+    preset."""
     return {
         name: outcome_of(
             known[name] if name in known else make_plan(model, [as_preset(pool, name) for pool in pools], now)
@@ -89,7 +90,7 @@ def outcomes_by_preset(
 
 
 def as_preset(pool: Pool, name: str) -> Pool:
-    """Returns the pool with the preset's settings; its nodes, prices and commitments stay."""
+    """Returns the pool with the preset's settings, but its own nodes, prices and commitments."""
     same = {"labels": pool.labels, "everything": pool.everything, "prices": pool.prices}
     return replace(pool_from_preset(name, pool.name), **same, commitments=pool.commitments)  # type: ignore[arg-type]
 
@@ -101,10 +102,11 @@ def keeping_reasons(
     base_plan: Plan,
     pods: Mapping[str, Reason] | None = None,
 ) -> tuple[KeepingReason, ...]:
-    """Returns the reasons that keep nodes, each with the outcome of a plan without it alone, the largest savings first.
+    """Returns the reasons for which nodes stay, each with the outcome of a plan in which only that reason is removed;
+    the largest savings come first.
 
-    `pods`: pods that may not move, and why; those of the plan by default. Reasons beyond what may be planned
-    (`MAX_KEEPING_REASONS`, `MAX_PLANNED_NODES`) are left out, those with the fewest nodes first.
+    `pods` are pods that may not move, and why; by default those of the plan. The number of variants is limited
+    (`MAX_KEEPING_REASONS`, `MAX_PLANNED_NODES`): reasons with the fewest nodes are left out first.
     """
     variants = [
         *_variants_without_pods(model, base_plan.pods if pods is None else pods),
@@ -131,13 +133,13 @@ def keeping_reasons(
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """One variant: the pods that may move in it, or the setting that it drops."""
+    """One variant of a plan: the pods that may move in it, or the setting that is left out."""
 
     code: Code
     pods: tuple[str, ...]
     nodes: tuple[str, ...]
     change: Callable[[Pool], Pool] | None
-    """Drops a setting of a pool. None: pods may move instead."""
+    """A function that removes a setting from a pool. None: the variant lets pods move instead."""
 
     def calculate(self, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> PlanOutcome:
         if self.change is not None:
@@ -163,7 +165,7 @@ _WITHOUT_SETTING: Mapping[Code, Callable[[Pool], Pool]] = {
     r.AT_MINIMUM: lambda pool: replace(pool, min_nodes=0, min_per_zone=0),
     r.PAID: lambda pool: replace(pool, commitments={}),
 }
-"""Reason of a node → the pool without the setting that causes it."""
+"""Reason for which a node stays → the pool without the setting that causes this reason."""
 
 
 def _variants_without_settings(pools: Sequence[Pool], of_plan: Plan) -> Iterable[_Variant]:

@@ -1,7 +1,8 @@
-"""A pool as `kubectl get` shows it: what it does, what it would drain next, what it waits for, what it has saved.
+"""A pool as `kubectl get` shows it: what it does, which node it would drain next, what it waits for, and what it has
+saved.
 
-A PoolStatus is written for people and for dashboards. No decision ever reads one, so a forged one has no effect, and
-the compactor writes over it. Settings of a pool are in its ConfigMap.
+A PoolStatus is for people and dashboards. No decision reads it, so a forged one has no effect, and the compactor
+overwrites it. The settings of a pool are in its ConfigMap.
 """
 
 from typing import Any
@@ -24,32 +25,32 @@ Schema = dict[str, Any]
 
 
 class PoolStatusFields(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The field `status` of a PoolStatus."""
+    """The field `status` of a PoolStatus object."""
 
     mode: str
-    """act, rehearse or off."""
+    """The pool's mode: act, rehearse or off."""
     nodes: int
-    """The nodes of the pool."""
+    """The number of nodes in the pool."""
     draining: int
-    """Nodes that are being drained, or are empty and wait for their removal."""
+    """The number of nodes that are being drained, or are empty and wait for their removal."""
     next: str
-    """The nodes that the last plan would drain first, as text; `nothing` without any."""
+    """The nodes that the last plan would drain first, as text; `nothing` if there are none."""
     plan: tuple[str, ...]
     """The nodes that the last plan would drain, in order; at most 50."""
     wave: int
-    """How many of these are in the first wave."""
+    """The number of nodes in the first wave of the last plan."""
     waits: str
-    """What the next drain waits for; empty if nothing holds it up."""
+    """What must happen before the next drain begins; empty if nothing prevents it."""
     saved_nodes: int
-    """The nodes that were removed after a drain, since the pool's state exists."""
+    """The number of nodes that were removed after a drain, since the pool's state exists."""
     saved: str
-    """What these save, as text."""
+    """What the removal of these nodes saves, as text."""
     updated: str = ""
-    """When the compactor wrote this, RFC 3339."""
+    """When the compactor wrote this status, as an RFC 3339 time."""
 
 
 def pool_statuses(view: ClusterView, states: dict[str, PoolState], terms: DrainTimeouts) -> dict[str, PoolStatusFields]:
-    """Returns pool → its status, of all pools that have valid settings. `updated` is empty."""
+    """Returns pool → its status, for each pool with valid settings. The field `updated` is left empty."""
     counts = {pool.name: sum(pool.has_node(node) for node in view.inventory.nodes) for pool in view.pools}
     statuses = {}
     for pool in view.pools:
@@ -70,7 +71,7 @@ def name_first(nodes: tuple[str, ...]) -> str:
 
 
 def build_document(name: str, namespace: str, pool: str, status: PoolStatusFields, now: Seconds) -> Schema:
-    """Returns the PoolStatus of the pool; `name` is the object's."""
+    """Returns the PoolStatus object of the pool; `name` is the name of the object."""
     fields = msgspec.to_builtins(msgspec.structs.replace(status, updated=format_timestamp(now)))
     return {
         "apiVersion": f"{GROUP}/{VERSION}", "kind": KIND,

@@ -1,4 +1,4 @@
-"""The size, usage and cost of each pool. These figures are reported only; no decision depends on them."""
+"""The size, usage and cost of each pool. These figures are only reported; no decision depends on them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,47 +15,51 @@ from trimtab.machines.prices import price_of
 
 RESOURCES = ("cpu", "memory", "pods")
 FULL_PERCENT = 99
-"""Percent of allocatable from which on a node counts as full."""
+"""A node counts as full if at least this percentage of its allocatable amount is requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFigures:
-    """What is reported of one node."""
+    """The figures that are reported for one node."""
 
     zone: str
-    """Empty if unknown."""
+    """The zone of the node; empty if it is unknown."""
     instance_type: str
-    """Empty if unknown."""
+    """The instance type of the node; empty if it is unknown."""
     cost: int | None
-    """Micro-dollars an hour, or None if the price is not known."""
+    """The price in micro-dollars an hour, or None if it is not known."""
     performance: float | None
-    """The speed of a core beside a core of m5.large, or None if nobody measured the type."""
+    """The speed of one core, relative to a core of m5.large, or None if it was never measured for this instance
+    type."""
 
 
 @dataclass(slots=True)
 class PoolUsage:
-    """One pool. Amounts are sums over its ready nodes; what cannot be read is not in the sums, and is counted."""
+    """The figures of one pool. Amounts are sums over its ready nodes. Nodes and pods whose amounts cannot be read are
+    counted, but are not in the sums."""
 
     nodes: dict[str, NodeFigures] = field(default_factory=dict)
-    """Name → figures of every node, ready or not: all of them cost money."""
+    """Node → its figures, for every node of the pool, ready or not, because all of them cost money."""
     capacity: Counter[str] = field(default_factory=Counter)
     allocatable: Counter[str] = field(default_factory=Counter)
     requested: Counter[str] = field(default_factory=Counter)
-    """Requested by pods that are bound and not finished, DaemonSet pods included."""
+    """Resource → what the pods that are bound and not finished request, including those of DaemonSets."""
     full: Counter[str] = field(default_factory=Counter)
-    """Resource → nodes that are at least `FULL_PERCENT` percent full, counted under their fullest resource."""
+    """Resource → the number of nodes that are at least `FULL_PERCENT` percent full. A node is counted under its fullest
+    resource."""
     under_used: int = 0
-    """Nodes at or below every threshold of the pool's `underUsed` now, however short; every node where it has none."""
+    """The number of nodes that are at or below every threshold of the pool's `underUsed` now, for however short a time;
+    all nodes if the pool has no threshold."""
     cost: int = 0
-    """Micro-dollars an hour, of the nodes whose price is known."""
+    """The price of all nodes whose price is known, in micro-dollars an hour."""
     unpriced: int = 0
     """The number of nodes whose price is not known."""
     unread: Counter[str] = field(default_factory=Counter)
-    """`nodes`: ready nodes whose amounts cannot be read. `pods`: such pods on ready nodes."""
+    """`nodes` → number of ready nodes whose amounts cannot be read; `pods` → number of such pods on ready nodes."""
 
 
 def pool_usages(view: ClusterView) -> dict[str, PoolUsage]:
-    """Returns pool → its usage; every pool, also one without nodes."""
+    """Returns pool → its usage, for every pool, even one without nodes."""
     usages = {pool.name: PoolUsage() for pool in view.pools}
     pods: dict[str, list[PodInfo]] = {}
     for pod in view.inventory.pods:
@@ -116,7 +120,7 @@ def _sum_requests(usage: PoolUsage, pods: list[PodInfo], resources: Iterable[str
 
 
 def _attached_volumes(pods: list[PodInfo], view: ClusterView) -> Counter[str]:
-    """Returns CSI driver → attached volumes. A volume that several pods share is counted once."""
+    """Returns CSI driver → number of attached volumes. A volume that several pods share is counted once."""
     names = {(pod.namespace, claim) for pod in pods for claim in pod.claims}
     claims = [view.inventory.claims[name] for name in names if name in view.inventory.claims]
     return Counter(claim.driver for claim in claims if claim.driver)
@@ -125,7 +129,7 @@ def _attached_volumes(pods: list[PodInfo], view: ClusterView) -> Counter[str]:
 def _fullest_resource(
     node: NodeInfo, allocatable: Amounts, requested: Mapping[str, int], attached: Counter[str]
 ) -> str | None:
-    """Returns the resource that fills the node, or None while the node is not full."""
+    """Returns the resource that is used up on the node, or None if the node is not full."""
     shares = [(requested[name] / allocatable[name], name) for name in RESOURCES if allocatable.get(name, 0) > 0]
     shares += [(attached[driver] / most, "volumes") for driver, most in node.attachable_volumes.items() if most > 0]
     share, name = max(shares)

@@ -1,4 +1,4 @@
-"""Why a node or a pod stays: one code per rule."""
+"""Reasons why a node or a pod stays: one code per rule."""
 
 from trimtab.cluster.reason import Code
 

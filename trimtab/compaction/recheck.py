@@ -1,9 +1,10 @@
-"""Checks whether the steps of a plan are still valid just before they are executed.
+"""Checks, just before the steps of a plan are executed, whether they are still valid.
 
-Pods are created and deleted between plan and execution. Each step is checked again on a new snapshot: the node and its
-pods are those of the plan, all pods may still move, their budgets allow it now, the pool does not need the node, and
-all pods fit on other nodes together. What a valid step uses (capacity, disruptions, nodes above a minimum) the later
-steps do not have. A step that is no longer valid is dropped with the reason; it is never changed into another one.
+Pods are created and deleted between plan and execution. So each step is checked again on a new snapshot: the node and
+its pods are those of the plan, all pods may still be moved, their budgets allow it now, the pool does not need the
+node, and all pods fit on other nodes together. What a valid step uses (capacity, disruptions, nodes above a minimum) is
+not available to later steps. A step that is no longer valid is dropped with the reason; it is not changed into another
+step.
 """
 
 from collections import Counter
@@ -23,13 +24,13 @@ from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 
 
 def recheck_step(step: DrainStep, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
-    """Returns why this step alone may not be executed now, or None when it may."""
+    """Returns why this step, considered alone, may not be executed now, or None if it may."""
     return Recheck.prepare(model, pools, now).rejection_reason(step)
 
 
 def holds_as_planned(plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> bool:
-    """Returns whether every step of the plan is possible in this model, with the very moves of the plan. Budgets are
-    full again in each wave."""
+    """Returns whether every step of the plan is possible in this model, with exactly the moves of the plan. Each wave
+    starts with full disruption budgets."""
     check = Recheck.prepare(model, pools, now)
     for wave in plan.waves:
         check.spent_disruptions.clear()
@@ -41,24 +42,24 @@ def holds_as_planned(plan: Plan, model: ClusterModel, pools: Sequence[Pool], now
 
 @dataclass(slots=True, eq=False)
 class Recheck:
-    """Checks one step after the other: what a valid step uses is not available to the next."""
+    """Checks steps one after the other. What a valid step uses is not available to the next."""
 
     problem: CompactionProblem
     spent_disruptions: Counter[int] = field(default_factory=Counter)
     """Budget → evictions that the valid steps need."""
     drained_nodes: set[int] = field(default_factory=set)
-    """Nodes of the valid steps."""
+    """The nodes that the valid steps drain."""
     receivers: set[int] = field(default_factory=set)
     """Nodes that receive pods of the valid steps."""
 
     @classmethod
     def prepare(cls, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> "Recheck":
-        """Prepares the check on a new snapshot."""
+        """Returns a recheck for a new snapshot."""
         return cls(prepare_problem(model, pools, now))
 
     def rejection_reason(self, step: DrainStep) -> Reason | None:
-        """Returns why the step may not be executed now, or None when it may. Ages and thresholds are checked again
-        too."""
+        """Returns why the step may not be executed now, or None if it may. The ages and thresholds of nodes are checked
+        again too."""
         node = self.problem.model.node_numbers.get(step.node)
         if node is None:
             return NODE_GONE(f"node {step.node} no longer exists")
@@ -69,7 +70,7 @@ class Recheck:
         return reason or self._place_pods(step, node)
 
     def holds_with_planned_moves(self, step: DrainStep) -> bool:
-        """Returns whether the step is possible with its own moves, and then counts it."""
+        """Returns whether the step is possible with exactly its own moves. If so, what it uses is counted."""
         node = self.problem.model.node_numbers.get(step.node)
         if node is None or self.problem.refusals.get(node) is not None:
             return False
@@ -94,10 +95,10 @@ class Recheck:
         return Counter(budget_of[pod] for pod in self.problem.pods_to_move[node] if pod in budget_of)
 
     def _budget_reason(self, node: int) -> Reason | None:
-        """Returns which budget does not allow the drain now.
+        """Returns the reason if a budget does not allow the drain now, otherwise None.
 
-        At least one pod of each budget must be allowed; the others wait for their turn. With another node that uses the
-        budget, all of them must be allowed.
+        Each budget must allow at least one eviction; its other pods wait for their turn. But if another valid step uses
+        the same budget, the budget must allow all evictions of this step.
         """
         for number, count in self._needed_evictions(node).items():
             budget, spent = self.problem.model.inventory.pdbs[number], self.spent_disruptions[number]
@@ -117,7 +118,8 @@ class Recheck:
         return limits.rejection_reason(node) if limits is not None else None
 
     def _place_pods(self, step: DrainStep, node: int) -> Reason | None:
-        """Places the pods where the plan placed them, or on any other node; keeps the placement where it is valid."""
+        """Places the pods on the nodes of the plan, or else on any other node. If all fit, the placement is kept and
+        None is returned; otherwise the reason."""
         problem, closed = self.problem, self.problem.capacity.closed_nodes[node]
         # The planned targets first: they were chosen together with those of the other steps.
         dest = self._planned_targets(step, node)
@@ -137,7 +139,8 @@ class Recheck:
         return shortage
 
     def _planned_targets(self, step: DrainStep, node: int) -> dict[int, int]:
-        """Returns pod → target, in the plan's order, or an empty mapping if a target is drained itself or gone."""
+        """Returns pod → target, in the plan's order; an empty mapping if a target is itself drained or no longer
+        exists."""
         numbers, pod_by_uid = (
             self.problem.model.node_numbers,
             {self.problem.model.pods[pod].uid: pod for pod in self.problem.pods_to_move[node]},
@@ -148,8 +151,8 @@ class Recheck:
         return {} if self.drained_nodes & set(targets.values()) or node in targets.values() else targets
 
     def _count_drain(self, node: int, dest: dict[int, int]) -> Reason | None:
-        """Counts the drain in the limits and budgets. Changes nothing and returns the reason where a pool would lack
-        headroom."""
+        """Counts the drain in the limits of the pools and in the budgets. If a pool would lack headroom, nothing is
+        counted and the reason is returned."""
         own = self.problem.limits[node]
         if own is not None:
             own.remove_node(node)
@@ -165,7 +168,8 @@ class Recheck:
         return shortage
 
     def _count_arrivals(self, dest: dict[int, int], sign: int) -> Reason | None:
-        """Counts the arrivals. Returns the first pool that then lacks headroom."""
+        """Adds the arriving pods to the limits of the pools (or, with sign -1, removes them). Returns the reason of the
+        first pool that then lacks headroom, or None."""
         affected: dict[int, PoolLimits] = {}
         for pod, target in dest.items():
             limits = self.problem.limits[target]

@@ -33,7 +33,7 @@ MAX_ROUNDS = 500
 
 
 class Scheduler(StrEnum):
-    """The model of the default scheduler: where it places successors."""
+    """The model of the default scheduler: on which node it places successors."""
 
     PLAN = "plan"
     SPREAD = "spread"
@@ -42,7 +42,7 @@ class Scheduler(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedMove:
-    """A move with the node on which the successor runs; `target` is empty when it is pending."""
+    """A move, with the node on which the successor runs; `target` is empty if the successor is pending."""
 
     pod: str
     source: str
@@ -53,7 +53,7 @@ class SimulatedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationRound:
-    """One executed wave."""
+    """One round of a simulation: an executed wave."""
 
     nodes: tuple[str, ...]
     landings: tuple[SimulatedMove, ...]
@@ -62,7 +62,7 @@ class SimulationRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """All rounds, and the cluster after them."""
+    """All rounds of a simulation, and the cluster after them."""
 
     scheduler: Scheduler
     rounds: tuple[SimulationRound, ...]
@@ -71,10 +71,10 @@ class Simulation:
     saved: int
     unit: str
     first: Plan
-    """The plan of the first round, with its bound and reasons."""
+    """The plan of the first round, with its upper bound and its reasons."""
     last: Plan
-    """The plan of the last round with the reasons of the nodes that stay. That a pod was moved before is the reason
-    only where nothing else keeps the node."""
+    """The plan of the last round, with the reasons of the nodes that stay. "Moved before" is the reason of a node only
+    if there is no other reason."""
     after: Inventory
 
     @property
@@ -109,7 +109,7 @@ def simulate_rounds(
 ) -> Simulation:
     """Returns the rounds until a plan is empty.
 
-    `again` returns what a pod would request if it were admitted again; the successors of pods then request that.
+    `again` returns what a pod would request if it were admitted again; successors then have these requests.
     """
     rounds: list[SimulationRound] = []
     before, moved = inventory, set(now.moved_pods)
@@ -136,7 +136,7 @@ def simulate_rounds(
 
 
 def _with_lasting_reasons(last_plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Plan:
-    """Returns the plan with lasting reasons: for nodes with pods that were moved before, what would keep them
+    """Returns the plan with other reasons for nodes whose pods were moved before: what would keep these nodes
     anyway."""
     refusals = make_plan(model, pools, now, effort=0).refusals
     lasting = {
@@ -149,7 +149,8 @@ def _with_lasting_reasons(last_plan: Plan, model: ClusterModel, pools: Sequence[
 def _execute_wave(
     model: ClusterModel, current: Plan, number: int, scheduler: Scheduler, *, marked: bool
 ) -> SimulationRound:
-    """Executes one wave: cordons its nodes together, then evicts pod by pod."""
+    """Executes one wave in the model: cordons its nodes together, then evicts pod by pod, and returns where the
+    successors run."""
     wave, capacity = current.waves[number], FreeCapacity(model)
     avoided = _avoided_nodes(replace(current, waves=current.waves[number:]), model) if marked else set()
     pods = {pod.key: n for n, pod in enumerate(model.pods)}
@@ -217,7 +218,7 @@ def _free_share(capacity: FreeCapacity, pod_class: PodClass, node: int) -> int:
 
 
 def _cluster_after(inventory: Inventory, finished: SimulationRound, again: Again | None) -> Inventory:
-    """Returns the cluster after the successors run and the cluster autoscaler has removed the empty nodes."""
+    """Returns the cluster as it is when the successors run and the cluster autoscaler has removed the empty nodes."""
     drained, target_of = set(finished.nodes), {landing.pod: landing.target for landing in finished.landings}
     pods: list[PodInfo] = []
     shared_requirements: dict[object, SchedulingRequirements] = {}

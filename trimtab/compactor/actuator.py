@@ -6,7 +6,7 @@ ActuatorError                  all of them
 └── ActuatorUnavailable        anything else: no answer, overload, not the leader; the text names the write
     └── ActuatorForbidden      the API server rejected this write: a webhook, or a missing permission
 
-A dry run records its decisions in the history like any other actuator.
+A dry run records its decisions in the history in the same way as writes that are made.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class ActuatorError(Exception):
 
 
 class ActuatorConflict(ActuatorError):
-    """The object changed since it was read."""
+    """The object has changed since it was read."""
 
 
 class ActuatorNotFound(ActuatorError):
@@ -37,24 +37,26 @@ class ActuatorUnavailable(ActuatorError):
 
 
 class ActuatorForbidden(ActuatorUnavailable):
-    """This write is rejected, possibly forever; other writes may still succeed."""
+    """The API server rejects this write, perhaps always; other writes may still succeed."""
 
 
 @dataclass(slots=True)
 class ErrorCollector:
-    """Runs independent writes: the error of one does not prevent the others."""
+    """Runs several independent writes, so that the error of one does not prevent the others."""
 
     error: ActuatorUnavailable | None = None
-    """The first error. An error that concerns more than one write replaces a rejection of a single write."""
+    """The first error. The rejection of a single write is replaced by a later error that concerns more than one
+    write."""
 
     @property
     def has_only_rejections(self) -> bool:
-        """True while nothing failed except single writes that were rejected."""
+        """Whether nothing has failed except single writes that were rejected."""
         return self.error is None or isinstance(self.error, ActuatorForbidden)
 
     @contextmanager
     def collect_errors(self) -> Iterator[None]:
-        """Collects an error of the block. A conflict or a missing object is ignored: the next round reads it again."""
+        """A context manager that collects an error of its block. Conflicts and missing objects are ignored, because the
+        next round reads the objects again."""
         try:
             yield
         except (ActuatorConflict, ActuatorNotFound):
@@ -64,7 +66,7 @@ class ErrorCollector:
                 self.error = error
 
     def raise_error(self) -> None:
-        """Raises the collected error, if any. Call it when all writes were tried."""
+        """Raises the collected error, if there is one. Call it when all writes have been tried."""
         if self.error is not None:
             raise self.error
 
@@ -74,46 +76,47 @@ class EvictionResult(StrEnum):
 
     EVICTED = "evicted"
     REFUSED = "refused"
-    """The PodDisruptionBudget allows no disruption, or the API server asks to wait."""
+    """The PodDisruptionBudget allows no disruption now, or the API server asks the client to wait."""
     NEVER = "never"
     """The eviction API cannot evict the pod at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionResponse:
-    """The answer of the eviction API."""
+    """The response of the eviction API."""
 
     became: EvictionResult
     message: str = ""
     retry_after: float | None = None
-    """Seconds, or None if the server does not say."""
+    """The number of seconds to wait, or None if the server does not say."""
 
 
 class Actuator(Protocol):
-    """Each method makes one write, or raises an ActuatorError. Its result is visible in the cluster afterwards."""
+    """Makes changes in the cluster. Each method makes one write or raises an ActuatorError; its effect can be observed
+    in the cluster afterwards."""
 
     @property
     def is_dry_run(self) -> bool:
-        """True if this actuator writes nothing."""
+        """Whether this actuator writes nothing."""
 
     def cordon_node(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
-        """Cordons the node and writes the signed annotation, in one write. Called again to write a changed
+        """Cordons the node and writes the signed annotation, in one write. It is also used to write a changed
         annotation."""
 
     def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
-        """Removes the compactor's annotation, and uncordons the node if the compactor cordoned it."""
+        """Removes the compactor's annotation, and uncordons the node if the compactor has cordoned it."""
 
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         """Evicts this pod through the eviction API."""
 
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
-        """Sets the replicas of a Deployment. Returns False if it does not have `before` replicas."""
+        """Changes the number of replicas of a Deployment. Returns False if the present number is not `before`."""
 
     def set_soft_taint(self, node: NodeInfo, version: str, key: str) -> None:
         """Gives the node the compactor's soft taint with this key and no other of its own, or none when it is empty."""
 
     def record_decision(self, record: HistoryEntry) -> None:
-        """Reports a decision to users, as Events. Never raises."""
+        """Reports a decision to users as Events. Raises nothing."""
 
 
 class DryRunActuator:

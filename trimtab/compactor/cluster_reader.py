@@ -40,7 +40,7 @@ WATCHED_KINDS = (
     "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
     "CapacityBuffer", "PodTemplate", "ResourceClaim", "ResourceSlice", "DeviceClass",
 )  # fmt: skip
-"""The kinds that a plan reads, besides some ConfigMaps."""
+"""The kinds that a plan reads, apart from some ConfigMaps."""
 
 ReadUse = Callable[[Iterable[PodInfo]], Mapping[OwnerKey, Amounts]]
 
@@ -54,12 +54,12 @@ class ClusterReader:
     now: Callable[[], Seconds]
     keys: SigningKeys
     read_use: ReadUse = lambda pods: {}
-    """Returns what pods use now that request nothing, by owner."""
+    """Returns owner → the present usage of a pod, for pods that request no cpu or no memory."""
     _reported: Autoscaler | None = None
-    """The last status of the cluster autoscaler."""
+    """The last known status of the cluster autoscaler, or None."""
 
     def read_view(self) -> ClusterView | NotYet:
-        """Returns the view of the cluster now; NotYet while it is incomplete or too old."""
+        """Returns a view of the cluster as it is now; NotYet while the watched data is incomplete or too old."""
         age = self.watch.oldest_age()
         if not self.watch.is_synced or age is None:
             missing = ", ".join(name for name, state in self.watch.health_by_list().items() if not state.synced)
@@ -74,7 +74,7 @@ class ClusterReader:
         return self._view(self.watch.take_snapshot())
 
     def reopened_at(self, pool: str) -> int | None:
-        """Returns when a user reopened the pool, or None if no user did."""
+        """Returns when a user last reopened the pool, or None if no user has."""
         return reopened_at(self._own_config_maps(), pool)
 
     def has_state(self, pool: str) -> bool:
@@ -83,7 +83,7 @@ class ClusterReader:
         return any(shape.metadata.name == name for shape in self._own_config_maps())
 
     def config_map(self, pool: str) -> tuple[str, str] | None:
-        """Returns (name, uid) of the ConfigMap with the pool's settings."""
+        """Returns (name, uid) of the ConfigMap with the pool's settings, or None if there is none."""
         for shape in self._own_config_maps():
             if value_or(shape.metadata.labels, {}).get(POOL_LABEL) == pool:
                 return shape.metadata.name, shape.metadata.uid
@@ -132,7 +132,7 @@ class ClusterReader:
         )
 
     def _own_config_maps(self) -> tuple[ConfigMap, ...]:
-        """Returns the ConfigMaps of the compactor's own namespace: only there pools can be defined."""
+        """Returns the ConfigMaps in the compactor's own namespace; pools can only be defined there."""
         return tuple(
             shape for shape in self.watch.values_of("ConfigMap") if shape.metadata.namespace == self.settings.namespace
         )
@@ -165,9 +165,9 @@ def pools_of(shapes: Iterable[ConfigMap]) -> PoolReading:
 def read_autoscaler_status(
     shapes: Iterable[ConfigMap], arguments: Iterable[str], status_key: tuple[str, str] = (STATUS_NAMESPACE, STATUS_NAME)
 ) -> Autoscaler | None:
-    """Returns the cluster autoscaler as its status ConfigMap, (namespace, name), describes it.
+    """Returns the state of the cluster autoscaler from its status ConfigMap, whose (namespace, name) is `status_key`.
 
-    It is not healthy where the status cannot be read. None if there is no such ConfigMap.
+    If the status cannot be parsed, the autoscaler counts as not healthy. None if there is no such ConfigMap.
     """
     status = next((shape for shape in shapes if (shape.metadata.namespace, shape.metadata.name) == status_key), None)
     if status is None:
@@ -178,10 +178,10 @@ def read_autoscaler_status(
 
 
 def silent_autoscaler(last: Autoscaler | None, now: Seconds, flags: Mapping[str, str]) -> Autoscaler:
-    """Returns the cluster autoscaler without its status ConfigMap; `last` is what it reported before.
+    """Returns the state of a cluster autoscaler without a status ConfigMap. `last` is its state before.
 
-    It deletes its status when it ends, as in a rolling update. Until it would have counted as silent, it counts as
-    restarting. After that, and where it has never reported, it is silent.
+    It deletes its status when it stops, as in a rolling update. For as long as its last status would not count as
+    outdated, it counts as restarting; after that, and if there never was a status, it counts as silent.
     """
     if last is not None and not last.is_silent(now):
         return replace(last, restarting=True)
@@ -196,7 +196,7 @@ def _top_owners(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str, str], Owne
 
 
 def list_sources(settings: Settings) -> tuple[ListSource, ...]:
-    """Returns every list that a plan reads. ConfigMaps are limited to the compactor's own, and one other by its
+    """Returns every list that a plan reads. Of ConfigMaps, these are only the compactor's own, and one other by its
     name."""
     maps = LIST_SOURCES["ConfigMap"]
     ours = (replace(maps, namespace=settings.namespace, label_selector=label) for label in (POOL_LABEL, STATE))
@@ -209,5 +209,5 @@ def list_sources(settings: Settings) -> tuple[ListSource, ...]:
 
 
 def create_informers(client: object, settings: Settings) -> ClusterInformers:
-    """Returns the informers for a plan; they store pods in the form that a plan reads."""
+    """Returns the informers that a plan needs. They store pods in the form that a plan reads."""
     return ClusterInformers(client, list_sources(settings), holds={"Pod": PlannerPodTransform()})  # type: ignore[arg-type]

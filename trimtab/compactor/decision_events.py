@@ -1,4 +1,4 @@
-"""History entries as Events: on the node, on the workload whose pod moves, and on the pool's ConfigMap."""
+"""Reports history entries as Events: on the node, on the workload whose pod moves, and on the pool's ConfigMap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WARNING_DECISIONS = frozenset({
     "released", "closed", "unreadable", "not-authentic", "left-surged",
     "resize-reverted", "resize-stopped", "resize-replaced", "resize-rejected",
 })  # fmt: skip
-"""Decisions that are reported as warnings."""
+"""The decisions that are reported as Events of the type Warning."""
 HOW_TO_UNDO = (
     ". Trimtab's compactor cordoned the node; to undo it: `trimtab compactor release --yes {node}`, or `trimtab"
     " compactor pause` for all nodes"
@@ -41,7 +41,7 @@ class EventRecorder:
     """Pool → (name, uid) of its ConfigMap."""
 
     def record_events(self, record: HistoryEntry) -> None:
-        """Creates the Events of a decision. Never raises: a lost Event must not stop the work."""
+        """Creates the Events for a decision. Raises nothing, because a lost Event must not stop the work."""
         reason = REASONS.get(record.what)
         if reason is None or record.rehearsed:
             return

@@ -30,15 +30,16 @@ from trimtab.compactor.removed_nodes import RETRY_SECONDS, RemovedNodes
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 
 MAX_VIEW_AGE_SECONDS = 15.0
-"""The seconds after which the view is too old for evictions: where writes are slow, a pause must not wait for all of
-them."""
+"""If the view is older than this many seconds, nothing is evicted, because `paused` and other changes must take effect
+even while writes are slow."""
 UNOBSERVED_SECONDS = 60.0
-"""The seconds past the oldest usable data after which an eviction that is not observed counts as failed."""
+"""If an eviction has not been observed this many seconds after the oldest data that may be used, it counts as
+failed."""
 
 
 @dataclass(slots=True)
 class Drainer:
-    """Executes the next steps of all drains, for the leader."""
+    """Executes the next steps of all drains. Only the leader uses it."""
 
     actuator: Actuator
     pool_states: PoolStates
@@ -46,19 +47,19 @@ class Drainer:
     shutdown: GracefulShutdown
     error_guard: ErrorGuard
     elapsed: Callable[[], float] | None = None
-    """Returns the present time of the monotonic clock, to check the age of the view; None: the view never becomes too
-    old."""
+    """Returns the present time of the monotonic clock, with which the age of the view is checked. None: the view never
+    counts as too old."""
     unobserved_seconds: float = 120.0 + UNOBSERVED_SECONDS
-    """The seconds after which an eviction that is not observed counts as failed."""
+    """After how many seconds an eviction that was not observed counts as failed."""
     retry_at: dict[str, float] = field(default_factory=dict)
-    """Uid of a pod, name of a node, or namespace/name of a Deployment → monotonic time before which it must not be
-    retried."""
+    """Uid of a pod, name of a node, or namespace/name of a Deployment → monotonic time before which the write must not
+    be tried again."""
     evicted_at: dict[str, float] = field(default_factory=dict)
-    """Pod uid → when it was evicted; until its deletion is observed."""
+    """Uid of a pod → when it was evicted. The entry is kept until the pod's deletion is observed."""
     first_observed: dict[str, float] = field(default_factory=dict)
-    """Drain → when this process observed it first."""
+    """Drain → when this process first observed it."""
     rejected_uids: set[str] = field(default_factory=set)
-    """Uids of pods whose rejected eviction is in the history."""
+    """Uids of the pods whose rejected eviction is already in the history."""
     moved_twice: int = 0
     """The number of evicted pods that were themselves successors of recently evicted pods."""
     removed_nodes: RemovedNodes = field(init=False)
@@ -89,11 +90,11 @@ class Drainer:
         return {drain: now - since for drain, since in self.first_observed.items()}
 
     def opened_counts(self, view: ClusterView) -> dict[str, int]:
-        """Returns pool → drained nodes that were uncordoned in the last hour."""
+        """Returns pool → the number of its drained nodes that were uncordoned in the last hour."""
         return {pool: memory.recent_openings(view.now) for pool, memory in self.pool_states.states.items()}
 
     def settle_flight(self, view: ClusterView, now: float) -> frozenset[str]:
-        """Returns evicted pods that the view still shows unchanged, and forgets those that it does not."""
+        """Returns the uids of evicted pods that the view still shows unchanged, and forgets the others."""
         existing = {pod.uid for pod in view.inventory.pods if pod.deletion_requested_at is None}
         self.evicted_at = {
             uid: at for uid, at in self.evicted_at.items() if uid in existing and now - at < self.unobserved_seconds
@@ -103,9 +104,9 @@ class Drainer:
         return frozenset(self.evicted_at)
 
     def run_drains(self, planner: DrainPlanner, now: float) -> None:
-        """Executes one step of each drain. A drain whose next step fails unexpectedly is released.
+        """Executes one step of each drain. If the next step of a drain fails unexpectedly, its node is released.
 
-        Raises ActuatorUnavailable when all had their turn: the error of one does not prevent the others.
+        Raises ActuatorUnavailable after all drains were tried, so that the error of one does not prevent the others.
         """
         collector = ErrorCollector()
         for node, note in planner.view.annotated_nodes():
@@ -126,7 +127,7 @@ class Drainer:
             raise
 
     def _release_failed(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation | Unreadable) -> None:
-        """Releases a node whose next step cannot be decided."""
+        """Releases a node for which the next step cannot be decided."""
         if not isinstance(note, DrainAnnotation) or _is_deleted(node):
             return
         step = a.Release(
@@ -139,10 +140,10 @@ class Drainer:
             self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
 
     def release_all(self, view: ClusterView, why: str = "the compactor is stopping") -> None:
-        """Releases every node that is not empty yet, because the process ends; except nodes that another client
-        deletes.
+        """Releases every node that is not empty yet, because the process ends. Nodes that another client is deleting
+        are left alone.
 
-        Raises ActuatorUnavailable when all were tried.
+        Raises ActuatorUnavailable after all nodes were tried.
         """
         apart = ErrorCollector()
         for node, note in view.annotated_nodes():
@@ -197,17 +198,17 @@ class Drainer:
         return self.pool_states.state_of(note.pool).knows_drain(node.name, note.drain)
 
     def _with_agreed_surges(self, note: DrainAnnotation) -> DrainAnnotation:
-        """Returns the annotation with only those surges that are in the state too: only these are undone."""
+        """Returns the annotation with only those surges that are in the state too, because only these may be undone."""
         state = self.pool_states.state_of(note.pool).surged
         surged = {name: at for name, at in note.surged.items() if state.get(name) == note.drain}
         self.removed_nodes.agreed_surges |= dict.fromkeys(surged, note.drain)
         return note if surged == note.surged else change(note, surged=surged)
 
     def _release_unknown(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
-        """Releases a node with an authentic annotation of a drain that the state does not contain; scales and counts
-        nothing.
+        """Releases a node with an authentic annotation of a drain that is not in the state. It scales nothing and
+        counts nothing.
 
-        Either the state was lost, or another client restored an old annotation.
+        Either the state was lost, or another client has restored an old annotation.
         """
         if _is_deleted(node):
             return
@@ -237,8 +238,8 @@ class Drainer:
     def _execute_steps(
         self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, steps: tuple[Action, ...], now: float
     ) -> None:
-        """Executes the steps in order, until one prevents the next. A failed undo of a surge does not: it is tried
-        again later."""
+        """Executes the steps in order, until one fails that the next depends on. If undoing a surge fails, the others
+        are executed, and it is tried again later."""
         apart = ErrorCollector()
         for step in steps:
             if isinstance(step, a.Evict):
@@ -264,9 +265,9 @@ class Drainer:
             self._record_end(view, node, note, step.reason, FailureCause.NOBODY, "abandoned")
 
     def _scale_deployment(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: a.SetReplicas) -> None:
-        """Scales a Deployment. One replica more is announced first, in the state and then on the node.
+        """Scales a Deployment. Before a replica is added, this is recorded in the state and then on the node.
 
-        A second replica without an announcement was added by another client, and is not undone.
+        A second replica without such a record was added by another client, and is not removed.
         """
         if step.replicas > step.before and step.deployment not in note.surged:
             # The order matters: state, annotation, Deployment. A crash in between leaves an announced surge that was
@@ -324,10 +325,10 @@ class Drainer:
         return True
 
     def _release(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, step: a.Release) -> None:
-        """Saves the end of the drain, and then uncordons the node: after a crash in between the end is not counted
-        twice.
+        """Saves the end of the drain and then uncordons the node, so that the end is not counted twice if the process
+        crashes in between.
 
-        The node is uncordoned even where the states cannot be saved.
+        The node is uncordoned even if the states cannot be saved.
         """
         self._record_end(view, node, note, step.reason, step.blame, "released")
         if step.opened:
@@ -357,7 +358,8 @@ class Drainer:
             self._close_pool(note.pool, view)
 
     def count_deletions(self, view: ClusterView) -> None:
-        """Records nodes that the autoscaler has begun to delete, of leading pools and of nodes with a drain."""
+        """Records the nodes that the autoscaler has begun to delete, in pools with `autoscaler: lead`, and among nodes
+        with a drain."""
         by_pool: dict[str, dict[str, int]] = {}
         going = [node.name for node in view.inventory.nodes if node.removal_taint is not None]
         ours = {
@@ -375,14 +377,14 @@ class Drainer:
         return frozenset(name for memory in self.pool_states.states.values() for name in memory.deleting)
 
     def judge_added_nodes(self, view: ClusterView) -> None:
-        """Makes pools back off for nodes that were added because of their drains."""
+        """Makes pools back off if nodes were added because of their drains."""
         memories = self.pool_states.states
         judged = [cause for memory in memories.values() for cause in memory.judged]
         for setback in find_setbacks(view, {pool: memory.emptied for pool, memory in memories.items()}, judged):
             self.back_off(setback, view)
 
     def back_off(self, setback: Setback, view: ClusterView) -> None:
-        """Records the setback, and reports a back-off that begins by it."""
+        """Records the setback. If a back-off begins because of it, reports that."""
         before = self.pool_states.state_of(setback.pool)
         memory = before.with_setback(setback.cause, view.now)
         self.pool_states.set_state(setback.pool, memory)
@@ -411,12 +413,12 @@ class Drainer:
 
 
 def _surges_of(memory: PoolState, drain: str) -> tuple[str, ...]:
-    """Returns the Deployments to which this drain gave a second replica, or was about to."""
+    """Returns the Deployments to which this drain has given a second replica, or was about to give one."""
     return tuple(name for name, owner in memory.surged.items() if owner == drain)
 
 
 def _count_evictions(name: str, view: ClusterView) -> int:
-    """Returns the number of pods of this node that its deletion evicts."""
+    """Returns the number of pods that are evicted when this node is deleted."""
     pods = (pod for pod in view.inventory.pods if pod.node == name and not pod.is_finished)
     return sum(not (pod.is_daemon or pod.is_static) for pod in pods)
 
@@ -426,13 +428,13 @@ def _is_deleted(node: NodeInfo) -> bool:
 
 
 def _count_owed(emptying: Sequence[DrainAnnotation], view: ClusterView) -> Counter[str]:
-    """Returns pool → pods of its drains that exist and have no deletion timestamp."""
+    """Returns pool → the number of pods that its drains still have to evict."""
     uids = {pod.uid for pod in view.inventory.pods if not is_gone(pod, view)} if emptying else set()
     return Counter(note.pool for note in emptying for move in note.moves if move.uid in uids)
 
 
 def _is_cleared(note: DrainAnnotation, view: ClusterView) -> bool:
-    """Returns whether every pod of the drain has left: the node is empty, even if successors are not ready."""
+    """Returns whether every pod of the drain has left the node, even if successors are not ready yet."""
     if note.emptied is not None:
         return True
     leaving = {move.uid for move in note.moves}

@@ -12,18 +12,18 @@ from trimtab.runtime.log import Logger
 
 T = TypeVar("T")
 WORK_KINDS = ("look", "drain", "plan", "begin", "round", "end", "tell", "resize")
-"""The kinds of work that can fail."""
+"""The kinds of work that can fail unexpectedly."""
 
 
 @dataclass(slots=True)
 class ErrorGuard:
-    """The unexpected errors of one process. An ActuatorError is expected, and is raised on."""
+    """The unexpected errors of one process. An ActuatorError is an expected error, and is raised again."""
 
     log: Logger
     kinds: Counter[str] = field(default_factory=Counter)
-    """Kind of work → how many times it failed unexpectedly."""
+    """Kind of work → how many times it has failed unexpectedly."""
     last_error: str = ""
-    """The last error as text; empty while there was none."""
+    """The last unexpected error as text; empty if there was none."""
 
     @property
     def error_count(self) -> int:
@@ -31,7 +31,7 @@ class ErrorGuard:
         return self.kinds.total()
 
     def run_guarded(self, kind: str, do: Callable[[], T], *, about: str = "") -> T | None:
-        """Returns the result of `do`, or None if it failed. `about`: the node or pool for which it was called."""
+        """Returns the result of `do`, or None if it failed. `about` is the node or pool for which it was called."""
         try:
             return do()
         except ActuatorError:

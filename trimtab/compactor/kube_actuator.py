@@ -32,12 +32,13 @@ from trimtab.kube.objects import Writer
 from trimtab.kube.resize import ResizeOutcome
 
 UNSPECIFIC_STATUSES = (401, 429, 503, 504)
-"""Statuses that say nothing about the write itself: the client is not authenticated, or the server is overloaded."""
+"""Status codes that say nothing about the write itself: the client is not authenticated, or the server is
+overloaded."""
 
 
 @dataclass(slots=True)
 class KubeActuator:
-    """Writes to the cluster as the leader."""
+    """Writes to the cluster while this replica leads."""
 
     writer: Writer
     event_recorder: EventRecorder
@@ -73,7 +74,7 @@ class KubeActuator:
         )
 
     def resize_pod(self, pod: ResizablePod, version: str, changes: Sequence[ResizeChange]) -> ResizeOutcome:
-        """Writes these requests into the running pod. Raises ActuatorUnavailable."""
+        """Writes these requests into the running pod, and returns the outcome. Raises ActuatorUnavailable."""
         requests: dict[str, dict[str, str]] = {}
         for each in changes:
             requests.setdefault(each.container, {})[each.resource] = each.after
@@ -99,7 +100,7 @@ class KubeActuator:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Translates errors of the API server client."""
+    """A context manager that translates errors of the API server client into actuator errors."""
     try:
         yield
     except Conflict as error:

@@ -22,17 +22,17 @@ from trimtab.compactor.soft_taint import SoftTaints, has_soft_taint
 from trimtab.runtime.log import Logger
 
 MAX_SHUTDOWN_ATTEMPTS, SHUTDOWN_PAUSE_SECONDS = 10, 0.5
-"""Attempts at the shutdown, and the seconds between them: an uncordoned node is observed after some milliseconds, and
-only then its taint can be removed."""
+"""The maximum number of attempts at the shutdown, and the seconds between them. That a node was uncordoned is observed
+after some milliseconds, and only then can its taint be removed."""
 MAX_BLIND_ROUNDS = 5
-"""The number of rounds in a row without a readable cluster after which nodes are released as they were observed
-last."""
+"""After this many rounds in a row in which the cluster could not be read, nodes are released as they were last
+observed."""
 Look = Callable[[], ClusterView | NotYet]
 
 
 @dataclass(slots=True)
 class Loop:
-    """The rounds of the leader."""
+    """The rounds of the leader, one after the other."""
 
     read_view: Look
     pool_states: PoolStates
@@ -45,13 +45,13 @@ class Loop:
     elapsed: Callable[[], float]
     reopened_at: Callable[[str], int | None] = lambda pool: None
     has_state: Callable[[str], bool] = lambda pool: True
-    """Returns whether the pool's state is still where it was saved."""
+    """Returns whether the pool's state still exists where it was saved."""
     pause: Callable[[float], None] = lambda seconds: None
-    """Waits during the shutdown until writes are observed."""
+    """Waits, during the shutdown, until writes can be observed."""
     resizer: Resizer | None = None
-    """Resizes running pods. None: nothing is resized."""
+    """Resizes running pods, or None if pods are not to be resized."""
     view: ClusterView | None = None
-    """The view of the last round."""
+    """The view of the last round, or None before the first."""
     problem: str = ""
     """The problem of the last round; empty if there was none."""
     error_guard: ErrorGuard = field(init=False)
@@ -64,7 +64,7 @@ class Loop:
         self.planner.on_cordon = self._await_annotation
 
     def run_round(self) -> float:
-        """Runs one round and returns the seconds until the next. Never raises: errors are logged."""
+        """Runs one round, and returns the seconds until the next. Raises nothing: errors are logged."""
         before = self.problem
         try:
             wait = self.error_guard.run_guarded("round", self._run_round)
@@ -142,15 +142,15 @@ class Loop:
         return DrainPlanner(view, self.drainer.timeouts)
 
     def _handle_unreadable(self) -> float:
-        """Counts a round without a readable cluster. After `MAX_BLIND_ROUNDS` nodes are released as they were observed
-        last."""
+        """Counts a round in which the cluster could not be read. After `MAX_BLIND_ROUNDS` of them, nodes are released
+        as they were last observed."""
         self.problem = self.error_guard.last_error
         if self.view is not None and self._blind_rounds % MAX_BLIND_ROUNDS == 0:
             self.drainer.release_all(self.view, "the cluster cannot be read")
         return self.tick
 
     def _plan_or_start(self, view: ClusterView, active: ActiveDrains, now: float) -> None:
-        """Plans, or starts drains. Drains start from the view of a later round, never from the one of the plan."""
+        """Makes a plan, or starts drains. Drains are started with the view of a later round than the plan's."""
         due = self._planned_at is None or (
             now - self._planned_at >= self.interval and self.planner.pending_steps is None
         )
@@ -173,8 +173,8 @@ class Loop:
         self.drainer.removed_nodes.cordoned_at[drain] = self.elapsed()
 
     def _report_errors(self, view: ClusterView) -> None:
-        """Reports errors in pools' settings, and nodes with annotations of others or without valid signature: once
-        each."""
+        """Reports mistakes in pools' settings, and nodes with annotations of other compactors or without valid
+        signatures; each once."""
         for error in set(view.pool_errors) - self._reported:
             self.log.warning("pool.mistake", mistake=error)
         others, doubtful = view.annotations.others, view.annotations.doubtful
@@ -194,7 +194,7 @@ class Loop:
         self.pool_states.save_states()
 
     def _reopen_pools(self, view: ClusterView) -> None:
-        """Reopens closed pools: after a time, or when a user resumed them."""
+        """Reopens closed pools, after some time or when a user has resumed them."""
         for pool, memory in list(self.pool_states.states.items()):
             closed, backoff = memory.closed, memory.backoff
             if closed is None and backoff is None:
@@ -209,7 +209,7 @@ class Loop:
                 self.pool_states.set_state(pool, change(memory, closed=None, strikes=0))
 
     def shut_down(self) -> None:
-        """Shuts down: releases nodes that are not empty, removes taints, and saves the states."""
+        """Shuts down: releases nodes that are not empty, removes taints, and saves the states of pools."""
         if self.view is None:
             return
         for _ in range(MAX_SHUTDOWN_ATTEMPTS):
@@ -221,7 +221,7 @@ class Loop:
             self.pause(SHUTDOWN_PAUSE_SECONDS)
 
     def _try_shut_down(self) -> bool:
-        """Tries to shut down once. Returns whether nothing was left to undo."""
+        """Tries once to shut down. Returns whether nothing remains to be undone."""
         observed = self.error_guard.run_guarded("look", self.read_view)
         view = self.view if observed is None or isinstance(observed, NotYet) else observed
         assert view is not None

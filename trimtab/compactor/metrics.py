@@ -54,7 +54,7 @@ _FULL = ("cpu", "memory", "pods", "volumes")
 
 
 class PoolCollector(Collector):
-    """Reports the pools of `view` while this replica leads."""
+    """Reports metrics of the pools in `view`, while this replica leads."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool]) -> None:
         self._leading, self._pool = leading, Bounded()
@@ -62,11 +62,11 @@ class PoolCollector(Collector):
         registry.register(self)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Yields the families without samples."""
+        """Yields the metrics without samples."""
         yield from _families().values()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yields the families with the values of all pools."""
+        """Yields the metrics with the values of all pools."""
         view = self.view
         if view is None or not self._leading():
             return
@@ -111,7 +111,8 @@ RESIZE_DECISIONS = (
 
 
 class Metrics:
-    """Counts decisions as a sink, and reads all other values from the loop after each round."""
+    """The metrics: it counts decisions as they are recorded, and reads all other values from the loop after each
+    round."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool], age: Callable[[], float]) -> None:
         self.registry = registry
@@ -211,7 +212,7 @@ class Metrics:
             self.drains.labels(pool, record.what, self._code(record.code)).inc()
 
     def update_errors(self, faults: ErrorGuard) -> None:
-        """Counts the unexpected errors since the last call, for this leadership's loop."""
+        """Adds the unexpected errors since the last call to the metric."""
         for kind, count in faults.kinds.items():
             self.faults.labels(kind).inc(max(0, count - self._faults[kind]))
         self._faults = Tally(faults.kinds)

@@ -1,7 +1,7 @@
-"""The compactor's signing keys, and for each pool the serial number below which a state is no longer valid.
+"""The compactor's signing keys, and for each pool the serial number below which a stored state is no longer valid.
 
-Both are in one Secret that the process fills, and that no other component of Trimtab may read. The numbers make it
-useless to restore an older state: its signature is valid, but its number is too small.
+Both are in one Secret, which this process fills and which no other component of Trimtab may read. Because of the serial
+numbers it is useless to restore an older state: its signature is valid, but its number is too small.
 """
 
 from __future__ import annotations
@@ -21,36 +21,38 @@ from trimtab.kube.signing_keys import NoSigningKeys
 
 SECRET = secret_of("compactor")
 SERIALS_KEY = "serials"
-"""The key of the Secret's data: JSON, pool → the smallest valid serial number of a state."""
+"""The key in the Secret's data with JSON: pool → the smallest valid serial number of a state."""
 _PURPOSE = "state of a pool"
 
 
 class OtherKeys(NoSigningKeys):
-    """The Secret no longer holds the keys that this process read."""
+    """Raised if the Secret no longer holds the keys that this process has read."""
 
 
 @dataclass(slots=True)
 class NodeSigner:
-    """The signing keys of the leader. Methods raise KubeFault for errors of the API server."""
+    """The signing keys of the leader. Its methods raise KubeFault for errors of the API server."""
 
     writer: Writer
     namespace: str
     uid: str
-    """The Secret's uid: keys and states that are restored into another cluster together are not valid there."""
+    """The uid of the Secret. It is signed too, so that keys and states that are restored into another cluster are not
+    valid there."""
     keys: SigningKeys
     serials: dict[str, int] = field(default_factory=dict)
     """Pool → the smallest valid serial number of a state."""
     outdated: bool = False
-    """The Secret's keys have changed: everything must be read again."""
+    """Whether the keys in the Secret have changed, so that everything must be read again."""
     lost: bool = False
-    """The Secret does not hold this process's key even as the previous one: no successor can verify what it signed."""
+    """Whether the Secret does not hold this process's key even as the previous one, so that no other replica can verify
+    what it has signed."""
 
     def sign_state(self, pool: str, serial: int, text: str) -> str:
         """Returns the signature of a pool's state."""
         return self.keys.sign(_PURPOSE, self.uid, pool, str(serial), text)
 
     def signature_problem(self, pool: str, serial: int, text: str, signature: str) -> str:
-        """Returns why this is no valid state of the pool, or an empty string when it is one."""
+        """Returns why this is not a valid state of the pool, or an empty string if it is valid."""
         if not signature:
             return "the state has no signature"
         if not self.keys.verify(signature, _PURPOSE, self.uid, pool, str(serial), text):
@@ -63,7 +65,7 @@ class NodeSigner:
         )
 
     def read_secret(self) -> Mapping[str, Any] | None:
-        """Returns the Secret, or None if it no longer holds the keys: then everything must be read again. Raises
+        """Returns the Secret; None if it no longer holds the keys, so that everything must be read again. Raises
         KubeFault."""
         secret = objects.get_plain(self.writer.client, "Secret", SECRET, self.namespace)
         keys = signing_keys.keys_of(secret) if secret is not None else None
@@ -74,11 +76,11 @@ class NodeSigner:
         return None
 
     def is_of_previous_key(self, pool: str, serial: int, text: str, signature: str) -> bool:
-        """Returns whether the state was signed with the previous key."""
+        """Returns whether the state was signed with the previous key and not with the current one."""
         return not self.keys.without_previous.verify(signature, _PURPOSE, self.uid, pool, str(serial), text)
 
     def raise_serial(self, pool: str, serial: int) -> None:
-        """Makes every state of the pool with a smaller number invalid. Raises OtherKeys."""
+        """Makes every state of the pool with a smaller serial number invalid. Raises OtherKeys."""
         secret = self.read_secret()
         if secret is None:
             raise OtherKeys(
@@ -91,8 +93,8 @@ class NodeSigner:
 
 
 def open_signer(writer: Writer, namespace: str) -> NodeSigner:
-    """Returns the keys, and creates them where the Secret is still empty. Raises NoSigningKeys where there is no
-    Secret."""
+    """Returns the signer with the keys in the Secret; they are created if the Secret is still empty. Raises
+    NoSigningKeys if there is no Secret."""
     signing_keys.read_or_create(writer.client, SECRET, namespace)
     signer = read_signer(writer, namespace)
     if signer is None:
@@ -101,13 +103,13 @@ def open_signer(writer: Writer, namespace: str) -> NodeSigner:
 
 
 def read_signer(writer: Writer, namespace: str) -> NodeSigner | None:
-    """Returns the present keys, or None if there are none. Raises KubeFault."""
+    """Returns the signer with the present keys, or None if there are none. Raises KubeFault."""
     secret = objects.get_plain(writer.client, "Secret", SECRET, namespace)
     return of_secret(writer, namespace, secret) if secret is not None else None
 
 
 def of_secret(writer: Writer, namespace: str, secret: Mapping[str, Any]) -> NodeSigner | None:
-    """Returns the keys that this Secret holds, or None if it holds none."""
+    """Returns the signer with the keys in this Secret, or None if it holds none."""
     keys = signing_keys.keys_of(secret)
     if keys is None:
         return None
@@ -115,8 +117,8 @@ def of_secret(writer: Writer, namespace: str, secret: Mapping[str, Any]) -> Node
 
 
 def _serials(secret: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the serial numbers of the Secret; none where they are invalid: a client that may write them may sign
-    anyway."""
+    """Returns pool → serial number from the Secret; empty if they are not valid. (A client that can write the Secret
+    could sign states anyway.)"""
     try:
         text = base64.b64decode((secret.get("data") or {}).get(SERIALS_KEY) or "", validate=True)
         return msgspec.json.decode(text, type=dict[str, int]) if text else {}

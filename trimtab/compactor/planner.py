@@ -1,4 +1,5 @@
-"""Makes the plan and starts drains: plans, waits, reads the cluster again, and starts the steps that still hold."""
+"""Makes plans and starts drains: makes a plan, waits, reads the cluster again, and starts the steps that are still
+valid."""
 
 from __future__ import annotations
 
@@ -41,26 +42,28 @@ from trimtab.runtime.clock import elapsed_seconds
 from trimtab.scheduling.cluster_model import Again, ClusterModel, build_cluster_model
 
 Readmit = Callable[[], Again | NotYet | None]
-"""Returns what pods would request if they were admitted now. None: what they request already. NotYet: it is unknown."""
+"""A function that returns another function, with which a plan finds out what pods would request if they were admitted
+now. None: the same as they request already. NotYet: it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingSteps:
-    """Steps that start if they are still valid after a while."""
+    """Steps of the plan that will start after a while, if they are still valid then."""
 
     steps: tuple[DrainStep, ...]
     chosen_at: float
 
 
 MAX_RANKED_NODES = 3_000
-"""With more nodes, two plans more for the order of resizes would take longer than the resizes are worth."""
+"""In clusters with more nodes, resizes are not ordered by their use for plans, because two additional plans would take
+too long."""
 AIM = 3600
-"""The seconds for which a plan continues while pods move."""
+"""For how many seconds the nodes of a plan are kept while its pods move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """The nodes that a plan drains, and when it was made."""
+    """The nodes that a plan drains, and when the plan was made."""
 
     nodes: frozenset[str]
     at: Seconds
@@ -68,7 +71,7 @@ class Aim:
 
 @dataclass(slots=True)
 class CompactionPlanner:
-    """Makes plans and starts drains, for the leader."""
+    """Makes plans and starts drains. Only the leader uses it."""
 
     actuator: Actuator
     dry_run_actuator: Actuator
@@ -78,23 +81,24 @@ class CompactionPlanner:
     error_guard: ErrorGuard
     readmit: Readmit = lambda: None
     on_cordon: Callable[[str], None] = lambda drain: None
-    """Called with a drain whose node is being cordoned: its annotation may not be observed for a while."""
+    """Called with the name of a drain whose node is being cordoned, because its annotation may not be observed for a
+    while."""
     last_plan: Plan | None = None
     reserved_targets: frozenset[str] = frozenset()
     """Nodes of pools that act, which are reserved by the last plan."""
     plan_seconds: float = 0.0
-    """The duration of the last plan."""
+    """How many seconds the last plan took."""
     pending_steps: PendingSteps | None = None
     _readmitted_requests: Again | None = None
     _failing_pools: frozenset[str] = frozenset()
-    """Pools that an unexpected error kept out of the last plan."""
+    """The pools that were left out of the last plan because of an unexpected error."""
     _recorded_nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Pool → nodes whose drains the last dry run recorded."""
+    """Pool → the nodes whose drains the last dry run has recorded."""
     _aims: dict[str, Aim] = field(default_factory=dict)
-    """Pool → the nodes of the last plan that was made while none of its pods moved."""
+    """Pool → the nodes of the last plan that was made while no pod of the pool was moving."""
 
     def not_ready_reason(self) -> NotYet | None:
-        """Returns why no plan can be made or started now, or None when one can. Checked before each."""
+        """Returns why no plan can be made or started now, or None if it can. It is checked before each of both."""
         lookup = self.readmit()
         if isinstance(lookup, NotYet):
             return lookup
@@ -102,7 +106,7 @@ class CompactionPlanner:
         return None
 
     def make_plan(self, view: ClusterView, active: ActiveDrains, now: float) -> Plan:
-        """Makes a plan of this view, and chooses the steps that may start."""
+        """Makes a plan for this view, and chooses the steps that may start."""
         started = elapsed_seconds()
         model = build_cluster_model(view.inventory, self._readmitted_requests)
         self._failing_pools = self._observe_pools(model, view)
@@ -130,10 +134,10 @@ class CompactionPlanner:
         )
 
     def _aims_in_progress(self, view: ClusterView, active: ActiveDrains) -> dict[str, frozenset[str]]:
-        """Returns the nodes of the plan in progress, for pools whose pods move.
+        """Returns pool → the nodes of the plan in progress, for pools whose pods are moving.
 
         Many workloads of such a pool lack a pod and must not lose another, so a new plan would choose other nodes, and
-        move pods that have just arrived.
+        would move pods that have just arrived.
         """
         moving = set(active.emptying.values())
         return {pool: aim.nodes for pool, aim in self._aims.items() if pool in moving and view.now < aim.at + AIM}
@@ -147,7 +151,8 @@ class CompactionPlanner:
                 self._aims[pool.name] = Aim(nodes, view.now)
 
     def _plan_pools(self, model: ClusterModel, view: ClusterView, context: PlanningContext) -> Plan:
-        """Returns the plan of all pools; after an unexpected error, without the pools that fail alone."""
+        """Returns the plan for all pools. After an unexpected error, it is the plan without the pools that fail by
+        themselves."""
         if not self._failing_pools:
             whole = self.error_guard.run_guarded("plan", lambda: make_plan(model, view.pools, context))
             if whole is not None:
@@ -171,7 +176,8 @@ class CompactionPlanner:
         )
 
     def rank_resizes(self, view: ClusterView, proposals: Sequence[ResizeProposal]) -> tuple[str, ...]:
-        """Returns the uids of pods whose resize frees a node of these pools, those of the first nodes first."""
+        """Returns the uids of pods whose resize makes it possible to empty a node of these pools; those for the first
+        nodes come first."""
         if len(view.inventory.nodes) > MAX_RANKED_NODES:
             return ()
         context = PlanningContext(now=view.now, autoscaler=view.autoscaler)
@@ -179,9 +185,9 @@ class CompactionPlanner:
         return tuple(proposal.uid for proposal in found.resizes)
 
     def start_drains(self, view: ClusterView, active: ActiveDrains, now: float) -> int:
-        """Starts the chosen steps that are still valid after the waiting time. Returns how many drains began.
+        """Starts those of the chosen steps that are still valid after the waiting time. Returns how many drains began.
 
-        Raises ActuatorUnavailable when all were tried.
+        Raises ActuatorUnavailable after all steps were tried.
         """
         if self.pending_steps is None or now - self.pending_steps.chosen_at < self.settle_seconds:
             return 0
@@ -237,10 +243,11 @@ class CompactionPlanner:
         return True
 
     def _cordon_node(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> bool:
-        """Writes the drain into the state, then the cordon with its annotation. Returns False if the node changed.
+        """Writes the drain into the state, and then cordons the node with its annotation. Returns False if the node has
+        changed.
 
-        A crash in between leaves a drain without a cordon in the state, which the next round removes. In the other
-        order it would leave a cordon that no compactor accepts as its own. Raises ActuatorUnavailable.
+        If the process crashes in between, there is a drain without a cordon in the state, which the next round removes.
+        In the opposite order, there would be a cordon that no compactor accepts as its own. Raises ActuatorUnavailable.
         """
         before = self.pool_states.state_of(note.pool)
         pods = Counter(move.namespace for move in note.moves)
@@ -268,8 +275,8 @@ class CompactionPlanner:
         )
 
     def _record_rejection(self, step: DrainStep, view: ClusterView, error: ActuatorForbidden) -> None:
-        """Records a rejected cordon as a failure of the node: otherwise the node would take the turn of others in every
-        plan."""
+        """Records a rejected cordon as a failure of the node. Otherwise every plan would choose this node in place of
+        others."""
         self.pool_states.set_state(
             step.pool, self.pool_states.state_of(step.pool).with_failure(step.node, view.now, strike=False)
         )
@@ -288,7 +295,7 @@ class CompactionPlanner:
         return tuple(chosen)
 
     def _unrecorded_steps(self, pool: Pool, steps: tuple[DrainStep, ...]) -> tuple[DrainStep, ...]:
-        """Returns the steps of a dry run that were not recorded before."""
+        """Returns those steps of a dry run that have not been recorded before."""
         names = tuple(step.node for step in steps)
         if self._recorded_nodes.get(pool.name) == names:
             return ()
@@ -296,7 +303,8 @@ class CompactionPlanner:
         return steps
 
     def _observe_pools(self, model: ClusterModel, view: ClusterView) -> frozenset[str]:
-        """Records the nodes under their pool's threshold. Returns the pools for which that failed unexpectedly."""
+        """Records which nodes are under the threshold of their pool. Returns the pools for which this failed
+        unexpectedly."""
         nodes = CandidateChecker(model, view.pools, PlanningContext(now=view.now))
         annotated = [note.drain for note in view.annotations.ours.values() if isinstance(note, DrainAnnotation)]
         failing = set()
@@ -331,7 +339,7 @@ class CompactionPlanner:
         )  # fmt: skip
 
     def _overdue_nodes(self, view: ClusterView) -> frozenset[str]:
-        """Returns nodes that were left to the autoscaler for longer than its own settings imply."""
+        """Returns the nodes that were left to the autoscaler for longer than its own settings explain."""
         removals = {
             pool: removal_timeout(DrainTimeouts(), view.autoscaler_of(pool)) for pool in self.pool_states.states
         }
@@ -339,8 +347,8 @@ class CompactionPlanner:
         return frozenset[str]().union(*overdue)
 
     def _record_left_nodes(self, pool: Pool, new_plan: Plan, view: ClusterView) -> None:
-        """Records since when nodes are left to the autoscaler. A pool that is not planned as a whole says nothing of
-        its nodes."""
+        """Records since when nodes are left to the autoscaler. For a pool in which nothing may be planned now, nothing
+        is known about its nodes, and the record is not changed."""
         if pool.name not in new_plan.pools:
             names = {*new_plan.left, *new_plan.overdue}
             pool_nodes = sorted(
@@ -351,7 +359,7 @@ class CompactionPlanner:
             )
 
     def _record_plan(self, pool: Pool, new_plan: Plan, view: ClusterView) -> None:
-        """Records the plan for `trimtab compactor status`, and reports it where it differs from the one before."""
+        """Records the plan for `trimtab compactor status`, and reports it if it differs from the previous one."""
         nodes = tuple(step.node for step in new_plan.all_steps if step.pool == pool.name)
         first_wave = sum(step.pool == pool.name for step in new_plan.waves[0].steps) if new_plan.waves else 0
         memory = self.pool_states.state_of(pool.name)
@@ -370,8 +378,8 @@ class CompactionPlanner:
 
 
 def _without(pools: Sequence[Pool], names: Collection[str]) -> tuple[Pool, ...]:
-    """Returns the pools, those of these names disabled and without settings: their nodes still belong to no other
-    pool."""
+    """Returns the pools, with those of these names disabled and without settings. Their nodes still belong to them and
+    to no other pool."""
     return tuple(_disabled(pool) if pool.name in names else pool for pool in pools)
 
 

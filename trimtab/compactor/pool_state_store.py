@@ -1,7 +1,7 @@
-"""Stores the state of each pool, and reports every decision once to all sinks.
+"""Stores the state of each pool, and sends every decision once to all receivers (history, Events, metrics, log).
 
-`PoolStates` holds the states in memory. `ConfigMapPoolStateStore` saves them: one ConfigMap per pool in Trimtab's own
-namespace, which only the compactor writes.
+`PoolStates` holds the states in memory. `ConfigMapPoolStateStore` saves them, in one ConfigMap per pool in Trimtab's
+own namespace, which only the compactor writes.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from trimtab.kube.resources import ListSource
 from trimtab.runtime.log import Logger
 
 DELETED = "the ConfigMap was deleted"
-"""The problem of a state that existed and is gone."""
+"""The problem that is reported for a state that existed and no longer does."""
 MAX_REASON_LENGTH = 1000
-"""The maximum length of a reported reason: a webhook's message or a list of pods may be much longer."""
+"""The maximum length of a reported reason. A webhook's message or a list of pods may be much longer."""
 
 Sink = Callable[[HistoryEntry], None]
 
 
 class PoolStateStore(Protocol):
-    """Stores pool states so that they survive the process."""
+    """Stores the states of pools so that they survive the process."""
 
     def load_states(self) -> Mapping[str, PoolState | Unreadable]:
-        """Returns pool → stored state. A state that cannot be read has been copied, as the error says. Raises
+        """Returns pool → stored state. A state that cannot be read has been copied, and the error says so. Raises
         ActuatorError."""
 
     def save_state(self, pool: str, memory: PoolState, *, final: bool) -> None:
-        """Saves a state. `final`: no older state of the pool is valid from now on. Raises ActuatorError."""
+        """Saves a state. With `final`, no older state of the pool is valid from now on. Raises ActuatorError."""
 
 
 @dataclass(slots=True)
 class PoolStates:
-    """The states of all pools, and the sinks of decisions."""
+    """The states of all pools, and the receivers of decisions."""
 
     store: PoolStateStore
     sinks: tuple[Sink, ...] = ()
@@ -66,7 +66,8 @@ class PoolStates:
     def load_states(self, at: Seconds) -> None:
         """Reads the stored states. Raises ActuatorError.
 
-        A pool whose state cannot be read is closed: what failed in it, and how much was evicted recently, is unknown.
+        A pool whose state cannot be read is closed, because it is not known what has failed in it and how much was
+        evicted recently.
         """
         stored = self.store.load_states()
         self._saved = {pool: memory for pool, memory in stored.items() if isinstance(memory, PoolState)}
@@ -75,9 +76,10 @@ class PoolStates:
         self.states |= dict.fromkeys(self._unreadable, PoolState(closed=at))
 
     def report_unreadable(self, at: Seconds, pools: Collection[str]) -> None:
-        """Reports states that could not be read, once.
+        """Reports states that could not be read, once each.
 
-        Nothing is written for a pool that does not exist: any client that may write a ConfigMap can invent names.
+        For a pool that does not exist, nothing is written, because every client that may write a ConfigMap can invent
+        names.
         """
         unread, self._unreadable = self._unreadable, {}
         for pool, why in sorted(unread.items()):
@@ -95,7 +97,7 @@ class PoolStates:
             self.record_decision("unreadable", UNREAD(sentence), pool=pool if exists else "", at=at)
 
     def state_of(self, pool: str) -> PoolState:
-        """Returns the state of the pool; an empty one where there is none."""
+        """Returns the state of the pool; an empty state if there is none."""
         return self.states.get(pool, PoolState())
 
     def set_state(self, pool: str, memory: PoolState) -> None:
@@ -105,8 +107,8 @@ class PoolStates:
     def record_decision(
         self, what: str, reason: Reason, *, pool: str, at: Seconds, again: bool = False, **more: str | bool
     ) -> None:
-        """Adds a decision to the pool's history and sends it to every sink. `again`: only to the sinks, the history has
-        it already."""
+        """Adds a decision to the pool's history and sends it to every receiver. With `again`, it is only sent, because
+        the history has it already."""
         why = (
             reason.sentence if len(reason.sentence) <= MAX_REASON_LENGTH else f"{reason.sentence[:MAX_REASON_LENGTH]}…"
         )
@@ -118,7 +120,7 @@ class PoolStates:
             sink(record)
 
     def save_states(self, pools: Iterable[str] | None = None) -> None:
-        """Saves the states that changed. Raises ActuatorError at the first that cannot be saved."""
+        """Saves the states that have changed. Raises ActuatorError at the first one that cannot be saved."""
         for pool in sorted(self.states if pools is None else pools):
             memory = self.state_of(pool)
             if self._saved.get(pool) != memory:
@@ -126,22 +128,24 @@ class PoolStates:
                 self._saved[pool] = memory
 
     def forget_saved(self, pool: str) -> None:
-        """Makes the next save write the pool's state, because its ConfigMap was deleted."""
+        """Makes the next save write the pool's state even if it is unchanged, because its ConfigMap was deleted."""
         self._saved.pop(pool, None)
 
 
 SERIAL, SIGNATURE = "serial", "signature"
-"""Keys of the ConfigMap's data, besides the state itself."""
+"""Keys in the ConfigMap's data, next to the state itself."""
 UNREADABLE_STATE_LABEL = "trimtab.dev/unreadable-state"
-"""Label of a copied unreadable state; its value is the pool's name."""
+"""The label on the copy of an unreadable state; its value is the pool's name."""
 RENAMED_UNREADABLE_STATE_LABEL = "trimtab.dev/unread-state"
-"""The earlier name of that label: `trimtab install --remove` deletes those ConfigMaps too."""
+"""The earlier name of that label. `trimtab install --remove` deletes ConfigMaps with this label too."""
 SERIAL_LEAP = 1_000_000_000
-"""More than the states ever written between two final ones: after a loss the highest used number is unknown."""
+"""A number that is larger than the number of states ever written between two final ones. It is added after a state was
+lost, because the highest used serial number is then unknown."""
 
 
 def config_map_name(pool: str) -> str:
-    """Returns the ConfigMap's name: the pool's, or a similar one where that is no valid object name."""
+    """Returns the name of the ConfigMap with a pool's state. It contains the pool's name, or a similar one if that is
+    not a valid object name."""
     plain = pool.lower().replace("_", "-").strip(".-")
     if plain == pool:
         return NAME_PREFIX + pool
@@ -150,17 +154,17 @@ def config_map_name(pool: str) -> str:
 
 @dataclass(slots=True)
 class ConfigMapPoolStateStore:
-    """Stores states in ConfigMaps. Raises ActuatorUnavailable where the API server does not answer as expected."""
+    """Stores states in ConfigMaps. Raises ActuatorUnavailable if the API server does not respond as expected."""
 
     writer: Writer
     namespace: str
     log: Logger
     signing: NodeSigner
     _serials: dict[str, int] = field(default_factory=dict)
-    """Pool → number of the state that was written last."""
+    """Pool → serial number of the state that was written last."""
     _of_previous_key: set[str] = field(default_factory=set)
-    """Pools whose state is signed with the previous key: written again, so that it stays valid when that key is
-    removed."""
+    """Pools whose state is signed with the previous key. Their states are written again, so that they stay valid when
+    that key is removed."""
 
     def load_states(self) -> Mapping[str, PoolState | Unreadable]:
         """Returns the states. A state that cannot be read is first copied into a ConfigMap of its own, which is never
@@ -185,7 +189,8 @@ class ConfigMapPoolStateStore:
             raise ActuatorUnavailable(str(error)) from error
 
     def _read_state(self, shape: ConfigMap) -> tuple[str, PoolState | Unreadable] | None:
-        """Reads one ConfigMap. None for a ConfigMap with another name: it does not belong to the compactor."""
+        """Returns (pool, state) from one ConfigMap; None if the ConfigMap has another name, and so does not belong to
+        the compactor."""
         pool = value_or(shape.metadata.labels, {}).get(STATE_LABEL, "")
         if shape.metadata.name != config_map_name(pool):
             self.log.warning("state.unexpected-name", where=f"ConfigMap {shape.metadata.name}", pool=pool)
@@ -202,19 +207,19 @@ class ConfigMapPoolStateStore:
         return pool, state
 
     def _missing_state(self, pool: str) -> Unreadable:
-        """Returns the error for a pool whose state is missing. Its pool is closed, so deleting a state does not reopen
-        a pool."""
+        """Returns the error for a pool whose state is missing. The pool is closed, so that nobody can reopen a pool by
+        deleting its state."""
         self._skip_serials(pool)
         return Unreadable(f"ConfigMap {config_map_name(pool)}", DELETED)
 
     def _skip_serials(self, pool: str) -> None:
-        """Raises the next number above every number that was ever signed, so that no earlier state is valid
+        """Raises the next serial number above every number that was ever used, so that no earlier state is valid
         afterwards."""
         self._serials[pool] = self.signing.serials.get(pool, 0) + SERIAL_LEAP
 
     def _copy_unreadable(self, shape: ConfigMap, pool: str) -> str:
-        """Copies the ConfigMap. The name is derived from its content: equal content is stored once, and nothing is
-        overwritten."""
+        """Copies the ConfigMap, and returns the name of the copy. The name is derived from the content: equal content
+        is stored once, and nothing is overwritten."""
         text = "\0".join(f"{key}\0{shape.data[key]}" for key in sorted(shape.data))
         name = f"{shape.metadata.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
         meta = {"name": name, "namespace": self.namespace, "labels": {UNREADABLE_STATE_LABEL: pool}}
@@ -222,7 +227,8 @@ class ConfigMapPoolStateStore:
         return name
 
     def save_state(self, pool: str, memory: PoolState, *, final: bool) -> None:
-        """Writes the state, and then the smallest valid number. After a crash in between both states are valid."""
+        """Writes the state, and then the smallest valid serial number. If the process crashes in between, both the old
+        and the new state are valid."""
         meta = {"name": config_map_name(pool), "namespace": self.namespace, "labels": {STATE_LABEL: pool}}
         text, serial = (
             memories.encode_state(memory),
@@ -240,7 +246,8 @@ class ConfigMapPoolStateStore:
 
 
 def read_verified(shape: ConfigMap, signing: NodeSigner) -> PoolState | Unreadable:
-    """Returns the state in the ConfigMap; Unreadable also where its signature or its number is not valid."""
+    """Returns the state in the ConfigMap; Unreadable if it cannot be decoded, or if its signature or its serial number
+    is not valid."""
     signed = _signed_fields(shape)
     problem = signing.signature_problem(*signed) if shape.data or signing.serials.get(signed[0]) else ""
     if problem:
@@ -249,13 +256,13 @@ def read_verified(shape: ConfigMap, signing: NodeSigner) -> PoolState | Unreadab
 
 
 def _signed_fields(shape: ConfigMap) -> tuple[str, int, str, str]:
-    """Returns what the signature covers, and the signature: pool, serial number, text, signature."""
+    """Returns what the signature covers, followed by the signature: (pool, serial number, text, signature)."""
     pool, data = value_or(shape.metadata.labels, {}).get(STATE_LABEL, ""), shape.data
     return pool, _parse_serial(data.get(SERIAL, "")), data.get(STATE_KEY, ""), data.get(SIGNATURE, "")
 
 
 def _parse_serial(text: str) -> int:
-    """Returns the number; 0 if it is invalid, which no state has."""
+    """Returns the serial number; 0, which no state has, if it is not valid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 

@@ -1,6 +1,6 @@
-"""Writes what each pool does to a PoolStatus, for `kubectl get pools`.
+"""Writes what each pool does into a PoolStatus, for `kubectl get pools`.
 
-A PoolStatus is never read for a decision. What another client writes into one is replaced at the next update, and one
+No decision reads a PoolStatus. What another client writes into one is replaced at the next update, and a PoolStatus
 without a pool is deleted.
 """
 
@@ -24,11 +24,13 @@ from trimtab.kube.resources import LIST_SOURCES, collection_path
 from trimtab.runtime.log import Logger
 
 INTERVAL_SECONDS = 15.0
-"""The shortest time between two updates."""
+"""The minimum number of seconds between two updates."""
 HEARTBEAT_SECONDS = 300
-"""An unchanged status is written again after this time, so that its age says whether a compactor works."""
+"""After this many seconds, an unchanged status is written again, so that its age shows whether a compactor is
+working."""
 MAX_STORED = 500
-"""The most objects that are read: any client with the permission may create as many as it likes."""
+"""The maximum number of objects that are read, because every client with the permission may create any number of
+them."""
 
 
 class _Metadata(msgspec.Struct):
@@ -47,7 +49,7 @@ class _StoredList(msgspec.Struct):
 
 @dataclass(slots=True)
 class PoolStatusWriter:
-    """Writes the PoolStatus of every pool, for the leader."""
+    """Writes the PoolStatus of every pool. Only the leader uses it."""
 
     writer: Writer
     namespace: str
@@ -58,7 +60,8 @@ class PoolStatusWriter:
     _problem: str = ""
 
     def update(self, loop: Loop) -> None:
-        """Writes what differs from the last round, if that is due. An error is logged once, and nothing waits."""
+        """Writes the statuses that differ from the last round, if an update is due. An error is logged once and delays
+        nothing."""
         view, now = loop.view, self.elapsed()
         if view is None or (self._updated_at is not None and now - self._updated_at < self.interval):
             return
@@ -83,7 +86,7 @@ class PoolStatusWriter:
                 objects.apply(self.writer, build_document(name, self.namespace, pool, status, now))
 
     def _list(self) -> dict[str, tuple[Any, Any]]:
-        """Returns name → (pool, status) of what is stored, which any client may have written."""
+        """Returns name → (pool, status) for the stored objects, which any client may have written."""
         doing, path = f"list {LIST_SOURCES[KIND].plural}", collection_path(LIST_SOURCES[KIND], self.namespace)
         listed: _StoredList = decode_as(
             self.writer.client.get(path, {"limit": MAX_STORED}, doing=doing), _StoredList, doing
@@ -97,12 +100,14 @@ class PoolStatusWriter:
 
 
 def object_name(pool: str) -> str:
-    """Returns the name of the pool's PoolStatus: the pool's, or a similar one where that is no valid object name."""
+    """Returns the name of the pool's PoolStatus: the pool's own name, or a similar one if that is not a valid object
+    name."""
     return config_map_name(pool).removeprefix(NAME_PREFIX)
 
 
 def is_outdated(stored: tuple[Any, Any], pool: str, status: PoolStatusFields, now: Seconds) -> bool:
-    """Returns whether the stored (pool, status) differs, or is older than the heartbeat, or from the future."""
+    """Returns whether the stored (pool, status) must be written again: it differs, is older than the heartbeat, or has
+    a time in the future."""
     stored_pool, fields = stored
     if stored_pool != pool or not isinstance(fields, dict):
         return True

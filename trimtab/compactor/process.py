@@ -43,10 +43,11 @@ from trimtab.usage.pod_pressure import PodPressures
 NAME = "compactor"
 LEASE = lease_name_of(NAME)
 KEYS_INTERVAL_SECONDS = 60.0
-"""The seconds between two reads of the Secret with the signing keys: a rotation takes effect before the next one."""
+"""The number of seconds between two readings of the Secret with the signing keys, so that a rotation takes effect
+before the next one."""
 HUNG_SECONDS = 600.0
-"""The seconds without progress after which the process reports itself as not healthy. A plan of the largest clusters
-takes a minute, and each write of a round may wait for its deadline."""
+"""After this many seconds without progress, the process reports itself as unhealthy. A plan for the largest clusters
+takes a minute, and each write of a round may take until its deadline."""
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ class Process:
     settings: Settings
     replica: LeaderProcess
     policies: Policies | None = None
-    """The policies of files; None: those of the cluster."""
+    """The policies from files; None: those of the cluster are used."""
     watch: ClusterInformers | None = None
     log: Logger = field(init=False)
     error_guard: ErrorGuard = field(init=False)
@@ -68,12 +69,13 @@ class Process:
         self.metrics = Metrics(CollectorRegistry(), self.replica.is_leading, self._watch_age)
 
     def run(self) -> None:
-        """Runs until a signal: leads while it holds the Lease, and waits otherwise."""
+        """Runs until a signal arrives: leads while it holds the Lease, and waits otherwise."""
         with self.replica.serve_and_elect(self.metrics.registry):
             self.replica.lead_until_stopped(self._lead)
 
     def _lead(self) -> None:
-        """Leads once. Everything is read again, because another replica may have led since."""
+        """Leads until this replica no longer may. Everything is read again at the start, because another replica may
+        have led in the meantime."""
         signing = self._read_keys()
         if signing is None:
             return
@@ -93,9 +95,9 @@ class Process:
                 loop.shut_down()
 
     def _read_keys(self) -> NodeSigner | None:
-        """Returns the signing keys, or None when the replica no longer leads.
+        """Returns the signer with the keys, or None if the replica no longer leads.
 
-        Nothing is done without them: any client could have written the annotations and states.
+        Nothing is done without the keys, because any client could have written the annotations and states.
         """
         trouble = ""
         while self.replica.may_continue():
@@ -117,7 +119,7 @@ class Process:
         return None
 
     def _load_states(self, loop: Loop) -> bool:
-        """Reads the stored states. Returns False when the replica no longer leads."""
+        """Reads the stored states of pools. Returns False if the replica no longer leads."""
         while self.replica.may_continue():
             before = self.error_guard.error_count
             try:
@@ -130,7 +132,7 @@ class Process:
         return False
 
     def _run_rounds(self, loop: Loop, signing: NodeSigner) -> None:
-        """Runs rounds while the replica leads with the keys of the Secret. When these change, everything is read
+        """Runs rounds while this replica leads and the Secret holds its keys. When these change, everything is read
         again."""
         before = looked = clock.elapsed_seconds()
         statuses = PoolStatusWriter(
@@ -199,7 +201,7 @@ class Process:
 
 @contextmanager
 def closing_resizes(loop: Loop) -> Iterator[None]:
-    """Ends the watch of running pods with the leadership."""
+    """A context manager that ends the watch of running pods when this replica no longer leads."""
     try:
         yield
     finally:
@@ -216,7 +218,7 @@ def _sleep(seconds: float) -> None:
 
 
 def run_compactor(settings: Settings, log: Logger) -> None:
-    """Runs one replica until a signal. Raises RuntimeFault where it cannot start."""
+    """Runs one replica until a signal arrives. Raises RuntimeFault if it cannot start."""
     policies = load_policy_files(settings.policies)
     with open_leader_process(
         NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.plan_interval_seconds)

@@ -1,4 +1,4 @@
-"""Why the compactor plans, drains, evicts or waits, as far as no pure package decides it: one code per rule."""
+"""Reasons why the compactor plans, drains, evicts or waits, as far as no pure package decides it: one code per rule."""
 
 from trimtab.cluster.reason import Code
 

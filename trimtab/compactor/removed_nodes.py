@@ -13,25 +13,28 @@ from trimtab.compactor.reasons import SCALED, SURGE_LEFT
 from trimtab.runtime.log import Logger
 
 RETRY_SECONDS = 10.0
-"""The seconds until a rejected write is tried again if the server does not say when (the autoscaler's own pace)."""
+"""The number of seconds until a rejected write is tried again if the server does not say when (the autoscaler's own
+interval)."""
 
 
 @dataclass(slots=True)
 class RemovedNodes:
-    """Drains whose node or annotation no longer exists."""
+    """Finds and ends drains whose node or annotation no longer exists."""
 
     actuator: Actuator
     pool_states: PoolStates
     log: Logger
     unobserved_seconds: float
-    """The seconds after which a cordon that is not observed counts as failed."""
+    """After how many seconds a cordon that was not observed counts as failed."""
     agreed_surges: dict[str, str] = field(default_factory=dict)
-    """namespace/Deployment → drain for which this process read the same second replica in state and annotation."""
+    """namespace/Deployment → drain for which this process has read the same surge in the state and in the
+    annotation."""
     cordoned_at: dict[str, float] = field(default_factory=dict)
-    """Drain → when this process cordoned its node; until the annotation is observed."""
+    """Drain → when this process cordoned its node. The entry is kept until the annotation is observed."""
 
     def end_drains(self, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
-        """Ends such drains. What cannot be undone now is tried again later, at `retry_at`."""
+        """Ends drains whose node or annotation no longer exists. What cannot be undone now is tried again later, at the
+        time in `retry_at`."""
         annotated_nodes, existing = set(view.annotations.ours), {node.name for node in view.inventory.nodes}
         notes = [note for note in view.annotations.ours.values() if isinstance(note, DrainAnnotation)]
         annotated = {note.drain for note in notes}
@@ -49,9 +52,10 @@ class RemovedNodes:
                     self._undo_surge(pool, name, view, retry_at, now)
 
     def _undo_surge(self, pool: str, name: str, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
-        """Undoes a surge whose annotation was deleted with its node, or removed while it could not be undone.
+        """Undoes a surge whose annotation was deleted with its node, or was removed while the surge could not be
+        undone.
 
-        Only where this process read the annotation: the state alone is no reason to scale a workload.
+        It does so only if this process has read the annotation: the state alone is not enough to scale a workload.
         """
         memory = self.pool_states.state_of(pool)
         if self.agreed_surges.get(name) != memory.surged[name]:

@@ -1,6 +1,7 @@
-"""Reads what resizes need: running pods, what policies want for them, what they use, and whether the cluster resizes.
+"""Reads what resizes need: running pods, what policies want for them, what they use, and whether the cluster can resize
+pods.
 
-Nothing of it is read before a policy says `running: resize`, or a resize is still in progress.
+Nothing of this is read unless a policy says `running: resize` or a resize is still in progress.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from trimtab.usage.metrics_api import READ_INTERVAL_SECONDS, read_metrics, sched
 from trimtab.usage.pod_pressure import PodPressures
 
 SUPPORT_SECONDS = 600.0
-"""The seconds for which it is remembered whether the cluster resizes pods: an upgrade takes longer."""
+"""For how many seconds it is remembered whether the cluster can resize pods; an upgrade takes longer."""
 PERMISSION_SECONDS = 300.0
-"""The seconds for which nothing is tried after the API server said that the compactor may not resize pods."""
+"""For how many seconds nothing is tried after the API server has said that the compactor may not resize pods."""
 MAX_PRESSURE_NODES = 50
-"""Kubelets that are asked in one reading: each answer is some hundred kilobytes."""
+"""The maximum number of kubelets that are asked in one reading; each response has some hundred kilobytes."""
 
 
 @dataclass(slots=True)
 class ResizeReader:
-    """Reads for the leader; ends with `stop`."""
+    """Reads what resizes need. Only the leader uses it; `stop` ends its watch."""
 
     client: Client
     admitting: ReadmissionWatcher
@@ -42,7 +43,7 @@ class ResizeReader:
     elapsed: Callable[[], float]
     now: Callable[[], Seconds]
     pressures: PodPressures | None = None
-    """None: kubelets are not asked."""
+    """Reads the pressure of pods from kubelets; None: kubelets are not asked."""
     _informers: ClusterInformers | None = None
     _obstacle: Reason | None = None
     _checked_at: float | None = None
@@ -57,7 +58,8 @@ class ResizeReader:
             self._informers = None
 
     def wanted_lookup(self) -> RunningRequests | NotYet | None:
-        """Returns the lookup of what policies want for running pods, or None if no policy wants anything."""
+        """Returns a function that returns what policies want for a running pod; None if no policy wants anything;
+        NotYet while not everything has been read."""
         return self.admitting.running_requests_lookup()
 
     def top_owner_of(self, pod: ResizablePod) -> str:
@@ -65,7 +67,7 @@ class ResizeReader:
         return self.admitting.state.top_owner_of(pod)
 
     def read_pods(self) -> Mapping[str, ResizablePod] | NotYet:
-        """Returns uid → running pod; NotYet while they are not read, or too old."""
+        """Returns uid → running pod; NotYet while pods have not been read, or the data is too old."""
         if self._informers is None:
             self._informers = ClusterInformers(self.client, ("Pod",), holds={"Pod": self._read_pod}).start()
         age = self._informers.oldest_age()
@@ -83,8 +85,7 @@ class ResizeReader:
         return self._pods.read_pod(shape)
 
     def find_obstacle(self) -> Reason | None:
-        """Returns why the cluster cannot resize pods, or why this process has no permission to; None if neither is
-        known to be so."""
+        """Returns why the cluster cannot resize pods, or why this process may not; None if neither is known."""
         now = self.elapsed()
         age = None if self._checked_at is None else now - self._checked_at
         if age is None or age > (PERMISSION_SECONDS if self._is_forbidden else SUPPORT_SECONDS):
@@ -103,14 +104,14 @@ class ResizeReader:
         return self._obstacle is not None and self._obstacle.code is REJECTED
 
     def note_missing_permission(self, message: str) -> Reason:
-        """Remembers for a while that this identity may not resize pods."""
+        """Remembers for a while that this process may not resize pods, and returns the reason."""
         self._checked_at = self.elapsed()
         self._obstacle = REJECTED(f"the compactor may not resize pods: {message}")
         return self._obstacle
 
     def measure_use(self, pods: Mapping[str, ResizablePod], nodes: Collection[str]) -> MeasuredUse:
-        """Returns what containers use now; without a metrics server nothing. `nodes`: those whose kubelets are asked
-        for the pressure of their pods, where that is switched on."""
+        """Returns what containers use now; nothing without a metrics server. `nodes` are those whose kubelets are asked
+        for the pressure of their pods, if that is switched on."""
         now = self.elapsed()
         if self._used_at is not None and now - self._used_at < READ_INTERVAL_SECONDS:
             return self._use
@@ -134,7 +135,7 @@ class ResizeReader:
     def _read_pressures(
         self, uids: Mapping[str, str], nodes: Collection[str]
     ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Returns (uid → pressure, uid → throttling), both in percent; nothing unless it is switched on."""
+        """Returns (uid → pressure, uid → throttling), both in percent; both are empty if this is not switched on."""
         if self.pressures is None or not nodes:
             return {}, {}
         stalled, throttled = self.pressures.read(sorted(nodes)[:MAX_PRESSURE_NODES])

@@ -1,8 +1,10 @@
-"""Resizes running pods for the leader: proposes, announces in the state, writes, and follows each resize to its end.
+"""Resizes running pods: proposes resizes, records them in the state, writes them, and follows each one to its end. Only
+the leader does this.
 
-Every round goes through the same steps for each pool: the records of its state and the pods as they are give the next
-steps (`compaction.resize.state_machine`); the records after these steps are saved; then the steps are written. A
-process that ends between the two leaves an announced resize that was not made, which the next leader forgets.
+In every round, each pool goes through the same steps. From the records in the pool's state and the pods as they are
+follow the next steps (`compaction.resize.state_machine`). The records after these steps are saved, and then the steps
+are written. If the process ends between the two, a resize is recorded that was not made, and the next leader removes
+the record.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ from trimtab.kube.resize import ResizeOutcome, ResizeStatus
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 
 IN_FLIGHT_SECONDS = 30.0
-"""The seconds for which a written pod that is still observed in its old version is left alone."""
+"""For how many seconds a pod that was written but is still observed in its old version is left alone."""
 EVICTION_RETRY_SECONDS = 10.0
 MAX_UNCOVERED_NAMES = 20
 
@@ -66,7 +68,7 @@ class ResizeSource(Protocol):
     """What the resizer reads."""
 
     def wanted_lookup(self) -> RunningRequests | NotYet | None:
-        """Returns what policies want for running pods, or None if no policy wants anything."""
+        """Returns a function that returns what policies want for a running pod, or None if no policy wants anything."""
 
     def top_owner_of(self, pod: ResizablePod) -> str:
         """Returns namespace/Kind/name of the pod's topmost owner."""
@@ -84,62 +86,63 @@ class ResizeSource(Protocol):
         """Returns what containers use now, and the pressure of pods on these nodes."""
 
     def stop(self) -> None:
-        """Ends what it watches."""
+        """Ends its watches."""
 
 
 ResizePod = Callable[[ResizablePod, str, Sequence[ResizeChange]], ResizeOutcome]
-"""Writes the changes into the pod, in this version of it. Raises ActuatorUnavailable."""
+"""A function that writes the changes into this version of the pod. It raises ActuatorUnavailable."""
 
 
 @dataclass(slots=True)
 class Resizer:
-    """Executes the next steps of all resizes, for the leader."""
+    """Executes the next steps of all resizes. Only the leader uses it."""
 
     source: ResizeSource
     resize_pod: ResizePod
     actuator: Actuator
-    """For evictions of pods whose revert finds no room."""
+    """Evicts pods for whose revert their node has no room."""
     pool_states: PoolStates
     settings_of: Callable[[Pool], ResizeSettings]
     error_guard: ErrorGuard
     shutdown: GracefulShutdown
     interval: float
-    """Seconds between two searches for pods to resize."""
+    """The number of seconds between two searches for pods to resize."""
     advice: ResizeAdvice = field(default_factory=ResizeAdvice)
-    """What the last search found."""
+    """The result of the last search."""
     obstacle: Reason | None = None
-    """Why nothing can be resized, or None if it can, or nobody wants it."""
+    """Why nothing can be resized; None if it can, or if no policy wants a resize."""
     problem: str = ""
-    """What was not read in the last round."""
+    """What could not be read in the last round; empty if everything could."""
     priority: Callable[[ClusterView, Sequence[ResizeProposal]], Sequence[str]] = lambda view, proposals: ()
-    """Returns the uids of pods whose resize frees a node, the most useful first."""
+    """Returns the uids of pods whose resize makes it possible to empty a node, the most useful first."""
     _pods: Mapping[str, ResizablePod] = field(default_factory=dict)
     _observed: Inventory | None = None
-    """The inventory as it is, without what pods in verification are to get back."""
+    """The inventory as it is, without the requests that pods in verification may get back."""
     _searched_at: float | None = None
     _in_flight: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """Uid → (the version that was written on, monotonic time)."""
+    """Uid of a pod → (the version that was changed, monotonic time)."""
     _told: set[str] = field(default_factory=set)
-    """Owners whose wave is in the history: one entry stands for all pods of a wave."""
+    """The owners whose present wave is in the history: one entry stands for all pods of a wave."""
     _top_owners: dict[tuple[str, Owner], str] = field(default_factory=dict)
     """(namespace, owner) → its topmost owner."""
     _evict_at: dict[str, float] = field(default_factory=dict)
-    """Uid → monotonic time before which its eviction is not tried again."""
+    """Uid of a pod → monotonic time before which its eviction is not tried again."""
 
     @property
     def is_busy(self) -> bool:
-        """True while a resize is in progress: then the next round comes soon."""
+        """Whether a resize is in progress, so that the next round must be soon."""
         return any(memory.resizes.open for memory in self.pool_states.states.values())
 
     def hold(self, view: ClusterView) -> ClusterView:
-        """Returns the view in which pods in verification count with what they had: their revert must stay possible."""
+        """Returns the view in which pods in verification also count with their earlier requests, because it must stay
+        possible to revert the resize."""
         self._observed, records = view.inventory, self._all_open()
         if not records:
             return view
         return replace(view, inventory=with_held_requests(view.inventory, records, self._pods))
 
     def run_round(self, view: ClusterView, leaving_nodes: frozenset[str], now: float) -> None:
-        """Runs one round. Raises ActuatorUnavailable when all pools had their turn."""
+        """Runs one round. Raises ActuatorUnavailable after all pools were tried."""
         lookup = self.source.wanted_lookup()
         if lookup is None and not self.is_busy:
             self._rest(view)
@@ -172,7 +175,7 @@ class Resizer:
         collector.raise_error()
 
     def _rest(self, view: ClusterView) -> None:
-        """Nobody wants a resize and none is in progress: nothing is watched, and nothing is said."""
+        """Stops all watches and reports nothing, because no policy wants a resize and none is in progress."""
         self.source.stop()
         self.advice, self.obstacle, self.problem, self._pods, self._searched_at = ResizeAdvice(), None, "", {}, None
         for pool in view.pools:
@@ -219,7 +222,7 @@ class Resizer:
         self.advice = self._by_priority(view, found)
 
     def _by_priority(self, view: ClusterView, found: ResizeAdvice) -> ResizeAdvice:
-        """Returns the advice with those resizes first that free a node."""
+        """Returns the advice with the resizes first that make it possible to empty a node."""
         acting = {pool.name for pool in view.pools if self._stop_reason(pool, view) is None}
         wanted = [proposal for proposal in found.proposals if proposal.pool in acting and proposal.is_shrink]
         first = self.error_guard.run_guarded("plan", lambda: tuple(self.priority(view, wanted))) if wanted else ()
@@ -238,13 +241,13 @@ class Resizer:
 
     # ── one pool ─────────────────────────────────────────────────────────
     def _pool_names(self, view: ClusterView) -> list[str]:
-        """Returns the pools that exist, and those that are gone and still have a resize in progress."""
+        """Returns the names of the pools that exist, and of deleted pools that still have a resize in progress."""
         gone = {name for name, memory in self.pool_states.states.items() if memory.resizes.open}
         return sorted({pool.name for pool in view.pools} | gone)
 
     def _top_owner_of(self, pod: ResizablePod) -> str:
-        """Returns namespace/Kind/name of the pod's topmost owner; the pods of one owner share the answer until the next
-        search."""
+        """Returns namespace/Kind/name of the pod's topmost owner. The result is shared by the pods of one owner until
+        the next search."""
         if pod.owner is None:
             return self.source.top_owner_of(pod)
         key = (pod.namespace, pod.owner)
@@ -253,7 +256,7 @@ class Resizer:
         return self._top_owners[key]
 
     def _count_owners(self, view: ClusterView) -> dict[str, Counter[str]]:
-        """Returns pool → owner → how many of its pods run in the pool; only for owners of proposals."""
+        """Returns pool → owner → how many of its pods run in the pool, for the owners in the proposals."""
         owners = {proposal.owner for proposal in self.advice.proposals}
         if not owners:
             return {}
@@ -294,8 +297,9 @@ class Resizer:
         self._write(name, view, steps, now)
 
     def _is_current(self, proposal: ResizeProposal, staying_nodes: Collection[str], now: float) -> bool:
-        """Returns whether the pod is still ready on a node that stays, and requests what it did at the search. The room
-        for a pod that grows is only known in the round of the search."""
+        """Returns whether the proposal still holds: the pod is ready, is on a node that stays, and requests the same as
+        at the time of the search. For a pod that grows, the room on the node is known only in the round of the search.
+        """
         pod = self._pods.get(proposal.uid)
         if pod is None or not (pod.is_running and pod.is_ready and pod.answer is ResizeAnswer.DONE):
             return False
@@ -308,7 +312,8 @@ class Resizer:
         )
 
     def _refusal_counts(self, name: str, view: ClusterView, waiting: Mapping[str, int]) -> ResizeRecords:
-        """Returns the pool's records with what its pods wait for; the first pool also has the pods of no pool."""
+        """Returns the pool's records with the number of pods by the reason for which they are not resized. The records
+        of the first pool also have the pods that are in no pool."""
         records = self.pool_states.state_of(name).resizes
         first = min((pool.name for pool in view.pools), default=name)
         counts = Counter(waiting)
@@ -321,7 +326,7 @@ class Resizer:
         )  # fmt: skip
 
     def _announce(self, pool: str, view: ClusterView, steps: Sequence[ResizeStep], records: ResizeRecords) -> None:
-        """Puts the steps into the state; saves it where one of them is written to the cluster."""
+        """Records the steps in the pool's state, and saves the state if one of them is written to the cluster."""
         before = self.pool_states.state_of(pool)
         for step in steps:
             records = record_step(records, step, view.now)
@@ -392,8 +397,8 @@ class Resizer:
             self._tell("resize-replaced", step.reason, pool, view, step.record, pod)
 
     def _eviction_refusal(self, pool: Pool | None, view: ClusterView, uid: str) -> Reason | None:
-        """Returns why a pod whose revert finds no room may not be evicted now, or None if it may: as for a drain, and
-        only in a pool that acts."""
+        """Returns why a pod for whose revert its node has no room may not be evicted now; None if it may be. The rules
+        are those for a drain, and the pool must be in mode `act`."""
         pod = next((each for each in view.inventory.pods if each.uid == uid), None)
         if pool is None or pod is None or view.paused or pool.dry_run or not pool.enabled:
             return r.NOT_ACTING("the pool of the pod evicts no pods now")

@@ -17,63 +17,66 @@ _DRAIN = DrainTimeouts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(LeaderProcessSettings):
-    """The compactor's settings; `environment.variable_name` gives the name of each one's variable."""
+    """The settings of the compactor; `environment.variable_name` returns the name of the environment variable for
+    each."""
 
     process: ClassVar[str] = "compactor"
 
     namespace: str = "trimtab-system"
-    """Trimtab's own namespace: the compactor reads pools only here, and writes its state and its Lease here."""
+    """Trimtab's own namespace. The compactor reads pools only there, and writes its state and its Lease there."""
 
     rehearse: bool = False
-    """True: the compactor starts no drain in any pool, whatever the pool's mode is, and undoes drains that are under
-    way. The global switch."""
+    """True: the compactor starts no drain in any pool, whatever the pool's mode is, and undoes drains that are in
+    progress. This is the global switch."""
 
     paused: bool = False
     """True: has the same effect as the annotation `trimtab.dev/paused: "true"` on Trimtab's namespace."""
 
     plan_interval_seconds: float = 60.0
-    """Seconds between two plans. A node that is underused for ten minutes can wait for one more."""
+    """The number of seconds between two plans. A node that is under-used for ten minutes can wait for one more."""
 
     recheck_delay_seconds: float = 15.0
-    """Seconds between a plan and the second reading of the cluster before a drain starts: pods that were about to be
-    created or deleted are visible by then."""
+    """The number of seconds between a plan and the second reading of the cluster before a drain starts: pods that were
+    about to be created or deleted are visible by then."""
 
     drain_poll_interval_seconds: float = 2.0
-    """Seconds between two checks of the drains that are under way."""
+    """The number of seconds between two checks of the drains in progress."""
 
     max_watch_age_seconds: float = 120.0
-    """Seconds after which the data of a watch is too old to act on. A quiet watch hears from the API server every
-    minute."""
+    """The number of seconds after which the data of a watch is too old to act on. A watch without changes hears from
+    the API server every minute."""
 
     lease_duration_seconds: int = 60
-    """Seconds for which a leader that died keeps the Lease. A process that plans once a minute need not be back
-    sooner."""
+    """How many seconds the Lease of a leader that died remains valid. A process that plans once a minute need not be
+    back sooner."""
 
     renew_deadline_seconds: float = 30.0
-    """Seconds after its last renewal from which a leader writes nothing any more. A leader renews twice as often."""
+    """How many seconds after its last renewal a leader stops writing. A leader renews twice as often."""
 
     drain_timeout_seconds: int = _DRAIN.drain
-    """The longest time in seconds from a cordon until the last successor is ready; the longest grace period of the
+    """The longest time in seconds from a cordon until the last successor is ready. The longest grace period of the
     node's pods is added."""
 
     pod_termination_timeout_seconds: int = _DRAIN.end
-    """Seconds for which a pod may still exist after its grace period before the compactor gives up the drain."""
+    """The number of seconds for which a pod may still exist after its grace period before the compactor gives up the
+    drain."""
 
     ready_timeout_seconds: int = _DRAIN.ready
     """The longest time in seconds that a successor may need to become ready."""
 
     pending_timeout_seconds: int = _DRAIN.pending
-    """Seconds for which a pod may wait for a node before the compactor uncordons nodes that it would fit on."""
+    """The number of seconds for which a pod may wait for a node before the compactor uncordons nodes on which it would
+    fit."""
 
     node_removal_timeout_seconds: int | None = _DRAIN.taken
-    """Seconds for which an empty node waits to be removed. None: the time that follows from the autoscaler's own
-    settings, and five minutes."""
+    """The number of seconds for which an empty node waits to be removed. None: the time that follows from the
+    autoscaler's own settings, plus five minutes."""
 
     move_cooldown_seconds: int = _DRAIN.rest
-    """Seconds for which a pod that was moved is not moved again."""
+    """The number of seconds for which the successor of a moved pod is not moved again."""
 
     pool_backoff_seconds: int = _DRAIN.closed
-    """Seconds for which the compactor starts no drain in a pool after two failed drains in a row."""
+    """The number of seconds for which the compactor starts no drain in a pool after two failed drains in a row."""
 
     max_concurrent_drains: int = _DRAIN.drains
     """The largest number of nodes that are drained at the same time in all pools together. The default is the
@@ -85,55 +88,56 @@ class Settings(LeaderProcessSettings):
     successors run on other nodes."""
 
     resize_answer_timeout_seconds: int = 120
-    """Seconds for which a kubelet may leave a resize without an answer before it is reverted."""
+    """The number of seconds for which a kubelet may leave a resize without an answer before the resize is reverted."""
 
     resize_deferred_timeout_seconds: int = 300
-    """Seconds for which a kubelet may defer, or apply, a resize before it is reverted."""
+    """The number of seconds for which a kubelet may defer or apply a resize before the resize is reverted."""
 
     resize_unready_timeout_seconds: int = 60
-    """Seconds for which a resized pod may be not ready before it is reverted."""
+    """The number of seconds for which a resized pod may be not ready before the resize is reverted."""
 
     resize_min_pod_age_seconds: int = 300
-    """Seconds that a pod must have run before it is resized."""
+    """The number of seconds that a pod must have run before it is resized."""
 
     resize_backoff_seconds: int = 3600
-    """Seconds for which a workload is left alone after a resize that did harm or failed, twice as long each time, and a
-    pool in which a revert found no room."""
+    """The number of seconds for which a workload is left alone after a resize that did harm or failed; each further one
+    doubles it. A pool in which a revert found no room is left alone for the same time."""
 
     resize_pressure: bool = False
-    """True: the pressure (PSI) and the throttling of resized pods are read from their kubelets, and a pod that waits
-    much more than before is reverted. It needs `get` on `nodes/proxy`, which no role of Trimtab has: that permission
-    allows much more than to read."""
+    """True: the pressure (PSI) and the throttling of resized pods are read from their kubelets, and the resize of a pod
+    that waits much more than before is reverted. This needs `get` on `nodes/proxy`, which no role of Trimtab has,
+    because that permission allows much more than reading."""
 
     scale_namespaces: tuple[str, ...] = ()
-    """Namespaces, separated by `:`, in which the compactor's role lets it scale Deployments (`trimtab install
-    --scale-namespace`). In any other namespace the only replica of a workload stays where it is, whatever its pool
-    says, because it would need a second replica first."""
+    """The namespaces, separated by `:`, in which the compactor's role lets it scale Deployments (`trimtab install
+    --scale-namespace`). In any other namespace, the only replica of a workload is not moved, whatever the settings of
+    its pool are, because the workload would need a second replica first."""
 
     policies: tuple[Path, ...] = ()
-    """Files or folders of policies, separated by `:`, if the webhook reads them there. Empty: the cluster's
-    PodPolicies. A successor must fit on another node with what these policies would give it."""
+    """The files or folders with policies, separated by `:`, if the webhook reads its policies there. Empty: the
+    cluster's PodPolicies. A successor must fit on another node with the requests that these policies would set."""
 
     overhead: Literal["server", "webhook"] = "server"
-    """The component that writes pod overhead. Use the same value as for the webhook."""
+    """The component that sets the overhead of pods. Use the same value as for the webhook."""
 
     require_autoscaler_status: bool = True
-    """True: without a status ConfigMap of the cluster autoscaler no drain starts, because nothing would remove the
+    """True: without a status ConfigMap of the cluster autoscaler, no drain starts, because nothing would remove the
     drained node. False: the autoscaler writes no status, and is assumed to be healthy."""
 
     autoscaler_namespace: str = STATUS_NAMESPACE
-    """The namespace in which the cluster autoscaler runs and writes its status: its own flag `--namespace`."""
+    """The namespace in which the cluster autoscaler runs and writes its status: the value of its flag `--namespace`."""
 
     autoscaler_status_configmap: str = STATUS_NAME
-    """The ConfigMap with the cluster autoscaler's status: its own flag `--status-config-map-name`. The compactor's role
-    lets it read only this name: if you change it, give the same name to `trimtab install` or to the chart."""
+    """The ConfigMap with the cluster autoscaler's status: the value of its flag `--status-config-map-name`. The
+    compactor's role lets it read only this name: if you change it, give the same name to `trimtab install` or to the
+    chart."""
 
     autoscaler_flags: str | None = None
-    """The cluster autoscaler's own flags, as on its command line. None: its defaults."""
+    """The flags of the cluster autoscaler, as on its command line. None: its defaults."""
 
     @property
     def drain_timeouts(self) -> DrainTimeouts:
-        """The limits of a drain."""
+        """The time limits of a drain."""
         return DrainTimeouts(
             drain=self.drain_timeout_seconds, end=self.pod_termination_timeout_seconds,
             ready=self.ready_timeout_seconds, pending=self.pending_timeout_seconds,
@@ -142,7 +146,7 @@ class Settings(LeaderProcessSettings):
         )  # fmt: skip
 
     def resize_settings(self, pool: Pool) -> ResizeSettings:
-        """Returns the limits of resizes in this pool."""
+        """Returns the limits for resizes in this pool."""
         return ResizeSettings(
             canary_percent=pool.resize_canary, verify_seconds=pool.resize_verify,
             changes_per_hour=pool.resizes_per_hour, answer_seconds=self.resize_answer_timeout_seconds,
@@ -152,10 +156,10 @@ class Settings(LeaderProcessSettings):
 
     @property
     def admission_settings(self) -> AdmissionTerms:
-        """The settings of admission, as the webhook uses them."""
+        """The settings for admission, the same as in the webhook."""
         return AdmissionTerms(overhead=self.overhead, own_namespace=self.namespace)
 
     @property
     def autoscaler_flag_values(self) -> dict[str, str]:
-        """The cluster autoscaler's flags by name."""
+        """Flag of the cluster autoscaler → its value."""
         return parse_flags(shlex.split(self.autoscaler_flags or ""))

@@ -1,7 +1,8 @@
-"""What evicted pods would request if they were admitted again now: by policies, and by VPAs that act.
+"""Determines what evicted pods would request if they were admitted again now, according to policies and to VPAs that
+act.
 
 Policies and VPAs are watched from the beginning. The facts on which they depend, and the pod templates of owners, are
-watched only while there is a policy or a VPA. Nothing is planned until all of that was read once.
+watched only while there is a policy or a VPA. No plan is made until all of that has been read once.
 """
 
 from __future__ import annotations
@@ -45,24 +46,24 @@ from trimtab.scheduling.cluster_model import Again
 VPA, TEMPLATE = "VerticalPodAutoscaler", "Template"
 TEMPLATE_KINDS = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
 WATCHED = WatchTerms(absent_retry_seconds=300.0)
-"""A CustomResourceDefinition that is installed later is noticed within five minutes."""
+"""With these settings, a CustomResourceDefinition that is installed later is noticed within five minutes."""
 
 WANTED_SECONDS = 60
-"""The seconds for which a decision about the running pods of an owner is used."""
+"""For how many seconds a decision about the running pods of an owner is used."""
 
 Key = tuple[str, str, str]
 """(namespace, kind, name) of an owner."""
 RunningRequests = Callable[[ResizablePod], WantedRequests | Unreadable | None]
-"""Returns what policies want for a running pod, or None if its owner's template is not known."""
+"""A function that returns what policies want for a running pod, or None if the template of its owner is not known."""
 
 
 @dataclass(slots=True)
 class ReadmissionState:
-    """Policies, facts and templates, as reported by watches. Not safe for concurrent use."""
+    """The policies, facts and templates that watches have reported. Not thread-safe."""
 
     settings: AdmissionSettings
     policies: Policies | None = None
-    """The policies of files; None: those of the cluster."""
+    """The policies from files; None: those of the cluster are used."""
     _watched: WatchedPolicies = field(init=False)
     _templates: dict[Key, PodTemplateSpec] = field(default_factory=dict)
     _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
@@ -77,11 +78,11 @@ class ReadmissionState:
 
     @property
     def in_force(self) -> Policies:
-        """The policies that apply now."""
+        """The policies that are in force now."""
         return self._watched.policies
 
     def apply_change(self, change: WatchEvent[Any]) -> None:
-        """Applies one change of a watched object."""
+        """Applies one change that a watch has reported."""
         namespace, name = change.key
         is_deleted = change.change_type is ChangeType.DELETED
         if change.kind in TEMPLATE_KINDS:
@@ -100,14 +101,14 @@ class ReadmissionState:
 
     @property
     def is_needed(self) -> bool:
-        """True if there is a policy or a VPA that may raise the requests of a pod's successor."""
+        """Whether there is a policy or a VPA that may raise the requests of a pod's successor."""
         return bool(self.in_force.all or self._watched.build_facts(vpa_reach=()).vpas)
 
     def requests_lookup(self, now: Seconds | None = None) -> Again:
-        """Returns the lookup for the present state. One decision serves all pods of an owner, and is cached while
-        nothing changes.
+        """Returns a function for the present state that returns a successor's requests. One decision serves all pods of
+        an owner, and is cached while nothing changes.
 
-        `now`: the time, for the age of a VPA without a recommendation. None: such a VPA counts as young.
+        `now` is the time, for the age of a VPA without a recommendation. None: such a VPA counts as young.
         """
         # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
         facts = self._watched.build_facts(vpa_reach=())
@@ -129,10 +130,10 @@ class ReadmissionState:
         return requests_of
 
     def running_requests_lookup(self, now: Seconds | None = None) -> RunningRequests | None:
-        """Returns the lookup of what policies want for running pods, or None if no policy says `running: resize`. One
-        decision serves all pods of an owner.
+        """Returns a function that returns what policies want for a running pod, or None if no policy says `running:
+        resize`. One decision serves all pods of an owner.
 
-        `now`: the time, for recommendations that have ended; None: none has.
+        `now` is the time, for recommendations that are no longer valid. None: all of them count as valid.
         """
         if not policies_that_resize(self.in_force):
             return None
@@ -159,7 +160,7 @@ class ReadmissionState:
         return wanted_of
 
     def top_owner_of(self, pod: ResizablePod) -> str:
-        """Returns namespace/Kind/name of the pod's topmost owner; its own name for a bare pod."""
+        """Returns namespace/Kind/name of the pod's topmost owner; those of the pod itself if it has no owner."""
         if pod.owner is None:
             return f"{pod.namespace}/Pod/{pod.name}"
         reference = OwnerReference(kind=pod.owner.kind, name=pod.owner.name, controller=True)
@@ -170,7 +171,7 @@ class ReadmissionState:
     def _requests_after_readmission(
         self, pod: PodInfo, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings, now: Seconds | None
     ) -> Amounts | Unreadable | None:
-        """Returns the requests after readmission, or None if the template of the pod's owner is not read."""
+        """Returns the requests after readmission, or None if the template of the pod's owner has not been read."""
         owner = pod.owner
         key = (pod.namespace, owner.kind, owner.name) if owner is not None else ("", "", "")
         pod_template = self._templates.get(key)
@@ -187,7 +188,7 @@ class ReadmissionState:
 
 @dataclass(slots=True)
 class ReadmissionWatcher:
-    """The watches, while the context is entered. Except for their own threads everything is for one thread."""
+    """Runs the watches as a context manager. Apart from their own threads, only one thread may use it."""
 
     client: Client
     state: ReadmissionState
@@ -210,8 +211,8 @@ class ReadmissionWatcher:
                 watch.stop()
 
     def requests_lookup(self) -> Again | NotYet | None:
-        """Returns the lookup for a plan, or None if there is no policy and no VPA, NotYet while not everything has been
-        read."""
+        """Returns the function for a plan that returns a successor's requests; None if there is no policy and no VPA;
+        NotYet while not everything has been read."""
         if self._policy_informers is not None and not self._policy_informers.is_synced:
             reason = POLICIES_UNSEEN("policies and VPAs have not been read yet")
             return NotYet(reason=reason, have="no list", need="all of them")
@@ -230,8 +231,8 @@ class ReadmissionWatcher:
         return self.state.requests_lookup(int(clock.utc_now().timestamp()))
 
     def running_requests_lookup(self) -> RunningRequests | NotYet | None:
-        """Returns the lookup for resizes, or None if no policy says `running: resize`, NotYet while not everything has
-        been read."""
+        """Returns the function for resizes that returns what policies want; None if no policy says `running: resize`;
+        NotYet while not everything has been read."""
         if self._policy_informers is not None and self._policy_informers.is_synced:
             self._apply_changes()
             if not policies_that_resize(self.state.in_force):
@@ -251,7 +252,8 @@ class ReadmissionWatcher:
 
 
 def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> bool:
-    """Returns whether the requests are not larger than the present ones: the pod then keeps its class."""
+    """Returns whether these requests are not larger than the pod's present ones, so that the successor is in the same
+    class."""
     requests = pod.requirements.requests
     if isinstance(readmitted_requests, Unreadable) or isinstance(requests, Unreadable):
         return False
@@ -259,7 +261,7 @@ def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> b
 
 
 def keep_template(owner: ApiObject) -> PodTemplateSpec | None:
-    """Returns what is stored of an owner: the template of its next pod, or None while it wants none, as old ReplicaSets
+    """Returns what is stored of an owner: the template of its next pod, or None if it wants no pods, as old ReplicaSets
     do."""
     assert isinstance(owner, Templated)
     return owner.spec.template if value_or(owner.spec.replicas, 1) else None
@@ -268,14 +270,14 @@ def keep_template(owner: ApiObject) -> PodTemplateSpec | None:
 def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
     """Returns every list on which decisions depend, except VPAs, which are watched from the beginning.
 
-    ReplicaSets and CronJobs are read as metadata only, and ConfigMaps only in Trimtab's own namespace.
+    Of ReplicaSets and CronJobs only the metadata is read, and ConfigMaps only in Trimtab's own namespace.
     """
     facts = fact_list_sources(ALL_KINDS - {VPA}, OWNERS, COUNTED, own_namespace)
     return (*facts, *(LIST_SOURCES[kind] for kind in TEMPLATE_KINDS))
 
 
 def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:
-    """Returns the policies of these files, or None without files. Raises UnreadableFiles or
+    """Returns the policies in these files, or None if there are no files. Raises UnreadableFiles or
     InvalidReadmissionPolicies."""
     if not paths:
         return None
@@ -286,7 +288,7 @@ def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:
 
 
 class InvalidReadmissionPolicies(RuntimeFault):
-    """All errors in the policies of files, together."""
+    """Raised for mistakes in the policies of files; it contains all of them."""
 
     def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
         super().__init__("\n".join(map(str, mistakes)))

@@ -1,6 +1,6 @@
-"""Reads the present use of pods that do not request cpu or memory, so that a plan does not take them for small ones.
+"""Reads what pods without a cpu or memory request use now, so that a plan does not treat them as small.
 
-Nothing is read while every pod that may move requests cpu and memory.
+Nothing is read while every pod that may be moved requests cpu and memory.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from trimtab.kube.errors import KubeFault
 from trimtab.usage.metrics_api import READ_INTERVAL_SECONDS, read_pod_use
 
 RETRY_SECONDS = 300.0
-"""The seconds until the next read where there was no answer: most often no metrics server is installed."""
+"""The number of seconds until the next attempt after one without a response; mostly there is no metrics server then."""
 MAX_AGE_SECONDS = 900.0
-"""The age from which an earlier answer is not used any more, while there is no newer one."""
+"""After this many seconds, an earlier result is no longer used, even if there is no newer one."""
 
 
 @dataclass(slots=True)
 class UseReader:
-    """Reads the metrics API for the leader, and keeps the last answer."""
+    """Reads the metrics API, and keeps the last result. Only the leader uses it."""
 
     client: Client
     elapsed: Callable[[], float]
@@ -33,7 +33,7 @@ class UseReader:
     _next_at: float = 0.0
 
     def read_use(self, pods: Iterable[PodInfo]) -> Mapping[OwnerKey, Amounts]:
-        """Returns owner → the largest use by one of its pods, of the pods that request no cpu or no memory; empty
+        """Returns owner → the largest usage by one of its pods, for pods that request no cpu or no memory; empty
         without a metrics server."""
         pods_without_requests = [pod for pod in pods if is_use_needed(pod)]
         if not pods_without_requests:

@@ -1,4 +1,5 @@
-"""What is left of a cluster's snapshot for questions about several clusters: some kilobytes, whatever its size."""
+"""A summary of a cluster's snapshot for questions about several clusters: some kilobytes, whatever the size of the
+cluster."""
 
 from __future__ import annotations
 
@@ -18,22 +19,22 @@ KARPENTER_LABEL = "karpenter.sh/nodepool"
 
 
 class PoolSums(msgspec.Struct, array_like=True, frozen=True):
-    """One pool of one cluster."""
+    """The summary of one pool of a cluster."""
 
     cluster: str
     pool: str
-    """Empty for nodes in no pool."""
+    """The name of the pool; empty for nodes that are in no pool."""
     nodes: int
     nodes_to_remove: int
-    """Nodes that a plan drains."""
+    """The number of nodes that a plan drains."""
     cost: int
-    """Micro-dollars a month of all its nodes; 0 where no price is known."""
+    """The price of all its nodes in micro-dollars a month; 0 if no price is known."""
     saved: int
-    """Micro-dollars a month of the nodes that a plan drains."""
+    """The price of the nodes that a plan drains, in micro-dollars a month."""
 
 
 class PodSize(msgspec.Struct, array_like=True, frozen=True, order=True):
-    """The requests of some equal pods."""
+    """The requests of a number of equal pods."""
 
     millicores: int
     mebibytes: int
@@ -41,7 +42,7 @@ class PodSize(msgspec.Struct, array_like=True, frozen=True, order=True):
 
 
 class FreeNode(msgspec.Struct, array_like=True, frozen=True):
-    """What a node has left for pods."""
+    """What a node has left for further pods."""
 
     millicores: int
     mebibytes: int
@@ -49,13 +50,13 @@ class FreeNode(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ClusterDigest(msgspec.Struct, kw_only=True, frozen=True):
-    """One cluster."""
+    """The summary of one cluster."""
 
     cluster: str
     nodes: int
     pods: int
     cost: int
-    """Micro-dollars a month of all nodes; 0 where no price is known at all."""
+    """The price of all nodes in micro-dollars a month; 0 if no price is known at all."""
     saved_by_plan: int
     nodes_to_remove: int
     evictions: int
@@ -63,25 +64,26 @@ class ClusterDigest(msgspec.Struct, kw_only=True, frozen=True):
     regions: list[str]
     architectures: list[str]
     karpenter_nodes: int
-    """Nodes that Karpenter owns: a plan leaves them alone."""
+    """The number of nodes that Karpenter owns. Plans do not drain them."""
     workload: PoolWorkload | None
-    """None where the pods request no cpu or no memory."""
+    """The sums of what the pods request, or None if they request no cpu or no memory."""
     missing_workload: str = ""
-    """Why there is no workload; empty where there is one."""
+    """Why there is no workload; empty if there is one."""
     machine_types: dict[str, int] = {}
     pod_sizes: list[PodSize] = []
-    """All pods that would move with a merge: neither finished, nor of DaemonSets, nor static."""
+    """All pods that would move in a merge: those that are neither finished, nor of DaemonSets, nor static."""
     node_selectors: list[str] = []
-    """`key=value` of every label that a pod demands of its node, names of single nodes and zones left out."""
+    """`key=value` of every label that a pod's node selector requires; names of single nodes and zones are left out."""
     node_labels: list[str] = []
     """`key=value` of every label of the nodes."""
     free_nodes: list[FreeNode] = []
     typical_node: FreeNode | None = None
-    """A new node of the most frequent type without pods but those of DaemonSets, or None without a readable node."""
+    """A new node of the most frequent machine type, with nothing on it but DaemonSet pods; None if no node can be
+    read."""
     typical_cost: int = 0
-    """Micro-dollars a month of such a node."""
+    """The price of such a node in micro-dollars a month."""
     volumes: int = 0
-    """Volumes with a driver, which do not move to another cluster by themselves."""
+    """The number of volumes with a driver. They do not move to another cluster by themselves."""
     namespaces: list[str] = []
     notes: list[str] = []
 
@@ -90,7 +92,7 @@ _OWN_LABELS = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "failure
 
 
 def list_free_nodes(inventory: Inventory) -> list[FreeNode]:
-    """Returns what each node that accepts pods has left, sorted."""
+    """Returns, sorted, what each node that accepts pods has left."""
     used = _sum_by_node(inventory.pods)
     free = []
     for node in inventory.nodes:
@@ -126,7 +128,7 @@ def _requests(pod: PodInfo) -> tuple[int, int]:
 
 
 def list_pod_sizes(inventory: Inventory) -> list[PodSize]:
-    """Returns the pods that would move with a merge, the largest first."""
+    """Returns the pods that would move in a merge, the largest first."""
     sizes = Counter(
         (cpu, -(-memory // MEBIBYTE))
         for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)
@@ -136,7 +138,7 @@ def list_pod_sizes(inventory: Inventory) -> list[PodSize]:
 
 
 def list_node_selectors(inventory: Inventory) -> list[str]:
-    """Returns the labels that pods demand of their nodes by `nodeSelector`."""
+    """Returns the labels that pods require of their nodes with `nodeSelector`."""
     wanted = {
         f"{key}={value}"
         for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)
@@ -153,7 +155,8 @@ def list_node_labels(inventory: Inventory) -> list[str]:
 
 
 def empty_typical_node(inventory: Inventory) -> tuple[NodeInfo, FreeNode] | None:
-    """Returns a node of the most frequent type, and what a new one has left beside DaemonSets."""
+    """Returns a node of the most frequent machine type, and what a new one has left after DaemonSets; None if no node
+    can be read."""
     readable = [node for node in inventory.nodes if not isinstance(node.allocatable, Unreadable)]
     if not readable:
         return None
@@ -172,7 +175,7 @@ def empty_typical_node(inventory: Inventory) -> tuple[NodeInfo, FreeNode] | None
 
 
 def list_regions(inventory: Inventory) -> list[str]:
-    """Returns the regions of the nodes; none where no node names one."""
+    """Returns the regions of the nodes; empty if no node has a region label."""
     return sorted({node.labels[REGION_LABEL] for node in inventory.nodes if REGION_LABEL in node.labels})
 
 
@@ -182,31 +185,31 @@ def list_architectures(inventory: Inventory) -> list[str]:
 
 
 def count_machine_types(inventory: Inventory) -> dict[str, int]:
-    """Machine type → nodes, most first."""
+    """Returns machine type → number of nodes, the most frequent first."""
     counts = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "unknown") for node in inventory.nodes)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def measure_cluster(inventory: Inventory) -> tuple[PoolWorkload | None, str]:
-    """Returns the workload of all nodes, or why there is none."""
+    """Returns the workload of all nodes and an empty text; or None and the reason why there is no workload."""
     workload = measure_workload(inventory, inventory.nodes)
     return (None, str(workload)) if isinstance(workload, NotYet) else (workload, "")
 
 
 def count_karpenter_nodes(inventory: Inventory) -> int:
-    """Returns the nodes that Karpenter owns."""
+    """Returns the number of nodes that Karpenter owns."""
     return sum(KARPENTER_LABEL in node.labels for node in inventory.nodes)
 
 
 def count_volumes(inventory: Inventory) -> int:
-    """Returns the claims of pods whose volume has a driver."""
+    """Returns the number of claims of pods whose volume has a driver."""
     used = {(pod.namespace, claim) for pod in inventory.pods if not pod.is_finished for claim in pod.claims}
     return sum(1 for claim in used if claim in inventory.claims and inventory.claims[claim].driver)
 
 
 def add_workloads(parts: Iterable[tuple[PoolWorkload, int]]) -> PoolWorkload:
-    """Returns the workload of several clusters, each with its number of nodes: sums, and DaemonSets averaged over all
-    nodes."""
+    """Returns the workload of several clusters, each given with its number of nodes: the sums, and DaemonSets averaged
+    over all nodes."""
     all_parts = list(parts)
     nodes = sum(count for _, count in all_parts) or 1
     largest: list[tuple[float, float]] = []

@@ -1,10 +1,11 @@
-"""Which clusters to merge: what the nodes and the control plane of one cluster cost, and what its pods need of another.
+"""Finds clusters to merge: compares what the nodes and the control plane of one cluster cost with what its pods would
+need in another.
 
-A cluster can be merged into another one if all of these hold: both are in one region, which both name; the other one
-has nodes of every architecture of the first; every label that a pod demands of its node is on a node of the other; and
-each pod fits on an empty node there. Its pods are placed by size on what the other's nodes have left, and on new nodes
-of the other's most frequent type. This is a first look, by cpu, memory and pod slots: volumes, ingresses, secrets and
-rights do not move by themselves.
+A cluster can be merged into another one if all of these hold: both name the same region; the other cluster has nodes of
+every architecture of the first; every label that a pod requires of its node is on a node of the other cluster; and each
+pod fits on an empty node there. Its pods are placed by size on what the other cluster's nodes have left, and on new
+nodes of that cluster's most frequent machine type. This is a first estimate, by cpu, memory and pod slots: volumes,
+ingresses, secrets and permissions do not move by themselves.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from trimtab.fleet.cluster_digest import ClusterDigest, FreeNode, PodSize
 from trimtab.fleet.money_report import MICRO_DOLLARS
 
 CONTROL_PLANE_COST = 73 * MICRO_DOLLARS
-"""Micro-dollars a month of a managed control plane: ten cents an hour, the list price of EKS, GKE and AKS (2026)."""
+"""The price of a managed control plane in micro-dollars a month: ten cents an hour, the list price of EKS, GKE and AKS
+(2026)."""
 HEADROOM_PERCENT = 10
-"""The share of what a node has left that stays free."""
+"""The percentage of what a node has left that is not used."""
 MAX_RECEIVERS = 20
-"""Clusters that are tried as the receiver of one cluster, those with the most room first."""
+"""The maximum number of clusters that are tried as the target of one cluster, those with the most room first."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """What a merge is judged by."""
+    """The limits and prices by which merges are judged."""
 
     control_plane_cost: int = CONTROL_PLANE_COST
     headroom_percent: int = HEADROOM_PERCENT
@@ -33,24 +35,25 @@ class MergeRules:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMerge:
-    """One cluster that could run in another."""
+    """One cluster whose pods could run in another."""
 
     source: str
     target: str
     saved: int
-    """Micro-dollars a month: the nodes and the control plane of the source, less the new nodes of the target."""
+    """The saving in micro-dollars a month: the nodes and the control plane of the source, minus the new nodes of the
+    target."""
     nodes_removed: int
     nodes_added: int
     pods: int
     volumes: int
-    """Volumes that somebody has to move."""
+    """The number of volumes that someone has to move."""
     shared_namespaces: tuple[str, ...]
-    """Namespaces that both have."""
+    """The namespaces that exist in both clusters."""
 
 
 @dataclass(slots=True)
 class _Room:
-    """A cluster with what its nodes have left, while merges take of it."""
+    """A cluster with what its nodes have left, which shrinks as merges use it."""
 
     digest: ClusterDigest
     nodes: list[FreeNode]
@@ -58,7 +61,7 @@ class _Room:
 
 
 def find_merges(digests: Iterable[ClusterDigest], rules: MergeRules | None = None) -> list[ClusterMerge]:
-    """Returns the merges that save something, the largest saving first. No cluster is both a source and a target."""
+    """Returns the merges that save money, the largest saving first. No cluster is both a source and a target."""
     rules = rules or MergeRules()
     rooms = {
         one.cluster: _Room(one, _keep_headroom(one.free_nodes, rules), set(one.namespaces))
@@ -96,7 +99,8 @@ def _best_target(
 
 
 def _is_possible(source: ClusterDigest, target: ClusterDigest) -> bool:
-    """Returns whether labels, architectures and regions allow it, and the target is not the smaller one."""
+    """Returns whether labels, architectures and regions allow the merge, and whether the target is not the smaller
+    cluster."""
     return (
         len(source.regions) == 1
         and source.regions == target.regions
@@ -124,8 +128,8 @@ def _try_merge(source: _Room, target: _Room, rules: MergeRules) -> tuple[Cluster
 def place_sizes(
     sizes: Iterable[PodSize], nodes: Sequence[FreeNode], new_node: FreeNode | None
 ) -> tuple[list[FreeNode], int] | None:
-    """Returns what the nodes have left with these pods, the largest first, each on the first node that has room; and
-    the number of new nodes. None if a pod fits on no node."""
+    """Places pods, the largest first, each on the first node that has room. Returns what the nodes have left, and the
+    number of new nodes; None if a pod fits on no node."""
     left, added = list(nodes), 0
     for size in sorted(sizes, reverse=True):
         waiting = size.count

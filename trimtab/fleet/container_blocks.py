@@ -1,7 +1,7 @@
-"""The rows of one file, divided into blocks by container: what is exchanged between the machines of an engine.
+"""The rows of one file, divided into blocks by container. Blocks are what the machines of an engine exchange.
 
-A container has one bucket, by the checksum of its names. A block is a part of one file's rows, all of one bucket, as an
-Arrow IPC stream; so an engine moves some thousand blocks, not millions of rows.
+The bucket of a container follows from the checksum of its names. A block is the part of a file's rows that belongs to
+one bucket, as an Arrow IPC stream. So an engine moves some thousand blocks instead of millions of rows.
 """
 
 import zlib
@@ -13,15 +13,17 @@ from trimtab.histogram.batch_history import ContainerKey
 from trimtab.usage.daily_store import KEY_COLUMNS, DailyStore, StoredDay, import_arrow
 
 BYTES_PER_BUCKET = 2_000_000
-"""Bytes of files for each bucket: compressed about four times, so a bucket is some ten megabytes in memory."""
+"""The size of files, in bytes, for each bucket. The files are compressed to about a quarter, so a bucket has some ten
+megabytes in memory."""
 MAX_BUCKETS = 4096
 
 Block = tuple[int, bytes]
-"""A bucket's number, and rows of it."""
+"""(number of the bucket, rows of that bucket as bytes)."""
 
 
 def count_buckets(sizes: Iterable[int]) -> int:
-    """Returns the number of buckets for files of these sizes: the same for every engine and number of machines."""
+    """Returns the number of buckets for files of these sizes. It is the same for every engine and number of
+    machines."""
     total, buckets = sum(sizes), 1
     while buckets * BYTES_PER_BUCKET < total and buckets < MAX_BUCKETS:
         buckets *= 2
@@ -29,7 +31,8 @@ def count_buckets(sizes: Iterable[int]) -> int:
 
 
 def bucket_of(cluster: str, container: ContainerKey, bucket_count: int) -> int:
-    """Returns the bucket of a container: that of its workload, so that the containers of a pod are together."""
+    """Returns the bucket of a container, which is that of its workload, so that the containers of a pod are in one
+    bucket."""
     name = f"{cluster}\n{container.namespace}\n{container.kind}\n{container.workload}"
     return zlib.crc32(name.encode()) % bucket_count
 
@@ -42,7 +45,7 @@ class DailyFileSplitter:
     bucket_count: int
 
     def split_file(self, stored: StoredDay) -> Iterator[Block]:
-        """Yields the blocks of one file, by ascending bucket. Raises UsageFault."""
+        """Yields the blocks of one file, sorted by bucket. Raises UsageFault."""
         arrow = import_arrow()
         parts: dict[int, list[Any]] = {}
         for batch in DailyStore(self.location).read_batches(stored):
@@ -72,7 +75,7 @@ class DailyFileSplitter:
 
 
 def encode_batches(batches: Iterable[Any], metadata: Mapping[bytes, bytes]) -> bytes:
-    """Record batches of one schema as an Arrow IPC stream with this metadata."""
+    """Returns record batches of one schema as an Arrow IPC stream with this metadata."""
     arrow = import_arrow()
     all_batches = list(batches)
     schema = all_batches[0].schema.with_metadata(dict(metadata))
@@ -84,6 +87,6 @@ def encode_batches(batches: Iterable[Any], metadata: Mapping[bytes, bytes]) -> b
 
 
 def decode_block(block: bytes) -> tuple[str, Any]:
-    """Returns the cluster of a block, and its rows as an Arrow table."""
+    """Returns the cluster and the rows of a block, the rows as an Arrow table."""
     with import_arrow().ipc.open_stream(block) as reader:
         return reader.schema.metadata[b"cluster"].decode(), reader.read_all()

@@ -1,7 +1,7 @@
 """The request of every container of a fleet, as a job for an engine: split files, merge rows, decide.
 
-What is decided for a container depends on its rows and its present requests alone. It is what `trimtab recommend`
-decides from the same history.
+The decision for a container depends only on its rows and its present requests. It is the same as the decision of
+`trimtab recommend` for the same history.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from trimtab.sizing.statistics import UsageStatistics, required_history, summari
 from trimtab.usage.daily_store import DailyStore, StoredDay, import_arrow, rows_of_batch
 
 ENDING_KINDS = ("CronJob", "Job")
-"""The kinds of workloads whose pods finish: they cost what they run."""
+"""The kinds of workloads whose pods finish, so that they cost only while they run."""
 MEBIBYTE = 1 << 20
 _USAGE, _CURRENT, _FAILED = b"U", b"C", b"F"
 
@@ -47,7 +47,7 @@ class CurrentRow(msgspec.Struct, array_like=True, frozen=True):
     cpu: CurrentResources
     memory: CurrentResources
     core_price: float
-    """Micro-dollars an hour of a core; `gib_price` is that of a GiB."""
+    """The price of a core in micro-dollars an hour; `gib_price` is that of a GiB."""
     gib_price: float
 
     @property
@@ -65,7 +65,7 @@ class DailyFile(msgspec.Struct, tag=True, frozen=True):
 
 
 class ClusterState(msgspec.Struct, tag=True, frozen=True):
-    """A source of present requests: one cluster's snapshot, as `read_current` understands it."""
+    """A source of present requests: the snapshot of one cluster, in the form that `read_current` reads."""
 
     cluster: str
     snapshot: bytes
@@ -81,19 +81,19 @@ class _CurrentBlock(msgspec.Struct, array_like=True, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionSettings:
-    """What all machines decide with."""
+    """The settings with which all machines decide."""
 
     location: str
-    """The history."""
+    """Where the history is: a folder or a URL."""
     bucket_count: int
     days: int
     now: int
-    """The second at which ages are counted."""
+    """The time, in seconds since 1970, for which ages are computed."""
     sizing: SizingSettings
     rows: int
-    """Containers with the largest changes that the report names."""
+    """How many containers, those with the largest changes, the report names."""
     output: str = ""
-    """The folder or URL to which every decision is written; empty: nowhere."""
+    """The folder or URL to which every decision is written; empty: decisions are not written."""
     with_snapshots: frozenset[str] = frozenset()
     """The clusters whose present pods are known."""
 
@@ -104,7 +104,7 @@ class DecideJob:
 
     settings: DecisionSettings
     read_current: Callable[[bytes], Sequence[CurrentRow]]
-    """Reads a cluster's snapshot. Raises RuntimeFault."""
+    """Reads the snapshot of a cluster. Raises RuntimeFault."""
 
     @cached_property
     def _splitter(self) -> DailyFileSplitter:
@@ -156,7 +156,7 @@ class DecideJob:
         current: dict[tuple[str, ContainerKey], CurrentRow],
         sums: FleetSums,
     ) -> Iterator[ContainerDecision]:
-        """Yields every decision of a bucket in the order of names; the sums are added on the way."""
+        """Yields every decision of a bucket, sorted by name, and adds each to `sums`."""
         for cluster, container in sorted({*usage, *current}):
             row = current.get((cluster, container))
             if row is None and cluster in self.settings.with_snapshots:
@@ -180,7 +180,7 @@ def decide_container(
     row: CurrentRow | None,
     settings: DecisionSettings,
 ) -> ContainerDecision:
-    """Returns the request of one container by its history and its present requests."""
+    """Returns the request of one container, decided from its history and its present requests."""
     statistics = {
         resource: _summarize(container, resource, history, settings) for resource in ("cpu", "memory")
     }  # fmt: skip
@@ -223,7 +223,7 @@ def _summarize(
 
 
 def _recent_uses(pods: dict[str, tuple[int, int, float]]) -> list[PodUse]:
-    """Returns the pods that still had values when the newest of them had its last one, sorted by name."""
+    """Returns the pods that still had values shortly before the newest value of all pods, sorted by name."""
     newest = max((last for last, _, _ in pods.values()), default=0)
     recent = {name: one for name, one in pods.items() if one[0] >= newest - PRESENT_SECONDS and one[1] >= MIN_VALUES}
     return [PodUse(name, mean) for name, (_, _, mean) in sorted(recent.items())] if len(pods) > 1 else []
@@ -249,8 +249,8 @@ def _costs(
     container: ContainerKey, history: MergedContainerHistory, row: CurrentRow | None, now: dict[str, int | None],
     proposed: dict[str, int | None],
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """Returns (now, proposed) in micro-dollars a month, or None where the present pods, or the time that they run, are
-    not known."""
+    """Returns (present cost, proposed cost) in micro-dollars a month; None for both if the present pods, or the time
+    for which they run, are not known."""
     if row is None:
         return None, None
     pods = float(row.replicas)
@@ -270,7 +270,8 @@ def _costs(
 
 
 def _hours_per_month(window: DailyHistograms, replicas: int) -> float | None:
-    """Returns the hours that all pods of a workload that ends run in a month: every hour with usage counts in full."""
+    """Returns for how many hours a month all pods of a workload run whose pods finish: every hour with usage counts in
+    full. None if that is not known."""
     seconds = HOUR * window.hours.bit_count() * max(1, replicas)
     if not seconds:
         return None

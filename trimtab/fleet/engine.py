@@ -1,8 +1,7 @@
-"""What an engine does, and the engine of one machine.
+"""Defines what an engine does, and the engine that uses only this machine.
 
-A job splits sources into blocks, and merges the blocks of each bucket. Its functions are values: they are sent to other
-machines, and may run there more than once. So they depend on their arguments alone, and what they write replaces what
-was there.
+A job splits sources into blocks, and merges the blocks of each bucket. Its functions are sent to other machines, and
+may run there more than once. So they depend only on their arguments, and what they write replaces what was there.
 """
 
 import struct
@@ -18,38 +17,38 @@ LOCAL = "local"
 
 
 class ItemJob(Protocol):
-    """A function of one item: one cluster, for example."""
+    """A function of one item, for example of one cluster."""
 
     def run_item(self, item: bytes) -> bytes:
-        """Returns the result of one item; it does not raise."""
+        """Returns the result for one item. Raises nothing."""
 
 
 class BucketJob(Protocol):
-    """A split of sources into blocks, and the merge of the blocks of each bucket."""
+    """Splits sources into blocks, and merges the blocks of each bucket."""
 
     def split_source(self, source: bytes) -> Iterable[Block]:
-        """Returns the blocks of one source. Its faults are blocks as well; it does not raise."""
+        """Yields the blocks of one source. Errors are returned as blocks too; nothing is raised."""
 
     def merge_bucket(self, bucket: int, blocks: Iterable[bytes]) -> bytes:
-        """Returns the result of all blocks of a bucket, which come in any order."""
+        """Returns the result for all blocks of a bucket, which may be in any order."""
 
 
 class Engine(Protocol):
-    """Runs jobs, here or on other machines."""
+    """Runs jobs, on this machine or on others."""
 
     def run_items(self, job: ItemJob, items: Sequence[bytes]) -> list[bytes]:
         """Returns the results in the order of the items."""
 
     def run_buckets(self, job: BucketJob, sources: Sequence[bytes], bucket_count: int) -> list[tuple[int, bytes]]:
-        """Returns (bucket, result) of each bucket that has blocks, in their order."""
+        """Returns (bucket, result) for each bucket that has blocks, sorted by bucket."""
 
     def close(self) -> None:
-        """Give back what the engine holds."""
+        """Releases what the engine holds."""
 
 
 class LocalEngine:
-    """One process. The blocks of a bucket are held in a file until all sources are split, so that memory does not grow
-    with the number of containers."""
+    """Runs jobs in one process. The blocks of a bucket are kept in a file until all sources are split, so that memory
+    does not grow with the number of containers."""
 
     def run_items(self, job: ItemJob, items: Sequence[bytes]) -> list[bytes]:
         return [job.run_item(item) for item in items]

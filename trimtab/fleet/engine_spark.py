@@ -1,8 +1,9 @@
-"""Apache Spark as an engine: it moves blocks, and repeats what was lost; everything else is the job's own.
+"""Apache Spark as an engine: it moves blocks, and repeats work that was lost; the job does everything else.
 
-Two stages: `mapInArrow` splits sources into blocks, a repartition by bucket brings them together, and `mapInArrow`
-merges. Spark sees three columns, (bucket, number, block), and needs no connector for the object store: jobs read it by
-themselves. Only the DataFrame API is used, so that a Spark Connect server (`sc://…`) serves as well as a cluster.
+There are two stages: `mapInArrow` splits sources into blocks, a repartition by bucket brings them together, and
+`mapInArrow` merges them. Spark sees three columns, (bucket, number, block), and needs no connector for the object
+store, because jobs read it themselves. Only the DataFrame API is used, so that a Spark Connect server (`sc://…`) can be
+used as well as a cluster.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from trimtab.usage.errors import UnreachableSource, UsageFault
 
 _SCHEMA = "bucket int, number int, block binary"
 ROWS_PER_BATCH = 16
-"""Blocks that pass between the JVM and Python at once; each is some ten or hundred kilobytes."""
+"""The number of blocks that are passed between the JVM and Python at once; each has some ten or hundred kilobytes."""
 MIN_PARTITIONS, ITEMS_PER_PARTITION = 8, 8
-"""Enough parts that a slower machine takes fewer of them, and few enough that starting them costs little."""
+"""The number of partitions is chosen such that slower machines can do fewer of them, and that starting them costs
+little."""
 CONFIGURATION = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
     "spark.sql.adaptive.enabled": "false",
@@ -33,12 +35,12 @@ CONFIGURATION = {
     "spark.shuffle.spill.compress": "false",
     "spark.python.worker.reuse": "true",
 }
-"""What a session is started with; a session that runs already keeps its own."""
+"""The configuration of a new Spark session. A session that is already running keeps its own."""
 
 
 @dataclass(slots=True)
 class SparkEngine:
-    """Runs jobs on the Spark cluster of a master's URL."""
+    """Runs jobs on the Spark cluster with the given master URL."""
 
     master: str
     configuration: dict[str, str] = field(default_factory=dict)
@@ -120,7 +122,7 @@ def _batch(rows: Sequence[tuple[int, int, bytes]]) -> Any:
 
 
 def _cause_of(error: BaseException) -> str:
-    """Returns the line of an error that says what happened: of a Python worker's traceback that is the last one."""
+    """Returns the line of an error that says what happened, which is the last line of a Python worker's traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     noise = ("at ", "SQLSTATE", "JVM stacktrace", "An error occurred while calling")
     lines = [line.removeprefix(": ") for line in lines if not line.startswith(noise)]

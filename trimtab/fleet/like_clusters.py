@@ -1,8 +1,8 @@
-"""Groups of like clusters, and the machine type for each group.
+"""Groups of similar clusters, and the machine type for each group.
 
-Clusters are alike if they are in the same region, run on the same architectures, and request about the same memory for
-each core: their requests differ by less than a factor of about 1.4. One node configuration then suits all of them, and
-a commitment to one type can be shared.
+Clusters are similar if they are in the same region, run on the same architectures, and request about the same memory
+per core (the ratios differ by less than a factor of about 1.4). One node configuration then suits all of them, and they
+can share a commitment to one machine type.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ STEPS_PER_OCTAVE = 2
 
 @dataclass(frozen=True, slots=True)
 class ClusterGroup:
-    """Like clusters."""
+    """A group of similar clusters."""
 
     region: str
-    """Empty where their nodes name none, or several."""
+    """The region of the clusters; empty if their nodes name none or several."""
     architectures: tuple[str, ...]
     clusters: tuple[str, ...]
     workload: PoolWorkload
     nodes: int
     cost: int
-    """Micro-dollars a month of their nodes."""
+    """The price of their nodes in micro-dollars a month."""
 
 
 def group_clusters(digests: Iterable[ClusterDigest]) -> list[ClusterGroup]:
-    """Returns the groups, the most expensive first. Clusters whose pods request nothing are in none."""
+    """Returns the groups, the most expensive first. Clusters whose pods request nothing are in no group."""
     groups: dict[tuple[str, tuple[str, ...], int], list[ClusterDigest]] = {}
     for digest in sorted(digests, key=lambda one: one.cluster):
         if digest.workload is None:
@@ -55,6 +55,6 @@ def _build_group(region: str, architectures: tuple[str, ...], members: Sequence[
 
 
 def rank_for_group(group: ClusterGroup, list_candidates: Callable[[ClusterGroup], Sequence[Candidate]]) -> Ranking:
-    """Returns the machine types for a group, best first. `list_candidates` gives the types with a price in its
-    region."""
+    """Returns the machine types for a group, best first. `list_candidates` returns the types that have a price in the
+    group's region."""
     return rank_types(group.workload, list_candidates(group), RankingRules())

@@ -1,7 +1,7 @@
 """Sums of requests and their cost, by cluster, team and namespace.
 
-Amounts are whole numbers: millicores, mebibytes, micro-dollars a month. So a sum is the same in any order, whichever
-machine added it up.
+Amounts are whole numbers: millicores, mebibytes, micro-dollars a month. So a sum is the same whatever the order, and
+whichever machine added it up.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ import msgspec
 
 MICRO_DOLLARS = 1_000_000
 Group = tuple[str, str]
-"""What is grouped by (`cluster`, `team`, `namespace`), and the value."""
+"""(`cluster`, `team` or `namespace`; its value)."""
 
 
 class RequestSums(msgspec.Struct, array_like=True, frozen=True):
-    """The sums of some containers."""
+    """Sums over a number of containers."""
 
     containers: int = 0
     changes: int = 0
-    """Containers with a changed request."""
+    """The number of containers with a changed request."""
     unknown: int = 0
-    """Containers with too little usage of both resources."""
+    """The number of containers with too little usage of both resources."""
     priced: int = 0
-    """Containers whose present requests are known: only these are in the sums below."""
+    """The number of containers whose present requests are known. Only these are in the following sums."""
     cpu_now: int = 0
-    """Millicores of all replicas."""
+    """The present cpu requests of all replicas in millicores."""
     cpu_proposed: int = 0
     memory_now: int = 0
-    """Mebibytes of all replicas."""
+    """The present memory requests of all replicas in mebibytes."""
     memory_proposed: int = 0
     cost_now: int = 0
-    """Micro-dollars a month."""
+    """The present cost in micro-dollars a month."""
     cost_proposed: int = 0
     too_small: int = 0
-    """Containers whose request is below what they need."""
+    """The number of containers whose request is less than they need."""
     waste: int = 0
-    """Micro-dollars a month that are requested and not needed."""
+    """The cost of what is requested and not needed, in micro-dollars a month."""
 
     @property
     def saved(self) -> int:
-        """Micro-dollars a month; negative where the proposals cost more."""
+        """The saving in micro-dollars a month; negative if the proposals cost more."""
         return self.cost_now - self.cost_proposed
 
     def plus(self, other: RequestSums) -> RequestSums:
-        """Returns the sums of both."""
+        """Returns the sums of both added together."""
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
         return RequestSums(*(one + two for one, two in pairs))
 
 
 class ContainerDecision(msgspec.Struct, array_like=True, frozen=True):
-    """The request of one container of the fleet."""
+    """The decision on the requests of one container of the fleet."""
 
     cluster: str
     namespace: str
@@ -61,58 +61,58 @@ class ContainerDecision(msgspec.Struct, array_like=True, frozen=True):
     container: str
     team: str
     replicas: int | None
-    """None where the cluster's present pods are not known."""
+    """The number of replicas, or None if the present pods of the cluster are not known."""
     cpu_now: int | None
-    """Millicores."""
+    """The present cpu request in millicores."""
     cpu_proposed: int | None
-    """None where the request stays, or there is too little usage."""
+    """The proposed cpu request in millicores; None if the request stays, or if there is too little usage."""
     memory_now: int | None
-    """Bytes."""
+    """The present memory request in bytes."""
     memory_proposed: int | None
     cpu_reason: str
-    """The code of the reason."""
+    """The code of the reason for the decision on cpu."""
     memory_reason: str
     cpu_p95: int | None
-    """Millicores."""
+    """The P95 of cpu usage in millicores."""
     memory_p95: int | None
-    """Bytes of peaks."""
+    """The P95 of memory peaks in bytes."""
     days: float
     confidence: float | None
     cost_now: int | None
-    """Micro-dollars a month of all replicas."""
+    """The present cost of all replicas in micro-dollars a month."""
     cost_proposed: int | None
 
     @property
     def saved(self) -> int:
-        """Micro-dollars a month; 0 where the present cost is not known."""
+        """The saving in micro-dollars a month; 0 if the present cost is not known."""
         return 0 if self.cost_now is None or self.cost_proposed is None else self.cost_now - self.cost_proposed
 
     @property
     def order(self) -> tuple[int, str, str, str, str, str]:
-        """The largest change of the cost first."""
+        """The sort key: the decisions with the largest change of cost come first."""
         return -abs(self.saved), self.cluster, self.namespace, self.kind, self.workload, self.container
 
 
 class ClusterFailure(msgspec.Struct, array_like=True, frozen=True, order=True):
-    """A cluster that is left out, and why."""
+    """A cluster that is left out, with the reason."""
 
     cluster: str
     problem: str
 
 
 class FleetSums(msgspec.Struct, array_like=True):
-    """What a part of the fleet adds up to; parts are merged in any order."""
+    """The sums of a part of the fleet. Parts can be merged in any order."""
 
     total: RequestSums = RequestSums()
     groups: dict[str, dict[str, RequestSums]] = {}
-    """cluster, team or namespace → value → sums. A namespace is written CLUSTER/NAMESPACE."""
+    """cluster, team or namespace → value → sums. A namespace is written as CLUSTER/NAMESPACE."""
     largest: list[ContainerDecision] = []
     gone: dict[str, int] = {}
-    """Cluster → containers that have usage and no pod any more."""
+    """Cluster → number of containers that have usage but no pod any more."""
     failures: list[ClusterFailure] = []
 
     def add_sums(self, groups: Iterable[Group], sums: RequestSums) -> None:
-        """Add one container's sums to the total and to its groups."""
+        """Adds the sums of one container to the total and to its groups."""
         self.total = self.total.plus(sums)
         for by, value in groups:
             values = self.groups.setdefault(by, {})
@@ -120,7 +120,7 @@ class FleetSums(msgspec.Struct, array_like=True):
             values[value] = sums if before is None else before.plus(sums)
 
     def merge(self, other: FleetSums, rows: int) -> None:
-        """Add another part; `rows`: the containers with the largest changes that are kept."""
+        """Adds another part. `rows` is how many containers, those with the largest changes, are kept."""
         self.total = self.total.plus(other.total)
         for by, values in other.groups.items():
             mine = self.groups.setdefault(by, {})
@@ -133,7 +133,7 @@ class FleetSums(msgspec.Struct, array_like=True):
 
 
 def merge_sums(parts: Iterable[FleetSums], rows: int) -> FleetSums:
-    """Returns all parts as one, without changing them."""
+    """Returns all parts as one, without changing the parts."""
     whole = FleetSums(groups={}, largest=[], gone={}, failures=[])
     for part in parts:
         whole.merge(part, rows)

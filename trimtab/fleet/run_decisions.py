@@ -1,7 +1,8 @@
 """Runs the decisions of a whole fleet on an engine.
 
-A cluster of which one file cannot be read is left out as a whole and named: requests from a part of a history could be
-too small. Then the rest is decided again without it, so that the result does not depend on what was read before.
+If one file of a cluster cannot be read, the whole cluster is left out and named, because requests from only a part of
+its history could be too small. The rest is then decided again without it, so that the result does not depend on what
+had been read before.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from trimtab.usage.daily_store import StoredDay
 
 @dataclass(frozen=True, slots=True)
 class FleetDecisions:
-    """All sums, and the clusters that are left out."""
+    """The sums of all decisions, and the clusters that are left out."""
 
     sums: FleetSums
     failures: tuple[ClusterFailure, ...]
     clusters: tuple[str, ...]
-    """The clusters that were decided."""
+    """The names of the clusters for which decisions were made."""
     bucket_count: int
 
 
@@ -33,7 +34,7 @@ def decide_fleet(
     engine: Engine, files: Sequence[StoredDay], states: Sequence[ClusterState], settings: DecisionSettings,
     read_current: Callable[[bytes], Sequence[CurrentRow]],
 ) -> FleetDecisions:  # fmt: skip
-    """Decide the requests of all containers with usage in these files, or in one of these snapshots."""
+    """Decides the requests of all containers with usage in these files, or in one of these snapshots."""
     failures: set[ClusterFailure] = set()
     count = count_buckets(one.size for one in files)
     while True:

@@ -1,7 +1,7 @@
-"""Histograms of usage in little memory.
+"""Histograms of usage that need little memory.
 
-A `DailyHistograms` holds the last days of one resource of one container: today's histogram is dense, those of past days
-are compressed. Percentiles are within 1.6 % of the exact ones, whatever was merged with what.
+A `DailyHistograms` holds the last days of one resource of one container: today's histogram is not compressed, those of
+past days are. Percentiles are within 1.6 % of the exact ones, in whatever order histograms were merged.
 
     histogram,             counts by bucket; a window of days of them
     daily_window
@@ -12,8 +12,9 @@ are compressed. Percentiles are within 1.6 % of the exact ones, whatever was mer
     live_history,
     import_history
     checkpoint             the stored form
-    vpa                    the Vertical Pod Autoscaler's histogram, decay, memory peaks and checkpoints
+    daily_rows             one day of one container as a row of a table, for histories of many clusters
+    vpa, vpa_estimators    the Vertical Pod Autoscaler's histogram, decay, memory peaks, checkpoints and estimators
 
 The VPA's own histogram is reproduced exactly (VPA 1.6, recommender/util and recommender/model): to compare it with
-Trimtab's, to read the history of a running VPA, and to give a fresh VPA a history.
+Trimtab's, to read the history of a running VPA, and to give a history to a new VPA.
 """

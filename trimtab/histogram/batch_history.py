@@ -1,8 +1,8 @@
-"""Usage of all containers that is read at once, by container of a workload.
+"""The usage of all containers, read at once from a file or a server.
 
-Series of single pods are added, whole or in parts; the result is a window of cpu values and a window of memory peaks
-for each container. Days stay uncompressed until a window is asked for: a reader of two weeks of history adds to each
-day many times.
+Series of single pods are added, whole or in parts. The result is, for each container of a workload, a window of cpu
+values and a window of memory peaks. Days are compressed only when a window is requested, because a reader of two weeks
+of history adds to each day many times.
 """
 
 from bisect import bisect_left
@@ -26,19 +26,20 @@ from trimtab.histogram.time_buckets import (
 from trimtab.histogram.time_buckets import hours_of_times as hours_of
 
 START_UNCERTAINTY_SECONDS = 3600
-"""A series that begins less than this many seconds after the first queried moment may be older than the query."""
+"""A series that begins less than this many seconds after the first queried moment may have begun before the query."""
 ASSUMED_SAMPLE_SECONDS = 60
-"""Assumed seconds between samples where only a count of samples is known; the VPA's confidence makes the same
+"""The assumed number of seconds between samples if only their number is known. The VPA's confidence makes the same
 assumption."""
 RESOURCES = ("cpu", "memory")
 MAX_AMOUNT = {"cpu": 4096.0, "memory": float(64 << 40)}
-"""Cores and bytes that no machine has. A larger value is a measuring error and is dropped: a histogram resolves down to
-1/16384 of its largest value, so one such value would blur all the others."""
+"""Resource → an amount (cores, bytes) that no machine has. A larger value is a measuring error and is dropped: a
+histogram distinguishes values down to 1/16384 of its largest one, so such a value would make all others
+indistinguishable."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ContainerKey:
-    """A container of a workload: the subject of a recommendation."""
+    """Identifies a container of a workload, for which requests are recommended."""
 
     namespace: str
     kind: str
@@ -52,7 +53,7 @@ class ContainerKey:
 
 @dataclass(slots=True)
 class _DenseWindow:
-    """A window of days, none of which is compressed."""
+    """A window of days, none of which is compressed yet."""
 
     days: dict[int, UsageHistogram] = field(default_factory=dict)
     hours: dict[int, int] = field(default_factory=dict)
@@ -73,24 +74,24 @@ class _DenseWindow:
 
 @dataclass(slots=True)
 class BatchHistory:
-    """Histories of all containers. Values are cores and bytes; times are seconds since 1970 and ascend within a
+    """The histories of all containers. Values are cores and bytes; times are seconds since 1970 and ascend within a
     series."""
 
     days: int = DEFAULT_DAYS
     start_seconds: int = 0
-    """Seconds at a pod's start whose cpu is recorded apart from its usage; memory that is allocated at the start stays
-    allocated, so it counts."""
+    """The number of seconds at a pod's start whose cpu usage is recorded apart from the rest. Memory that is allocated
+    at the start usually stays allocated, so it is not recorded apart."""
     max_start_cpu: dict[ContainerKey, float] = field(default_factory=dict)
-    """The largest cpu value during a start, where `start_seconds` is set."""
+    """Container → its largest cpu value during a start, if `start_seconds` is set."""
     dense_windows: dict[tuple[ContainerKey, str], _DenseWindow] = field(default_factory=dict)
     vpa_recommendations: dict[tuple[ContainerKey, str], VpaRecommendation] = field(default_factory=dict)
-    """Recommendations of VPAs. They are not usage and are held apart from it."""
+    """(container, resource) → the recommendation of a VPA, which is not usage and is kept apart from it."""
     oom_records: dict[ContainerKey, OomRecord] = field(default_factory=dict)
-    """OOM kills, by container."""
+    """Container → its OOM kills."""
     pod_averages: PodAverageIndex[tuple[ContainerKey, str]] = field(default_factory=PodAverageIndex)
-    """The average use of each pod, of workloads with several pods."""
+    """The average usage of each pod, for workloads with several pods."""
     dropped_values: int = 0
-    """Values that were dropped: not a number, negative, or more than any machine has."""
+    """The number of values that were dropped: not a number, negative, or more than any machine has."""
 
     def add_series(
         self,
@@ -101,10 +102,10 @@ class BatchHistory:
         queried_from: int | None = None,
         pod: str = "",
     ) -> None:
-        """Add a pod's series, or a part of it.
+        """Adds a series of one pod, or a part of one.
 
-        Parts of a memory series should end where a peak interval ends. `queried_from` is the first moment that the
-        source was queried for, or None if that is not known: then the start of a pod cannot be recognised.
+        Parts of a memory series should end where a peak interval ends. `queried_from` is the first moment for which the
+        source was queried, or None if it is not known; the start of a pod is then not recognised.
         """
         if self.start_seconds and resource == "cpu" and queried_from is not None:
             start_samples = count_start_samples(times, queried_from, self.start_seconds)
@@ -127,7 +128,7 @@ class BatchHistory:
             page.get_or_create_day(day).add_values(peaks)
 
     def _add_cores(self, container: ContainerKey, times: Sequence[int], values: Sequence[float]) -> None:
-        """Add a series of cpu values: locate the buckets of all values at once, then count day by day."""
+        """Adds a series of cpu values: finds the buckets of all values at once, and then counts day by day."""
         buckets = locate_buckets(values)
         if (
             buckets is None or bucket_end(buckets[0] + 255) > MAX_AMOUNT["cpu"]
@@ -150,8 +151,8 @@ class BatchHistory:
         return possible_series
 
     def _dense_window(self, container: ContainerKey, resource: str, times: Sequence[int]) -> _DenseWindow:
-        """Returns the window of a container, extended to these times; a new window that is not stored where there are
-        no times."""
+        """Returns the window of a container, extended to these times. If there are no times, a missing window is
+        returned empty and is not stored."""
         if not times:
             return _DenseWindow()
         page = self.dense_windows.setdefault((container, resource), _DenseWindow())
@@ -159,7 +160,8 @@ class BatchHistory:
         return page
 
     def add_peak(self, container: ContainerKey, first: int, last: int, value: float, hours: int) -> None:
-        """Add the memory peak of a pod in one interval, observed in these hours (a bit each) of its day."""
+        """Adds the memory peak of a pod in one interval that was observed in these hours of its day (one bit per
+        hour)."""
         page, day = self.dense_windows.setdefault((container, "memory"), _DenseWindow()), first // DAY
         page.get_or_create_day(day).add_value(value)
         page.extend_span(first, last, {day: hours})
@@ -167,9 +169,9 @@ class BatchHistory:
     def add_bucket_counts(
         self, container: ContainerKey, resource: str, counts_by_bucket: Mapping[int, int], first: int, last: int
     ) -> None:
-        """Add values that are already counted by bucket (see `histogram`), of which only the first and last second are
-        known. All of them count for the last day, and for the time that as many samples of one pod take, a minute each,
-        up to `last`."""
+        """Adds values that are already counted by bucket (see `histogram`), of which only the first and the last second
+        are known. All of them are counted on the last day. The observed time is as long as the same number of samples
+        of one pod would take, one a minute, up to `last`."""
         histogram = UsageHistogram()
         histogram.add_bucket_counts(counts_by_bucket, bucket_end(max(counts_by_bucket)) if counts_by_bucket else 0.0)
         page = self.dense_windows.setdefault((container, resource), _DenseWindow())
@@ -178,17 +180,17 @@ class BatchHistory:
         page.extend_span(first, last, hours_between(last - observed_seconds, last))
 
     def add_oom_kill(self, container: ContainerKey, kill: OomKill) -> None:
-        """Add an OOM kill. The caller makes sure that no kill is added twice."""
+        """Adds an OOM kill. The caller must not add the same kill twice."""
         record = self.oom_records.get(container)
         self.oom_records[container] = add_kill(record, kill, self.days * DAY)
 
     def merge_oom_record(self, container: ContainerKey, record: OomRecord) -> None:
-        """Merge OOM kills counted elsewhere, which may include kills that are counted here."""
+        """Merges OOM kills that were counted elsewhere. They may include kills that are counted here too."""
         current = self.oom_records.get(container)
         self.oom_records[container] = record if current is None else merge_oom_records(current, record, self.days * DAY)
 
     def merge_window(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
-        """Merge a window into the container's own."""
+        """Merges a window into the container's own window."""
         if window.last:
             page = self.dense_windows.setdefault((container, resource), _DenseWindow())
             for day, counts in window.histograms_by_day().items():
@@ -196,11 +198,11 @@ class BatchHistory:
             page.extend_span(window.first, window.last, window.hours_by_day())
 
     def list_containers(self) -> list[ContainerKey]:
-        """Returns all containers with usage or a VPA's recommendation, sorted."""
+        """Returns all containers with usage or with a VPA's recommendation, sorted."""
         return sorted({container for container, _ in (*self.dense_windows, *self.vpa_recommendations)})
 
     def compressed_window(self, container: ContainerKey, resource: str) -> DailyHistograms:
-        """Returns the usage of a container as a compressed window; an empty window where there is none."""
+        """Returns the usage of a container as a compressed window; an empty window if there is no usage."""
         page = self.dense_windows.get((container, resource))
         if page is None:
             return DailyHistograms(self.days)
@@ -210,8 +212,8 @@ class BatchHistory:
 def drop_impossible_values(
     resource: str, times: Sequence[int], values: Sequence[float]
 ) -> tuple[Sequence[int], Sequence[float]]:
-    """Returns the series without values that are negative or more than any machine has. Nearly always that is the
-    series itself."""
+    """Returns the times and values without values that are negative or more than any machine has. Nearly always nothing
+    is removed."""
     max_amount = MAX_AMOUNT[resource]
     if max(values, default=0.0) <= max_amount and min(values, default=0.0) >= 0:
         return times, values
@@ -220,8 +222,8 @@ def drop_impossible_values(
 
 
 def count_start_samples(times: Sequence[int], queried_from: int, seconds: int) -> int:
-    """Returns the number of leading samples that belong to the pod's start. It is 0 for a series that is present from
-    the first queried moment on: its pod started earlier."""
+    """Returns how many of the first samples belong to the pod's start. It is 0 for a series that exists from the first
+    queried moment on, because its pod started earlier."""
     if not times or times[0] <= queried_from + START_UNCERTAINTY_SECONDS:
         return 0
     return bisect_left(times, times[0] + seconds)

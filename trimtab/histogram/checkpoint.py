@@ -1,7 +1,7 @@
-"""The stored form of a live history: texts of shards and of single days, and their decoding.
+"""The stored form of a live history: texts for shards and for single days, and how they are read.
 
-A day that is over is stored once, apart from what still changes. So there are two kinds of texts in one format: a text
-without `day` holds what no text of a day holds yet (today, open peaks, OOM kills); a text with `day` holds that day.
+A day that is over is stored once, apart from what still changes. So there are two kinds of texts, in one format: a text
+without `day` holds what is in no text of a day yet (today, open peaks, OOM kills); a text with `day` holds that day.
 
     {"schema": 2, "checksum": "<sha256 of the rest>", "count": 4, "widths": {"shop": 2}, "until": {"shop": 1767571200},
       "day": 20457, "workloads": "<base64 of zlib of MessagePack>"}
@@ -11,8 +11,8 @@ without `day` holds what no text of a day holds yet (today, open peaks, OOM kill
     peaks: {"POD": [interval, bytes]}, kills: {"POD": second}, oom: [second, bytes, count, last second]
     pods: {"cpu": {"POD": [last second, values, microcores on average]}, "memory": {"POD": [.., .., KiB on average]}}
 
-Several texts may hold the same day of a container: after a late value, or where a process ended between two writes.
-Values are only ever added to a day, so the copy with more values is the newer one, and it alone counts.
+Several texts may hold the same day of a container: after a late value, or if a process ended between two writes. Values
+are only ever added to a day, so the copy with more values is the newer one, and only that copy is used.
 
 Schema 1, which earlier versions wrote, is read and never written. It has every day of a container in one text:
 
@@ -41,7 +41,7 @@ from trimtab.histogram.time_buckets import DAY
 
 
 class StoredContainerV1(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One container in schema 1."""
+    """One container, as schema 1 stores it."""
 
     cpu: str = ""
     memory: str = ""
@@ -62,7 +62,8 @@ class ShardV1(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_v1(text: str) -> ShardV1:
-    """Decode a text of schema 1. Raises DamagedHistogram where the checksum does not match, and what msgspec raises."""
+    """Returns the content of a text of schema 1. Raises DamagedHistogram if the checksum does not match, and what
+    msgspec raises."""
     shard = msgspec.json.decode(text, type=ShardV1)
     if shard.checksum != compute_checksum(shard):
         raise DamagedHistogram("the checksum does not match, so the text was changed or cut short")
@@ -75,7 +76,7 @@ def compute_checksum(shard: "ShardV1 | _Text") -> str:
 
 
 def decode_window_v1(text: str) -> DailyHistograms | None:
-    """Decode a window of schema 1, or None for an empty text. Raises DamagedHistogram or binascii.Error."""
+    """Returns a window of schema 1, or None if the text is empty. Raises DamagedHistogram or binascii.Error."""
     return DailyHistograms.load(base64.b64decode(text, validate=True)) if text else None
 
 
@@ -89,31 +90,31 @@ class WindowPart(msgspec.Struct, frozen=True, array_like=True):
     first: int
     last: int
     hours: tuple[int, ...]
-    """For each day in turn, a bit for each hour in which usage was observed (see `time_buckets.Hours`)."""
+    """For each day, in order, one bit for each hour in which usage was observed (see `time_buckets.Hours`)."""
     days: bytes
-    """The histograms of the days in turn (see `daily_window.pack_day`)."""
+    """The histograms of the days, in order (see `daily_window.pack_day`)."""
 
 
 _NonNegativeInt = Annotated[int, msgspec.Meta(ge=0)]
 PodPart = tuple[_NonNegativeInt, Annotated[int, msgspec.Meta(ge=1)], _NonNegativeInt]
 Resource = Literal["cpu", "memory"]
 POD_UNIT: dict[Resource, float] = {"cpu": 1e-6, "memory": 1024.0}
-"""The unit of stored averages of pods: microcores and KiB."""
+"""Resource → the unit in which the averages of pods are stored: microcores and KiB."""
 
 
 class StoredContainer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """One container in schema 2."""
+    """One container, as schema 2 stores it."""
 
     cpu: WindowPart | None = None
     memory: WindowPart | None = None
     peaks: dict[str, tuple[int, float]] = {}
     kills: dict[str, int] = {}
     oom: tuple[int, float, int, int] | None = None
-    """The container's record of OOM kills: see `OomRecord`."""
+    """The fields of the container's `OomRecord`, or None if it has none."""
 
     pods: dict[Resource, dict[str, PodPart]] = {}
-    """The average use of each pod, where there are several: see `PodAverageIndex`. Earlier versions neither wrote nor
-    read it."""
+    """Resource → pod → average usage, for workloads with several pods (see `PodAverageIndex`). Earlier versions neither
+    wrote nor read this field."""
 
     def window_part(self, resource: str) -> WindowPart | None:
         """Returns the days of one resource, `cpu` or `memory`."""
@@ -124,7 +125,7 @@ Workloads = dict[str, dict[str, StoredContainer]]
 
 
 class _Text(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A text of schema 2 as it is written."""
+    """A text of schema 2, before its workloads are decoded."""
 
     schema: int
     checksum: str = ""
@@ -139,24 +140,24 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """The decoded content of one ConfigMap, of either schema."""
 
     count: int = 1
-    """The number of shards when this one was written."""
+    """The number of shards when this shard was written."""
     widths: dict[str, int] = {}
-    """Namespace → the number of shards that it is spread over."""
+    """Namespace → the number of shards over which it is spread."""
     until: dict[str, int] = {}
-    """Namespace → the second up to which its history was imported."""
+    """Namespace → the time up to which its history was imported."""
     day: int | None = None
-    """The only day that it holds; None: all days that no other text holds."""
+    """The only day that the shard holds. None: it holds what is in no text of a single day."""
     workloads: Workloads = {}
 
 
 def workload_key(container: ContainerKey) -> str:
-    """Returns a container's workload as shards name it: NAMESPACE/KIND/NAME."""
+    """Returns the workload of a container in the form that shards use: NAMESPACE/KIND/NAME."""
     return f"{container.namespace}/{container.kind}/{container.workload}"
 
 
 def encode(history: LiveHistory, containers: Iterable[ContainerKey], layout: ShardLayout) -> str:
-    """Returns the text of what the history holds of these containers and no text of a day holds. `until` leaves out
-    namespaces that have no container among them."""
+    """Returns the text with everything about these containers that is in no text of a single day. `until` has only
+    namespaces with a container among them."""
     containers = list(containers)
     namespaces = {container.namespace for container in containers}
     return _with_checksum(
@@ -187,7 +188,7 @@ def encode_day(history: LiveHistory, containers: Iterable[ContainerKey], day: in
 
 
 def unstored_days(history: LiveHistory, containers: Iterable[ContainerKey]) -> dict[int, list[ContainerKey]]:
-    """Returns Day → those of these containers with values that no text of that day holds, in order of the days."""
+    """Returns day → those of these containers with values on that day that are in no text of the day, sorted by day."""
     containers_by_day: dict[int, list[ContainerKey]] = {}
     for container in containers:
         windows = [
@@ -201,7 +202,7 @@ def unstored_days(history: LiveHistory, containers: Iterable[ContainerKey]) -> d
 
 
 def mark_day_stored(history: LiveHistory, containers: Iterable[ContainerKey], day: int) -> None:
-    """Note that a text of its own holds this day of these containers."""
+    """Records that a text of its own holds this day of these containers."""
     for container in containers:
         for resource in RESOURCES:
             window = history.windows.get((container, resource))
@@ -210,8 +211,8 @@ def mark_day_stored(history: LiveHistory, containers: Iterable[ContainerKey], da
 
 
 def decode(where: str, text: str) -> Shard | Unreadable:
-    """Returns the content of a text; Unreadable where it was changed, cut short, or written in an unknown schema: then
-    nothing of it is used."""
+    """Returns the content of a text. Unreadable if the text was changed, is incomplete, or has an unknown schema:
+    nothing of it is then used."""
     try:
         schema = msgspec.json.decode(text, type=_Schema).schema
         if schema not in READABLE_SCHEMAS:
@@ -235,7 +236,7 @@ class _Schema(msgspec.Struct, frozen=True):
 
 
 def _decode_v2(text: str) -> Shard:
-    """Decode a text of schema 2. Raises DamagedHistogram, zlib.error and msgspec.DecodeError."""
+    """Returns the content of a text of schema 2. Raises DamagedHistogram, zlib.error and msgspec.DecodeError."""
     stored = msgspec.json.decode(text, type=_Text)
     if stored.checksum != compute_checksum(stored):
         raise DamagedHistogram("the checksum does not match, so the text was changed or cut short")
@@ -296,8 +297,8 @@ def _stored_window(
 
 
 def _window_part(window: DailyHistograms, days: Collection[int]) -> WindowPart | None:
-    """Returns these days of a window. The first and last second are limited to these days: other texts hold the
-    rest."""
+    """Returns these days of a window, or None if they have no values. The first and the last second are limited to
+    these days, because other texts hold the rest."""
     histograms = sorted(window.histograms_of_days(days).items())
     if not histograms or not window.last:
         return None
@@ -312,7 +313,7 @@ def _window_part(window: DailyHistograms, days: Collection[int]) -> WindowPart |
 
 
 def _by_workload(containers: Iterable[tuple[ContainerKey, StoredContainer]]) -> Workloads:
-    """Returns the containers by workload, without those that have nothing to store."""
+    """Returns workload → its containers in stored form. Containers with nothing to store are left out."""
     workloads: Workloads = {}
     for container, stored in containers:
         if stored != StoredContainer():

@@ -1,8 +1,9 @@
-"""One day of one resource of one container as a row of a table, and the merge of such rows in any order.
+"""One day of one resource of one container as a row of a table, and how such rows are merged.
 
-A row is what a fleet's history is made of: rows of many days, clusters and writers are merged on any number of
-machines. So a merge depends on no order: counts are integers that are added, of a moment or a peak the earliest or the
-largest is kept, and bytes are in one form only. The same rows give the same bytes, whoever merges them.
+The history of a fleet of clusters consists of such rows. Rows of many days, clusters and writers are merged on any
+number of machines, so the result must not depend on the order. Counts are integers that are added; of times and peaks,
+the earliest or the largest is kept; and the same content always has the same bytes. So the same rows always give the
+same bytes.
 """
 
 from array import array
@@ -20,7 +21,7 @@ from trimtab.histogram.pod_averages import Average
 from trimtab.histogram.time_buckets import ALL_HOURS, DAY, HOURS_PER_DAY
 
 PodAverages = dict[str, Average]
-"""Pod → (last second, number of values, average), of workloads with several pods."""
+"""Pod → (last second, number of values, average), for workloads with several pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +31,20 @@ class DailyRow:
     container: ContainerKey
     resource: str
     first: int
-    """The second of the first value; `last` is that of the last one. Both are within the day."""
+    """The time of the first value; `last` is that of the last value. Both are within the day."""
     last: int
     hours: int
-    """A bit for each hour of the day in which usage was observed."""
+    """One bit for each hour of the day in which usage was observed."""
     histogram: bytes
-    """The day and its histogram, as `pack_canonical_day` writes them."""
+    """The day and its histogram, as `pack_canonical_day` encodes them."""
     pods: bytes = b""
-    """The average use of each pod, as `encode_pods` writes it; empty for a single pod."""
+    """The average usage of each pod, as `encode_pods` encodes it; empty if there is only one pod."""
     oom: OomRecord | None = None
     """The OOM kills of the container up to the end of the day; only rows of memory have them."""
 
 
 def pack_canonical_day(day: int, histogram: UsageHistogram) -> bytes:
-    """Returns a day and its histogram as bytes without loss: equal histograms have equal bytes, whatever they were
+    """Returns a day and its histogram as bytes, without loss. Equal histograms give equal bytes, whatever they were
     merged from."""
     cells = histogram.counts
     first = next((place for place, count in enumerate(cells) if count), len(cells))
@@ -56,12 +57,12 @@ def pack_canonical_day(day: int, histogram: UsageHistogram) -> bytes:
 
 
 def encode_pods(pods: Mapping[str, Average]) -> bytes:
-    """Returns the averages as bytes, sorted by pod, or empty bytes where there are fewer than two."""
+    """Returns the averages as bytes, sorted by pod; empty if there are fewer than two."""
     return msgspec.msgpack.encode(dict(sorted(pods.items()))) if len(pods) > 1 else b""
 
 
 def decode_pods(encoded: bytes) -> PodAverages:
-    """Returns the averages that `encode_pods` encoded. Raises DamagedHistogram."""
+    """Returns the averages from the bytes that `encode_pods` returned. Raises DamagedHistogram."""
     try:
         return msgspec.msgpack.decode(encoded, type=PodAverages) if encoded else {}
     except msgspec.DecodeError as error:
@@ -108,7 +109,7 @@ def _clip_span(day: int, first: int, last: int) -> tuple[int, int]:
 
 
 def check_row(row: DailyRow) -> int:
-    """Returns the day of a row. Raises DamagedHistogram where the row contradicts itself."""
+    """Returns the day of a row. Raises DamagedHistogram if the parts of the row contradict each other."""
     days = unpack_days(row.histogram)
     if len(days) != 1:
         raise DamagedHistogram(f"{row.container}: the row contains {len(days)} days")
@@ -120,7 +121,7 @@ def check_row(row: DailyRow) -> int:
 
 @dataclass(slots=True)
 class MergedContainerHistory:
-    """What the rows of one container add up to."""
+    """The history of one container, merged from its rows."""
 
     windows: dict[str, DailyHistograms]
     oom: OomRecord | None
@@ -129,7 +130,8 @@ class MergedContainerHistory:
 
 
 def merge_rows(rows: Iterable[DailyRow], days: int) -> MergedContainerHistory:
-    """Returns all rows of one container, in any order, as windows of the last `days` days. Raises DamagedHistogram."""
+    """Returns the merged rows of one container as windows of the last `days` days. The order of the rows does not
+    matter. Raises DamagedHistogram."""
     parts = {resource: _Parts({}, {}, {}) for resource in RESOURCES}
     kills: list[OomRecord] = []
     for row in rows:
@@ -149,7 +151,7 @@ def merge_rows(rows: Iterable[DailyRow], days: int) -> MergedContainerHistory:
 
 @dataclass(slots=True)
 class _Parts:
-    """The days of one resource."""
+    """The days of one resource of one container, while its rows are merged."""
 
     histograms: dict[int, UsageHistogram]
     hours: dict[int, int]
@@ -177,7 +179,8 @@ class _Parts:
 
 
 def merge_kills(records: Iterable[OomRecord], window_seconds: int) -> OomRecord | None:
-    """Returns the record of several that counts, compared at one moment for all of them: the end of the last kill."""
+    """Returns that of several records which gives the highest floor at the time of the last kill in any of them; None
+    if there are none."""
     known = list(records)
     if not known:
         return None
@@ -186,7 +189,8 @@ def merge_kills(records: Iterable[OomRecord], window_seconds: int) -> OomRecord 
 
 
 def merge_day_rows(rows: Iterable[DailyRow]) -> list[DailyRow]:
-    """Rows of any containers with one row for each container, resource and day, sorted. Raises DamagedHistogram."""
+    """Returns rows of any containers merged to one row for each container, resource and day, sorted. Raises
+    DamagedHistogram."""
     groups: dict[tuple[ContainerKey, str, int], list[DailyRow]] = {}
     for row in rows:
         groups.setdefault((row.container, row.resource, check_row(row)), []).append(row)

@@ -1,11 +1,12 @@
-"""A window of the last days of usage: one histogram a day, past days packed as bytes.
+"""A window of the last days of usage, with one histogram per day; past days are packed as bytes.
 
-The window is a ring of calendar days (UTC): nothing fades, a day is present until it is too old. The newest day is a
-dense histogram; the days before it are one compressed piece, unpacked when they are read or a late value arrives.
+The window is a ring of calendar days (UTC). A day counts in full until it is too old. The histogram of the newest day
+is not compressed. The days before it are one compressed piece, which is unpacked when they are read or when a late
+value arrives.
 
-A past day with widely spread values is packed in pairs of buckets: half the bytes, and still within 1/64 of the middle
-of a pair. Where many days are still too large, counts are stored in units of several values: the value at a rank is
-then that of a rank at most half a unit away.
+A past day with widely spread values is packed in pairs of buckets, which takes half the bytes and is still within 1/64
+of the middle of a pair. If many days are still too large, counts are stored in units of several values; the value at a
+rank is then that of a rank at most half a unit away.
 """
 
 import struct
@@ -36,25 +37,27 @@ from trimtab.histogram.time_buckets import (
 )
 
 _HEAD = struct.Struct("<IHHBId")
-"""Day (its upper bits: paired buckets, unit), base, length, width of a count, zeros, largest value."""
+"""The head of a packed day: the day (in its upper bits: paired buckets, unit), base, length, width of a count, zeros,
+largest value."""
 _TOTAL = struct.Struct("<I")
-"""Follows the head where the unit is larger than one: the exact number of values."""
+"""Follows the head if the unit is larger than one: the exact number of values."""
 _PAIRED_BIT, _UNIT_SHIFT = 1 << 31, 26
 _DAY_MASK = (1 << _UNIT_SHIFT) - 1
 _TYPECODES = {1: "B", 2: "H", 4: "I"}
 
 
 class DamagedHistogram(ValueError):
-    """Bytes that hold no histogram of this format."""
+    """Raised for bytes that are not a histogram in this format."""
 
 
 PAIRING_THRESHOLD = 64
-"""The number of used buckets above which a day is packed in pairs."""
+"""A day that uses more buckets than this is packed in pairs."""
 
 
 def pack_day(day: int, counts: UsageHistogram, *, over: bool, max_units: int | None = None) -> bytes:
-    """Returns a day and its histogram as bytes, counts as narrow as they fit. `over`: no more values are expected, so
-    the day may be packed in pairs. `max_units`: the maximum of units for its values; None counts each value."""
+    """Returns a day and its histogram as bytes, with counts as narrow as possible. `over`: no more values are expected,
+    so the day may be packed in pairs. `max_units`: the maximum number of units for its values; None: each value is
+    counted."""
     paired, base, cells = counts.is_paired, counts.base, counts.counts
     if not paired and over and sum(map(bool, cells)) > PAIRING_THRESHOLD:
         paired, (base, cells) = True, pair_buckets(base, cells)
@@ -72,8 +75,8 @@ def pack_day(day: int, counts: UsageHistogram, *, over: bool, max_units: int | N
 
 
 def _in_units(cells: Iterable[int], unit: int, odd: int) -> list[int]:
-    """Returns the counts in units, so that the sum up to each cell stays right to half a unit. Where a sum is exactly
-    between two units, it rounds down on odd days and up on even ones."""
+    """Returns the counts in units, such that the sum up to each cell is right to half a unit. A sum exactly between two
+    units is rounded down on odd days and up on even ones."""
     units, total, units_before = [], 0, 0
     for count in cells:
         total += count
@@ -93,8 +96,7 @@ def unpack_days(packed: bytes) -> list[tuple[int, UsageHistogram]]:
 
 
 def _unpack_day(packed: bytes, position: int) -> tuple[int, UsageHistogram, int]:
-    """Returns the day at a byte position: its number, its histogram and the position after it. Raises
-    DamagedHistogram."""
+    """Returns (day, histogram, position after it) for the packed day at a byte position. Raises DamagedHistogram."""
     try:
         day_bits, base, length, width, nothing, top = _HEAD.unpack_from(packed, position)
         unit_bits, paired = day_bits >> _UNIT_SHIFT & 31, bool(day_bits & _PAIRED_BIT)
@@ -114,7 +116,8 @@ def _unpack_day(packed: bytes, position: int) -> tuple[int, UsageHistogram, int]
 
 
 def _from_units(cells: Sequence[int], unit: int, total: int) -> list[int]:
-    """Returns the counts of cells in units; the last used cell takes the difference to the exact total."""
+    """Returns the counts of cells that are given in units. The last used cell gets the difference to the exact
+    total."""
     counts = [count * unit for count in cells]
     last = max((cell for cell, count in enumerate(counts) if count), default=0)
     if counts:
@@ -124,22 +127,24 @@ def _from_units(cells: Sequence[int], unit: int, total: int) -> list[int]:
 
 DEFAULT_DAYS = 14
 _VERSION, _EARLIER_VERSIONS = 3, (1, 2)
-"""Earlier versions, which are still read: they had no hours, and version 1 had no units."""
+"""The version of the format that is written, and earlier versions that are still read: they had no hours, and version 1
+had no units."""
 _HISTOGRAMS_HEAD = struct.Struct("<BBIqq")
-"""Version, days in the window, newest day, first and last second."""
+"""The head of a dumped window: version, days in the window, newest day, first and last second."""
 _DAY_BYTES = HOURS_PER_DAY // 8
-"""Bytes of one day's hours; the hours of all days of the window come first."""
+"""The number of bytes for the hours of one day; the hours of all days of the window come first."""
 
 
 MAX_PAST_BYTES = 1750
-"""Bytes that past days may take before their values are counted in units. Today and the rest take less than 1 300 while
-no bucket holds more than 65 535 values, so a window stays below 3 KB."""
+"""If the past days take more bytes than this, their values are counted in units. Today and the rest take less than 1
+300 bytes while no bucket has more than 65 535 values, so a window stays below 3 KB."""
 _UNITS_BY_STEP = (None, 4096, 2048, 1024, 512, 256)
-"""Units per day at most, tried in order until the past days are small enough."""
+"""The maximum number of units per day; the entries are tried in order until the past days are small enough. None: each
+value is counted."""
 
 
 def _pack_past(days: Mapping[int, UsageHistogram]) -> bytes:
-    """Days that are over, in one compressed piece."""
+    """Returns days that are over as one compressed piece."""
     body = b""
     for max_units in _UNITS_BY_STEP:
         body = _compress(b"".join(pack_day(day, days[day], over=True, max_units=max_units) for day in sorted(days)))
@@ -149,14 +154,14 @@ def _pack_past(days: Mapping[int, UsageHistogram]) -> bytes:
 
 
 def _compress(body: bytes) -> bytes:
-    """Compress a body. Counts are noise around a shape, so Huffman coding gains more than repeated strings do:
-    Z_FILTERED."""
+    """Returns compressed bytes. Counts are noise around a shape, so Huffman coding compresses more than repeated
+    strings do; hence Z_FILTERED."""
     compressor = zlib.compressobj(6, strategy=zlib.Z_FILTERED)
     return compressor.compress(body) + compressor.flush()
 
 
 class DailyHistograms:
-    """The last `days` days of one resource of one container. Times are seconds since 1970, days are those of UTC."""
+    """The last `days` days of one resource of one container. Times are seconds since 1970; days are UTC days."""
 
     __slots__ = ("days", "first", "hours", "last", "newest", "packed_past", "today", "unstored_bits")
 
@@ -174,12 +179,12 @@ class DailyHistograms:
         """A bit for each day that changed since `mark_stored`, the lowest for the newest day."""
 
     def add_value(self, at: int, value: float) -> bool:
-        """Add one value; False if it is too old for the window and was dropped."""
+        """Adds one value. Returns False if the value is too old for the window and was dropped."""
         return self.add_values(at, at, (value,))
 
     def add_values(self, first: int, last: int, values: Sequence[float], hours: int | None = None) -> bool:
-        """Add values of one day, observed from `first` to `last`, or in those hours of the day that `hours` has a bit
-        for; False if the day is too old."""
+        """Adds values of one day. They were observed from `first` to `last`, or, if `hours` is given, in those hours of
+        the day (one bit per hour). Returns False if the day is too old."""
         day = first // DAY
         if day == self.newest:
             self.today.add_values(values)
@@ -202,14 +207,15 @@ class DailyHistograms:
         self.last = max(self.last, last)
 
     def _begin_day(self, day: int) -> None:
-        """Begin a new day, and drop the days that are too old."""
+        """Begins a new day, and drops the days that are too old."""
         histograms, hours = self.histograms_by_day(), self.hours_by_day()
         self.today = UsageHistogram()
         self._move_to(day)
         self._retain(histograms, hours)
 
     def _move_to(self, day: int) -> None:
-        """Make a day the newest, and shift the bits of unstored days with it."""
+        """Makes `day` the newest day of the window, and shifts the bit set of unstored days by the same number of
+        days."""
         # Days that fall out of the window lose their bit.
         self.unstored_bits = (
             self.unstored_bits << (day - self.newest) & (1 << self.days) - 1 if self.unstored_bits else 0
@@ -222,7 +228,7 @@ class DailyHistograms:
         self._retain(histograms, self.hours_by_day())
 
     def _retain(self, histograms: Mapping[int, UsageHistogram], hours: Hours) -> None:
-        """Hold these days and hours as far as they are young enough; the newest becomes `today`."""
+        """Keeps those of these days and hours that are not too old; the newest becomes `today`."""
         recent = {day: counts for day, counts in histograms.items() if day > self.newest - self.days}
         self.today = recent.pop(self.newest, self.today)
         self.packed_past = _pack_past(recent) if recent else b""
@@ -230,33 +236,34 @@ class DailyHistograms:
         self.first = max(self.first, (self.newest - self.days + 1) * DAY) if self.first else 0
 
     def histograms_by_day(self) -> dict[int, UsageHistogram]:
-        """Returns Day (since 1970) → its histogram; the newest is not a copy."""
+        """Returns day (since 1970) → its histogram. The histogram of the newest day is not a copy."""
         histograms = dict(unpack_days(zlib.decompress(self.packed_past))) if self.packed_past else {}
         if self.last or self.today.total_count:
             histograms[self.newest] = self.today
         return histograms
 
     def histograms_of_days(self, days: Iterable[int]) -> dict[int, UsageHistogram]:
-        """Returns the histograms of those of these days that have values; the newest is not a copy."""
+        """Returns the histograms of those of these days that have values. The histogram of the newest day is not a
+        copy."""
         wanted = set(days)
         if wanted == {self.newest} and (self.last or self.today.total_count):
             return {self.newest: self.today}  # the past days stay packed
         return {day: counts for day, counts in self.histograms_by_day().items() if day in wanted}
 
     def merge_days(self) -> UsageHistogram:
-        """Returns all days as one histogram."""
+        """Returns one histogram with the values of all days."""
         return merge_histograms(self.histograms_by_day().values())
 
     def compute_percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
-        """Percentiles of all values; zeros for an empty window."""
+        """Returns the percentiles of all values; zeros for an empty window."""
         return self.merge_days().compute_percentiles(shares)
 
     def hours_by_day(self) -> Hours:
-        """Returns Day → the hours in which usage was observed."""
+        """Returns day → the hours in which usage was observed (one bit per hour)."""
         return decode_hours(self.hours, self.newest)
 
     def hours_of(self, day: int) -> int:
-        """Returns the hours of one day in which usage was observed."""
+        """Returns the hours of one day in which usage was observed (one bit per hour)."""
         ago = self.newest - day
         return self.hours >> HOURS_PER_DAY * ago & ALL_HOURS if ago >= 0 else 0
 
@@ -267,12 +274,12 @@ class DailyHistograms:
 
     @property
     def observed_seconds(self) -> int:
-        """The observed time: each hour with a value counts in full, but no more than from the first value to the last.
-        A gap is no history."""
+        """The observed time in seconds. Each hour with a value counts in full, but the total is at most the time from
+        the first value to the last. Hours without values do not count."""
         return min(HOUR * self.hours.bit_count(), max(0, self.last - self.first))
 
     def merge(self, other: "DailyHistograms") -> None:
-        """Add every value of another window, day by day."""
+        """Adds every value of another window, day by day."""
         if not other.last:
             return
         theirs = other.histograms_by_day()
@@ -302,7 +309,7 @@ class DailyHistograms:
         return [self.newest - ago for ago in range(bits.bit_length() - 1, -1, -1) if bits >> ago & 1]
 
     def mark_stored(self, day: int) -> None:
-        """Note that what this day holds now is stored."""
+        """Records that the present content of this day is stored."""
         if 0 <= self.newest - day < self.days:
             self.unstored_bits &= ~(1 << self.newest - day)
 
@@ -317,7 +324,7 @@ class DailyHistograms:
 
     @classmethod
     def load(cls, dumped: bytes) -> "DailyHistograms":
-        """Returns the window that `dump` wrote. Raises DamagedHistogram; there is no partial result."""
+        """Returns the window that `dump` returned as bytes. Raises DamagedHistogram; there is no partial result."""
         try:
             version, days, newest, first, last = _HISTOGRAMS_HEAD.unpack_from(dumped)
             body = zlib.decompress(dumped[_HISTOGRAMS_HEAD.size :])
@@ -342,7 +349,7 @@ class DailyHistograms:
     def from_days(
         cls, histograms: Mapping[int, UsageHistogram], hours: Hours, first: int, last: int, days: int = DEFAULT_DAYS
     ) -> "DailyHistograms":
-        """Returns a window of the last of these days, observed from `first` to `last` in these hours."""
+        """Returns a window with the last `days` of these days, observed from `first` to `last` in these hours."""
         window = cls(days)
         window.newest = max(histograms, default=0)
         window._retain(histograms, hours)
@@ -351,7 +358,7 @@ class DailyHistograms:
         return window
 
     def _set_unstored(self, days: Iterable[int]) -> None:
-        """Note that these days are stored nowhere, as far as they are young enough."""
+        """Records that these days are not stored, as far as they are still in the window."""
         for day in days:
             if self.newest - day < self.days:
                 self.unstored_bits |= 1 << self.newest - day
@@ -367,15 +374,15 @@ class DailyHistograms:
 
 
 def _hours_without_record(days_with_values: Iterable[int], first: int, last: int) -> Hours:
-    """Returns the hours of a window that recorded none: all between the first and the last value, on the days that have
-    values."""
+    """Returns the hours for a window that has none recorded: all hours between the first and the last value, on the
+    days that have values."""
     days = set(days_with_values)
     return {day: hours for day, hours in hours_between(first, last).items() if day in days}
 
 
 def add_to_windows(windows: Sequence[DailyHistograms], at: int, values: Sequence[float]) -> None:
-    """Add one value to each of many windows at one moment that is no earlier than their last: the result of one poll of
-    all containers."""
+    """Adds one value to each of many windows, all at the same moment, which must not be earlier than their last value.
+    This is the result of one poll of all containers."""
     hour_start = at // HOUR * HOUR
     for window, value, upper_half in zip(windows, values, upper_halves_of(values), strict=True):
         histogram = window.today

@@ -1,8 +1,8 @@
-"""A histogram of usage with logarithmic buckets, and the arithmetic that locates values in them.
+"""A histogram of usage with logarithmic buckets, and the arithmetic that finds the bucket of a value.
 
-The upper bits of a float32 are a logarithm already: the exponent and six bits of the mantissa number 64 buckets per
-octave, none wider than 1/64 of its lower end. So a million values become bucket numbers without arithmetic in Python:
-they are written as float32, read again as 16-bit halves, and counted in C.
+The upper bits of a float32 are already a logarithm: the exponent and six bits of the mantissa number 64 buckets per
+octave, and no bucket is wider than 1/64 of its lower end. So a million values become bucket numbers without arithmetic
+in Python: they are written as float32, read again as 16-bit halves, and counted in C.
 """
 
 import operator
@@ -16,19 +16,20 @@ from math import ceil
 
 BUCKETS_PER_OCTAVE = 64
 MAX_RELATIVE_ERROR = 1 / BUCKETS_PER_OCTAVE
-"""The width of a bucket as a share of its lower end: an answer from within the bucket is at most so far off."""
+"""The width of a bucket as a share of its lower end. The error of any value read from the histogram is at most this
+large."""
 
 _UPPER_HALVES = slice(1, None, 2) if sys.byteorder == "little" else slice(0, None, 2)
 _FLOAT32, _UPPER_HALF = struct.Struct("<f"), struct.Struct("<2xH")
 MAX_VALUE = 2.0**127
-"""Larger values are invalid: no amount of cpu or memory comes near."""
+"""Larger values are invalid; no real amount of cpu or memory is nearly as large."""
 INVALID_BUCKET = (127 + 127) * BUCKETS_PER_OCTAVE
-"""The first bucket number of invalid values."""
+"""The lowest bucket number that stands for invalid values."""
 # A bucket's number is the upper 15 bits of a float32: with 17 zero bits below them it is the bucket's lower end.
 _BUCKET_STARTS = memoryview(array("I", (number << 17 for number in range(INVALID_BUCKET + 1)))).cast("B").cast("f")
 
 MIN_VALUE = 2.0**-14
-"""Sixty millionths of a core; smaller values count as zero. Bytes never come near."""
+"""Smaller values, below 60 millionths of a core, count as zero. Amounts in bytes are never so small."""
 FIRST_BUCKET = (127 - 14) * BUCKETS_PER_OCTAVE
 """The number of the bucket that begins at `MIN_VALUE`."""
 ZERO_BUCKET = 0
@@ -36,24 +37,24 @@ ZERO_BUCKET = 0
 
 
 def upper_halves_of(values: Sequence[float]) -> "array[int]":
-    """Returns the upper half of each value's float32: twice the number of its bucket, or one more. An invalid value has
-    a half of `2 * BEYOND` or more."""
+    """Returns the upper half of each value's float32, which is twice the number of its bucket, or one more. For an
+    invalid value it is `2 * INVALID_BUCKET` or more."""
     return array("H", _float_packer(len(values))(*values))[_UPPER_HALVES]
 
 
 @lru_cache(maxsize=64)
 def _float_packer(count: int) -> Callable[..., bytes]:
-    """Returns a function that packs so many numbers as float32, in a third of the time that filling an array takes."""
+    """Returns a function that packs `count` numbers as float32, in a third of the time that filling an array takes."""
     return struct.Struct(f"{count}f").pack
 
 
 def bucket_distances(halves_: "array[int]", first: int) -> bytes | None:
-    """Returns the distance of each half's bucket from the first bucket, a byte each, or None if one is below it, or 256
-    or more above.
+    """Returns the distance of each half's bucket from the bucket `first`, one byte each; None if a bucket is below
+    `first`, or 256 or more above it.
 
     All distances are computed at once: the halves form one long number, and a single subtraction takes the first bucket
-    from each 16-bit lane. The upper bit of each lane is set before, so that no lane borrows from the next: where it is
-    cleared, or bits above the byte are set, a half was outside.
+    from each 16-bit lane. The upper bit of each lane is set before, so that no lane borrows from the next. If that bit
+    is cleared afterwards, or if bits above the byte are set, the bucket was out of range.
     """
     lane_ones, guard_bits, outside_bits, byte_masks = _lane_masks(len(halves_))
     lanes = int.from_bytes(halves_.tobytes(), sys.byteorder)
@@ -65,8 +66,8 @@ def bucket_distances(halves_: "array[int]", first: int) -> bytes | None:
 
 
 def locate_buckets(values: Sequence[float]) -> tuple[int, bytes] | None:
-    """Returns a bucket, and the distance of each value's bucket above it, a byte each. None if there are no values,
-    where some are zero or invalid, or where they are more than about four octaves apart."""
+    """Returns a bucket, and the distance of each value's bucket from it, one byte each. None if there are no values, if
+    some are zero or invalid, or if they are more than about four octaves apart."""
     upper_halves = upper_halves_of(values)
     # The first values nearly always show the range of all of them, for a fraction of the cost of the maximum.
     for sample, headroom in ((values[:_SAMPLE_SIZE], BUCKETS_PER_OCTAVE), (values, 0)):
@@ -80,18 +81,19 @@ def locate_buckets(values: Sequence[float]) -> tuple[int, bytes] | None:
 
 
 _SAMPLE_SIZE = 256
-"""The number of values from which the range of all is guessed."""
+"""The number of values from which the range of all values is estimated."""
 
 
 @lru_cache(maxsize=64)
 def _lane_masks(count: int) -> tuple[int, int, int, int]:
-    """For so many lanes of 16 bits: a one in each, the upper bit, all bits above twice a byte, a byte."""
+    """Returns four numbers of `count` lanes of 16 bits each, in which every lane is: one; its upper bit; all bits above
+    twice a byte; one byte."""
     ones = int.from_bytes(b"\1\0" * count, "little")
     return ones, 0x8000 * ones, 0xFE00 * ones, 0xFF * ones
 
 
 def count_buckets(upper_halves: Iterable[int]) -> Counter[int]:
-    """Bucket number → the number of halves in it, without invalid values."""
+    """Returns bucket number → the number of values in it. Invalid values are left out."""
     counts: Counter[int] = Counter()
     for half, count in Counter(upper_halves).items():
         bucket = half >> 1
@@ -101,7 +103,7 @@ def count_buckets(upper_halves: Iterable[int]) -> Counter[int]:
 
 
 def bucket_of(value: float) -> int | None:
-    """Returns the bucket number of one value, or None for an invalid value."""
+    """Returns the bucket number of a value, or None if the value is invalid."""
     try:
         half = _UPPER_HALF.unpack(_FLOAT32.pack(value))[0]
     except OverflowError:
@@ -121,14 +123,15 @@ def bucket_end(number: int) -> float:
 
 
 MAX_SINGLE_BUCKETS = 448
-"""The maximum of single buckets: seven octaves. Values that are further apart are counted in pairs of buckets."""
+"""The maximum number of single buckets, which cover seven octaves. If values are further apart, pairs of buckets are
+counted."""
 MAX_BUCKETS = 896
-"""The maximum of buckets: fourteen octaves. A value below 1/16384 of the largest value counts as that much."""
+"""The maximum number of buckets, which cover fourteen octaves. A value below 1/16384 of the largest value counts as
+that fraction."""
 
 
 class UsageHistogram:
-    """A mutable distribution of values: values are added and other histograms are merged in; everything else only
-    reads."""
+    """A mutable histogram of values. Only adding values and merging change it."""
 
     __slots__ = ("base", "counts", "shift", "top", "zeros")
 
@@ -164,7 +167,7 @@ class UsageHistogram:
         return self.zeros + sum(self.counts)
 
     def add_value(self, value: float) -> None:
-        """Add one value; an invalid value is dropped."""
+        """Adds one value. An invalid value is dropped."""
         bucket = bucket_of(value)
         if bucket is None:
             return
@@ -173,7 +176,7 @@ class UsageHistogram:
         self._add_to_bucket(bucket, 1)
 
     def add_values(self, values: Sequence[float]) -> None:
-        """Add many values at once; invalid values are dropped."""
+        """Adds many values at once. Invalid values are dropped."""
         located = locate_buckets(values)
         if located is None:
             self.add_bucket_counts(count_buckets(upper_halves_of(values)), max_valid_value(values))
@@ -181,7 +184,7 @@ class UsageHistogram:
             self.add_located_values(*located, values)
 
     def add_located_values(self, first: int, distances: bytes, values: Sequence[float]) -> None:
-        """Add values, at least one, with their buckets as `locate_buckets` gives them: little work per value."""
+        """Adds one or more values whose buckets `locate_buckets` has found, which saves most of the work per value."""
         cells = [0] * 256
         for offset in distances:
             cells[offset] += 1
@@ -201,7 +204,7 @@ class UsageHistogram:
             self.top = top
 
     def add_bucket_counts(self, counts_by_bucket: Mapping[int, int], top: float) -> None:
-        """Add values that are counted by bucket number; `top` is the largest of them."""
+        """Adds values that are already counted by bucket number; `top` is the largest of them."""
         if not counts_by_bucket:
             return
         self.top = max(self.top, top)
@@ -224,7 +227,7 @@ class UsageHistogram:
                 cells = self.counts
 
     def merge(self, other: "UsageHistogram") -> None:
-        """Add every value of another histogram."""
+        """Adds every value of another histogram."""
         self.top = max(self.top, other.top)
         self.zeros += other.zeros
         if other.is_paired:
@@ -255,7 +258,7 @@ class UsageHistogram:
             self._set_counts(place, (self.counts[place] + count,))
 
     def _set_counts(self, start: int, counts: Sequence[int]) -> None:
-        """Store these counts from a place on, in wider cells where they need them."""
+        """Stores these counts from position `start` on. If they do not fit, all cells become wider."""
         # Most writes fit the current width: the arrays are widened one step at a time, only after an overflow.
         for typecode in ("", "H", "I"):
             if typecode > "B" and typecode != self.counts.typecode:
@@ -268,8 +271,8 @@ class UsageHistogram:
         raise OverflowError("a bucket holds more than four thousand million values")
 
     def _place_of(self, bucket: int) -> int:
-        """Returns the place of a bucket in `counts`, which grow to hold it; negative where it is too far below the
-        highest to be told apart."""
+        """Returns the position of a bucket in `counts`, which are extended if necessary. It is negative if the bucket
+        is too far below the highest one to be distinguished."""
         if not len(self.counts):
             self.base, self.counts = bucket >> (self.shift - 1), array("B", [0])
         lowest, highest = min(bucket, self.base), max(bucket, self.base + len(self.counts) - 1)
@@ -286,16 +289,17 @@ class UsageHistogram:
         return (bucket >> (self.shift - 1)) - self.base
 
     def _pair(self) -> None:
-        """Count pairs of buckets from now on."""
+        """Counts pairs of buckets instead of single buckets from now on."""
         if not self.is_paired:
             self.base, self.counts, self.shift = *pair_buckets(self.base, self.counts), 2
 
     def _lowest_place(self) -> int:
-        """Returns the lowest number that is distinguished from the highest. Only pairs reach it."""
+        """Returns the lowest position that is distinguished from the highest one. Only histograms of pairs have
+        positions below it."""
         return self.base + len(self.counts) - (MAX_BUCKETS >> (self.shift - 1))
 
     def _fold(self) -> None:
-        """Count everything below the lowest place in it."""
+        """Adds the counts of all positions below the lowest distinguished one to that one."""
         surplus = self._lowest_place() - self.base
         if surplus > 0:
             lowest = sum(self.counts[: surplus + 1])
@@ -304,7 +308,7 @@ class UsageHistogram:
             self._set_counts(0, (lowest,))
 
     def __eq__(self, other: object) -> bool:
-        """Returns whether both hold the same values, as far as buckets tell."""
+        """Returns whether both histograms hold the same values, as far as buckets distinguish them."""
         return isinstance(other, UsageHistogram) and self._comparable() == other._comparable()
 
     # Mutable and compared by value, so it must not be hashable.
@@ -315,11 +319,11 @@ class UsageHistogram:
         return self.top, self.zeros, self.is_paired, counts
 
     def compute_percentiles(self, shares: Iterable[float]) -> tuple[float, ...]:
-        """For each share, the value that so much of the values does not exceed, by nearest rank; all 0 for an empty
-        histogram.
+        """Returns, for each share, the value that this share of all values does not exceed (nearest rank); 0 for an
+        empty histogram.
 
-        The values of a bucket are taken to be spread evenly over it; of a pair the answer is the middle. Both are
-        within 1/64 of the exact value.
+        The values of a bucket are assumed to be spread evenly over it; for a pair of buckets, its middle is used. Both
+        are within 1/64 of the exact value.
         """
         total = self.total_count
         # 1e-9: a share such as 0.07 of 100 values must not become rank 8 by the error of its float.
@@ -340,7 +344,8 @@ class UsageHistogram:
         return self.top
 
     def _value_in(self, place: int, part: float) -> float:
-        """Returns the value at a part (0 to 1) of the way from the lower to the upper end of a place."""
+        """Returns the value that is at the fraction `part` (0 to 1) between the lower and the upper end of a bucket or
+        pair."""
         pair_shift = self.shift - 1
         first = self.base + place << pair_shift
         start, end = bucket_start(first), bucket_end(first | pair_shift)
@@ -349,7 +354,7 @@ class UsageHistogram:
         return min(self.top, start + part * (end - start))
 
     def iter_buckets(self) -> Iterator[tuple[float, int]]:
-        """Yields each used bucket as its middle and the number of its values."""
+        """Yields (middle, number of values) for each bucket that is not empty."""
         if self.zeros:
             yield 0.0, self.zeros
         for place, count in enumerate(self.counts):
@@ -361,7 +366,7 @@ class UsageHistogram:
 
 
 def pair_buckets(base: int, counts: "array[int]") -> tuple[int, "array[int]"]:
-    """Returns the counts of pairs of buckets: the number of the first pair, and the counts."""
+    """Returns the counts for pairs of buckets, as (number of the first pair, counts)."""
     # Pairs begin at even bucket numbers.
     even = [0] * (base & 1) + list(counts)
     even += [0] * (len(even) & 1)
@@ -369,17 +374,17 @@ def pair_buckets(base: int, counts: "array[int]") -> tuple[int, "array[int]"]:
 
 
 def narrowest_array(counts: Sequence[int]) -> "array[int]":
-    """Returns the counts as an array with the narrowest type that holds them."""
+    """Returns the counts as an array of the narrowest type that can hold them."""
     largest = max(counts, default=0)
     return array("B" if largest < 256 else "H" if largest < 65536 else "I", counts)
 
 
 _MAX_LOOKUPS = 32
-"""The number of values in a bucket above which a pass over all values is faster than looking each one up."""
+"""If a bucket has more values than this, one pass over all values is faster than looking each value up."""
 
 
 def _max_in_bucket(distances: bytes, highest: int, values: Sequence[float]) -> float:
-    """Returns the largest value: one of the few in the highest bucket."""
+    """Returns the largest value, which is one of the few in the highest bucket."""
     position = distances.find(highest)
     top = values[position]
     while (position := distances.find(highest, position + 1)) >= 0:
@@ -397,7 +402,7 @@ def max_valid_value(values: Sequence[float]) -> float:
 
 
 def merge_histograms(parts: Iterable[UsageHistogram]) -> UsageHistogram:
-    """Returns all parts as one new histogram."""
+    """Returns a new histogram with the values of all parts."""
     whole = UsageHistogram()
     for part in parts:
         whole.merge(part)

@@ -15,18 +15,18 @@ from trimtab.histogram.time_buckets import DAY, PEAK_INTERVAL_SECONDS, MemoryPea
 
 @dataclass(slots=True)
 class _DayCopy:
-    """The copy of one day with the most values."""
+    """The copy of a day that has the most values, among all texts that hold the day."""
 
     total: int
     packed: bytes
     hours: int
     stored: bool
-    """Whether a text of that day holds it, rather than a text of what still changes."""
+    """Whether this copy is from a text of that day alone."""
 
 
 @dataclass(slots=True)
 class _ResourceParts:
-    """One resource of one container, collected from all texts."""
+    """The parts of one resource of one container, collected from all texts."""
 
     first: int
     last: int
@@ -61,11 +61,11 @@ class _RestoredParts:
 
     windows: dict[tuple[ContainerKey, str], _ResourceParts] = field(default_factory=dict)
     running: dict[ContainerKey, tuple[int, StoredContainer]] = field(default_factory=dict)
-    """For each container, the stored open peaks of the text with the newest usage, and the second of that usage."""
+    """Container → (time of its newest usage, its stored open peaks), from the text with the newest usage."""
 
 
 def restore_history(history: LiveHistory, shards: Iterable[Shard]) -> None:
-    """Restore the content of these shards into an empty history."""
+    """Restores the content of these shards into an empty history."""
     restored = _RestoredParts()
     for shard in shards:
         for container, stored in _stored_containers(shard):
@@ -111,7 +111,8 @@ def _collect_container(
 def _restore_open_peaks(
     history: LiveHistory, container: ContainerKey, stored: StoredContainer, memory: _ResourceParts | None
 ) -> None:
-    """Restore open peaks, except those of a day that was over when it was stored: its text counts them."""
+    """Restores the open peaks of a container, except those of a day that was over when it was stored, because the text
+    of that day includes them."""
     over = {day for day, copy in memory.days.items() if copy.stored} if memory is not None else set()
     running = {pod: peak for pod, peak in stored.peaks.items() if peak[0] * PEAK_INTERVAL_SECONDS // DAY not in over}
     if running:

@@ -1,8 +1,8 @@
 """Usage that is sampled as time passes, and the older history that is imported into it.
 
-A poll brings one value of each container; an import brings weeks at once. Both go into the same windows, and nothing
-counts twice: of a pod only values newer than its last count, of an import only what lies outside the window's span. A
-memory peak goes into its window when its interval is over; until then it is open.
+A poll adds one value for each container; an import adds weeks at once. Both go into the same windows, and nothing is
+counted twice: of a pod, only values newer than its last one count; of an import, only what is before or after the
+window's values. A memory peak is added to its window when its interval is over; until then it is called open.
 """
 
 from bisect import bisect_left, bisect_right
@@ -33,29 +33,30 @@ class LiveHistory:
     days: int = DEFAULT_DAYS
     windows: dict[Key, DailyHistograms] = field(default_factory=dict)
     open_peaks: dict[ContainerKey, MemoryPeaks] = field(default_factory=dict)
-    """Open peaks, which are not in the windows yet."""
+    """Container → its open peaks, which are not in the windows yet."""
     last_kills: dict[tuple[ContainerKey, str], int] = field(default_factory=dict)
-    """(container, pod) → the second of the last OOM kill that was counted."""
+    """(container, pod) → time of the last OOM kill that was counted."""
     oom_records: dict[ContainerKey, OomRecord] = field(default_factory=dict)
-    """Containers with OOM kills within the window."""
+    """Container → its OOM kills within the window."""
     pod_averages: PodAverageIndex[Key] = field(default_factory=PodAverageIndex)
-    """The average use of each pod, of workloads with several pods."""
+    """The average usage of each pod, for workloads with several pods."""
     imported_until: dict[str, int] = field(default_factory=dict)
-    """Namespace → the second up to which its history was imported completely."""
+    """Namespace → the time up to which its history was imported completely."""
     is_complete: bool = True
-    """Whether `imported_until` has every namespace that was ever imported. After a loss of stored texts it is unknown
-    which are missing."""
+    """Whether `imported_until` has every namespace that was ever imported. If stored texts were lost, it is not known
+    which namespaces are missing."""
     dropped_values: int = 0
-    """Values dropped so far: not a number, negative, or more than any machine has."""
+    """The number of values dropped so far: not a number, negative, or more than any machine has."""
     _last_sample: dict[tuple[ContainerKey, str], int] = field(default_factory=dict)
     _restored_until: dict[ContainerKey, int] = field(default_factory=dict)
     _closed_interval: int = 0
-    """The number of the interval before which no peak is open."""
+    """The number of the interval before which all peaks are closed."""
 
     # ── as time passes ───────────────────────────────────────────────────────────────────────────────
 
     def add_sample(self, container: ContainerKey, pod: str, resource: str, second: int, value: float) -> bool:
-        """Add one value of one pod; False if it was added before, is too old, or is dropped."""
+        """Adds one value of one pod. Returns False if the value was added before, is too old, or is dropped as
+        impossible."""
         if not 0 <= value <= MAX_AMOUNT[resource]:
             self.dropped_values += 1
             return False
@@ -77,7 +78,7 @@ class LiveHistory:
         return True
 
     def add_oom_kill(self, container: ContainerKey, pod: str, kill: OomKill) -> bool:
-        """Count an OOM kill; False if it was counted before, or is older than the window."""
+        """Counts an OOM kill. Returns False if it was counted before or is older than the window."""
         window = self.windows.get((container, "memory"))
         # The kubelet reports the last kill for as long as the pod exists, so the same kill arrives with every update of
         # the pod.
@@ -93,18 +94,19 @@ class LiveHistory:
         return True
 
     def close_intervals(self, now: int) -> None:
-        """Close the open peaks of intervals that are over at `now`. For sources whose values arrive as time passes."""
+        """Closes the open peaks of intervals that are over at `now`. It is for sources whose values arrive as time
+        passes."""
         if now // PEAK_INTERVAL_SECONDS > self._closed_interval:
             self._closed_interval = now // PEAK_INTERVAL_SECONDS
             self._close_over(self.open_peaks, now)
             self.drop_stale(now)
 
     def close_namespace_intervals(self, namespace: str, now: int) -> None:
-        """Close the open peaks of one namespace, whose history up to `now` was imported completely."""
+        """Closes the open peaks of one namespace, whose history up to `now` was imported completely."""
         self._close_over([container for container in self.open_peaks if container.namespace == namespace], now)
 
     def _close_over(self, containers: Iterable[ContainerKey], now: int) -> None:
-        """Move the peaks of intervals that are over into the windows."""
+        """Adds the peaks of intervals that are over to the windows."""
         for container in containers:
             running = self.open_peaks[container].running
             for pod, (number, value) in list(running.items()):
@@ -120,20 +122,20 @@ class LiveHistory:
         )
 
     def peak_observed_from(self, container: ContainerKey, start: int) -> int:
-        """Returns the second from which a peak of the interval that begins at `start` was observed: not before the
-        container's first cpu value. A kill from days before, which the status of a running pod still reports, counts
-        from the first observation on: it is no history."""
+        """Returns the time from which on the peak of the interval beginning at `start` was observed: not before the
+        container's first cpu value. (The status of a running pod may report an OOM kill from days ago; the days before
+        the first observation do not count as history.)"""
         cpu = self.windows.get((container, "cpu"))
         return max(start, cpu.first) if cpu is not None else start
 
     def observed_hours(self, container: ContainerKey, first: int, last: int) -> int:
-        """Returns the hours (a bit each) between two seconds of a day in which memory was observed: those with cpu
-        values; all of them where cpu has none."""
+        """Returns the hours between two times of a day (one bit each) in which memory was observed: those with cpu
+        values, or all of them if there are no cpu values."""
         cpu, hours = self.windows.get((container, "cpu")), hours_within_day(first, last)
         return (cpu.hours_of(first // DAY) & hours if cpu is not None else 0) or hours
 
     def drop_stale(self, now: int) -> None:
-        """Drop containers without a value in the whole window, and pods without a value for a day."""
+        """Drops containers without a value in the whole window, and pods without a value for a day."""
         oldest, idle = now - self.days * DAY, now - DAY
         running = {container for container, peaks in self.open_peaks.items() if peaks.running}
         self.windows = {
@@ -146,7 +148,7 @@ class LiveHistory:
         self.oom_records = {key: record for key, record in self.oom_records.items() if record.last >= oldest}
 
     def mark_incomplete(self, namespaces: Iterable[str]) -> None:
-        """Note that stored texts were lost: parts of these namespaces, and possibly of others that are unknown."""
+        """Records that stored texts were lost, which held parts of these namespaces and possibly of others."""
         self.is_complete = False
         for namespace in namespaces:
             self.imported_until.pop(namespace, None)
@@ -158,7 +160,7 @@ class LiveHistory:
         return sorted({container for container, _ in self.windows} | self.open_peaks.keys())
 
     def get_window(self, container: ContainerKey, resource: str) -> DailyHistograms:
-        """Returns the window of a container; an empty one where it has no usage."""
+        """Returns the window of a container; an empty window if there is no usage."""
         return self.windows.get((container, resource)) or DailyHistograms(self.days)
 
     def running_peaks(self, container: ContainerKey, resource: str) -> tuple[float, ...]:
@@ -167,7 +169,7 @@ class LiveHistory:
         return tuple(value for _, value in peaks.running.values()) if peaks else ()
 
     def average_pod_uses(self, container: ContainerKey, resource: str) -> list[PodUse]:
-        """Returns the average use of the pods with recent values, or an empty list for a workload with a single pod."""
+        """Returns the average usage of the pods with recent values; an empty list for a workload with a single pod."""
         return self.pod_averages.recent_uses((container, resource))
 
     def _get_or_create_window(self, container: ContainerKey, resource: str) -> DailyHistograms:
@@ -177,25 +179,25 @@ class LiveHistory:
         return window
 
     def restore_window(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
-        """Restore a stored window. It replaces the current one, so restoring twice changes nothing."""
+        """Restores a stored window. It replaces the present one, so restoring it twice has no further effect."""
         self.windows[container, resource] = window
         if resource == "cpu":
             # Which pod the last value was of is not stored: no value up to it counts again, of any pod.
             self._restored_until[container] = window.last
 
     def restore_oom_record(self, container: ContainerKey, record: OomRecord) -> None:
-        """Restore a stored record of OOM kills."""
+        """Restores a stored record of OOM kills."""
         before = self.oom_records.get(container)
         merged = record if before is None else merge_oom_records(before, record, self.days * DAY)
         self.oom_records[container] = merged
 
     def add_batch(self, batch: BatchHistory) -> None:
-        """Add all usage of a batch history."""
+        """Adds all usage of a batch history."""
         for container, resource in batch.dense_windows:
             self._get_or_create_window(container, resource).merge(batch.compressed_window(container, resource))
 
     def copy_to_batch(self, batch: BatchHistory) -> None:
-        """Copy everything into a batch history, open peaks included."""
+        """Copies everything, including open peaks, into a batch history."""
         for key, window in self.windows.items():
             batch.merge_window(*key, window)
         for container, peaks in self.open_peaks.items():
@@ -211,18 +213,18 @@ class LiveHistory:
 
 @dataclass(slots=True)
 class _PeakSoFar:
-    """The peak of one pod in one interval, as far as it is imported."""
+    """The peak of one pod in one interval, as far as the interval has been imported."""
 
     first: int
     last: int
     value: float
     looked: int
-    """The hours of its day (a bit each) in which memory was observed."""
+    """The hours of the interval's day (one bit each) in which memory was observed."""
 
 
 @dataclass(slots=True)
 class HistoryImport:
-    """The import of a namespace's history: read to its end and then committed, or not at all."""
+    """The import of a namespace's history. It is committed after everything was read, or not at all."""
 
     history: LiveHistory
     _batch: BatchHistory = field(init=False)
@@ -234,7 +236,7 @@ class HistoryImport:
     def add_series(
         self, container: ContainerKey, pod: str, resource: str, times: Sequence[int], values: Sequence[float]
     ) -> None:
-        """Add a pod's series, or a part of it; times ascend."""
+        """Adds a series of one pod, or a part of one; times must ascend."""
         self.history.pod_averages.add_series(
             (container, resource), pod, *drop_impossible_values(resource, times, values)
         )
@@ -261,8 +263,8 @@ class HistoryImport:
             current.looked |= peak_.looked
 
     def commit(self, namespace: str, end: int) -> None:
-        """Commit the import after it was read to its end. Cpu is first: it bounds the time from which peaks were
-        observed, also of those that end now."""
+        """Commits the import, after all of it was read. Cpu is committed first, because it determines from when on
+        peaks were observed, including those that end now."""
         self._flush_batch()
         for (container, pod, number), peak in sorted(self._peaks.items(), key=lambda item: item[0][2]):
             if number < end // PEAK_INTERVAL_SECONDS:
@@ -279,7 +281,7 @@ class HistoryImport:
         self._batch = BatchHistory(self.history.days)
 
     def _add_over(self, container: ContainerKey, pod: str, number: int, peak: _PeakSoFar) -> None:
-        """Add a peak of an interval that is over, merged with the open peak of the same interval."""
+        """Adds a peak of an interval that is over, merged with the open peak of the same interval."""
         peaks = self.history.open_peaks.get(container)
         if peaks is not None and peaks.running.get(pod, (-1, 0.0))[0] == number:
             peak.value = max(peak.value, peaks.running.pop(pod)[1])
@@ -289,11 +291,11 @@ class HistoryImport:
 
 
 def _peak_of_interval(times: Sequence[int], values: Sequence[float], hours: Hours) -> _PeakSoFar:
-    """Returns the peak of a series within one interval, of a series that was observed in these hours."""
+    """Returns the peak of a series within one interval. `hours` are the hours in which the series was observed."""
     first, last = int(times[0]), int(times[-1])
     return _PeakSoFar(first, last, max(values), hours[first // DAY] & hours_within_day(first, last))
 
 
 def _outside(window: DailyHistograms, times: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """Returns the index ranges of a series before the first and after the last second of a window."""
+    """Returns the index ranges of those times that are before the first and after the last value of the window."""
     return (0, bisect_left(times, window.first)), (bisect_right(times, window.last), len(times))

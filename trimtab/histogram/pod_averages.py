@@ -1,7 +1,8 @@
-"""The average use of each pod with recent values, of workloads with several pods.
+"""The average usage of each pod with recent values, for workloads with several pods.
 
-A window pools the pods of a workload. One pod among thirty that uses fifteen times as much as the others is less than
-their common P95; so the average of each pod is recorded as well, for as long as the pod has values.
+A window holds the values of all pods of a workload together. If one pod of thirty uses fifteen times as much as the
+others, their common P95 does not show it. So the average of each pod is recorded too, for as long as the pod has
+values.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from typing import Generic, TypeVar
 from trimtab.histogram.time_buckets import DAY
 
 MAX_VALUES = 1440
-"""The number of values after which a new one replaces its share of the average: a day of one a minute."""
+"""After this many values (a day of one value a minute), each new value replaces its share of the average."""
 MIN_VALUES = 12
-"""Fewer values say nothing about what a pod uses steadily."""
+"""A pod with fewer values than this is ignored, because they do not show what it uses over time."""
 PRESENT_SECONDS = 2 * 3600
-"""A pod whose last value is older than the newest of all pods by more than this no longer exists."""
+"""A pod whose last value is this many seconds older than the newest value of all pods counts as deleted."""
 MAX_STORED_PODS = 64
-"""The maximum of pods of a workload in a checkpoint: of more pods, as many are stored evenly by their averages, the
-largest among them."""
+"""The maximum number of pods of a workload in a checkpoint. If there are more, this many of them are stored, evenly
+spaced by their averages and including the largest."""
 
 Average = tuple[int, int, float]
-"""(last second, number of values, average)."""
+"""(time of the last value, number of values, average)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodUse:
-    """The average use of one pod, in cores or bytes."""
+    """The average usage of one pod, in cores or bytes."""
 
     name: str
     mean: float
@@ -41,13 +42,13 @@ class PodAverages:
     pods: dict[str, Average] = field(default_factory=dict)
 
     def add_sample(self, pod: str, second: int, value: float) -> None:
-        """Add one value."""
+        """Adds one value of a pod."""
         _, count, mean = self.pods.get(pod, (0, 0, 0.0))
         count = min(count + 1, MAX_VALUES)
         self.pods[pod] = (second, count, mean + (value - mean) / count)
 
     def add_series(self, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
-        """Add a part of a pod's series, of which the last day counts; times ascend."""
+        """Adds a part of a pod's series, of which the last day counts; times must ascend."""
         last = times[-1] if times else 0
         recent = [value for second, value in zip(times, values, strict=True) if second > last - DAY]
         if not recent:
@@ -62,7 +63,7 @@ class PodAverages:
         self.pods[pod] = (int(last), count + added, mean)
 
     def recent_uses(self) -> list[PodUse]:
-        """Returns the pods with recent values, and enough of them."""
+        """Returns the pods that have recent values, and enough values."""
         return [PodUse(name, mean) for name, (_, count, mean) in self._recent().items() if count >= MIN_VALUES]
 
     def _recent(self) -> dict[str, Average]:
@@ -70,7 +71,7 @@ class PodAverages:
         return {name: average for name, average in self.pods.items() if average[0] >= newest - PRESENT_SECONDS}
 
     def to_checkpoint(self) -> dict[str, Average]:
-        """Returns the averages for a checkpoint: the pods with recent values, `MAX_STORED_PODS` at most."""
+        """Returns pod → average for a checkpoint: the pods with recent values, at most `MAX_STORED_PODS`."""
         lately = self._recent()
         if len(lately) <= MAX_STORED_PODS:
             return lately
@@ -78,30 +79,31 @@ class PodAverages:
         return dict(ordered[round(n * (len(ordered) - 1) / (MAX_STORED_PODS - 1))] for n in range(MAX_STORED_PODS))
 
     def merge_averages(self, pods: Mapping[str, Average]) -> None:
-        """Merge averages of a checkpoint; of two of one pod the later one counts."""
+        """Merges averages from a checkpoint. If a pod has two averages, the later one is kept."""
         for name, average in pods.items():
             self.pods[name] = max(average, self.pods.get(name, average))
 
     def drop_stale(self, oldest: int) -> None:
-        """Drop pods without a value since then."""
+        """Drops pods without a value since the time `oldest`."""
         self.pods = {name: average for name, average in self.pods.items() if average[0] >= oldest}
 
 
 Key = TypeVar("Key")
 _SinglePod = tuple[str, int, int, float]
-"""The only pod so far, and its `Average`."""
+"""The name of the only pod so far, followed by its `Average`."""
 
 
 @dataclass(slots=True)
 class PodAverageIndex(Generic[Key]):
-    """The averages of the pods of everything that has more than one pod. The average of a single pod is that of its
-    window."""
+    """The averages of pods for everything that has more than one pod. If there is only one pod, its average is that of
+    the whole window."""
 
     entries: dict[Key, _SinglePod | PodAverages] = field(default_factory=dict)
-    """Key → the only pod so far, or the averages of all pods once there are several."""
+    """Key → the only pod so far, or the averages of all pods if there are several."""
 
     def add_sample(self, key: Key, pod: str, second: int, value: float) -> None:
-        """Add one value. A single pod costs no arithmetic: its values are averaged once there is another pod."""
+        """Adds one value. While there is a single pod, nothing is computed; its values are averaged when a second pod
+        appears."""
         entry = self.entries.get(key)
         if entry is None:
             self.entries[key] = (pod, 0, 0, 0.0)
@@ -111,7 +113,7 @@ class PodAverageIndex(Generic[Key]):
             self._split_single(key, entry).add_sample(pod, second, value)
 
     def add_series(self, key: Key, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
-        """Add a part of a pod's series; times ascend. A series without the name of a pod is ignored."""
+        """Adds a part of a pod's series; times must ascend. A series without a pod's name is ignored."""
         entry = self.entries.get(key)
         if not pod or not times:
             return
@@ -129,13 +131,13 @@ class PodAverageIndex(Generic[Key]):
         return averages
 
     def to_checkpoint(self, key: Key) -> dict[str, Average]:
-        """Returns the averages for a checkpoint, or an empty mapping for a single pod."""
+        """Returns pod → average for a checkpoint; empty if there is only one pod."""
         entry = self.entries.get(key)
         averages = entry.to_checkpoint() if isinstance(entry, PodAverages) else {}
         return averages if len(averages) > 1 else {}
 
     def merge_averages(self, key: Key, pods: Mapping[str, Average]) -> None:
-        """Merge averages of a checkpoint."""
+        """Merges averages from a checkpoint."""
         entry = self.entries.get(key)
         if not isinstance(entry, PodAverages):
             entry = PodAverages() if entry is None else self._split_single(key, entry)
@@ -148,7 +150,7 @@ class PodAverageIndex(Generic[Key]):
         return entry.recent_uses() if isinstance(entry, PodAverages) else []
 
     def drop_stale(self, oldest: int, keys: Container[Key]) -> None:
-        """Drop pods without a value since then, and entries that are not among the keys."""
+        """Drops pods without a value since the time `oldest`, and entries that are not among `keys`."""
         for entry in self.entries.values():
             if isinstance(entry, PodAverages):
                 entry.drop_stale(oldest)

@@ -1,12 +1,12 @@
-"""Divisions of time: slices of a series by day, hour or interval; observed hours; memory peaks by interval.
+"""Divides series by day, hour or interval, and keeps observed hours and memory peaks.
 
-The age of a history does not follow from its first and last moment: there may have been no poll for days in between, or
-nothing to measure. So observed hours are counted: an hour with any value counts in full, and an hour without one does
-not count. The hours of several histories are merged, in any order.
+The length of a history does not follow from its first and last moment, because for days in between there may have been
+no poll or nothing to measure. So observed hours are counted: an hour with any value counts in full, and an hour without
+one does not count. The hours of several histories can be merged in any order.
 
-Memory that is allocated is seldom returned, so its peak counts. The largest value of each pod in each six hours goes
-into the histogram, four values a day, and every percentile of memory is one of *peaks*. The floor of a container with
-OOM kills is separate (see `oom_kills`): a kill is no peak.
+Memory that was allocated is seldom returned, so its peaks count. The largest value of each pod in each six hours is
+added to the histogram, four values a day, so every percentile of memory is one of *peaks*. The floor after OOM kills is
+kept apart (see `oom_kills`), because a kill is not a peak.
 """
 
 from bisect import bisect_left
@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 TimeSlice = tuple[int, int, int]
-"""The number of the day (hour, interval), the index in the series where it begins, and the index where the next one
-begins."""
+"""(number of the day, hour or interval; index in the series where it begins; index where the next one begins)."""
 
 
 def slice_by_length(times: Sequence[int], length: int) -> Sequence[TimeSlice]:
-    """Returns a slice for each `length` seconds with a value in them; times ascend. Most series of a response share the
-    same times, as a range, so the slices of ranges are cached."""
+    """Returns a slice for each period of `length` seconds that has a value; times must ascend. Slices of ranges are
+    cached, because most series of a response share the same times, as a range."""
     return _slices_of_range(times, length) if isinstance(times, range) else tuple(_iter_slices(times, length))
 
 
@@ -43,26 +42,26 @@ HOUR = 3600
 HOURS_PER_DAY = 24
 DAY = HOURS_PER_DAY * HOUR
 ALL_HOURS = (1 << HOURS_PER_DAY) - 1
-"""A bit for every hour of a day."""
+"""All bits for the hours of a day."""
 
 Hours = Mapping[int, int]
-"""Day since 1970 → a bit for each of its hours with a value, the lowest bit for the first hour."""
+"""Day since 1970 → one bit for each of its hours with a value; the lowest bit is the first hour."""
 
 
 def hours_within_day(first: int, last: int) -> int:
-    """Returns the hours of one day from one second to another, a bit each."""
+    """Returns the hours of one day between two times, one bit each."""
     return (2 << last % DAY // HOUR) - (1 << first % DAY // HOUR)
 
 
 def hours_between(first: int, last: int) -> Hours:
-    """Returns all hours from one second to another."""
+    """Returns all hours between two times."""
     days = range(first // DAY, last // DAY + 1)
     return {day: hours_within_day(max(first, day * DAY), min(last, day * DAY + DAY - 1)) for day in days}
 
 
 def hours_of_times(times: Sequence[int]) -> Hours:
-    """Returns the hours of ascending times. Most series of a response share the same times, as a range, so the hours of
-    ranges are cached."""
+    """Returns the hours of ascending times. The hours of ranges are cached, because most series of a response share the
+    same times, as a range."""
     return _hours_of_range(times) if isinstance(times, range) else _hours_of_times(times)
 
 
@@ -80,18 +79,18 @@ def _hours_of_times(times: Sequence[int]) -> Hours:
 
 
 def add_hours(target: dict[int, int], more: Hours) -> None:
-    """Add hours to `target`."""
+    """Adds hours to `target`."""
     for day, hours in more.items():
         target[day] = target.get(day, 0) | hours
 
 
 def encode_hours(hours: Hours, newest: int, days: int) -> int:
-    """Returns the hours of the last days as one number: the newest day's hours are the lowest bits."""
+    """Returns the hours of the last days as one number, in which the lowest bits are the newest day's hours."""
     return sum(hours[day] << HOURS_PER_DAY * (newest - day) for day in hours if 0 <= newest - day < days)
 
 
 def decode_hours(number: int, newest: int) -> Hours:
-    """Returns the hours that `encode_hours` encoded."""
+    """Returns the hours from the number that `encode_hours` returned."""
     parts = _split_days(number)
     return {newest - ago: part for ago, part in enumerate(parts) if part}
 
@@ -105,27 +104,27 @@ def _split_days(number: int) -> Iterable[int]:
 PEAK_INTERVAL_SECONDS = 6 * 3600
 
 Peak = tuple[int, float]
-"""(second at which its interval begins, bytes)."""
+"""(time at which the interval begins, peak in bytes)."""
 
 
 def peaks_of_series(
     times: Sequence[int], values: Sequence[float], interval: int = PEAK_INTERVAL_SECONDS
 ) -> dict[int, float]:
-    """Interval number → its peak, of one pod's series; times ascend."""
+    """Returns interval number → the peak of one pod's series in it; times must ascend."""
     return {number: max(values[start:end]) for number, start, end in slice_by_length(times, interval)}
 
 
 @dataclass(slots=True)
 class MemoryPeaks:
-    """The open intervals of many pods."""
+    """The intervals that are still open, for many pods."""
 
     interval: int = PEAK_INTERVAL_SECONDS
     running: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Pod → (interval number, its peak so far)."""
 
     def add_value(self, pod: str, second: int, value: float) -> Peak | None:
-        """Add a value; the peak of the pod's previous interval where this value begins a new one. A late value counts
-        for the open interval."""
+        """Adds a value. If it begins a new interval, returns the peak of the pod's previous interval, otherwise None. A
+        late value counts for the open interval."""
         number = second // self.interval
         current = self.running.get(pod)
         if current is not None and number <= current[0]:
@@ -135,7 +134,7 @@ class MemoryPeaks:
         return self._peak_at_start(current) if current is not None else None
 
     def close_missing_pods(self, living: Iterable[str]) -> Iterator[Peak]:
-        """Yields the last peaks of pods that no longer exist; they are removed."""
+        """Removes pods that no longer exist, and yields their last peaks."""
         for pod in self.running.keys() - set(living):
             yield self._peak_at_start(self.running.pop(pod))
 

@@ -1,9 +1,9 @@
-"""The histogram, container state and checkpoints of the Vertical Pod Autoscaler (VPA 1.6), reproduced exactly.
+"""The histogram, the container state and the checkpoints of the Vertical Pod Autoscaler (VPA 1.6), reproduced exactly.
 
-Buckets and weights are those of recommender/util: a weight fades because later ones grow. A container's state is that
-of recommender/model: cpu values, memory as one peak a day, a bump for every OOM kill. The status of a
-VerticalPodAutoscalerCheckpoint (version v3) is decoded and encoded, and Trimtab's windows are converted into the
-history that a VPA would have, for a fresh VPA.
+Buckets and weights are those of recommender/util: the weight of a sample fades because later weights grow. A
+container's state is that of recommender/model: cpu values, memory as one peak a day, and an increase for every OOM
+kill. The status of a VerticalPodAutoscalerCheckpoint (version v3) is decoded and encoded, and Trimtab's windows are
+converted into the history that a VPA would have, in order to give it to a new VPA.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from trimtab.histogram.oom_kills import bytes_after_kill
 
 @dataclass(frozen=True, slots=True)
 class ExponentialBuckets:
-    """Each bucket is `ratio` times as wide as the one before (exponentialHistogramOptions)."""
+    """Buckets of which each is `ratio` times as wide as the one before (exponentialHistogramOptions)."""
 
     max_value: float
     first: float
     ratio: float
     epsilon: float
-    """A bucket with a smaller weight is empty."""
+    """A bucket with a smaller weight counts as empty."""
 
     @property
     def bucket_count(self) -> int:
@@ -45,12 +45,12 @@ class ExponentialBuckets:
 
 @dataclass(frozen=True, slots=True)
 class LinearBuckets:
-    """All buckets have the same width (linearHistogramOptions)."""
+    """Buckets of equal width (linearHistogramOptions)."""
 
     max_value: float
     width: float
     epsilon: float
-    """A bucket with a smaller weight is empty."""
+    """A bucket with a smaller weight counts as empty."""
 
     @property
     def bucket_count(self) -> int:
@@ -71,16 +71,16 @@ MEMORY_SCALE = ExponentialBuckets(max_value=1e12, first=1e7, ratio=1.05, epsilon
 
 DAY = 86400.0
 MAX_DECAY_EXPONENT = 100
-"""A sample further than this many half-lives after the reference moves the reference, and all weights shrink
-accordingly (maxDecayExponent)."""
+"""If a sample is more than this many half-lives later than the reference time, the reference is moved to the sample and
+all weights shrink accordingly (maxDecayExponent)."""
 _YEAR_ONE = 62_135_596_800
-"""Seconds from the year 1, where Go's times begin, to 1970."""
+"""The seconds from the year 1, where Go's times begin, to 1970."""
 MAX_CHECKPOINT_WEIGHT = 10_000
 """The weight of the heaviest bucket in a checkpoint (MaxCheckpointWeight)."""
 
 
 class CheckpointRejected(ValueError):
-    """A checkpoint that the VPA would not load either."""
+    """Raised for a checkpoint that the VPA would reject too."""
 
 
 @dataclass(slots=True)
@@ -92,13 +92,13 @@ class Histogram:
     weights: dict[int, float] = field(default_factory=dict)
     total: float = 0.0
     reference: float | None = None
-    """The second at which a sample has its own weight."""
+    """The time at which a new sample has exactly its own weight; None before the first sample."""
 
     def add_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None:
         self._add_weight(value, weight * self._decay_factor(timestamp))
 
     def subtract_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None:
-        """Subtract a sample. A remainder below epsilon is zero."""
+        """Subtracts a sample. A remaining weight below epsilon counts as zero."""
         self._add_weight(value, -weight * self._decay_factor(timestamp))
 
     def _add_weight(self, value: float, weight: float) -> None:
@@ -117,11 +117,12 @@ class Histogram:
         return not self._used_buckets()
 
     def _used_buckets(self) -> list[int]:
-        """Buckets that are not empty, from the lowest."""
+        """Returns the buckets that are not empty, from the lowest."""
         return sorted(bucket for bucket, weight in self.weights.items() if weight >= self.scale.epsilon)
 
     def percentile(self, share: float) -> float:
-        """Returns the upper end of the first bucket with so much of the weight at or below it; 0 when empty."""
+        """Returns the upper end of the first bucket up to which at least this share of the weight lies; 0 if the
+        histogram is empty."""
         buckets = self._used_buckets()
         if not buckets:
             return 0.0
@@ -133,7 +134,8 @@ class Histogram:
         return self.scale.bucket_start(bucket + 1 if bucket < self.scale.bucket_count - 1 else bucket)
 
     def merge(self, other: Histogram) -> None:
-        """Add the weights of another histogram. The older reference is moved to the newer one first."""
+        """Adds the weights of another histogram. Before that, the older of the two reference times is moved to the
+        newer one."""
         # Weights are relative to a reference: both histograms need the same one before they are added.
         factor = self._align(other)
         for bucket, weight in other.weights.items():
@@ -141,7 +143,7 @@ class Histogram:
         self.total += other.total * factor
 
     def _align(self, other: Histogram) -> float:
-        """Returns the factor for the other's weights, after the references are aligned."""
+        """Makes the reference times of the two histograms equal, and returns the factor for the other's weights."""
         if self.half_life is None or other.reference is None:
             return 1.0
         if self.reference is None or self.reference < other.reference:
@@ -165,8 +167,8 @@ class Histogram:
         self.reference = reference
 
     def to_checkpoint(self) -> tuple[float, dict[int, int]]:
-        """Returns the total weight, and the buckets scaled so that the heaviest is 10000; buckets that round to 0 are
-        left out."""
+        """Returns the total weight, and the buckets' weights scaled so that the heaviest is 10000; buckets whose weight
+        rounds to 0 are left out."""
         buckets = self._used_buckets()
         if not buckets:
             return 0.0, {}
@@ -175,7 +177,8 @@ class Histogram:
         return self.total, {bucket: weight for bucket, weight in scaled.items() if weight}
 
     def load_checkpoint(self, total: float, buckets: Mapping[int, int], reference: float | None = None) -> None:
-        """Replace the content by that of a checkpoint. Raises CheckpointRejected and changes nothing then."""
+        """Replaces the content by that of a checkpoint. If it is not valid, raises CheckpointRejected and changes
+        nothing."""
         unknown_buckets = [bucket for bucket in buckets if not 0 <= bucket < self.scale.bucket_count]
         if unknown_buckets:
             raise CheckpointRejected(f"bucket {unknown_buckets[0]} is not one of the {self.scale.bucket_count} buckets")
@@ -189,7 +192,7 @@ class Histogram:
 
 
 def _round_time(timestamp: float, unit: float) -> float:
-    """Returns the nearest multiple, counted from the year 1; a half rounds up (Go's Time.Round)."""
+    """Returns the nearest multiple of `unit`, counted from the year 1; a half is rounded up (Go's Time.Round)."""
     since = timestamp + _YEAR_ONE
     return since - since % unit + (unit if since % unit * 2 >= unit else 0.0) - _YEAR_ONE
 
@@ -197,15 +200,16 @@ def _round_time(timestamp: float, unit: float) -> float:
 CPU_WEIGHT = 0.1
 MEMORY_WEIGHT = 1.0
 MEMORY_INTERVAL_COUNT = 8
-"""Memory intervals in a history; a container without a sample for as long expires (MemoryAggregationIntervalCount)."""
+"""The number of memory intervals in a history. A container without a sample for that long expires
+(MemoryAggregationIntervalCount)."""
 
 
 class TooOld(ValueError):
-    """An OOM kill from before the last interval."""
+    """Raised for an OOM kill from before the last interval."""
 
 
 class Samples(Protocol):
-    """A target for samples."""
+    """An object to which samples can be added."""
 
     def add_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None: ...
 
@@ -214,7 +218,7 @@ class Samples(Protocol):
 
 @dataclass(slots=True)
 class AggregateContainerState:
-    """The state of one container. Times are seconds, cpu is cores, memory is bytes."""
+    """The VPA's state of one container. Times are seconds, cpu is in cores, memory in bytes."""
 
     cpu: Samples = field(default_factory=lambda: Histogram(CPU_SCALE, DAY))
     memory: Samples = field(default_factory=lambda: Histogram(MEMORY_SCALE, DAY))
@@ -226,7 +230,7 @@ class AggregateContainerState:
     oom_peak: float = 0.0
 
     def add_cpu_sample(self, timestamp: float, cores: float) -> bool:
-        """Add a cpu sample; False if it is not newer than the last one, or negative."""
+        """Adds a cpu sample. Returns False if it is not newer than the last one, or is negative."""
         if cores < 0 or (self.last_cpu is not None and timestamp <= self.last_cpu):
             return False
         self.last_cpu = timestamp
@@ -234,14 +238,14 @@ class AggregateContainerState:
         return True
 
     def add_memory_sample(self, timestamp: float, used_bytes: float) -> bool:
-        """Add a memory sample; False if it is older than the last one, or negative."""
+        """Adds a memory sample. Returns False if it is older than the last one, or is negative."""
         if used_bytes < 0 or (self.last_memory is not None and timestamp < self.last_memory):
             return False
         self._add_memory(timestamp, used_bytes, oom=False)
         return True
 
     def record_oom(self, timestamp: float, request: float) -> None:
-        """Add an OOM kill. The bump of an earlier kill does not count for this one. Raises TooOld."""
+        """Adds an OOM kill. The increase for an earlier kill is not used for this one. Raises TooOld."""
         if self.last_memory is not None and timestamp < self.last_memory - self.interval:
             raise TooOld(f"the OOM kill is {self.last_memory - timestamp:.0f} s before the last sample")
         self._add_memory(timestamp, bytes_after_kill(max(self.peak, request)), oom=True)
@@ -267,7 +271,7 @@ class AggregateContainerState:
             self.peak = used_bytes
 
     def is_expired(self, now: float) -> bool:
-        """Returns whether there was no sample for eight intervals."""
+        """Returns whether there has been no sample for eight intervals."""
         return self.last_cpu is not None and now - self.last_cpu >= MEMORY_INTERVAL_COUNT * self.interval
 
 
@@ -291,7 +295,8 @@ class CheckpointStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointHistory:
-    """The history of one container in a checkpoint. Memory has one peak a day, so it gives no P5 or P95 of memory."""
+    """The history of one container in a checkpoint. Memory has one peak a day, so neither P5 nor P95 of memory can be
+    computed."""
 
     cpu: Histogram
     memory: Histogram
@@ -301,7 +306,7 @@ class CheckpointHistory:
 
 
 def decode_checkpoint(status: CheckpointStatus, half_life: float = DAY) -> CheckpointHistory:
-    """Decode a checkpoint's status. Raises CheckpointRejected where the VPA would reject it."""
+    """Returns the history in a checkpoint's status. Raises CheckpointRejected if the VPA would reject it."""
     if status.version != CHECKPOINT_VERSION:
         raise CheckpointRejected(
             f"the version is {status.version or 'none'}, but only {CHECKPOINT_VERSION} is supported"
@@ -326,7 +331,7 @@ def _decode_histogram(status: HistogramStatus, scale: Scale, half_life: float) -
 
 
 def encode_checkpoint(history: CheckpointHistory) -> CheckpointStatus:
-    """Encode a history as a checkpoint's status that a VPA loads."""
+    """Returns the status of a checkpoint that a VPA can load, for a history."""
     return CheckpointStatus(
         version=CHECKPOINT_VERSION,
         cpu_histogram=_encode_histogram(history.cpu),
@@ -344,8 +349,8 @@ def _encode_histogram(histogram: Histogram) -> HistogramStatus:
 
 
 def history_of_windows(cpu: DailyHistograms, memory: DailyHistograms, half_life: float = DAY) -> CheckpointHistory:
-    """Returns the history that a VPA would have of two windows: all cpu values, faded by the age of their day; the
-    largest memory peak of each of the last eight days."""
+    """Returns the history that a VPA would have of the same usage as two windows: all cpu values, with weights that
+    decay with the age of their day, and the largest memory peak of each of the last eight days."""
     return CheckpointHistory(
         cpu=_cpu_histogram(cpu, half_life), memory=_memory_histogram(memory, half_life),
         first=min(filter(None, (cpu.first, memory.first))),

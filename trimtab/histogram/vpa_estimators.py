@@ -1,7 +1,8 @@
-"""What the VPA's recommender says for a histogram: target and bounds, by its flags (recommender/logic, VPA 1.6).
+"""What the VPA's recommender recommends for a histogram: target and bounds, computed according to its flags
+(recommender/logic, VPA 1.6).
 
-In this order: a percentile, the safety margin, for bounds the confidence in the history, the share of the pod's
-minimum, rounding up, the cap. Amounts are millicores and bytes, cut to integers after every step.
+The steps are: a percentile; the safety margin; for bounds, the confidence in the history; the container's share of the
+pod's minimum; rounding up; the cap. Amounts are millicores and bytes, cut to integers after every step.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from trimtab.cluster.timestamps import parse_duration
 from trimtab.histogram.vpa import CPU_SCALE, DAY, MEMORY_SCALE, AggregateContainerState, Histogram
 
 MAX_AMOUNT = 10**14
-"""The largest amount that the recommender knows; people see it as an upper bound of "100T"."""
+"""The largest amount that the recommender uses; it appears as an upper bound of "100T"."""
 LOWER_CONFIDENCE, UPPER_CONFIDENCE = (0.001, -2.0), (1.0, 1.0)
-"""(multiplier, exponent) of the two bounds: (1 + multiplier / confidence) ** exponent."""
+"""(multiplier, exponent) of the lower and of the upper bound: (1 + multiplier / confidence) ** exponent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommenderFlags:
-    """The flags of the recommender and the updater that decide on requests, with their defaults."""
+    """The flags of the VPA's recommender and updater that affect requests, with their defaults."""
 
     cpu_half_life_seconds: float = DAY
     memory_half_life_seconds: float = DAY
@@ -41,11 +42,11 @@ class RecommenderFlags:
     max_allowed_millicores: int = MAX_AMOUNT
     max_allowed_bytes: int = MAX_AMOUNT
     min_replicas: int = 2
-    """The updater leaves workloads with fewer pods alone."""
+    """The updater evicts no pods of workloads with fewer pods than this."""
     eviction_tolerance: float = 0.5
     pod_update_threshold: float = 0.1
     eviction_lifetime_seconds: float = 12 * 3600.0
-    """The age of a pod from which the updater acts on a target inside the bounds."""
+    """The age of a pod, in seconds, from which on the updater evicts it although the request is within the bounds."""
 
     def half_life(self, resource: str) -> float:
         """Returns the half-life of a sample of this resource, in seconds."""
@@ -87,7 +88,7 @@ _FLAG_FIELDS = {
     "pod-update-threshold": ("pod_update_threshold", "number"),
     "in-recommendation-bounds-eviction-lifetime-threshold": ("eviction_lifetime_seconds", "duration"),
 }  # fmt: skip
-"""A flag of the recommender or the updater → the field, and how its value is written."""
+"""Flag of the recommender or the updater → the field of `RecommenderFlags`, and the form of its value."""
 _EXPECTED = {
     "duration": "a duration above 0 such as 15m", "share": "a number from 0 to 1", "number": "a number of at least 0",
     "count": "a whole number of at least 1", "cpu": "a quantity such as 8 or 500m", "memory": "a quantity such as 16Gi",
@@ -95,8 +96,8 @@ _EXPECTED = {
 
 
 def parse_recommender_flags(words: list[str]) -> tuple[RecommenderFlags, tuple[str, ...]]:
-    """Returns the flags of words such as --target-cpu-percentile=0.95, with defaults for the others; and a mistake for
-    each word that is not understood."""
+    """Returns the flags from words such as --target-cpu-percentile=0.95, with defaults for the others; and a sentence
+    for each word that is not understood."""
     values: dict[str, float] = {}
     mistakes = []
     for name, text in _split_flags(words):
@@ -114,7 +115,7 @@ def parse_recommender_flags(words: list[str]) -> tuple[RecommenderFlags, tuple[s
 
 
 def _split_flags(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yields (name, value) of --name=value and --name value."""
+    """Yields (name, value) for flags written as --name=value or --name value."""
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -125,7 +126,7 @@ def _split_flags(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _parse_value(text: str, form: str) -> float | int | None:
-    """Returns the value of a flag, or None if it is not of this form."""
+    """Returns the value of a flag, or None if the text does not have this form."""
     if form == "duration":
         seconds = parse_duration(text)
         return float(seconds) if seconds else None
@@ -145,7 +146,7 @@ def _parse_value(text: str, form: str) -> float | int | None:
 
 
 def describe_changed_flags(flags: RecommenderFlags) -> tuple[str, ...]:
-    """ "name: value" of every field that differs from its default."""
+    """Returns "name: value" for each flag that differs from its default."""
     return tuple(
         f"{field.name}: {getattr(flags, field.name):g}" for field in fields(flags)
         if getattr(flags, field.name) != field.default
@@ -154,19 +155,20 @@ def describe_changed_flags(flags: RecommenderFlags) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class HistoryLength:
-    """How much of a container was seen: seconds from the first to the last sample, and samples of cpu."""
+    """The length of a container's history: seconds from the first to the last sample, and the number of cpu samples."""
 
     seconds: float
     samples: float
 
     def compute_confidence(self, interval_seconds: float = DAY) -> float:
-        """Days of history, or days' worth of a sample a minute, the smaller."""
+        """Returns the VPA's confidence: the days of history, or the number of samples divided by those of a day with
+        one a minute, whichever is smaller."""
         return min(self.seconds / interval_seconds, self.samples / (interval_seconds / 60))
 
 
 @dataclass(frozen=True, slots=True)
 class VpaEstimate:
-    """Target and bounds of one resource of one container, in millicores or bytes."""
+    """The target and the bounds of one resource of one container, in millicores or bytes."""
 
     lower_bound: int
     target: int
@@ -177,7 +179,7 @@ def estimate_request(
     resource: str, histogram: Histogram, history: HistoryLength, containers: int = 1,
     flags: RecommenderFlags = DEFAULT_FLAGS,
 ) -> VpaEstimate:  # fmt: skip
-    """Returns what the recommender says for a histogram; `containers`: the number of containers of the pod."""
+    """Returns what the recommender recommends for a histogram; `containers` is the number of containers of the pod."""
     confidence = history.compute_confidence()
     lower, target, upper = (
         add_margin(
@@ -197,7 +199,7 @@ def estimate_request(
 def estimate_target(
     resource: str, histogram: Histogram, containers: int = 1, flags: RecommenderFlags = DEFAULT_FLAGS
 ) -> int:
-    """Returns the target alone: it does not depend on the confidence."""
+    """Returns the target alone, which does not depend on the confidence."""
     base = usage_amount(resource, histogram.percentile(flags.percentile(resource, "target")))
     return _finish_amount(resource, add_margin(base, flags.margin_fraction), containers, flags)
 
@@ -211,17 +213,17 @@ def _finish_amount(resource: str, amount: int, containers: int, flags: Recommend
 
 
 def usage_amount(resource: str, value: float) -> int:
-    """Cores or bytes as millicores or bytes, cut, from 0 to the maximum."""
+    """Returns cores or bytes as whole millicores or bytes, cut to between 0 and the maximum."""
     return int(min(MAX_AMOUNT, max(0.0, value * 1000 if resource == "cpu" else value)))
 
 
 def add_margin(amount: int, fraction: float = DEFAULT_FLAGS.margin_fraction) -> int:
-    """Returns the amount with the safety margin."""
+    """Returns the amount plus the safety margin."""
     return amount + int(amount * fraction)
 
 
 def scale_by_confidence(amount: int, multiplier: float, exponent: float, confidence: float) -> int:
-    """Returns a bound, scaled by the confidence; with none it is the maximum, or 0."""
+    """Returns a bound, scaled by the confidence. With a confidence of zero, it is the maximum or 0."""
     if confidence == 0:
         return MAX_AMOUNT if exponent > 0 else 0
     return int(min(float(MAX_AMOUNT), amount * confidence_factor(multiplier, exponent, confidence)))
@@ -233,14 +235,14 @@ def confidence_factor(multiplier: float, exponent: float, confidence: float) -> 
 
 
 def raise_to_minimum(resource: str, amount: int, containers: int = 1, flags: RecommenderFlags = DEFAULT_FLAGS) -> int:
-    """Returns the amount, at least the container's share of the pod's minimum."""
+    """Returns the amount, raised to the container's share of the pod's minimum if it is below."""
     minimum = flags.min_pod_millicores if resource == "cpu" else flags.min_pod_mebibytes * (1 << 20)
     return max(amount, int(minimum / containers))
 
 
 def round_amount_up(amount: int, step: int) -> int:
-    """Returns the next multiple (--round-cpu-millicores, --round-memory-bytes). Raises ValueError for a step below
-    1."""
+    """Returns the amount rounded up to a multiple of the step (--round-cpu-millicores, --round-memory-bytes). Raises
+    ValueError for a step below 1."""
     if step < 1:
         raise ValueError(f"a step of {step}")
     return -(-amount // step) * step
@@ -248,21 +250,23 @@ def round_amount_up(amount: int, step: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionTimes:
-    """Seconds after a step in usage until requests follow it, with a history that is long against the half-life."""
+    """How many seconds after a sudden change of usage requests follow it, if the history is long compared with the
+    half-life."""
 
     rise_old_pod: float
-    """Usage rises, and the pod is old enough for the updater."""
+    """For a rise of usage, if the pod is old enough for the updater."""
     rise_young_pod: float
-    """Usage rises just after the pod started."""
+    """For a rise of usage just after the pod has started."""
     drop: float
-    """Usage drops, and the pod is old enough."""
+    """For a drop of usage, if the pod is old enough for the updater."""
 
 
 def compute_reaction_times(flags: RecommenderFlags, resource: str = "cpu") -> ReactionTimes:
-    """Returns the closed form: percentile p follows a rise after h·log2(1/p) and a drop after h·log2(1/(1-p)).
+    """Returns the times from the closed form: percentile p follows a rise after h·log2(1/p) and a drop after
+    h·log2(1/(1-p)), where h is the half-life.
 
-    The updater acts at once outside of the bounds; inside, once the pod is old enough. Of memory, whose samples are
-    daily peaks, the times hold only for half-lives that are long against a day.
+    The updater acts at once if the request is outside the bounds; inside them, it acts when the pod is old enough. For
+    memory, whose samples are daily peaks, the times hold only if the half-life is long compared with a day.
     """
     half_life = flags.half_life(resource)
     lower, target, upper = (flags.percentile(resource, role) for role in ("lower_bound", "target", "upper_bound"))

@@ -1,4 +1,5 @@
-"""What a cluster pays for and does not need: objects that no pod names, hours without use, mostly empty claims.
+"""Finds what a cluster pays for and does not need: objects that no pod refers to, hours without use, claims that are
+mostly empty.
 
     object_mentions   which object names which: pods, their templates, and the text of everything else
     unjudged_objects  objects that are read without being named: operators', Helm's, the platform's
@@ -9,5 +10,5 @@
     claim_usage       claims that are mostly empty, or of a class that costs more than another
     storage_prices    prices of volumes
 
-Everything here is a function of values, and a report: nothing is ever deleted or scaled by it.
+Everything here is a function of values and only reports: nothing is deleted or scaled.
 """

@@ -1,7 +1,8 @@
-"""Claims that are mostly empty, or of a class that costs more than another one of the cluster.
+"""Finds claims that are mostly empty, or whose storage class costs more than another one of the cluster.
 
-How full a volume is comes from the kubelets' volume statistics. They have no operations: whether a claim needs the
-speed of its class is not known, and the advice says so. A claim cannot shrink: a smaller one is a new claim and a copy.
+How full a volume is comes from the kubelets' volume statistics. They do not count I/O operations, so it is not known
+whether a claim needs the speed of its class, and the advice says so. A claim cannot shrink: a smaller claim means a new
+claim and a copy of the data.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from trimtab.idle.storage_prices import StorageClassPrice, cheaper_class, price_
 
 GIB = 1 << 30
 MIN_EMPTY_SHARE = 0.8
-"""The part of a volume that must be free."""
+"""The share of a volume that must be free for a finding."""
 MIN_EMPTY_BYTES = 10 * GIB
-"""Bytes that must be free: less is not worth a migration."""
+"""The number of bytes that must be free for a finding: less is not worth a migration."""
 SPARE = 1.5
-"""The proposed size over the highest usage."""
+"""The ratio of the proposed size to the highest usage."""
 
 CLAIM_MOSTLY_EMPTY = Code(
     "claim-mostly-empty",
@@ -35,7 +36,7 @@ CLAIM_CLASS_DEAR = Code(
 
 @dataclass(frozen=True, slots=True)
 class VolumeUsage:
-    """One measurement of a mounted claim."""
+    """One measurement of a claim that is mounted."""
 
     namespace: str
     claim: str
@@ -45,22 +46,23 @@ class VolumeUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimFinding:
-    """What can be saved on one claim."""
+    """What can be saved with one claim."""
 
     namespace: str
     claim: str
     reason: Reason
     used_bytes: int
-    """The highest measurement; 0 where the claim was not measured (only for its class)."""
+    """The highest measured usage in bytes; 0 if the claim was not measured and is reported only for its class."""
     capacity_bytes: int
     proposed_bytes: int | None = None
     proposed_class: str = ""
     dollars_per_month: float | None = None
-    """What it saves, or None where the class has no known price."""
+    """What it saves in dollars a month, or None if the price of the class is not known."""
 
 
 def find_claim_savings(usages: Iterable[VolumeUsage], manifests: Iterable[Manifest]) -> tuple[ClaimFinding, ...]:
-    """Returns every finding, by namespace and claim; `manifests` has the claims and StorageClasses of the cluster."""
+    """Returns every finding, sorted by namespace and claim. `manifests` has the claims and StorageClasses of the
+    cluster."""
     classes: dict[str, StorageClassPrice] = {}
     claims: dict[tuple[str, str], str] = {}
     for manifest in manifests:

@@ -1,8 +1,9 @@
-"""Which object names which, in a cluster's objects as plain values.
+"""Finds which object refers to which, in a cluster's objects as plain values.
 
-A pod names ConfigMaps, Secrets and claims by the fields of its spec. Beside that a name counts as named wherever it
-stands as a whole word in a command line, an environment, an annotation, or any field of a kind that is not built in:
-operators read what their own objects name. So a mention may be a coincidence; a missing mention is not.
+A pod refers to ConfigMaps, Secrets and claims by the fields of its spec. In addition, a name counts as mentioned if it
+is a whole word in a command line, an environment variable, an annotation, or any field of a kind that is not built in,
+because operators read what their own objects name. So a mention may be a coincidence, but an object without any mention
+really has none.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Manifest = Mapping[str, Any]
-"""One API object as plain values. Of a Secret only kind and metadata are ever read."""
+"""One API object as plain values. Of a Secret, only kind and metadata are read."""
 Name = tuple[str, str, str]
-"""Kind, namespace (empty for cluster-scoped objects), name."""
+"""(kind, namespace or "" for cluster-scoped objects, name)."""
 
 _WORD = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _QUALIFIED = re.compile(r"([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
-"""NAMESPACE/NAME, as command lines name objects of other namespaces."""
+"""Matches NAMESPACE/NAME, as command lines name objects in other namespaces."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 POD_KINDS = ("Pod", "PodTemplate", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob",
              "ReplicationController")  # fmt: skip
-"""Kinds whose fields outside of the pod's spec name nothing that is judged here."""
+"""Kinds with a pod spec whose other fields mention no object that is judged here."""
 SILENT_KINDS = frozenset((
     "Event", "Lease", "Endpoints", "EndpointSlice", "Node", "Namespace", "Service", "Secret", "PodDisruptionBudget",
     "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "NetworkPolicy", "ResourceQuota", "LimitRange", "RoleBinding",
@@ -34,20 +35,22 @@ SILENT_KINDS = frozenset((
     "MutatingAdmissionPolicyBinding", "PriorityLevelConfiguration", "CertificateSigningRequest", "ResourceSlice",
     "ResourceClaim", "DeviceClass", "ServiceCIDR", "IPAddress", "VolumeAttributesClass", "ForbiddenKind",
 ))  # fmt: skip
-"""Built-in kinds of which only annotations can name an object that is judged here."""
+"""Built-in kinds in which only annotations can mention an object that is judged here."""
 
 
 @dataclass(slots=True)
 class MentionIndex:
-    """Every mention of all objects. At most two mentioners are kept for each name: one may be the object itself."""
+    """Every mention in all objects. At most two mentioning objects are kept for each name, because one of them may be
+    the named object itself."""
 
     _words: dict[tuple[str, str], tuple[Name, ...]] = field(default_factory=dict)
-    """(namespace, word) → who says it. The empty namespace holds the words of cluster-scoped objects."""
+    """(namespace, word) → the objects that contain the word. Under the empty namespace are the words of cluster-scoped
+    objects."""
     _references: dict[Name, tuple[Name, ...]] = field(default_factory=dict)
-    """Objects that a field names by kind."""
+    """Object → the objects with a field that refers to it by kind and name."""
 
     def find_mention(self, name: Name) -> Name | None:
-        """Returns the first object other than itself that names this one, or None if nothing does."""
+        """Returns the first other object that mentions this one, or None if none does."""
         kind, namespace, own = name
         places = (
             self._references.get(name, ()), self._references.get((kind, "", own), ()),
@@ -56,7 +59,7 @@ class MentionIndex:
         return next((who for place in places for who in place if who != name), None)
 
     def add_object(self, manifest: Manifest) -> None:
-        """Add everything that one object names."""
+        """Adds everything that one object mentions."""
         who = name_of(manifest)
         self._add_annotations(who, manifest)
         kind = who[0]
@@ -86,7 +89,7 @@ class MentionIndex:
                 self._add_text(who, value)
 
     def _add_claims_of_pod(self, who: Name, manifest: Manifest) -> None:
-        """Add the claims that a pod's ephemeral volumes create: POD-VOLUME."""
+        """Adds the claims that the ephemeral volumes of a pod create; their names are POD-VOLUME."""
         if who[0] != "Pod":
             return
         for volume in _list(_mapping(manifest.get("spec")).get("volumes")):
@@ -136,7 +139,7 @@ def _remember(places: dict[Any, tuple[Name, ...]], key: Any, who: Name) -> None:
 
 
 def index_mentions(manifests: Iterable[Manifest]) -> MentionIndex:
-    """Returns the mentions of all objects."""
+    """Returns an index of the mentions in all objects."""
     index = MentionIndex()
     for manifest in manifests:
         index.add_object(manifest)
@@ -144,7 +147,7 @@ def index_mentions(manifests: Iterable[Manifest]) -> MentionIndex:
 
 
 def name_of(manifest: Manifest) -> Name:
-    """Returns the kind, namespace and name of an object; empty where it has none."""
+    """Returns the kind, namespace and name of an object; a part that it lacks is empty."""
     metadata = _mapping(manifest.get("metadata"))
     return (
         _text(manifest.get("kind")), _text(metadata.get("namespace")), _text(metadata.get("name")),
@@ -152,7 +155,7 @@ def name_of(manifest: Manifest) -> Name:
 
 
 def iterate_pod_specs(manifest: Manifest) -> Iterator[Manifest]:
-    """Yields the spec of a pod, and of every pod template at the usual places: spec.template, spec.jobTemplate,
+    """Yields the spec of a pod, and of every pod template in the usual fields: spec.template, spec.jobTemplate,
     template."""
     spec = _mapping(manifest.get("spec"))
     if manifest.get("kind") == "Pod":
@@ -168,14 +171,14 @@ _REFERENCE_FIELDS = {
     "configMap": "ConfigMap", "configMapRef": "ConfigMap", "configMapKeyRef": "ConfigMap",
     "secret": "Secret", "secretRef": "Secret", "secretKeyRef": "Secret", "nodePublishSecretRef": "Secret",
 }  # fmt: skip
-"""Fields of a pod's spec that hold a reference with a `name` → its kind (core/v1)."""
+"""Fields of a pod spec that hold a reference with a `name` → the kind of the object (core/v1)."""
 _NAME_FIELDS = {"secretName": "Secret", "claimName": "PersistentVolumeClaim"}
-"""Fields of a pod's spec that are a name themselves."""
+"""Fields of a pod spec that are themselves the name of an object."""
 
 
 def iterate_pod_references(spec: Manifest) -> Iterator[tuple[str, str]]:
-    """Yields (kind, name) of every ConfigMap, Secret and claim that a pod's spec names, in volumes (projected ones
-    too), environments and as pull secrets."""
+    """Yields (kind, name) of every ConfigMap, Secret and claim to which a pod spec refers: in volumes (including
+    projected ones), in environment variables and as image pull secrets."""
     for secret in _list(spec.get("imagePullSecrets")):
         if named := _text(_mapping(secret).get("name")):
             yield "Secret", named
@@ -197,8 +200,8 @@ def _references_in(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _iterate_pod_texts(spec: Manifest) -> Iterator[str]:
-    """Yields the command lines and environments of a pod: programs that read an object through the API get its name
-    here."""
+    """Yields the command lines and environment variables of a pod. They contain the names of objects that its programs
+    read through the API."""
     for part in ("containers", "initContainers", "ephemeralContainers"):
         for container in _list(spec.get(part)):
             fields = _mapping(container)
@@ -224,7 +227,8 @@ def _ingress_references(manifest: Manifest) -> Iterator[Name]:
 
 
 def _volume_references(manifest: Manifest) -> Iterator[Name]:
-    """Yields the Secrets of a volume's driver. Its claimRef does not count: every bound claim has one."""
+    """Yields the Secrets that a volume's driver uses. Its claimRef does not count, because every bound claim has
+    one."""
     for source in _mapping(manifest.get("spec")).values():
         for key, reference in _mapping(source).items():
             if key.endswith(("SecretRef", "secretRef")):
@@ -248,7 +252,7 @@ def _storage_class_references(manifest: Manifest) -> Iterator[Name]:
 
 
 def _role_references(manifest: Manifest) -> Iterator[Name]:
-    """Objects that a role names one by one: something reads them through the API."""
+    """Yields the objects that a role names one by one, because something reads them through the API."""
     _, namespace, _ = name_of(manifest)
     for rule in _list(manifest.get("rules")):
         fields = _mapping(rule)
@@ -264,7 +268,7 @@ _READERS = {
     "PersistentVolume": _volume_references, "StorageClass": _storage_class_references, "Role": _role_references,
     "ClusterRole": _role_references,
 }  # fmt: skip
-"""Built-in kinds → the objects that they name by kind."""
+"""Built-in kind → a function that yields the objects to which its fields refer by kind and name."""
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
-"""Objects that nothing in the cluster names: volumes, claims, load balancers, ConfigMaps, Secrets and nodes.
+"""Finds objects to which nothing in the cluster refers: volumes, claims, load balancers, ConfigMaps, Secrets and nodes.
 
-"No pod names it" is all that is said: a program may still read an object through the API, and a client outside of the
-cluster may use it. Objects with a sign of such a reader are listed apart, with the sign (see `unjudged_objects`). Of a
-Secret only its metadata is read.
+It only says that no pod refers to them: a program may still read an object through the API, and a client outside the
+cluster may use it. Objects for which there is a sign of such a reader are listed separately, with the sign (see
+`unjudged_objects`). Of a Secret, only its metadata is read.
 """
 
 from __future__ import annotations
@@ -74,27 +74,28 @@ PODS_MISSING = Code(
 
 _CODES = {"ConfigMap": CONFIG_MAP_UNNAMED, "Secret": SECRET_UNNAMED, "PersistentVolumeClaim": CLAIM_UNMOUNTED}
 _MIN_PODS_OF_CAPTURE = 20
-"""Pods from which the absence of every environment and command line means that they were left out."""
+"""If at least this many pods have neither environment variables nor command lines, these were left out of the
+capture."""
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _SERVERLESS = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """One object that nothing names."""
+    """An object to which nothing refers."""
 
     name: Name
     reason: Reason
     created: int | None = None
-    """The second of its creation, or None where it is unknown."""
+    """The time of its creation, or None if it is unknown."""
     storage_bytes: int | None = None
-    """The size of a volume or claim, or None for other kinds, or where it is unknown."""
+    """The size of a volume or claim in bytes; None for other kinds, or if it is unknown."""
     storage_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UnjudgedObject:
-    """One object that nothing names, of which a reader is likely or possible."""
+    """An object to which nothing refers, but which something probably or possibly reads."""
 
     name: Name
     reason: Reason
@@ -102,23 +103,24 @@ class UnjudgedObject:
 
 @dataclass(frozen=True, slots=True)
 class OrphanReport:
-    """Every orphan of a cluster, what was left out, and what could not be judged at all."""
+    """Every orphan of a cluster, the objects that were left out, and what could not be judged at all."""
 
     orphans: tuple[Orphan, ...]
     unjudged: tuple[UnjudgedObject, ...]
     checked: Mapping[str, int]
-    """Kind → number of objects that were judged."""
+    """Kind → the number of objects that were judged."""
     unknown: tuple[NotYet, ...]
-    """Kinds that could not be judged, and what is missing."""
+    """The kinds that could not be judged, each with what is missing for that."""
 
 
 def find_orphans(
     manifests: Iterable[Manifest], *, own_domains: Iterable[str] = (), now: int | None = None, min_age_seconds: int = 0
 ) -> OrphanReport:
-    """Returns every object that nothing names, by kind, namespace and name.
+    """Returns every object to which nothing refers, sorted by kind, namespace and name.
 
-    `manifests`: all objects as plain values, as kubectl prints them; of Secrets the metadata suffices. Objects younger
-    than `min_age_seconds` at `now` are left out. `own_domains`: label domains of the user's organization.
+    `manifests` are all objects as plain values, as kubectl prints them; of Secrets the metadata is enough. Objects that
+    are younger than `min_age_seconds` at the time `now` are left out. `own_domains` are label domains of the user's own
+    organization.
     """
     objects = [manifest for manifest in manifests if isinstance(manifest, Mapping)]
     by_kind: dict[str, list[Manifest]] = defaultdict(list)
@@ -146,7 +148,7 @@ def find_orphans(
 
 
 _Finding = Orphan | UnjudgedObject | NotYet | str
-"""What was found; a str is the kind of an object that was judged."""
+"""The result for one object. A str is the kind of an object that was judged and is in use."""
 
 
 def _iterate_findings(
@@ -166,8 +168,8 @@ def _iterate_findings(
 
 
 def _missing_pods(objects: Sequence[Manifest]) -> NotYet | None:
-    """Returns what is missing of pods, or None if they can be judged. A capture of Trimtab has no environments and no
-    command lines, so what they name is unknown."""
+    """Returns what is missing for judging by pods, or None if nothing is. A capture made by Trimtab has no environment
+    variables and no command lines, so it is unknown which objects they name."""
     specs = [spec for manifest in objects for spec in iterate_pod_specs(manifest)]
     if not specs:
         return NotYet(
@@ -235,8 +237,8 @@ def _claim_findings(by_kind: Mapping[str, list[Manifest]], index: MentionIndex) 
 
 
 def _is_of_stateful_set(name: Name, templates: Iterable[tuple[str, str]]) -> bool:
-    """Returns whether the claim is TEMPLATE-SET-N of a StatefulSet that exists: scaled up again, it mounts the
-    claim."""
+    """Returns whether the claim has the name TEMPLATE-SET-N of an existing StatefulSet, which mounts the claim when it
+    is scaled up again."""
     return any(
         namespace == name[1] and name[2].startswith(prefix) and name[2].removeprefix(prefix).isdecimal()
         for namespace, prefix in templates
@@ -286,8 +288,7 @@ def _load_balancer_findings(by_kind: Mapping[str, list[Manifest]]) -> Iterator[_
 
 
 def _iterate_backed_services(by_kind: Mapping[str, list[Manifest]]) -> Iterator[tuple[str, str]]:
-    """Yields (namespace, name) of every Service with an address behind it, ready or not, or with a pod that it
-    selects."""
+    """Yields (namespace, name) of every Service that has an endpoint address, ready or not, or that selects a pod."""
     for piece in by_kind.get("EndpointSlice", ()):
         _, namespace, _ = name_of(piece)
         if piece.get("endpoints"):
@@ -312,8 +313,8 @@ def _iterate_backed_services(by_kind: Mapping[str, list[Manifest]]) -> Iterator[
 def _workload_behind(
     namespace: str, selector: Mapping[str, Any], by_kind: Mapping[str, list[Manifest]]
 ) -> tuple[str, int]:
-    """Returns kind and name of a workload whose pods the selector would select, and its replicas, or an empty tuple if
-    there is none."""
+    """Returns a workload (as text) whose pods the selector would select, and its number of replicas; ("", 0) if there
+    is none."""
     for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Rollout"):
         for owner in by_kind.get(kind, ()):
             template = _mapping(_mapping(owner.get("spec")).get("template"))
@@ -338,7 +339,7 @@ def _node_findings(manifests: Sequence[Manifest]) -> Iterator[_Finding]:
 
 
 def _is_kept_apart(node: Manifest) -> bool:
-    """Returns whether the node belongs to no group by its nature: a control plane, or one of a serverless platform."""
+    """Returns whether the node is in no pool by design: a control plane node, or one of a serverless platform."""
     labels = _mapping(_mapping(node.get("metadata")).get("labels"))
     return any(key in labels for key in _CONTROL_PLANE) or any(
         labels.get(key) == value for key, value in _SERVERLESS.items()

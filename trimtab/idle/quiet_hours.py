@@ -1,8 +1,8 @@
-"""Usage by weekday and hour, and the hours of the week in which a workload could sleep.
+"""Finds the hours of the week in which a workload could sleep, from its usage by weekday and hour.
 
-An hour of the week is quiet if the workload's mean usage in it stayed under a share of its request in every week that
-was observed. An hour without any sample is not quiet: nothing is known about it, unless other hours of the same week
-were observed and the workload had no pod then (see `HourlyUsage`).
+An hour of the week is quiet if the workload's mean usage in it stayed below a share of its request in every observed
+week. An hour without any sample is not quiet, because nothing is known about it, unless other workloads were observed
+in that hour and the workload had no pod then (see `HourlyUsage`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from trimtab.cluster.timestamps import DAYS
 HOUR = 3600
 HOURS_PER_WEEK = 168
 MIN_WEEKS = 2
-"""Weeks in which every hour of the week must have been observed."""
+"""The number of weeks in which every hour of the week must have been observed."""
 MIN_WINDOW_HOURS = 3
-"""A shorter quiet time is no time to sleep: pods stop, nodes leave, pods start."""
+"""The minimum length of a quiet time, in hours, that is worth a sleep: pods stop, nodes are removed, pods start
+again."""
 QUIET_SHARE = 0.01
-"""The share of the request below which a workload does nothing."""
+"""A workload whose usage is below this share of its request counts as idle."""
 QUIET_SHARE_OF_PEAK = 0.1
-"""The share of its own busy hours (P95) that is used where the request is not known."""
+"""If the request is not known, a workload counts as idle below this share of its usage in busy hours (P95)."""
 
 TOO_FEW_WEEKS = Code(
     "quiet-hours-need-weeks",
@@ -36,50 +37,50 @@ TOO_FEW_WEEKS = Code(
 
 @dataclass(slots=True)
 class HourlyUsage:
-    """The mean cores of one workload in every hour, summed over its pods and containers."""
+    """The mean usage of one workload in every hour, in cores, summed over its pods and containers."""
 
     sums: dict[int, dict[str, tuple[float, int]]] = field(default_factory=dict)
-    """The hour since 1970 → container of a pod → (sum of values, number of values)."""
+    """Hour since 1970 → container of a pod → (sum of values, number of values)."""
 
     def add_values(self, part: str, times: Sequence[int], values: Sequence[float]) -> None:
-        """Add a series of cores; `part` tells the containers of its pods apart."""
+        """Adds a series of values in cores. `part` distinguishes the containers of the workload's pods."""
         for time, value in zip(times, values, strict=True):
             cell = self.sums.setdefault(time // HOUR, {})
             total, count = cell.get(part, (0.0, 0))
             cell[part] = (total + value, count + 1)
 
     def mean_cores(self) -> dict[int, float]:
-        """Hour since 1970 → cores. Hours without a sample are missing."""
+        """Returns hour since 1970 → mean cores. Hours without a sample are not in it."""
         return {hour: sum(total / count for total, count in parts.values()) for hour, parts in self.sums.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuietHours:
-    """The week of one workload in one time zone. Hours of the week begin on Monday at 0:00."""
+    """The quiet hours of one workload in one time zone. Hours of the week are counted from Monday at 0:00."""
 
     zone: str
     threshold_cores: float
     highest: tuple[float, ...]
-    """For every hour of the week the highest mean of all weeks, in cores."""
+    """For every hour of the week, the highest mean usage of all weeks, in cores."""
     quiet: frozenset[int]
     """All quiet hours of the week."""
     weeks: int
-    """The smallest number of weeks in which an hour was observed."""
+    """The number of weeks in which each hour was observed, for the hour with the fewest."""
 
     @property
     def windows(self) -> tuple[tuple[int, int], ...]:
-        """Runs of quiet hours as (first hour of the week, number of hours), long enough to sleep, by start; a run may
-        go over the end of the week."""
+        """The runs of quiet hours that are long enough to sleep, as (first hour of the week, number of hours), sorted
+        by start. A run may continue past the end of the week."""
         return tuple((start, count) for start, count in find_runs(self.quiet) if count >= MIN_WINDOW_HOURS)
 
     @property
     def sleeping_hours(self) -> frozenset[int]:
-        """The hours of all windows."""
+        """All hours of the week in the windows."""
         return frozenset((start + n) % HOURS_PER_WEEK for start, count in self.windows for n in range(count))
 
     @property
     def quiet_share(self) -> float:
-        """The part of the week in which the workload could sleep, 0 to 1."""
+        """The share of the week in which the workload could sleep, from 0 to 1."""
         return len(self.sleeping_hours) / HOURS_PER_WEEK
 
 
@@ -87,10 +88,11 @@ def find_quiet_hours(
     hourly: Mapping[int, float], *, zone: str = "UTC", request_cores: float | None = None, share: float | None = None,
     min_weeks: int = MIN_WEEKS,
 ) -> QuietHours | NotYet:  # fmt: skip
-    """Returns the quiet hours of a workload, from the mean cores of every hour (hour since 1970 → cores).
+    """Returns the quiet hours of a workload. `hourly` is hour since 1970 → mean cores.
 
-    `request_cores` is the sum over its pods. None: it is unknown, and its own busy hours count instead.
-    `share` of it is the threshold. NotYet while an hour of the week was observed in fewer than `min_weeks` weeks.
+    `request_cores` is the sum over the workload's pods; None if it is unknown, so that the workload's own busy hours
+    are used instead. `share` of it is the threshold. NotYet if an hour of the week was observed in fewer than
+    `min_weeks` weeks.
     """
     cells: list[list[float]] = [[] for _ in range(HOURS_PER_WEEK)]
     zone_info = ZoneInfo(zone)
@@ -115,14 +117,15 @@ def find_quiet_hours(
 
 
 def hour_of_week(second: int, zone: ZoneInfo) -> int:
-    """Returns the hour of the week, 0 (Monday 0:00) to 167, of a second since 1970 by the clocks of the zone."""
+    """Returns the hour of the week, from 0 (Monday 0:00) to 167, for a time in seconds since 1970, by the local time of
+    the zone."""
     local = datetime.fromtimestamp(second, UTC).astimezone(zone)
     return local.weekday() * 24 + local.hour
 
 
 def find_runs(hours: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Runs of consecutive hours of the week as (start, count), by start. The week is a circle; all hours are the run
-    (0, 168)."""
+    """Returns runs of consecutive hours of the week as (start, number of hours), sorted by start. The week is a circle;
+    if all hours are in it, the result is the run (0, 168)."""
     members = set(hours)
     if len(members) == HOURS_PER_WEEK:
         return ((0, HOURS_PER_WEEK),)
@@ -136,8 +139,8 @@ def find_runs(hours: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 def fill_absent_hours(hourly: Mapping[int, float], observed: Iterable[int]) -> dict[int, float]:
-    """Returns the usage with 0 for every observed hour in which the workload has no sample between its first and last
-    one: its pods did not exist. `observed`: hours in which the source has samples of anything."""
+    """Returns the usage with 0 added for each observed hour between the workload's first and last sample in which it
+    has none, because it had no pods then. `observed` are the hours in which the source has samples of any workload."""
     if not hourly:
         return {}
     first, last = min(hourly), max(hourly)
@@ -145,13 +148,13 @@ def fill_absent_hours(hourly: Mapping[int, float], observed: Iterable[int]) -> d
 
 
 def describe_window(start: int, count: int) -> str:
-    """Returns a window as people write it: "fri 20:00 – mon 06:00", "always"."""
+    """Returns a window as text: "fri 20:00 – mon 06:00", or "always"."""
     if count >= HOURS_PER_WEEK:
         return "always"
     return f"{describe_hour(start)} – {describe_hour(start + count)}"
 
 
 def describe_hour(hour: int) -> str:
-    """Returns an hour of the week: "mon 06:00"."""
+    """Returns an hour of the week as text: "mon 06:00"."""
     day, hour_of_day = divmod(hour % HOURS_PER_WEEK, 24)
     return f"{DAYS[day]} {hour_of_day:02d}:00"

@@ -1,9 +1,10 @@
-"""Objects that would put workloads to sleep in their quiet hours: kube-green's SleepInfo, an HPA with a minimum of 0.
+"""Proposes objects that put workloads to sleep in their quiet hours: kube-green's SleepInfo, or an HPA with a minimum
+of 0.
 
 A SleepInfo has one time to sleep and one to wake, on a set of weekdays, for a whole namespace. The proposed one sleeps
-as long as it can without a single busy hour of any workload that it covers; workloads without quiet hours are excluded.
-An HPA may scale to 0 from Kubernetes 1.37 on, if it has a metric that does not come from the pods themselves: then it
-wakes the workload when work arrives, at any hour.
+for as long as possible without including a single busy hour of any workload that it covers; workloads without quiet
+hours are excluded. From Kubernetes 1.37 on, an HPA may scale to 0 if it has a metric that does not come from the pods
+themselves: the HPA then wakes the workload when there is work, at any hour.
 """
 
 from __future__ import annotations
@@ -17,44 +18,47 @@ from trimtab.idle.quiet_hours import HOURS_PER_WEEK, MIN_WINDOW_HOURS, QuietHour
 from trimtab.idle.sleep_schedules import SleepSchedule, hours_after_events
 
 Workload = tuple[str, str, str]
-"""Namespace, kind, name."""
+"""(namespace, kind, name) of a workload."""
 SLEEPING_KINDS = ("Deployment", "StatefulSet")
 """Kinds that a SleepInfo can scale to 0."""
 _OUTSIDE_METRICS = ("External", "Object")
-"""Sources of metrics that exist without a pod of the workload."""
+"""Types of metrics that have a value even while the workload has no pods."""
 MIN_VERSION_TO_ZERO = (1, 37)
-"""The Kubernetes version from which HPAScaleToZero is on by default."""
+"""The first Kubernetes version in which HPAScaleToZero is on by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailySleep:
-    """One time to sleep and one to wake, on the same weekdays."""
+    """One time to sleep and one to wake, which are the same on each of these weekdays."""
 
     days: tuple[int, ...]
-    """0 is Monday."""
+    """The weekdays; 0 is Monday."""
     sleep_hour: int
     wake_hour: int | None
-    """None: it never wakes."""
+    """The hour at which it wakes, or None if it never wakes."""
     asleep: frozenset[int]
-    """Hours of the week."""
+    """The hours of the week in which it sleeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedSleep:
-    """A workload with a schedule that does not fit its quiet hours."""
+    """A workload whose sleep schedule does not fit its quiet hours."""
 
     workload: Workload
     schedule: SleepSchedule
     awake_and_quiet: tuple[tuple[int, int], ...]
-    """Quiet hours outside of the schedule, as runs of (hour of the week, hours) that are long enough to sleep."""
+    """Quiet hours outside the schedule that are long enough to sleep, as (hour of the week, number of hours)."""
     asleep_and_busy: tuple[tuple[int, int], ...]
-    """Hours of the schedule with usage: it is not obeyed, or pods are stopped at work."""
+    """Hours in which the workload should sleep but has usage, as (hour of the week, number of hours): the schedule is
+    not obeyed, or pods are stopped while they work."""
 
 
 def propose_daily_sleep(quiet: frozenset[int]) -> DailySleep | None:
-    """Returns the longest daily sleep within these hours of the week, or None if there is none of at least three hours.
+    """Returns the longest daily sleep within these quiet hours of the week, or None if there is none of at least three
+    hours.
 
-    Its weekdays are all days, Monday to Friday, or the days with a busy hour. Of equally long ones the first counts.
+    Its weekdays are all days, Monday to Friday, or the days with a busy hour. If several are equally long, the first of
+    these is returned.
     """
     if len(quiet) == HOURS_PER_WEEK:
         return DailySleep(days=tuple(range(7)), sleep_hour=0, wake_hour=None, asleep=quiet)
@@ -73,7 +77,7 @@ def propose_daily_sleep(quiet: frozenset[int]) -> DailySleep | None:
 def _hours_of_daily_sleep(
     days: Sequence[int], sleep_hour: int, wake_hour: int, quiet: frozenset[int]
 ) -> frozenset[int]:
-    """Returns the hours asleep, or an empty set if one of them is not quiet."""
+    """Returns the hours of the week in which it sleeps; empty if one of them is not quiet."""
     if sleep_hour == wake_hour:
         return frozenset()
     # Quick: the first hours of the sleep must be quiet on every day.
@@ -94,10 +98,11 @@ def _hours_of_daily_sleep(
 def propose_sleep_infos(
     quiet_hours: Mapping[Workload, QuietHours], all_workloads: Iterable[Workload], scheduled: Iterable[str] = ()
 ) -> tuple[dict[str, Any], ...]:
-    """Returns one SleepInfo for every namespace whose workloads could sleep together, by namespace.
+    """Returns one SleepInfo for every namespace in which workloads could sleep at the same time, sorted by namespace.
 
-    `all_workloads`: those that would be covered; the ones without quiet hours, or with none in common, are excluded.
-    `scheduled`: namespaces that have a schedule already; nothing is proposed for them.
+    `all_workloads` are the workloads that a SleepInfo would cover; those without quiet hours, or without quiet hours in
+    common with the others, are excluded in it. `scheduled` are the namespaces that already have a schedule, for which
+    nothing is proposed.
     """
     by_namespace: dict[str, list[Workload]] = {}
     for workload in sorted({*all_workloads, *quiet_hours}):
@@ -115,8 +120,8 @@ def propose_sleep_infos(
 def _choose_workloads(
     workloads: Sequence[Workload], quiet_hours: Mapping[Workload, QuietHours]
 ) -> tuple[list[Workload], DailySleep | None]:
-    """Returns the workloads that sleep together, and when: those with the longest quiet time first; one that would
-    leave the others less than half of their sleep is excluded."""
+    """Returns the workloads that can sleep together, and when. Workloads are added in descending order of their quiet
+    time; one that would shorten the sleep of the others to less than half is excluded."""
     ordered = sorted(
         (workload for workload in workloads if workload in quiet_hours and quiet_hours[workload].sleeping_hours),
         key=lambda workload: (-len(quiet_hours[workload].sleeping_hours), workload),
@@ -153,7 +158,7 @@ def _render_sleep_info(
 
 
 def _format_days(days: Sequence[int]) -> str:
-    """Returns the days in cron's numbers, 0 for Sunday: "1-5", "*", "1,3"."""
+    """Returns the weekdays in cron's numbers, with 0 for Sunday: "1-5", "*", "1,3"."""
     numbers = [(day + 1) % 7 for day in days]
     if len(numbers) == 7:
         return "*"
@@ -163,9 +168,9 @@ def _format_days(days: Sequence[int]) -> str:
 def propose_scale_to_zero(
     quiet_hours: Mapping[Workload, QuietHours], autoscalers: Iterable[Manifest], version: tuple[int, int] | None
 ) -> tuple[dict[str, Any], ...]:
-    """Returns a patch of every HPA that could scale its quiet workload to 0, as manifests for server-side apply.
+    """Returns, for each HPA that could scale its quiet workload to 0, a patch as a manifest for server-side apply.
 
-    `version`: the API server's; older than 1.37, or unknown (None), no patch is proposed.
+    `version` is that of the API server; if it is older than 1.37 or unknown (None), nothing is proposed.
     """
     if version is None or version < MIN_VERSION_TO_ZERO:
         return ()
@@ -185,7 +190,7 @@ def propose_scale_to_zero(
 
 
 def find_missed_sleep(workload: Workload, schedule: SleepSchedule, quiet: QuietHours) -> MissedSleep | None:
-    """Returns what a schedule misses of a workload's quiet hours, in the schedule's zone, or None if it fits."""
+    """Returns how a schedule differs from a workload's quiet hours, in the schedule's time zone; None if it fits."""
     namespace, kind, name = workload
     if not schedule.covers_workload(namespace, kind, name):
         return None

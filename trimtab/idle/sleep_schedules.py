@@ -1,9 +1,10 @@
-"""The sleep that a cluster already has, as hours of the week: kube-green, KEDA's cron trigger, kube-downscaler.
+"""Reads the sleep schedules that a cluster already has, as hours of the week: kube-green, KEDA's cron trigger,
+kube-downscaler.
 
-kube-green: a SleepInfo sets the Deployments of its namespace to zero at `sleepAt` and back at `wakeUpAt`, on its
-weekdays (api/v1alpha1, sleepinfo_types.go). KEDA: outside of its cron windows a ScaledObject scales to minReplicaCount.
+kube-green: a SleepInfo scales the Deployments of its namespace to zero at `sleepAt` and back at `wakeUpAt`, on its
+weekdays (api/v1alpha1, sleepinfo_types.go). KEDA: outside its cron windows, a ScaledObject scales to minReplicaCount.
 kube-downscaler: `downscaler/uptime` or `downscaler/downtime` on a workload or its namespace, "Mon-Fri 07:30-20:30
-Europe/Berlin". Hours that are asleep in part count as awake.
+Europe/Berlin". An hour of which only a part is asleep counts as awake.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ from trimtab.idle.quiet_hours import HOURS_PER_WEEK
 
 MINUTES_PER_WEEK = HOURS_PER_WEEK * 60
 _CRON_DAYS = ("sun", *DAYS)
-"""Cron's names of days by number; 7 is Sunday, too."""
+"""Cron's names of weekdays by number; 7 means Sunday too."""
 _UPTIME, _DOWNTIME = "downscaler/uptime", "downscaler/downtime"
 _WINDOW = re.compile(r"([A-Za-z]{3})(?:-([A-Za-z]{3}))?\s+(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})\s+(\S+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SleepSchedule:
-    """One schedule, and the workloads that it covers."""
+    """One sleep schedule, and the workloads that it covers."""
 
     source: str
-    """Kind, namespace and name of the object that has it."""
+    """Kind, namespace and name of the object with the schedule."""
     namespace: str
     zone: str
     asleep: frozenset[int]
-    """Hours of the week, by the clocks of the zone."""
+    """The hours of the week in which workloads sleep, by the local time of the zone."""
     targets: tuple[tuple[str, str], ...] = ()
-    """(kind, name) of the workloads that it covers; empty: all of the namespace, except `excluded`."""
+    """(kind, name) of the workloads that the schedule covers; empty: all of the namespace, except `excluded`."""
     excluded: tuple[tuple[str, str], ...] = ()
     kinds: tuple[str, ...] = ("Deployment",)
-    """Kinds that it covers where `targets` is empty."""
+    """The kinds of workloads that the schedule covers if `targets` is empty."""
 
     def covers_workload(self, namespace: str, kind: str, name: str) -> bool:
         """Returns whether the schedule puts this workload to sleep."""
@@ -64,7 +65,7 @@ def read_sleep_schedules(manifests: Iterable[Manifest]) -> tuple[tuple[SleepSche
 
 
 def _schedules_of(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
-    """Yields the schedules of one object. Raises ValueError with what is not understood."""
+    """Yields the schedules of one object. Raises ValueError with the part that is not understood."""
     kind = manifest.get("kind")
     if kind == "SleepInfo":
         yield _kube_green_schedule(manifest, where)
@@ -95,8 +96,8 @@ def _kube_green_schedule(manifest: Manifest, where: str) -> SleepSchedule:
 
 
 def _keda_schedules(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
-    """Yields a ScaledObject sleeps outside of its cron windows only if nothing else may wake it and its minimum is
-    0."""
+    """Yields the schedule of a ScaledObject: it sleeps outside its cron windows, but only if no other trigger can wake
+    it and its minimum is 0."""
     spec = _mapping(manifest.get("spec"))
     triggers = [_mapping(trigger) for trigger in spec.get("triggers") or ()]
     if (
@@ -150,8 +151,9 @@ def _window_events(window: re.Match[str], *, asleep: bool) -> Iterator[tuple[int
 
 
 def hours_after_events(events: Sequence[tuple[int, bool]]) -> frozenset[int]:
-    """Returns the hours of the week that are asleep as a whole, from (minute of the week, falls asleep) events. Of two
-    events in one minute the later one counts; without events nothing is asleep."""
+    """Returns the hours of the week that are asleep as a whole, from events given as (minute of the week, whether it
+    falls asleep then). Of two events in the same minute, the later one in the list counts; without events, nothing is
+    asleep."""
     ordered = sorted(dict(events).items())
     if not ordered:
         return frozenset()
@@ -166,7 +168,7 @@ def hours_after_events(events: Sequence[tuple[int, bool]]) -> frozenset[int]:
 
 
 def parse_cron_days(text: str) -> tuple[int, ...]:
-    """Returns the days of a cron field, 0 for Monday to 6: "1-5", "*", "sat,sun". Raises ValueError."""
+    """Returns the weekdays of a cron field ("1-5", "*", "sat,sun"), from 0 for Monday to 6. Raises ValueError."""
     days: list[int] = []
     for part in text.lower().split(","):
         if part in ("*", "?"):
@@ -178,8 +180,8 @@ def parse_cron_days(text: str) -> tuple[int, ...]:
 
 
 def parse_weekly_cron(text: str) -> tuple[int, ...]:
-    """Returns the minutes of the week (from Monday 0:00) of "MINUTE HOUR * * DAYS" with single numbers. Raises
-    ValueError."""
+    """Returns the minutes of the week (from Monday 0:00) of a cron expression "MINUTE HOUR * * DAYS" with single
+    numbers. Raises ValueError."""
     fields = text.split()
     if len(fields) != 5 or fields[2:4] != ["*", "*"] or not fields[0].isdecimal() or not fields[1].isdecimal():
         raise ValueError(f"{text!r} is not a cron expression with one minute and one hour for every week")
@@ -187,7 +189,7 @@ def parse_weekly_cron(text: str) -> tuple[int, ...]:
 
 
 def _cron_day(text: str) -> int:
-    """Returns a day by cron's number, 0 for Sunday."""
+    """Returns a weekday in cron's number, with 0 for Sunday."""
     if text.isdecimal() and int(text) <= 7:
         return int(text) % 7
     if text in _CRON_DAYS:
@@ -202,7 +204,7 @@ def _day_number(text: str) -> int:
 
 
 def _minute(value: Any) -> int:
-    """Returns the minute of the day of "HH:MM". Raises ValueError for kube-green's patterns such as *:*."""
+    """Returns the minute of the day for "HH:MM". Raises ValueError, also for kube-green's patterns such as *:*."""
     hour, colon, minute = str(value).partition(":")
     if not colon or not hour.isdecimal() or not minute.isdecimal() or int(hour) > 23 or int(minute) > 59:
         raise ValueError(f"{value!r} is not a time of day HH:MM")

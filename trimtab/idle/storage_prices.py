@@ -1,10 +1,11 @@
-"""Prices of volumes, in dollars per GiB and month: the user's own, else list prices by provisioner and volume type.
+"""Prices of volumes in dollars per GiB and month: the user's own price, or else list prices by provisioner and volume
+type.
 
-The annotation `trimtab.dev/price-per-gib-month` of a StorageClass is the user's price. List prices are those of one
-region each (AWS us-east-1, Google Cloud us-central1), and only of types that a published summary of the cloud's price
-page names: for AWS menuvis1-blip.github.io/autonomous-researcher/aws/architecture/storage/2026/02/24/amazon-ebs.html,
-for Google Cloud c3x.dev/blog/gcp-persistent-disk-types-cost, both read in 2026.
-Operations and throughput that are paid for apart are not in them. A class without either has no price: None, never 0.
+The annotation `trimtab.dev/price-per-gib-month` of a StorageClass is the user's price. Each list price is for one
+region (AWS us-east-1, Google Cloud us-central1), and only for types that a published summary of the cloud's price page
+names: for AWS menuvis1-blip.github.io/autonomous-researcher/aws/architecture/storage/2026/02/24/amazon-ebs.html, for
+Google Cloud c3x.dev/blog/gcp-persistent-disk-types-cost, both read in 2026. I/O operations and throughput that are paid
+for separately are not included. A class with neither has no price: None, never 0.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _PROVISIONERS: Mapping[str, tuple[Mapping[str, float], tuple[str, ...], str]] = 
     "pd.csi.storage.gke.io": (_GCP, ("type",), "pd-standard"),
     "kubernetes.io/gce-pd": (_GCP, ("type",), "pd-standard"),
 }
-"""Provisioner → prices by type in dollars per GiB and month, the parameters that name the type, and the type without
-them."""
+"""Provisioner → (type → price in dollars per GiB and month, the parameters that may name the type, the default
+type)."""
 _EQUAL_OR_BETTER = frozenset((("gp2", "gp3"), ("io1", "io2")))
-"""(type, type that serves at least as many operations at the same size, up to 1 TiB): AWS' volume types."""
+"""(type, type that allows at least as many operations at the same size, up to 1 TiB), for AWS' volume types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +40,11 @@ class StorageClassPrice:
     provisioner: str
     volume_type: str
     dollars_per_gib: float
-    """In a month."""
+    """The price of a GiB in dollars a month."""
 
 
 def price_storage_class(manifest: Manifest) -> StorageClassPrice | None:
-    """Returns the class with its price, or None where its author gives none and its provisioner or type is not
-    listed."""
+    """Returns the class with its price; None if its author gives no price and its provisioner or type is not listed."""
     provisioner = str(manifest.get("provisioner") or "")
     prices, keys, default = _PROVISIONERS.get(provisioner, ({}, ("type",), ""))
     parameters: Mapping[str, Any] = manifest.get("parameters") or {}
@@ -60,7 +60,7 @@ def price_storage_class(manifest: Manifest) -> StorageClassPrice | None:
 
 
 def _written_price(manifest: Manifest) -> float | None:
-    """Returns the price of the class's annotation, or None if it has none that is a number above 0."""
+    """Returns the price in the class's annotation, or None if there is none that is a number above 0."""
     metadata = manifest.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     text = annotations.get(PRICE_ANNOTATION) if isinstance(annotations, Mapping) else None
@@ -72,10 +72,10 @@ def _written_price(manifest: Manifest) -> float | None:
 def cheaper_class(
     current: StorageClassPrice, classes: Mapping[str, StorageClassPrice]
 ) -> tuple[StorageClassPrice, bool] | None:
-    """Returns the cheapest class of the same provisioner that costs less, and whether it serves at least as many
-    operations.
+    """Returns the cheapest class of the same provisioner that costs less, and whether it certainly allows at least as
+    many operations. None if no class costs less.
 
-    A class that surely does so is preferred over a cheaper one that may not. None where no class costs less.
+    A class that certainly does is preferred to a cheaper one that may not.
     """
     others = [
         other for other in classes.values()

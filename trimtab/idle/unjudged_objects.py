@@ -1,8 +1,8 @@
-"""ConfigMaps and Secrets that something may read although no object names them.
+"""Finds ConfigMaps and Secrets that something may read although no object refers to them.
 
-Controllers read by label, by a name of their own, or read all objects of a namespace. What shows that is in the
-objects' metadata, in RBAC, and in webhook configurations. Every rule is conservative: an object that it covers is left
-out of the report with the reason, never told as one that nothing needs.
+Controllers read objects by label or by a fixed name, or read all objects of a namespace. The signs of that are in the
+objects' metadata, in RBAC objects, and in webhook configurations. The rules are cautious: an object that one of them
+covers is left out of the report with the reason, and is never reported as unneeded.
 """
 
 from __future__ import annotations
@@ -63,14 +63,15 @@ ROOT_CA_MAPS = frozenset((
     "kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert", "istio-ca-crl",
     "linkerd-identity-trust-roots", "trust-bundle",
 ))  # fmt: skip
-"""ConfigMaps that a controller puts into every namespace."""
+"""Names of ConfigMaps that a controller creates in every namespace."""
 _PLAIN_DOMAINS = frozenset((
     "app.kubernetes.io", "kubernetes.io", "helm.sh", "meta.helm.sh", "kubectl.kubernetes.io",
     "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io", "config.kubernetes.io", "internal.config.kubernetes.io",
     "config.k8s.io", "objectset.rio.cattle.io", "fleet.cattle.io", "app.gitlab.com", "backstage.io", "trimtab.dev",
     "addonmanager.kubernetes.io", "kapp.k14s.io", "janitor", "policies.kyverno.io", "deployment.kubernetes.io",
 ))  # fmt: skip
-"""Domains of labels and annotations that tools put on everything: they say who made an object, not who reads it."""
+"""Domains of labels and annotations that tools put on all kinds of objects: they say what created an object, not what
+reads it."""
 _PLAIN_KEYS = frozenset((
     "argocd.argoproj.io/instance", "argocd.argoproj.io/tracking-id", "argocd.argoproj.io/sync-wave",
     "argocd.argoproj.io/sync-options", "argocd.argoproj.io/compare-options", "argocd.argoproj.io/hook",
@@ -80,28 +81,29 @@ _PEOPLE = re.compile(
     r"openapi-generator|python|node-fetch|okhttp|dashboard|headlamp|rancher|curl|kapp|skaffold|tilt|unknown|trimtab",
     re.IGNORECASE,
 )
-"""Field managers of people and of delivery tools: who applied an object need not read it."""
+"""Field managers of people and of delivery tools: that they applied an object does not mean that they read it."""
 _CERTIFICATE = re.compile(r"(^|[-.])(certs?|certificates?|tls|ca|webhook|serving)([-.]|$)")
 _EVERYWHERE = 3
-"""Namespaces from which a ConfigMap that exists in all of them counts as the platform's."""
+"""A ConfigMap that exists in all namespaces counts as the platform's if there are at least this many namespaces."""
 _CONFIG_KINDS = {"configmaps": "ConfigMap", "secrets": "Secret"}
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderFacts:
-    """What the cluster's objects tell about readers of ConfigMaps and Secrets."""
+    """What the cluster's objects show about which programs read ConfigMaps and Secrets."""
 
     readable: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """(kind, namespace) → a service account of a pod that may read all of them: NAMESPACE/NAME."""
+    """(kind, namespace) → a pod's service account (NAMESPACE/NAME) that may read all objects of this kind there."""
     webhook_namespaces: frozenset[str] = frozenset()
     common_names: frozenset[str] = frozenset()
-    """Names of ConfigMaps that every namespace has."""
+    """Names of ConfigMaps that exist in every namespace."""
     own_domains: frozenset[str] = frozenset()
-    """Domains of labels that are the user's own."""
+    """Label domains of the user's own organization."""
 
 
 def gather_reader_facts(manifests: Iterable[Manifest], own_domains: Iterable[str] = ()) -> ReaderFacts:
-    """Returns what all objects tell about readers. Without RBAC objects no reader is known by its rights."""
+    """Returns what all objects show about readers. Without RBAC objects, it is not known which service accounts may
+    read which objects."""
     by_kind: dict[str, list[Manifest]] = defaultdict(list)
     accounts: set[tuple[str, str]] = set()
     for manifest in manifests:
@@ -118,10 +120,11 @@ def gather_reader_facts(manifests: Iterable[Manifest], own_domains: Iterable[str
 
 
 def reason_to_leave_out(manifest: Manifest, facts: ReaderFacts) -> Reason | None:
-    """Returns why nothing can be said about a ConfigMap or Secret that no object names, or None where it can.
+    """Returns why nothing can be said about a ConfigMap or Secret to which no object refers, or None if it can be
+    reported.
 
-    In this order: an owner, Helm, a service account, the platform, a controller that writes it, an operator's label, a
-    webhook's certificate, a pod that may read all of them.
+    The checks are, in this order: an owner, Helm, a service account, the platform, a controller that writes it, an
+    operator's label, a webhook's certificate, a pod that may read all of them.
     """
     name = name_of(manifest)
     metadata = _mapping(manifest.get("metadata"))
@@ -190,7 +193,7 @@ def _labels_of(manifest: Manifest) -> Iterator[str]:
 
 
 def _find_common_names(config_maps: Iterable[Manifest]) -> frozenset[str]:
-    """Returns names that every namespace with ConfigMaps has."""
+    """Returns the names that exist in every namespace with ConfigMaps."""
     namespaces: set[str] = set()
     by_name: dict[str, set[str]] = defaultdict(set)
     for manifest in config_maps:
@@ -216,9 +219,9 @@ def _iterate_webhook_namespaces(by_kind: Mapping[str, list[Manifest]]) -> Iterat
 
 
 def _find_readers(by_kind: Mapping[str, list[Manifest]], accounts: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Returns (kind, namespace) → a pod's service account that may read all of them, by the bindings in that namespace;
-    rights in the whole cluster count for the account's own namespace, since most such readers look for labels
-    elsewhere."""
+    """Returns (kind, namespace) → a pod's service account that may read all of them because of the bindings in that
+    namespace. Permissions for the whole cluster count only in the account's own namespace, because in other namespaces
+    most such readers look for labels."""
     rights = {
         name_of(role): _readable_kinds(role) for kind in ("Role", "ClusterRole") for role in by_kind.get(kind, ())
     }
@@ -238,7 +241,7 @@ def _find_readers(by_kind: Mapping[str, list[Manifest]], accounts: set[tuple[str
 
 
 def _readable_kinds(role: Manifest) -> tuple[str, ...]:
-    """Returns the kinds of which a role may list or get every object."""
+    """Returns the kinds of which a role may list, or get, every object."""
     kinds: list[str] = []
     for rule in role.get("rules") or ():
         fields: Mapping[str, Any] = _mapping(rule)

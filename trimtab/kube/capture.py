@@ -1,7 +1,7 @@
-"""A cluster as a file: what `kubectl get … -o json` would print, reduced to the fields that Trimtab reads.
+"""Writes a cluster to a file: what `kubectl get … -o json` would print, reduced to the fields that Trimtab reads.
 
 Reading a live cluster and reading its capture give the same results, because both have the same fields. Secrets,
-environments and command lines cannot be in a capture: nothing decodes them (`transform`).
+environment variables and command lines cannot be in a capture, because they are never decoded (see `transform`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trimtab.kube.listing import ClusterListing, list_kinds
 from trimtab.kube.resources import LIST_SOURCES, OWNER_TEMPLATES, list_sources
 
 TEMPLATE = "Template"
-"""The suffix of a kind that is a list of owners, read for their pod templates."""
+"""The suffix of kinds that stand for a list of owners, read for their pod templates."""
 
 
 def read_cluster(
@@ -33,7 +33,8 @@ def read_cluster(
     *,
     templates: bool = False,
 ) -> ClusterListing:
-    """Returns all objects of these kinds; and owners' templates, where requested, or where a policy or a VPA exists."""
+    """Returns all objects of these kinds. The pod templates of owners are included if they are requested, or if a
+    policy or a VPA exists."""
     cluster_listing = list_kinds(client, list_sources(kinds), on_list)
     if not templates and not any(
         cluster_listing.snapshot.objects.get(kind) for kind in ("PodPolicy", "VerticalPodAutoscaler")
@@ -51,7 +52,7 @@ def read_cluster(
 
 
 def plain_objects(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Returns every object, with its kind, as plain values; an owner with its template, where that was read."""
+    """Returns every object, with its kind, as plain values. An owner includes its pod template, if that was read."""
     objects = {kind: found for kind, found in snapshot.objects.items() if kind not in OWNER_TEMPLATES}
     return [
         {"apiVersion": LIST_SOURCES[kind].group_version, "kind": kind, **_with_template(_to_plain(found), templates)}
@@ -62,7 +63,7 @@ def plain_objects(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def _templates(snapshot: Snapshot, kind: str) -> dict[Key, dict[str, Any]]:
-    """Owner → its template. Owners without replicas, such as old ReplicaSets, are left out."""
+    """Returns owner → its pod template. Owners without replicas, such as old ReplicaSets, are left out."""
     owners = snapshot.objects.get(kind + TEMPLATE, ())
     return {
         decode.object_key(owner.metadata): _to_plain(owner.spec.template)
@@ -103,7 +104,7 @@ def _forbidden_item(kind: str) -> dict[str, Any]:
 
 
 def _unreadable_item(unreadable: Unreadable) -> dict[str, Any]:
-    """Returns an object that could not be decoded, by its name. `where` is "Pod shop/web" or "Node n1" (see
+    """Returns an item that only names an object which could not be decoded. `where` is "Pod shop/web" or "Node n1" (see
     `decode.decode_item`)."""
     kind, _, where = unreadable.where.partition(" ")
     kind = kind.removesuffix(TEMPLATE) if kind in OWNER_TEMPLATES else kind

@@ -1,9 +1,10 @@
-"""Shares one serving certificate between all replicas: issues and rotates it in a Secret, and writes the caBundle.
+"""Shares one serving certificate between all replicas: issues and rotates the certificate in a Secret, and writes the
+caBundle.
 
 `certs.next_step` decides the next step; this module reads the cluster and carries the step out. All replicas do so at
-once: of two writes to one object the API server rejects one, and that replica reads again. The new authority is in
-every caBundle before a certificate that it signed is served. The caBundles are those of webhook configurations, or of
-an APIService.
+the same time: if two write to one object, the API server rejects one write, and that replica reads again. A new
+certificate authority is in every caBundle before a certificate that it has signed is served. The caBundles are those of
+webhook configurations, or of an APIService.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ KubeObject = dict[str, Any]
 API_SERVICE = "APIService"
 
 INJECTION_ANNOTATIONS = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
-"""cert-manager's annotations: it writes the caBundle of an object that has one of them, and two writers would
-conflict."""
+"""Annotations of cert-manager. It writes the caBundle of objects that have one of them, and Trimtab must not write the
+same field."""
 
 _CA, _CA_KEY, _CERTIFICATE, _KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 
 
 def files_in_secret(secret: Mapping[str, Any]) -> certs.CertificateFiles | None:
-    """Returns the certificate files in the Secret, or None while it holds no pair. Invalid base64 counts as absent."""
+    """Returns the certificate files in the Secret, or None if it holds no key pair. Invalid base64 counts as absent."""
     data = {name: _decode_base64(text) for name, text in (secret.get("data") or {}).items()}
     if not data.get(_CERTIFICATE) or not data.get(_KEY):
         return None
@@ -61,13 +62,13 @@ def with_files(secret: Mapping[str, Any], folder: certs.CertificateFiles) -> Kub
 
 
 def is_managed_elsewhere(configuration: Mapping[str, Any]) -> bool:
-    """Returns whether cert-manager writes the caBundle of this configuration or APIService."""
+    """Returns whether cert-manager writes the caBundle of this webhook configuration or APIService."""
     annotations = configuration["metadata"].get("annotations") or {}
     return any(annotations.get(name) for name in INJECTION_ANNOTATIONS)
 
 
 def ca_bundles(configuration: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Returns the caBundle of each of its webhooks, or of an APIService; empty bytes if there is none."""
+    """Returns the caBundle of each webhook in a configuration, or of an APIService; empty bytes if there is none."""
     if configuration.get("kind") == API_SERVICE:
         return (_decode_base64((configuration.get("spec") or {}).get("caBundle") or ""),)
     return tuple(
@@ -76,13 +77,15 @@ def ca_bundles(configuration: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 
 def service_namespaces(configuration: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the namespaces of the Services that its webhooks call; none if they are called by URL."""
+    """Returns the namespaces of the Services that the configuration's webhooks call; empty if they are called by
+    URL."""
     services = [_client_config(webhook).get("service") for webhook in configuration.get("webhooks") or ()]
     return frozenset(service["namespace"] for service in services if service)
 
 
 def with_ca_bundle(configuration: Mapping[str, Any], bundle: bytes) -> KubeObject:
-    """Returns the configuration with this caBundle in all its webhooks, or the APIService with it."""
+    """Returns the webhook configuration with this caBundle in all its webhooks, or the APIService with this
+    caBundle."""
     text = base64.b64encode(bundle).decode()
     if configuration.get("kind") == API_SERVICE:
         return {**configuration, "spec": {**configuration["spec"], "caBundle": text}}
@@ -106,33 +109,35 @@ def _decode_base64(text: str) -> bytes:
 
 
 OBSERVATIONS_TO_SETTLE = 3
-"""Consecutive observations of a bundle in every place before its authority signs."""
+"""A bundle must have been observed in every caBundle this many times in a row before its authority signs
+certificates."""
 
 
 class SecretStore(Protocol):
-    """Reads and writes the objects of certificate rotation, by kind; the implementation knows their names."""
+    """Reads and writes the objects of a certificate rotation by their kind. The implementation knows their names."""
 
     def get_object(self, kind: str) -> KubeObject | None:
         """Returns the object, or None if it does not exist. Raises any KubeFault."""
 
     def put_object(self, document: KubeObject) -> None:
-        """Writes the object. Raises Conflict if it was written since it was read, else any KubeFault."""
+        """Writes the object. Raises Conflict if it has changed since it was read, and otherwise any KubeFault."""
 
 
 class NoSecret(KubeFault):
-    """Raised if the Secret does not exist. It is not created here: a role that may create one Secret may create any."""
+    """Raised if the Secret does not exist. Trimtab does not create it, because a role that may create one Secret may
+    create any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretObservation:
-    """The objects that one replica read; `places` were read before `secret`."""
+    """The objects that one replica has read. `places`, the objects with a caBundle, were read before `secret`."""
 
     places: tuple[KubeObject, ...]
     secret: KubeObject
 
 
 class CertificateRotator:
-    """One replica's part in the rotation. `run_step` is for one thread."""
+    """One replica's part in the rotation. Only one thread may call `run_step`."""
 
     def __init__(
         self,
@@ -145,24 +150,24 @@ class CertificateRotator:
         looks: int,
         kinds: Sequence[str],
     ) -> None:
-        """folder: the folder that this replica serves from.
-        looks: the number of observations after which a bundle is settled.
-        kinds: the kinds of the objects whose caBundle API servers read."""
+        """`folder`: the folder from which this replica serves. `looks`: how often a bundle must be observed before it
+        is settled. `kinds`: the kinds of the objects whose caBundle API servers read."""
         self._store, self._folder, self._names, self._kinds = door, folder, tuple(names), tuple(kinds)
         self._log, self._now, self._observations_required = log, now, looks
         self._observed_bundle: tuple[bytes, int] = (b"", 0)
         self._last_waiting: tuple[certs.Problem, ...] = ()
 
     def run_step(self) -> bool:
-        """Reads the objects, takes over the shared pair if possible, and carries out one step.
+        """Reads the objects, copies the shared key pair to this replica's folder if that is safe, and carries out one
+        step.
 
-        Returns True if something was written: the caller should call again at once. Raises KubeFault if the step was
-        impossible; the next call starts over.
+        Returns True if something was written; the caller should then call again at once. Raises KubeFault if the step
+        was not possible; the next call begins anew.
         """
         return self.carry_out_step(self.read_secret(self.managed_configurations()))
 
     def managed_configurations(self) -> tuple[KubeObject, ...]:
-        """Returns the configurations whose caBundle Trimtab writes."""
+        """Returns the webhook configurations, or the APIService, whose caBundle Trimtab writes."""
         configurations = (self._store.get_object(kind) for kind in self._kinds)
         return tuple(
             configuration
@@ -171,7 +176,7 @@ class CertificateRotator:
         )
 
     def read_secret(self, places: tuple[KubeObject, ...]) -> SecretObservation:
-        """Reads the Secret, after the configurations."""
+        """Reads the Secret, after the objects with a caBundle (`places`) were read."""
         secret = self._store.get_object("Secret")
         if secret is None:
             raise NoSecret("the Secret for the certificate does not exist; `trimtab install` creates it")
@@ -191,7 +196,7 @@ class CertificateRotator:
             return True
 
     def read_serving_files(self) -> certs.CertificateFiles | None:
-        """Returns the files in this replica's folder, or None if it holds no usable pair."""
+        """Returns the certificate files in this replica's folder, or None if they contain no usable key pair."""
         try:
             files = certs.read_folder(self._folder)
         except certs.CertsError:
@@ -201,7 +206,7 @@ class CertificateRotator:
     def _take_over(
         self, store: certs.CertificateFiles | None, serving: certs.CertificateFiles | None, bundles: tuple[bytes, ...]
     ) -> None:
-        """Writes the shared pair to the folder, once every API server that may call trusts it."""
+        """Writes the shared key pair to this replica's folder, as soon as every API server that may call trusts it."""
         if store is None or not certs.is_usable(store, self._now()) or not certs.may_serve(store, bundles):
             return
         wanted = replace(store, authority_key=None)
@@ -240,8 +245,8 @@ class CertificateRotator:
         return True
 
     def run_until_stopped(self, stop: Callable[[float], bool], every: float) -> None:
-        """Runs steps until `stop` (which waits the given seconds) returns True; an error is logged when it begins,
-        changes or ends."""
+        """Runs steps until `stop`, which waits the given number of seconds, returns True. An error is logged when it
+        begins, changes or ends."""
         last_error, immediate_steps = "", 0
         while True:
             try:
@@ -260,19 +265,21 @@ class CertificateRotator:
 
 
 _MAX_IMMEDIATE_STEPS = 8
-"""Steps without a pause: a whole rotation needs five."""
+"""The maximum number of steps without a pause; a whole rotation needs five."""
 
 
 FIRST_PAIR_SECONDS = 60.0
-"""Time to wait for the first pair; after that the process exits, and the kubelet restarts it visibly."""
+"""How many seconds to wait for the first key pair. After that the process exits, so that the kubelet restarts it and
+the problem becomes visible."""
 
 MIN_INTERVAL_SECONDS = 0.1
-"""Minimum interval between steps, whatever is configured: zero would cause requests without a pause."""
+"""The minimum number of seconds between steps, whatever is configured, so that requests are never sent without a
+pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubeSecretStore:
-    """The `SecretStore` of a real cluster."""
+    """Implements `SecretStore` with a real cluster."""
 
     client: Client
     secret: str
@@ -280,23 +287,25 @@ class KubeSecretStore:
     configuration: str
 
     def get_object(self, kind: str) -> KubeObject | None:
-        """Returns the Secret, or the object of this kind that carries the caBundle."""
+        """Returns the Secret, or the object of this kind that has the caBundle; None if it does not exist."""
         name, namespace = (self.secret, self.namespace) if kind == "Secret" else (self.configuration, "")
         return get_plain(self.client, kind, name, namespace)
 
     def put_object(self, document: KubeObject) -> None:
-        """Writes the object under Trimtab's field manager; raises Conflict if it changed since it was read."""
+        """Writes the object under Trimtab's field manager. Raises Conflict if the object has changed since it was
+        read."""
         replace_plain(Writer(client=self.client), document)
 
 
 def certificate_names(service: str, namespace: str) -> tuple[str, ...]:
-    """Returns the names that the certificate must carry. API servers verify the first, NAME.NAMESPACE.svc."""
+    """Returns the names that the certificate must contain. API servers verify the first one, NAME.NAMESPACE.svc."""
     full = f"{service}.{namespace}.svc"
     return (full, f"{full}.cluster.local", f"{service}.{namespace}")
 
 
 def step_until_pair(rotator: CertificateRotator, log: Logger, patience: float = FIRST_PAIR_SECONDS) -> None:
-    """Runs steps until a pair can be served. Raises MissingKeyPair if that takes more than `patience` seconds."""
+    """Runs steps until there is a key pair to serve. Raises MissingKeyPair if that takes more than `patience`
+    seconds."""
     deadline, last_error, pause = clock.elapsed_seconds() + patience, "", threading.Event()
     while rotator.read_serving_files() is None:
         try:

@@ -1,17 +1,18 @@
-"""Requests to the API server: one request and its bytes, or a stream of lines, each with a deadline.
+"""Sends requests to the API server: one request and the bytes of its response, or a stream of lines, each with a
+deadline.
 
-No request is retried here: the caller knows whether a retry makes sense.
+No request is retried here, because only the caller knows whether a retry makes sense.
 
-A thread that waits for a server that hangs is blocked in the socket until its deadline; only the end of that socket
-wakes it. So `WaitingRequests` has the socket of each thread while it waits, and no longer: a connection that another
-request uses by now is never ended.
+A thread that waits for a server which does not respond is blocked in its socket until the deadline; only ending that
+socket wakes the thread. So `WaitingRequests` holds the socket of each thread while the thread waits, and no longer:
+otherwise a connection could be ended that another request is already using.
 
-One TLS context serves all connections to a cluster, also to one whose certificate authority is older than Python 3.13's
-rules. Since 3.13 a default context sets VERIFY_X509_STRICT (docs.python.org, ssl.create_default_context), and urllib3
-follows: an authority without keyUsage, as many clusters have, is refused. Go's clients, and with them all other clients
-of that cluster, accept it. So exactly that flag is cleared, and nothing else.
+One TLS context serves all connections to a cluster, even if the cluster's certificate authority is older than the rules
+of Python 3.13. Since 3.13, a default context sets VERIFY_X509_STRICT (docs.python.org, ssl.create_default_context), and
+so does urllib3: an authority without keyUsage, which many clusters have, is then rejected. Go's clients, and so all
+other clients of such a cluster, accept it. So exactly this flag is cleared, and nothing else.
 
-The certificate authority and the client certificate are loaded here, once: urllib3 would load them into the context
+The certificate authority and the client certificate are loaded here, once. urllib3 would load them into the context
 again for every connection, and two threads that do so at the same moment crash inside OpenSSL (observed with 23 watches
 that reconnected together).
 """
@@ -45,7 +46,7 @@ from trimtab.runtime.clock import elapsed_seconds
 
 
 class WaitingRequests:
-    """Thread → the socket that it waits for."""
+    """Knows, for each waiting thread, the socket for which it waits."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,7 +54,8 @@ class WaitingRequests:
 
     @contextlib.contextmanager
     def track_socket(self, waiting: socket.socket | None) -> Iterator[None]:
-        """While the block runs, this thread waits for this socket; None: for nothing that could be ended."""
+        """A context manager: while its block runs, this thread is recorded as waiting for this socket; None: for
+        nothing that could be ended."""
         thread = threading.get_ident()
         with self._lock:
             if waiting is not None:
@@ -65,15 +67,15 @@ class WaitingRequests:
                 self._sockets.pop(thread, None)
 
     def end_request(self, thread: int) -> None:
-        """End the socket that a thread waits for, within milliseconds, as if the server had closed it; no effect on a
-        thread that does not wait."""
+        """Ends the socket for which a thread waits, within milliseconds, as if the server had closed it. Has no effect
+        if the thread does not wait."""
         with self._lock, contextlib.suppress(OSError):
             if (waiting := self._sockets.get(thread)) is not None:
                 # ssl's own shutdown would detach the reader's TLS object
                 socket.socket.shutdown(waiting, socket.SHUT_RDWR)
 
     def watch_pool(self, manager: PoolManager) -> None:
-        """Track every request of this pool while it waits for the start of its response."""
+        """Records every request of this connection pool while it waits for the beginning of its response."""
         classes = manager.pool_classes_by_scheme
         manager.pool_classes_by_scheme = {scheme: self._tracking_pool(classes[scheme]) for scheme in classes}
 
@@ -90,7 +92,7 @@ class WaitingRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One response, of any status."""
+    """One response, with any status code."""
 
     status: int
     content: bytes
@@ -98,7 +100,7 @@ class Exchange:
 
     @property
     def server_time(self) -> datetime | None:
-        """The server's own time, to the second, or None if the response has none."""
+        """The server's own time, to the second, or None if the response does not contain it."""
         try:
             return parsedate_to_datetime(self.headers.get("Date") or "")
         except ValueError:
@@ -106,17 +108,19 @@ class Exchange:
 
     @property
     def warning_texts(self) -> tuple[str, ...]:
-        """The texts of the warnings of the API server, including those of webhooks."""
+        """The texts of the API server's warnings, including those that webhooks have returned."""
         matches = (_WARNING.match(line) for line in self.headers.getlist("Warning"))
         return tuple(re.sub(r"\\(.)", r"\1", line[1]) for line in matches if line)
 
 
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-"""RFC 9110 removed this header, but Kubernetes still sends it: code, agent, quoted text; one to a line."""
+"""Matches a Warning header, with code, agent and quoted text, one per line. RFC 9110 removed this header, but
+Kubernetes still sends it."""
 
 
 def relax_tls_checks(api: ApiClient) -> None:
-    """Make the client's TLS checks as strict as those of Go. Raises OSError where a certificate cannot be read."""
+    """Makes the TLS checks of the client as strict as those of Go, and no stricter. Raises OSError if a certificate
+    cannot be read."""
     configuration = api.configuration
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
     # Go's crypto/x509 accepts an authority without keyUsage, so every other client of the cluster works with it.
@@ -135,7 +139,7 @@ def relax_tls_checks(api: ApiClient) -> None:
 
 
 Query = Mapping[str, str | int | None]
-"""The parameters of a request; None leaves one out."""
+"""The parameters of a request. A parameter whose value is None is left out."""
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -145,18 +149,18 @@ STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlines:
-    """Seconds from the start of a request to the last byte of its response."""
+    """The number of seconds from the start of a request until the last byte of its response."""
 
     connect: float = 5.0
-    """For a TCP and TLS connection; a control plane that takes longer is down."""
+    """For a TCP and TLS connection. A control plane that takes longer is down."""
     read: float = 30.0
-    """For a page of a list: 500 pods of 100 KB over a slow line."""
+    """For one page of a list, such as 500 pods of 100 KB over a slow line."""
     write: float = 10.0
-    """For a write: the API server itself gives webhooks no more than 10 s by default."""
+    """For a write. The API server itself gives webhooks at most 10 seconds by default."""
 
 
 class Client:
-    """One identity at one API server. Thread-safe."""
+    """A client with one identity for one API server. Thread-safe."""
 
     def __init__(self, api: ApiClient, deadlines: Deadlines | None = None) -> None:
         self._api = api
@@ -203,7 +207,7 @@ class Client:
         accept: str = JSON,
     ) -> bytes:
         """Returns the body of the response, complete within the deadline. Raises any `KubeFault`; its text begins with
-        `doing`."""
+        `doing`, a description of the operation."""
         doing = doing or f"{method} {path}"
         response = self.send_request(
             method, path, deadline=deadline, query=query, body=body, content_type=content_type, doing=doing,
@@ -225,7 +229,8 @@ class Client:
         doing: str,
         accept: str = JSON,
     ) -> Exchange:
-        """Returns the response with status and headers, of any status. Raises any `KubeFault` but `RequestRefused`."""
+        """Returns the response with its status, whatever that is, and headers. Raises any `KubeFault` except
+        `RequestRefused`."""
         started, patience = elapsed_seconds(), deadline / 2
         with _library_errors_as_faults(doing):
             # The start of the response may take half of the deadline, and the rest of it what is left then.
@@ -242,7 +247,8 @@ class Client:
         return Exchange(status=response.status, content=content, headers=response.headers)
 
     def stream(self, path: str, query: Query, *, idle: float, doing: str = "", accept: str = JSON) -> Stream:
-        """Returns a response without an end. Silence of `idle` seconds raises `Unreachable`."""
+        """Returns a response that does not end. If nothing arrives for `idle` seconds, its reader raises
+        `Unreachable`."""
         doing = doing or f"watch {path}"
         with _library_errors_as_faults(doing):
             response = self._send("GET", path, query, None, JSON, (self.deadlines.connect, idle), accept)
@@ -253,12 +259,12 @@ class Client:
         return Stream(response, doing)
 
     def interrupt_request(self, thread: int) -> None:
-        """End the request that a thread waits for within milliseconds: it raises `Unreachable`. The thread is that of
-        `threading.get_ident`."""
+        """Ends the request for which a thread waits, within milliseconds: the request raises `Unreachable`. `thread` is
+        the result of `threading.get_ident`."""
         self._waiting.end_request(thread)
 
     def close(self) -> None:
-        """Close idle connections."""
+        """Closes idle connections."""
         self._api.close()
 
     def _send(
@@ -281,7 +287,8 @@ class Client:
 
 
 class Stream:
-    """Lines as they arrive. `close` from any thread ends the reader within milliseconds."""
+    """A response as lines, which are yielded as they arrive. `close`, called from any thread, ends the reader within
+    milliseconds."""
 
     def __init__(self, response: urllib3.HTTPResponse, doing: str) -> None:
         self._response = response
@@ -289,10 +296,10 @@ class Stream:
         self._closed = False
 
     def iter_lines(self) -> Iterator[bytes]:
-        """Yields whole lines, one or more at a time, each with its newline. A line that is cut short at the end is
-        dropped.
+        """Yields the received bytes as one or more whole lines at a time, each with its newline. An incomplete line at
+        the end is dropped.
 
-        Raises Unreachable when the stream breaks or stays silent; ends without an error after `close`.
+        Raises Unreachable if the stream breaks or nothing arrives; ends without an error after `close`.
         """
         rest = b""
         with _library_errors_as_faults(self._doing), contextlib.closing(self._response):
@@ -306,7 +313,7 @@ class Stream:
                     rest += part
 
     def _iter_parts(self) -> Iterator[bytes]:
-        """Yields the bytes of the server, as they arrive; ends without an error after `close`."""
+        """Yields the bytes from the server as they arrive; ends without an error after `close`."""
         try:
             if self._response.chunked:
                 yield from self._response.read_chunked(1 << 20)
@@ -321,7 +328,7 @@ class Stream:
         return self._closed
 
     def close(self) -> None:
-        """End the stream, also while another thread reads it."""
+        """Ends the stream, even while another thread reads it."""
         self._closed = True
         with contextlib.suppress(ValueError, RuntimeError, OSError):
             self._response.shutdown()
@@ -330,10 +337,10 @@ class Stream:
 def connect_to_cluster(
     kubeconfig: str | None = None, context: str | None = None, *, deadlines: Deadlines | None = None
 ) -> Client:
-    """Returns a client for the cluster of a kubeconfig (default: KUBECONFIG, then ~/.kube/config), or the cluster of
-    this pod.
+    """Returns a client for the cluster of a kubeconfig (by default KUBECONFIG, then ~/.kube/config), or else for the
+    cluster in which this pod runs.
 
-    Sends no request. Raises NotConfigured.
+    It sends no request. Raises NotConfigured if there is no configuration.
     """
     configuration = Configuration()
     if kubeconfig and not Path(kubeconfig).exists():
@@ -349,7 +356,7 @@ def connect_to_cluster(
 
 
 def _describe_kubeconfig_problem(kubeconfig: str | None, context: str | None, error: Exception) -> str:
-    """Returns why the kubeconfig names no cluster, in kubectl's words where it has some."""
+    """Returns why the kubeconfig does not give access to a cluster, in the same words as kubectl where it has any."""
     default = Path("~/.kube/config").expanduser()
     variable = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
     paths = [kubeconfig] if kubeconfig else variable or [str(default)]
@@ -362,7 +369,7 @@ def _describe_kubeconfig_problem(kubeconfig: str | None, context: str | None, er
 
 
 def _context_names(kubeconfig: str | None) -> list[str] | None:
-    """Returns the names of the kubeconfig's contexts, or None if they cannot be read."""
+    """Returns the names of the contexts in the kubeconfig, or None if they cannot be read."""
     try:
         contexts, _ = config.list_kube_config_contexts(config_file=kubeconfig)
     except (ConfigException, OSError, ValueError, TypeError, KeyError):
@@ -371,7 +378,7 @@ def _context_names(kubeconfig: str | None) -> list[str] | None:
 
 
 def _load_in_cluster(configuration: Configuration) -> bool:
-    """Load the configuration of a pod; False if this process is not in one."""
+    """Loads the configuration that Kubernetes gives to pods. Returns False if this process does not run in a pod."""
     try:
         config.load_incluster_config(client_configuration=configuration)
     except ConfigException:
@@ -387,12 +394,12 @@ def _client_of(configuration: Configuration, deadlines: Deadlines | None) -> Cli
 
 
 def path_segment(name: str) -> str:
-    """Returns a name as a segment of a path."""
+    """Returns a name, escaped for use as a segment of a path."""
     return quote(name, safe="")
 
 
 def _read_body(response: urllib3.HTTPResponse, deadline: float, patience: float, doing: str) -> bytes:
-    """Returns the body of a response. Raises Unreachable where it does not end in time."""
+    """Returns the body of a response. Raises Unreachable if it is not complete in time."""
     parts = []
     while _set_read_timeout(response, deadline - elapsed_seconds(), patience, doing) and (
         part := response.read1(1 << 20)
@@ -402,8 +409,8 @@ def _read_body(response: urllib3.HTTPResponse, deadline: float, patience: float,
 
 
 def _set_read_timeout(response: urllib3.HTTPResponse, seconds_left: float, patience: float, doing: str) -> bool:
-    """Limit the next read to the remaining seconds; always True. The socket of a connection that closes is not
-    available: its reads may take `patience`. Raises Unreachable where no time is left."""
+    """Limits the next read to the remaining seconds, and returns True. If the connection is being closed, its socket is
+    not accessible, and a read may take up to `patience` seconds. Raises Unreachable if no time is left."""
     if response.closed:
         return True  # the whole body is read
     socket = getattr(response.connection, "sock", None)
@@ -416,7 +423,7 @@ def _set_read_timeout(response: urllib3.HTTPResponse, seconds_left: float, patie
 
 @contextlib.contextmanager
 def _library_errors_as_faults(doing: str) -> Iterator[None]:
-    """Raise the errors of the libraries as `KubeFault`."""
+    """A context manager that turns the errors of libraries into a `KubeFault`."""
     try:
         yield
     except KubeFault:

@@ -1,7 +1,7 @@
-"""Bytes of the API server → shapes of `trimtab.cluster.api`.
+"""Decodes bytes from the API server into the shapes of `trimtab.cluster.api`.
 
-Items are decoded one at a time, so that a page of 500 is never held as objects. An item that cannot be decoded is
-reported by name, never left out silently: without its pods a node looks empty.
+Items are decoded one at a time, so that a page of 500 items is never in memory as objects. An item that cannot be
+decoded is reported by its name and never silently left out: without its pods, a node would look empty.
 """
 
 from dataclasses import dataclass
@@ -27,21 +27,22 @@ class ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ListPage(msgspec.Struct, frozen=True):
-    """One page of a list; `items` are views into the response's bytes, to be decoded before the page is released."""
+    """One page of a list. `items` are views into the bytes of the response, and must be decoded before the page is
+    released."""
 
     metadata: ListMetadata = ListMetadata()
     items: list[Raw] | None = None
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One line of a watch; `object` is a view as well."""
+    """One line of a watch; `object` is a view into the bytes of the line."""
 
     type: str
     object: Raw = Raw()
 
 
 class _MinimalMetadata(msgspec.Struct, frozen=True, rename="camel"):
-    """So few fields that even an object with invalid fields has them."""
+    """A few fields that can be decoded even if other fields of the object are not valid."""
 
     name: str = ""
     namespace: str = ""
@@ -81,7 +82,7 @@ class UndecodableObject:
 
 
 def decode_page(body: bytes, doing: str) -> ListPage:
-    """Decode a page of a list. Raises InvalidResponse."""
+    """Returns a page of a list. Raises InvalidResponse."""
     try:
         return _page_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -89,7 +90,7 @@ def decode_page(body: bytes, doing: str) -> ListPage:
 
 
 def decode_event(line: bytes, doing: str) -> Event:
-    """Decode a line of a watch. Raises InvalidResponse, also for a line that was cut short."""
+    """Returns the event in a line of a watch. Raises InvalidResponse, also if the line is incomplete."""
     try:
         return _event_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -97,9 +98,9 @@ def decode_event(line: bytes, doing: str) -> Event:
 
 
 def decode_change(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
-    """Decode a line that is a plain change, which nearly every line is: (whether the object was deleted, the object).
+    """Returns (whether the object was deleted, the object) for a line that is a plain change, as nearly every line is.
 
-    None: any other line, which `decode_event` decodes.
+    None: it is another kind of line, which `decode_event` decodes.
     """
     if kind in PLAIN_SELECTOR_KINDS:
         return None
@@ -115,12 +116,12 @@ def decode_change(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
 
 
 def without_managed_fields(line: bytes) -> bytes:
-    """Returns the line without `managedFields`: half of an object, which nothing here reads, and the slowest part to
-    parse.
+    """Returns the line without `managedFields`. They are half of an object and the slowest part to parse, and nothing
+    here reads them.
 
-    There is no array in them, so the first "]" is their end, provided that it ends the metadata and the spec follows:
-    the API server writes it so. No string looks like that, since quotes inside of strings are escaped. With a "]" in a
-    string, another order or a space, the line stays as it is.
+    There is no array inside them, so the first "]" is their end, provided that the metadata ends there and the spec
+    follows, which is how the API server writes objects. No string can look like this end, because quotes inside strings
+    are escaped. If there is a "]" in a string, another order, or an additional space, the line is returned unchanged.
     """
     begin = line.find(b',"managedFields":[')
     end = line.find(b"]", begin) if begin > 0 else -1
@@ -131,7 +132,7 @@ _CHANGE_TYPES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
 def decode_status(raw: Raw) -> ApiStatus:
-    """Returns the Status of an ERROR event; an empty one where it is none."""
+    """Returns the Status of an ERROR event; an empty one if the bytes are not a Status."""
     try:
         return _status_decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeError):
@@ -139,7 +140,8 @@ def decode_status(raw: Raw) -> ApiStatus:
 
 
 def decode_metadata(raw: Raw) -> Metadata:
-    """Returns Name, namespace and version of any object: a bookmark, or an object that could not be decoded."""
+    """Returns the name, namespace and version of any object, also of a bookmark and of an object that could not be
+    decoded."""
     try:
         minimal = _minimal_decoder.decode(raw).metadata
         return Metadata(name=minimal.name, namespace=minimal.namespace, resource_version=minimal.resource_version)
@@ -148,7 +150,8 @@ def decode_metadata(raw: Raw) -> Metadata:
 
 
 def decode_item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
-    """Returns one object of a kind in `SHAPES`. A null counts as an absent field, as the API server treats it."""
+    """Returns the object of a kind in `SHAPES`, or an `UndecodableObject`. A null counts as an absent field, as for the
+    API server."""
     try:
         if kind not in PLAIN_SELECTOR_KINDS:
             return _with_kind(kind, _shape_decoders[kind].decode(raw))
@@ -167,20 +170,20 @@ def decode_item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
 
 
 def _wrap_selector(plain: Any) -> None:
-    """Make a plain selector a LabelSelector, as `cluster.snapshot` does for a file."""
+    """Changes a plain map of labels into a LabelSelector, as `cluster.snapshot` does for files."""
     spec = plain.get("spec") if isinstance(plain, dict) else None
     if isinstance(spec, dict) and isinstance(spec.get("selector"), dict):
         spec["selector"] = {"matchLabels": spec["selector"]}
 
 
 def _with_kind(kind: str, shape: ApiObject) -> ApiObject:
-    """Returns the object with its kind. The items of a list have no kind, and workloads, which share a shape, need
-    it."""
+    """Returns the object with its kind. The items of a list lack it, and workloads need it because they share a
+    shape."""
     return (
         change(shape, kind=kind, api_version=LIST_SOURCES[kind].group_version) if isinstance(shape, Workload) else shape
     )
 
 
 def object_key(meta: Metadata) -> Key:
-    """Returns the key of an object."""
+    """Returns (namespace, name) of an object."""
     return (meta.namespace, meta.name)

@@ -19,15 +19,15 @@ from trimtab.runtime.files import RuntimeFault
 
 
 class KubeFault(RuntimeFault):
-    """An error of a request to the API server."""
+    """An error in a request to the API server."""
 
 
 class NotConfigured(KubeFault):
-    """No configuration says where the cluster is, or how to authenticate."""
+    """There is no configuration that says where the cluster is, or how to authenticate."""
 
 
 class Unreachable(KubeFault):
-    """No response, or not a complete one in time."""
+    """There was no response, or it was not complete in time."""
 
 
 class InvalidResponse(KubeFault):
@@ -35,7 +35,7 @@ class InvalidResponse(KubeFault):
 
 
 class NotLeading(KubeFault):
-    """Only the leader may write this, and this replica does not lead, or not for long enough to finish."""
+    """Only the leader may write this, and this replica does not lead, or not for long enough to finish the write."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ApiStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """A metav1.Status, reduced to the fields that are read."""
+    """A Kubernetes Status object (metav1.Status), reduced to the fields that are read."""
 
     code: int = 0
     reason: str = ""
@@ -77,23 +77,24 @@ class RequestRefused(KubeFault):
 
 
 class NotAllowed(RequestRefused):
-    """401 or 403."""
+    """The API server refused the request with 401 or 403: this identity may not do it."""
 
 
 class NotFound(RequestRefused):
-    """404."""
+    """The API server answered 404: the object does not exist, or the server does not serve its kind."""
 
 
 class Conflict(RequestRefused):
-    """409."""
+    """The API server answered 409: the object already exists, has changed since it was read, or has been replaced by
+    another."""
 
 
 class ResourceVersionGone(RequestRefused):
-    """410."""
+    """The API server answered 410: the requested resource version is no longer available."""
 
 
 class TooManyRequests(RequestRefused):
-    """429."""
+    """The API server answered 429: try again later."""
 
 
 _BY_CODE: dict[int, type[RequestRefused]] = {
@@ -102,12 +103,14 @@ _BY_CODE: dict[int, type[RequestRefused]] = {
 
 
 def refusal_of_response(doing: str, code: int, body: bytes, retry_after: str | None = None) -> RequestRefused:
-    """Returns the error for a response with status 300 or more. A body that is not a Status is quoted."""
+    """Returns the error for a response with status 300 or more. If the body is not a Status, the error quotes the
+    body."""
     return refusal_of_status(doing, code, _decode_status(body), retry_after)
 
 
 def refusal_of_status(doing: str, code: int, status: ApiStatus, retry_after: str | None = None) -> RequestRefused:
-    """Returns the error for a Status. The Retry-After header counts before the body: a proxy may have set it."""
+    """Returns the error for a Status. The Retry-After header counts before the value in the body, because a proxy may
+    have set it."""
     seconds = _retry_after_seconds(retry_after)
     if seconds is None and status.details and status.details.retry_after_seconds > 0:
         seconds = float(status.details.retry_after_seconds)

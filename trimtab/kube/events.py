@@ -1,8 +1,8 @@
-"""Events: one series for an occurrence that repeats, not one Event per loop.
+"""Writes Events: a repeated occurrence becomes one series, not one Event per loop.
 
-The first occurrence creates an Event; after that its series counts, and is written at the second occurrence and again
-at most once in `quiet_seconds`. The Event's name is derived from its content, so that a restarted process continues the
-series. (events.k8s.io/v1; an API server deletes Events after an hour by default.)
+The first occurrence creates an Event. After that, occurrences are counted, and the Event's series is updated at the
+second occurrence and then at most once in `quiet_seconds`. The Event's name is derived from its content, so a restarted
+process continues the series. (Events are events.k8s.io/v1; by default, an API server deletes them after an hour.)
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from trimtab.kube.resources import LIST_SOURCES, collection_path, object_path
 from trimtab.runtime import clock
 
 _MAX_SERIES = 4096
-"""The maximum of series in memory; beyond it those without occurrences for longest are dropped."""
+"""The maximum number of series in memory. If there are more, those that have not occurred for the longest time are
+dropped."""
 _MAX_NOTE = 1024
 """The longest note that the API server accepts (pkg/apis/core/validation/events.go)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """The object that an Event is about."""
+    """The object to which an Event refers."""
 
     kind: str
     name: str
@@ -54,16 +55,16 @@ class _Stored(msgspec.Struct):
 
 @dataclass(slots=True)
 class Recorder:
-    """Writes Events as one controller, from any thread, one at a time.
+    """Writes Events on behalf of one controller. Any thread may call it; Events are written one at a time.
 
-    Raises nothing: a lost Event must not stop the work.
+    It raises no errors: a lost Event must not stop the work.
     """
 
     writer: Writer
     controller: str
     """The reporting controller, such as trimtab.dev/compactor."""
     instance: str
-    """The reporting instance: the replica."""
+    """The reporting instance, which is the replica."""
     quiet_seconds: float = 300.0
     now: clock.Clock = clock.utc_now
     elapsed: Callable[[], float] = clock.elapsed_seconds
@@ -73,7 +74,7 @@ class Recorder:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_event(self, about: About, reason: str, note: str, *, action: str, warning: bool = False) -> bool:
-        """Record an occurrence; True if a request was written. The note is that of the first occurrence."""
+        """Records an occurrence. Returns True if a request was sent. The note is that of the first occurrence."""
         name = self._event_name(about, reason, action)
         with self._lock:  # held while it writes: of two threads with the same first occurrence, one creates the Event
             try:
@@ -99,7 +100,7 @@ class Recorder:
         return self._count_occurrence(name, series, about, reason, note, action, kind)
 
     def _create(self, name: str, about: About, reason: str, note: str, action: str, kind: str) -> _Series:
-        """Create an Event; or, where an earlier process created it, continue its count."""
+        """Creates an Event. If an earlier process has created it, continues that Event's count."""
         namespace = about.namespace or "default"
         body = {
             "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace},
@@ -130,7 +131,7 @@ class Recorder:
         return True
 
     def _event_name(self, about: About, reason: str, action: str) -> str:
-        """Returns a name of at most 253 characters, whatever the object's name."""
+        """Returns the Event's name, which has at most 253 characters however long the object's name is."""
         content = "\0".join((about.kind, about.namespace, about.name, about.uid, reason, action, self.controller))
         return f"{about.name[:200].rstrip('.-')}.{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 

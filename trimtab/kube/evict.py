@@ -1,8 +1,8 @@
-"""An eviction, and its outcomes.
+"""Evicts a pod, and tells the possible outcomes apart.
 
-Measured on Kubernetes 1.36: success is 201 with a Status; an exhausted PodDisruptionBudget is 429 without Retry-After,
-one that its controller has not observed yet is 429 with it; two budgets over one pod are 500; another pod under that
-name is 409.
+Measured on Kubernetes 1.36: success is 201 with a Status; an exhausted PodDisruptionBudget is 429 without Retry-After;
+a budget that its controller has not processed yet is 429 with Retry-After; two budgets for one pod are 500; another pod
+with the same name is 409.
 """
 
 from __future__ import annotations
@@ -17,53 +17,54 @@ from trimtab.kube.objects import Writer, decode_as
 from trimtab.kube.resources import LIST_SOURCES, object_path
 
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
-"""pkg/registry/core/pod/storage/eviction.go; the response has no reason and no details."""
+"""A part of the API server's message if a pod has two budgets (pkg/registry/core/pod/storage/eviction.go). The response
+has no reason or details."""
 
 
 _DENIALS = (400, 403, 422)
-"""A denial by a webhook (400 unless it says otherwise), or a namespace that is being deleted (403): about this pod
-alone."""
+"""Status codes that concern this pod alone: a webhook denies the eviction (400 unless the webhook chooses another
+code), or the namespace is being deleted (403)."""
 
 
 class EvictionStatus(StrEnum):
     EVICTED = "evicted"
-    """The pod is terminating, or would be without a dry run."""
+    """The pod is terminating, or would be if this were not a dry run."""
     GONE = "gone"
-    """The pod does not exist any more."""
+    """The pod no longer exists."""
     ANOTHER = "another-pod"
-    """A pod of that name exists, but it is a different one."""
+    """A pod of that name exists, but it is not the same pod."""
     NO_ROOM = "no-room"
-    """Its budget is exhausted; the server does not say for how long."""
+    """The pod's disruption budget is exhausted; the server does not say for how long."""
     WAIT = "wait"
-    """Try again after `retry_after`: a budget's status is being computed, or the server has too many requests."""
+    """Try again after `retry_after`: the status of a budget is being computed, or the server has too many requests."""
     DENIED = "denied"
-    """An admission webhook or the namespace denies this eviction; a later attempt may succeed."""
+    """An admission webhook denies this eviction, or the namespace is being deleted; a later attempt may succeed."""
     TWO_BUDGETS = "two-budgets"
-    """The eviction API cannot evict the pod at all, now or later."""
+    """Several budgets select the pod, so the eviction API cannot evict it, now or later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionOutcome:
-    """The outcome of an eviction, in the server's words where it refused."""
+    """The outcome of an eviction, with the server's message if the eviction was refused."""
 
     eviction_status: EvictionStatus
     message: str = ""
     retry_after: float | None = None
-    """Seconds; only with WAIT."""
+    """The number of seconds to wait; only for the status WAIT."""
 
     @property
     def is_done(self) -> bool:
-        """Whether the pod is gone or terminating."""
+        """Whether the pod no longer exists or is terminating."""
         return self.eviction_status in (EvictionStatus.EVICTED, EvictionStatus.GONE, EvictionStatus.ANOTHER)
 
 
 def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | None = None) -> EvictionOutcome:
-    """Evict exactly this pod. `grace` overrides its termination grace period in seconds. Raises KubeFault for errors
-    that are no outcome of an eviction.
+    """Evicts exactly this pod, and returns the outcome. `grace` replaces the pod's termination grace period, in
+    seconds. Raises KubeFault for errors that are not an outcome of an eviction.
 
-    The pod is read first: for a pod with another uid the API server takes ten seconds to respond (it treats the
-    precondition as a conflict that it retries; measured on 1.36). The precondition is sent all the same: should the pod
-    be replaced in between, the request ends in Unreachable, and no other pod is evicted by mistake.
+    The pod is read first, because for a pod with another uid the API server takes ten seconds to respond (it treats the
+    precondition as a conflict, which it retries; measured on 1.36). The precondition is sent nevertheless: if the pod
+    is replaced after it was read, the request ends with Unreachable, and no other pod is evicted by mistake.
     """
     current_uid = _uid(writer, namespace, name)
     if current_uid != uid:
@@ -117,8 +118,8 @@ class _Pod(msgspec.Struct):
 
 
 def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Conflict) -> EvictionOutcome:
-    """Returns the outcome of a conflict: another pod by now, or a change of this very pod at the same moment, which
-    then still exists."""
+    """Returns the outcome of a conflict: either there is another pod by now, or this pod was changed at the same moment
+    and still exists."""
     current_uid = _uid(writer, namespace, name)
     if current_uid == uid:
         # The same pod, changed while the eviction wrote its status: the next attempt can succeed.
@@ -129,7 +130,8 @@ def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Confli
 
 
 def _too_many_requests(error: TooManyRequests) -> EvictionOutcome:
-    """Returns the outcome of a 429. Only Retry-After tells WAIT from NO_ROOM: the reason is TooManyRequests in both."""
+    """Returns the outcome of a response with status 429. Only Retry-After distinguishes WAIT from NO_ROOM, because the
+    reason is TooManyRequests in both cases."""
     words = "; ".join(cause.message for cause in error.causes) or error.message
     if error.retry_after is None:
         return EvictionOutcome(eviction_status=EvictionStatus.NO_ROOM, message=words)

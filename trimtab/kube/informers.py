@@ -1,6 +1,6 @@
-"""Many lists that follow the server's, read as one Snapshot; and their changes, consumed by one thread.
+"""Many lists that follow the server's lists, read as one Snapshot; and a queue of their changes, read by one thread.
 
-Some lists are watched from the start; others are added and removed as their owners are found.
+Some lists are watched from the start; others are added and removed while the process runs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from trimtab.kube.watch_state import WatchEvent, WatchHealth, WatchSettings
 from trimtab.runtime.clock import elapsed_seconds
 
 Holds = Mapping[str, Callable[[ApiObject], Any]]
-"""Kind → a function that makes what is stored of an object, instead of its shape (read it with
+"""Kind → a function that returns what is stored of an object, in place of the object itself (see
 `ClusterInformers.values_of`)."""
 
 
 class ClusterInformers:
-    """Starts with `start`, or as a context; `stop` ends it in milliseconds."""
+    """Watches many lists. It is started by `start` or as a context manager; `stop` ends it within milliseconds."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class ClusterInformers:
         holds: Holds | None = None,
         on_change: Callable[[WatchEvent[Any]], None] | None = None,
     ) -> None:
-        """`on_change` is called for every real difference, from several threads; `holds` must be safe to call in a
-        thread."""
+        """`on_change` is called for every real difference, from several threads. The functions in `holds` must be safe
+        to call from a thread."""
         wanted = tuple(kinds)
         lists = list_sources(kind for kind in wanted if isinstance(kind, str)) + tuple(
             source for source in wanted if isinstance(source, ListSource)
@@ -57,7 +57,7 @@ class ClusterInformers:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> ClusterInformers:
-        """Start all watches. Returns at once; `wait_until_synced` waits for the first lists."""
+        """Starts all watches and returns at once. `wait_until_synced` waits for the first lists."""
         for reflector in self.reflectors:
             thread = threading.Thread(target=reflector.run, name=f"watch-{reflector.source}", daemon=True)
             self._threads.append(thread)
@@ -65,8 +65,8 @@ class ClusterInformers:
         return self
 
     def stop(self, within: float = 1.0) -> bool:
-        """Stop all watches; True when every thread has ended. A thread that is connecting may need until its
-        deadline."""
+        """Stops all watches. Returns True when every thread has ended. A thread that is just connecting may need until
+        its deadline."""
         for reflector in self.reflectors:
             reflector.stop()
         deadline = elapsed_seconds() + within
@@ -83,8 +83,8 @@ class ClusterInformers:
         self.stop()
 
     def relist_kind(self, kind: str) -> None:
-        """List this kind again and transform all of it again, because `holds` now gives different values. The previous
-        values stay until then."""
+        """Lists this kind again and transforms all its objects again, because the function in `holds` now returns
+        different values. The earlier values stay until then."""
         for reflector in self.reflectors:
             if reflector.source.kind == kind:
                 reflector.store.retransform_next_list()
@@ -92,11 +92,12 @@ class ClusterInformers:
 
     @property
     def is_synced(self) -> bool:
-        """Whether every list was read at least once. It stays true: `oldest_age` says how old the content is."""
+        """Whether every list has been read at least once. It stays true after that; `oldest_age` says how old the
+        content is."""
         return all(reflector.health.synced for reflector in self.reflectors)
 
     def wait_until_synced(self, within: float) -> bool:
-        """Wait until everything is synced, at most so many seconds; returns whether it is."""
+        """Waits until every list has been read, at most `within` seconds. Returns whether that is so."""
         deadline = elapsed_seconds() + within
         pause = threading.Event()
         while not self.is_synced and elapsed_seconds() < deadline:
@@ -104,9 +105,10 @@ class ClusterInformers:
         return self.is_synced
 
     def oldest_age(self) -> float | None:
-        """Returns the seconds since the oldest of the lists was known to be current, or None while one was never read.
+        """Returns for how many seconds the oldest list has not been known to be current, or None if a list was never
+        read.
 
-        In a quiet cluster it is up to about a minute: that is how often the API server sends bookmarks.
+        In a quiet cluster this can be about a minute, the interval at which the API server sends bookmarks.
         """
         now = elapsed_seconds()
         ages = [r.health.age_seconds(now) for r in self.reflectors if not r.health.absent]
@@ -114,25 +116,25 @@ class ClusterInformers:
         return None if len(known_ages) < len(ages) else max(known_ages, default=0.0)
 
     def health_by_list(self) -> dict[str, WatchHealth]:
-        """List → its health."""
+        """Returns list → its health."""
         return {str(reflector.source): reflector.health for reflector in self.reflectors}
 
     def errors_by_list(self) -> dict[str, str]:
-        """List → its current error."""
+        """Returns list → its present error, for the lists that have one."""
         return {name: state.error for name, state in self.health_by_list().items() if state.error}
 
     def unreadable_objects(self) -> tuple[Unreadable, ...]:
-        """Objects that could not be decoded. They are missing from the snapshot, so no plan may assume that they do not
-        exist."""
+        """Returns the objects that could not be decoded. They are missing in the snapshot, so no plan may assume that
+        they do not exist."""
         return tuple(unreadable for reflector in self.reflectors for unreadable in reflector.store.unreadable_objects())
 
     def values_of(self, kind: str) -> tuple[Any, ...]:
-        """Returns what is stored of a kind."""
+        """Returns what is stored of each object of a kind."""
         with self._lock:
             return tuple(value for r in self.reflectors if r.source.kind == kind for value in r.store.list_values())
 
     def take_snapshot(self) -> Snapshot:
-        """Returns all kinds at one moment, apart from those in `holds`."""
+        """Returns the objects of all kinds at one moment, except the kinds in `holds`."""
         with self._lock:
             kinds = dict.fromkeys(r.source.kind for r in self.reflectors if r.source.kind not in self._holds)
             values_by_kind = {kind: self.values_of(kind) for kind in kinds}
@@ -140,11 +142,11 @@ class ClusterInformers:
 
 
 QUEUE_WATCH_SETTINGS = WatchSettings(absent_retry_seconds=10.0)
-"""A CustomResourceDefinition that is installed later is noticed within ten seconds."""
+"""With these settings, a CustomResourceDefinition that is installed later is noticed within ten seconds."""
 
 
 class ChangeQueue:
-    """The changes of several lists, for one thread. Starts with `start`; `stop` ends it in milliseconds."""
+    """The changes of several lists, for one thread. It is started by `start`; `stop` ends it within milliseconds."""
 
     def __init__(
         self,
@@ -153,7 +155,8 @@ class ChangeQueue:
         holds: Holds,
         wanted: Callable[[WatchEvent[Any]], bool] = lambda _change: True,
     ) -> None:
-        """Changes of `sources` for which `wanted` is true are queued; it is called in the watches' threads."""
+        """The changes of `sources` for which `wanted` returns true are queued. `wanted` is called in the threads of the
+        watches."""
         self._client, self._holds = client, holds
         self._changes: SimpleQueue[WatchEvent[Any]] = SimpleQueue()
 
@@ -167,7 +170,7 @@ class ChangeQueue:
         self._added_sources: tuple[ListSource, ...] = ()
 
     def start(self) -> None:
-        """Start all watches. Returns at once."""
+        """Starts all watches and returns at once."""
         self.informers.start()
 
     def stop(self) -> None:
@@ -177,16 +180,16 @@ class ChangeQueue:
 
     @property
     def is_synced(self) -> bool:
-        """Whether every list was read at least once, including those added later."""
+        """Whether every list has been read at least once, including lists that were added later."""
         return self.informers.is_synced and (self._added is None or self._added.is_synced)
 
     def errors_by_list(self) -> dict[str, str]:
-        """List → its current error."""
+        """Returns list → its present error, for the lists that have one."""
         return {**self.informers.errors_by_list(), **(self._added.errors_by_list() if self._added else {})}
 
     def take_changes(self, within: float = 0.0, settle: float = 0.0) -> list[WatchEvent[Any]]:
-        """Returns the changes since the last call. While there are none, wait for `within` seconds, and then `settle`
-        more for changes that belong together."""
+        """Returns the changes since the last call. If there are none, waits up to `within` seconds for the first, and
+        then `settle` seconds more for changes that belong together."""
         try:
             first = self._changes.get(within > 0, within)
         except Empty:
@@ -197,8 +200,8 @@ class ChangeQueue:
         return [first, *(self._changes.get() for _ in range(self._changes.qsize()))]
 
     def watch_added(self, sources: Iterable[ListSource]) -> bool:
-        """Watch these lists beside the others, in place of those of the last call. True if they differ: then objects
-        of the previous lists are no longer reported, and all objects of these will be."""
+        """Watches these lists in addition, in place of those of the last call. Returns True if they differ from those:
+        objects of the earlier lists are then no longer reported, and all objects of the new lists will be."""
         wanted = tuple(sources)
         if wanted == self._added_sources:
             return False

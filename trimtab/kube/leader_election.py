@@ -1,17 +1,19 @@
-"""One leader among the replicas, whose writes end before another leader's begin.
+"""Elects one leader among the replicas, such that its writes end before those of another leader begin.
 
-A Lease does not fence: a leader that was suspended may still believe that it leads. Three rules prevent two writers:
+A Lease alone does not ensure this, because a leader that was suspended may still believe that it leads. Three rules
+prevent two leaders from writing at the same time:
 
 - a leader stops leading `renew_deadline_seconds` after it *began* its last successful renewal, by its own clock;
-- each write checks first (`LeaderElector.check_leading`), and ends within the client's write deadline; the two
-  together are shorter than the lease;
-- a new leader takes over only after it has observed the lease unchanged for its whole duration, and then waits one
-  write deadline more before its first write. It waits a whole lease duration where somebody emptied the Lease by hand,
-  since its holder does not know of it before its next renewal, and where there is no Lease: a replica that has just
-  started cannot know whether there never was one, or whether it was deleted.
+- each write first checks that this replica leads (`LeaderElector.check_leading`), and ends within the client's write
+  deadline; the two times together are shorter than the lease;
+- a new leader takes over only after it has observed the Lease unchanged for its whole duration, and then waits one more
+  write deadline before its first write. In two cases it waits a whole lease duration. If someone has emptied the Lease
+  by hand, its holder does not notice before its next renewal. If there is no Lease, a replica that has just started
+  cannot know whether the Lease was deleted.
 
-Clocks of different machines are never compared: only time that passed on this machine counts, including time that it
-was suspended. A Lease is created by PUT, not by POST: so the right to create it can name it.
+The clocks of different machines are never compared: only time that has passed on this machine counts, including time
+for which the machine was suspended. A Lease is created by PUT and not by POST, so that the permission to create it can
+name it.
 """
 
 from __future__ import annotations
@@ -33,19 +35,19 @@ from trimtab.runtime import clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimings:
-    """Durations in seconds."""
+    """The durations of an election, in seconds."""
 
     lease_duration_seconds: int = 30
-    """The time that a lease lasts unrenewed: the time without a leader after a leader died."""
+    """How long a Lease is valid without a renewal; so long there is no leader after a leader has died."""
     renew_deadline_seconds: float = 15.0
     """A leader whose last renewal began longer ago than this writes nothing any more."""
     retry_period_seconds: float = 3.0
-    """The time until the next attempt after a failed one."""
+    """How long to wait after a failed attempt."""
 
     @property
     def renew_interval_seconds(self) -> float:
-        """The time between renewals, and between reads of a replica that waits: half of the deadline leaves time for
-        another attempt."""
+        """The time between renewals, and between the reads of a replica that waits. Half of the deadline leaves time
+        for another attempt."""
         return self.renew_deadline_seconds / 2
 
 
@@ -60,18 +62,19 @@ class _Spec(msgspec.Struct, rename="camel"):
 class _Lease(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
     whole: dict[str, Any] = {}
-    """The Lease as read, including its `resourceVersion` and fields of others."""
+    """The Lease as it was read, including its `resourceVersion` and the fields of other programs."""
 
 
 RELEASED_LEASE_SECONDS = 1
-"""The duration in seconds of a Lease that its holder released (as client-go writes it)."""
+"""The duration, in seconds, of a Lease that its holder has released (the same as in client-go)."""
 _UNPROCESSABLE = 422
 _MAX_ATTEMPTS = 3
-"""Attempts to write while others change the Lease between read and write."""
+"""How many times a write is attempted if others change the Lease between reading and writing."""
 
 
 class LeaderElector:
-    """One replica's part in the election. `run` in a thread; `is_leading` and `check_leading` from any."""
+    """One replica's part in the election. `run` needs a thread of its own; `is_leading` and `check_leading` can be
+    called from any thread."""
 
     def __init__(
         self,
@@ -85,8 +88,8 @@ class LeaderElector:
         elapsed: Callable[[], float] = clock.elapsed_seconds,
         on_trouble: Callable[[str], None] = lambda _trouble: None,
     ) -> None:
-        """`on_trouble` is called with each new error. Raises ValueError where the timings would let two replicas write
-        at once."""
+        """`on_trouble` is called with each new error. Raises ValueError if these timings would allow two replicas to
+        write at the same time."""
         self.timings = timings or LeaseTimings()
         self.identity = identity
         self._client = client
@@ -118,12 +121,12 @@ class LeaderElector:
         )
 
     def check_leading(self, doing: str) -> None:
-        """Raise NotLeading where a write may not begin: the check of a `Writer`."""
+        """Raises NotLeading if no write may begin now. It is the `fence` of a `Writer`."""
         if not self.is_leading:
             raise NotLeading(f"{doing}: {self.identity} does not lead {self._namespace}/{self._name}")
 
     def run(self, stop: threading.Event) -> None:
-        """Renew the Lease, or try to acquire it, until `stop`; then release it."""
+        """Renews the Lease, or tries to acquire it, until `stop` is set; then releases it."""
         while not stop.is_set():
             self.try_once()
             stop.wait(
@@ -134,8 +137,8 @@ class LeaderElector:
         self.release()
 
     def try_once(self) -> bool:
-        """Returns one attempt to acquire or renew; returns whether this replica holds the Lease now. Raises nothing: an
-        error is in `last_error`."""
+        """Attempts once to acquire or renew the Lease. Returns whether this replica holds the Lease now. Raises
+        nothing: an error is stored in `last_error`."""
         started = self._elapsed()
         try:
             holds_lease = self._try_acquire_or_renew(started)
@@ -151,8 +154,8 @@ class LeaderElector:
         return holds_lease
 
     def release(self) -> None:
-        """Release the Lease, so that another replica need not wait for its end. Call it when no write is in progress
-        any more."""
+        """Releases the Lease, so that another replica need not wait until it expires. Call it when no write is in
+        progress any more."""
         if self._renewed is None:
             return
         self._renewed = None
@@ -169,8 +172,8 @@ class LeaderElector:
             self._on_trouble(trouble)
 
     def _try_acquire_or_renew(self, started: float) -> bool:
-        """Attempt to acquire or renew, again after a conflict: another writer's edit in between says nothing about the
-        holder, but reading again does."""
+        """Attempts to acquire or renew the Lease, and tries again after a conflict: a change by another client says
+        nothing about the holder, but reading the Lease again does."""
         for _ in range(_MAX_ATTEMPTS - 1):
             try:
                 return self._acquire_or_renew_once(started)
@@ -179,8 +182,8 @@ class LeaderElector:
         return self._acquire_or_renew_once(started)
 
     def _acquire_or_renew_once(self, started: float) -> bool:
-        """Returns one attempt; returns whether this replica holds the Lease. Raises Conflict where the Lease changed in
-        between."""
+        """Makes one attempt, and returns whether this replica holds the Lease. Raises Conflict if the Lease changed
+        between reading and writing."""
         # A renewal does not read: were the Lease changed since the last write, the server would refuse the old version.
         lease, self._last_written = self._last_written if self._renewed is not None else None, None
         lease = lease or self._read()
@@ -200,10 +203,11 @@ class LeaderElector:
         return self._start_leading(started, without_notice=without_notice)
 
     def _start_leading(self, started: float, *, without_notice: bool) -> bool:
-        """Note the time from which this replica may write: the previous leader may have begun a write in its last
-        moment.
+        """Records from when on this replica may write, and returns True: the previous leader may have begun a write in
+        its last moment.
 
-        `without_notice`: the Lease was emptied by hand, or may have been deleted, and its holder may not know that yet.
+        `without_notice`: the Lease was emptied by hand or may have been deleted, so its holder may not know yet that it
+        no longer leads.
         """
         self._renewed = started
         self._may_write = self._elapsed() + (
@@ -212,8 +216,8 @@ class LeaderElector:
         return True
 
     def _is_expired(self, spec: _Spec, now: float) -> bool:
-        """Returns whether the Lease is free, or was observed unchanged for its whole duration. A Lease that this
-        identity held before a restart is treated as another's."""
+        """Returns whether the Lease has no holder, or was observed unchanged for its whole duration. A Lease that this
+        identity held before a restart is treated like another replica's."""
         if not spec.holder_identity:
             return True
         if (spec.holder_identity, spec.renew_time) != self._observed_record:
@@ -223,7 +227,7 @@ class LeaderElector:
     def _spec(
         self, lease: _Lease | None, *, holder: str | None = None, seconds: int | None = None, acquired: bool = False
     ) -> dict[str, Any]:
-        """Returns the spec of the Lease to write. `acquired`: this replica was not the holder before."""
+        """Returns the spec of the Lease to write. `acquired` says that this replica was not the holder before."""
         before = lease.spec if lease else _Spec()
         now = _micro_time(self._now())
         return {
@@ -256,15 +260,16 @@ class LeaderElector:
             raise
 
     def _replace(self, lease: _Lease, spec: dict[str, Any]) -> None:
-        """Write the Lease with the version that was read: of two replicas that try at once, one gets Conflict. Fields
-        of others stay."""
+        """Writes the Lease with the version that was read. If two replicas try at the same time, one of them gets
+        Conflict. Fields of other programs are kept."""
         body = {**lease.whole, **_KIND, "spec": {**lease.whole.get("spec", {}), **spec}}
         path = object_path(LIST_SOURCES["Lease"], self._namespace, self._name)
         doing = f"renew Lease {self._namespace}/{self._name}"
         self._remember(self._client.write("PUT", path, body, doing=doing), doing)
 
     def _remember(self, body: bytes, doing: str) -> None:
-        """Keep the written Lease for the next renewal; a replica that does not lead by then reads it again."""
+        """Keeps the written Lease for the next renewal. A replica that no longer leads by then reads the Lease
+        again."""
         self._last_written = self._decode(body, doing)
 
     def _decode(self, body: bytes, doing: str) -> _Lease:

@@ -1,7 +1,7 @@
-"""A process of which one replica leads and the others wait: its settings, its election, its pages, its end.
+"""A process of which one replica leads and the others wait: its settings, its election, its pages, and its end.
 
-However it ends, by a signal or by an error, its Lease is released after its last write, so that another replica need
-not wait for the Lease's end. The work of a leader is the process's own.
+However the process ends, by a signal or by an error, its Lease is released after its last write, so that another
+replica need not wait until the Lease expires. What the leader does is defined by each process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LEASE = LeaseTimings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderProcessSettings:
-    """The settings of every process that waits for a Lease; a process overrides the defaults that do not fit it."""
+    """The settings that all processes with a leader have. A process overrides those defaults that do not fit it."""
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
     """The HOST:PORT for metrics and health. The default is all interfaces, because Prometheus and the kubelet connect
@@ -42,30 +42,30 @@ class LeaderProcessSettings:
     """Trimtab's own namespace, in which the Lease is."""
 
     kubeconfig: Path | None = None
-    """A kubeconfig file. None: the pod's own account, or else the kubeconfig of the person who starts the process."""
+    """The path of a kubeconfig file. None: the pod's service account or, outside a cluster, your own kubeconfig."""
 
     lease_duration_seconds: int = _LEASE.lease_duration_seconds
-    """Seconds for which a leader that died keeps the Lease."""
+    """How many seconds the Lease of a leader that died remains valid."""
 
     renew_deadline_seconds: float = _LEASE.renew_deadline_seconds
-    """Seconds after its last renewal from which a leader writes nothing any more. A leader renews twice as often."""
+    """How many seconds after its last renewal a leader stops writing. A leader renews twice as often."""
 
     retry_period_seconds: float = _LEASE.retry_period_seconds
-    """Seconds before the process tries again to acquire or renew the Lease after a failed attempt."""
+    """How many seconds the process waits after a failed attempt to acquire or renew the Lease."""
 
     write_timeout_seconds: float = 10.0
     """The longest time in seconds that a write may take. Together with the renew deadline it must be shorter than the
     lease duration."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The lowest level that is logged."""
+    """The lowest level of messages that are logged."""
 
     log_format: Literal["auto", "json", "console"] = "auto"
     """`auto`: colours on a terminal, JSON lines everywhere else."""
 
     ready_file: Path | None = None
-    """A file that the process writes when it serves its pages: JSON with `url`, `pid` and `identity`. None: only the
-    log line."""
+    """The path of a file that the process writes as soon as it serves its pages: JSON with `url`, `pid` and `identity`.
+    None: there is only the log line."""
 
     @property
     def lease_timings(self) -> LeaseTimings:
@@ -81,13 +81,13 @@ class LeaderProcessSettings:
 
 
 LEADING_CHECK_SECONDS = 0.2
-"""Seconds between two checks whether this replica leads."""
+"""The number of seconds between two checks whether this replica leads."""
 
 T = TypeVar("T")
 
 
 class LeaderStatus(Protocol):
-    """This replica's part in an election."""
+    """What a process needs to know of its part in an election."""
 
     last_error: str
 
@@ -99,7 +99,8 @@ class LeaderStatus(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LeaderProcess:
-    """One replica. `name` is that of the process: its Lease is `trimtab-NAME`, and its log events begin with it."""
+    """One replica of a process. `name` is the name of the process: its Lease is called `trimtab-NAME`, and its log
+    events begin with the name."""
 
     name: str
     settings: LeaderProcessSettings
@@ -108,7 +109,7 @@ class LeaderProcess:
     election: LeaderStatus
     identity: str
     max_silence_seconds: float
-    """Seconds without a check of `may_continue` after which `/healthz` fails."""
+    """If `may_continue` is not called for this many seconds, `/healthz` fails."""
     shutdown: GracefulShutdown = field(default_factory=GracefulShutdown)
     elapsed: Callable[[], float] = clock.elapsed_seconds
     _last_check: float = field(init=False)
@@ -123,7 +124,7 @@ class LeaderProcess:
 
     @property
     def fenced_writer(self) -> Writer:
-        """A writer that is fenced by the election, with the process's name as field manager."""
+        """A writer that writes only while this replica leads, with the process's name as field manager."""
         return Writer(client=self.client, manager=self.lease_name, fence=self.election.check_leading)
 
     def is_leading(self) -> bool:
@@ -131,13 +132,13 @@ class LeaderProcess:
         return self.election.is_leading
 
     def may_continue(self) -> bool:
-        """Returns whether the work may go on: this replica leads, and was not asked to stop. Each call counts as a sign
-        of life for `/healthz`."""
+        """Returns whether the work may continue: this replica leads, and has not been asked to stop. Each call also
+        shows `/healthz` that the process is working."""
         self._last_check = self.elapsed()
         return self.election.is_leading and not self.shutdown.is_requested
 
     def wait_while_leading(self, seconds: float) -> None:
-        """Wait, but no longer than the work may go on."""
+        """Waits this many seconds, but stops waiting when the work may not continue."""
         deadline = self.elapsed() + seconds
         while self.may_continue() and (seconds_left := deadline - self.elapsed()) > 0:
             self.shutdown.wait_for_stop(min(seconds_left, 1.0))
@@ -146,7 +147,7 @@ class LeaderProcess:
     def serve_and_elect(
         self, registry: CollectorRegistry, extra_pages: Mapping[str, Page] | None = None
     ) -> Iterator[None]:
-        """While the block runs, serve the pages and take part in the election."""
+        """A context manager: while its block runs, the process serves its pages and takes part in the election."""
         with HttpPages(self.settings.listen, {**self._pages(registry), **(extra_pages or {})}) as pages:
             self._announce(pages.url)
             try:
@@ -156,14 +157,15 @@ class LeaderProcess:
                 self.log.info(f"{self.name}.ended", identity=self.identity)
 
     def lead_until_stopped(self, lead: Callable[[], object]) -> None:
-        """Call `lead` each time this replica leads, until asked to stop; `lead` returns once it may not go on."""
+        """Calls `lead` each time this replica leads, until the process is asked to stop. `lead` must return as soon as
+        the work may not continue."""
         while not self.shutdown.is_requested:
             if self.may_continue():
                 self.lead_once(lead)
             self.shutdown.wait_for_stop(LEADING_CHECK_SECONDS)
 
     def lead_once(self, lead: Callable[[], T]) -> T:
-        """Call `lead`, and log the start and the end of leading."""
+        """Calls `lead`, and logs when leading begins and ends. Returns the result of `lead`."""
         self.log.info(f"{self.name}.leads", identity=self.identity)
         try:
             return lead()
@@ -171,7 +173,7 @@ class LeaderProcess:
             self.log.info(f"{self.name}.leads-no-more", identity=self.identity)
 
     def wait_for_leadership(self) -> bool:
-        """Wait until this replica leads, at most as long as a previous leader may hold the Lease; returns whether it
+        """Waits until this replica leads, at most as long as a previous leader may hold the Lease. Returns whether it
         leads."""
         timings = self.settings.lease_timings
         deadline = (
@@ -213,8 +215,8 @@ class LeaderProcess:
         }
 
     def _is_alive(self) -> bool:
-        """Returns whether the process made progress lately. A restart helps a process that hangs, but not one that
-        cannot read the cluster."""
+        """Returns whether the process has made progress recently. The check ignores whether the cluster can be read,
+        because a restart would not help with that."""
         return self.elapsed() - self._last_check < self.max_silence_seconds
 
 
@@ -226,8 +228,8 @@ def lease_name_of(name: str) -> str:
 def create_leader_process(
     name: str, settings: LeaderProcessSettings, log: Logger, client: Client, *, hung: float
 ) -> LeaderProcess:
-    """Returns a replica that takes part in the election with this client. Raises ValueError where two replicas could
-    write at once."""
+    """Returns a replica that takes part in the election with this client. Raises ValueError if its settings would allow
+    two replicas to write at the same time."""
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
     election = LeaderElector(
         client, settings.namespace, lease_name_of(name), identity, timings=settings.lease_timings,
@@ -248,7 +250,8 @@ def create_leader_process(
 def open_leader_process(
     name: str, settings: LeaderProcessSettings, log: Logger, *, hung: float
 ) -> Iterator[LeaderProcess]:
-    """A replica with a client of its own, which a signal stops. Raises RuntimeFault where it cannot start."""
+    """A context manager with a replica that has a client of its own and that a signal stops. Raises RuntimeFault if the
+    process cannot start."""
     client = connect_to_cluster(
         str(settings.kubeconfig) if settings.kubeconfig else None, deadlines=settings.client_deadlines
     )

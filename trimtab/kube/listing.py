@@ -1,4 +1,4 @@
-"""Whole lists, page by page: a page is decoded and released before the next one is requested."""
+"""Reads whole lists page by page. A page is decoded and released before the next one is requested."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """One page."""
+    """One page of a list, decoded."""
 
     items: list[Raw]
     version: str
-    """The version of the whole list; the same on every page."""
+    """The resourceVersion of the whole list, which is the same on every page."""
 
 
 def iter_pages(client: Client, source: ListSource, size: int = PAGE_SIZE) -> Iterator[ListResult]:
-    """Yields every page of a list. Raises ResourceVersionGone where it took so long that its version is no longer
-    available: then list again."""
+    """Yields every page of a list. Raises ResourceVersionGone if reading took so long that the list's version is no
+    longer available; the caller must then start again."""
     token: str | None = None
     while True:
         doing = f"list {source}"
@@ -60,19 +60,19 @@ def iter_objects(client: Client, source: ListSource) -> Iterator[tuple[decode.Ke
 
 @dataclass(frozen=True, slots=True)
 class ClusterListing:
-    """The content of the cluster, read once."""
+    """The objects of a cluster, read once."""
 
     snapshot: Snapshot
     unreadable: tuple[Unreadable, ...] = ()
     absent: tuple[str, ...] = ()
-    """Kinds that this server does not serve: it has no objects of them."""
+    """The kinds that this server does not serve, so that it has no objects of them."""
 
 
 def list_kinds(
     client: Client, wanted: Iterable[ListSource] | None = None, on_list: Callable[[str], None] = lambda list_: None
 ) -> ClusterListing:
-    """Returns all kinds of a Snapshot, read by lists. Objects have the fields that `transform` retains; `on_list` is
-    called with the name of each list."""
+    """Returns all objects of these kinds. They have the fields that `transform` retains; `on_list` is called with the
+    name of each list."""
     pruner = FieldPruner()
     objects: dict[str, dict[decode.Key, ApiObject]] = {}
     unreadable: list[Unreadable] = []
@@ -106,7 +106,8 @@ def list_kinds(
 def _list_with_retries(
     client: Client, source: ListSource, pruner: FieldPruner
 ) -> tuple[dict[decode.Key, ApiObject], list[Unreadable]]:
-    """List all objects of a source, again where its version is gone before its end, a few times."""
+    """Returns all objects of a list, and those that could not be decoded. If the list's version expires while it is
+    read, it is read again, a few times at most."""
     for last in (False,) * (_MAX_ATTEMPTS - 1) + (True,):
         try:
             return _list_once(client, source, pruner)

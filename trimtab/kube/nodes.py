@@ -1,9 +1,10 @@
-"""A cordon and its reversal, in one patch; and the replicas of a workload.
+"""Cordons a node and reverses that, each in one patch; and changes the replicas of a workload.
 
-Notes on the node itself survive a restart: a cordon belongs to Trimtab only where its annotation came with it. Every
-patch names the version that it was decided on, so that a change in between is not overwritten (409, `Conflict`).
+Annotations on the node survive a restart of the process: a cordon belongs to Trimtab only if its annotation was set
+with it. Every patch names the version for which it was decided, so that a change in between is not overwritten (409,
+`Conflict`).
 
-Replicas are changed through the scale subresource, and only from the number that was intended.
+Replicas are changed through the scale subresource, and only if the present number is the expected one.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from trimtab.kube.resources import LIST_SOURCES, object_path
 
 
 def cordon(writer: Writer, name: str, version: str, annotations: Mapping[str, str]) -> Metadata:
-    """Cordon a node and set annotations on it. Returns the node's metadata as stored (its new version)."""
+    """Cordons a node and sets annotations on it. Returns the node's metadata with its new version."""
     return patch_node(writer, name, version, unschedulable=True, annotations=annotations)
 
 
 def uncordon(writer: Writer, name: str, version: str, annotations: tuple[str, ...]) -> Metadata:
-    """Uncordon a node and remove these annotations. Returns the metadata as stored."""
+    """Uncordons a node and removes these annotations. Returns the node's metadata with its new version."""
     return patch_node(writer, name, version, unschedulable=None, annotations=dict.fromkeys(annotations))
 
 
 def patch_node(
     writer: Writer, name: str, version: str, *, unschedulable: bool | None, annotations: Mapping[str, str | None]
 ) -> Metadata:
-    """Change `unschedulable` and annotations in one merge patch; None removes a field. Returns the metadata as
-    stored."""
+    """Changes `unschedulable` and annotations in one merge patch; None removes a field. Returns the node's metadata
+    with its new version."""
     body: dict[str, Any] = {
         "metadata": {"resourceVersion": version, "annotations": dict(annotations)},
         "spec": {"unschedulable": unschedulable},
@@ -53,15 +54,16 @@ def patch_node(
 
 
 def annotate(writer: Writer, name: str, version: str, annotations: Mapping[str, str | None]) -> Metadata:
-    """Change these annotations and nothing else; None removes one. Returns the metadata as stored."""
+    """Changes these annotations and nothing else; None removes one. Returns the node's metadata with its new
+    version."""
     body = {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}}
     path, doing = object_path(LIST_SOURCES["Node"], "", name), f"annotate Node {name}"
     return decode.decode_metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE_PATCH)))
 
 
 def set_taints(writer: Writer, name: str, version: str, taints: Iterable[Taint]) -> Metadata:
-    """Replace all taints of a node. Raises Conflict where it changed since `version`, since a patch replaces the whole
-    list."""
+    """Replaces all taints of a node. Raises Conflict if the node has changed since `version`, because the patch
+    replaces the whole list."""
     body = {"metadata": {"resourceVersion": version}, "spec": {"taints": [msgspec.to_builtins(t) for t in taints]}}
     path, doing = object_path(LIST_SOURCES["Node"], "", name), f"taint Node {name}"
     return decode.decode_metadata(Raw(writer.write("PATCH", path, body, doing=doing, content_type=MERGE_PATCH)))
@@ -76,7 +78,7 @@ def reopen_node(
     annotations: Iterable[str],
     taints: Iterable[Taint] | None,
 ) -> Metadata:
-    """Uncordon a node where requested, remove these annotations and replace the taints (None: unchanged), in one
+    """Uncordons a node if requested, removes these annotations and replaces the taints (None: unchanged), all in one
     patch."""
     body: dict[str, Any] = {"metadata": {"resourceVersion": version, "annotations": dict.fromkeys(annotations)}}
     spec: dict[str, Any] = {"unschedulable": None} if uncordon else {}
@@ -102,10 +104,10 @@ class _Scale(msgspec.Struct):
 
 
 def scale_workload(writer: Writer, kind: str, namespace: str, name: str, *, before: int, replicas: int) -> bool:
-    """Set the replicas from `before`; True when they are set; False if the number differs, or the object does not
-    exist.
+    """Changes the number of replicas from `before` to `replicas`. Returns True if it is set; False if the present
+    number is another one or the object does not exist.
 
-    Raises Conflict where it changed in between.
+    Raises Conflict if the object was changed at the same time.
     """
     path, doing = (
         object_path(LIST_SOURCES[kind], namespace, name, "scale"),
@@ -124,7 +126,7 @@ def scale_workload(writer: Writer, kind: str, namespace: str, name: str, *, befo
 
 
 def scale_to_zero(writer: Writer, kind: str, namespace: str, name: str) -> bool:
-    """Scale to 0 replicas from any number; False if the object does not exist."""
+    """Scales a workload to 0 replicas, whatever its present number is. Returns False if the object does not exist."""
     path, doing = object_path(LIST_SOURCES[kind], namespace, name, "scale"), f"scale {kind} {namespace}/{name} to 0"
     try:
         writer.write("PATCH", path, {"spec": {"replicas": 0}}, doing=doing, content_type=MERGE_PATCH)

@@ -1,7 +1,8 @@
-"""One object: read, applied with field ownership, deleted; or read whole, changed and replaced.
+"""Reads, applies (with field ownership) and deletes single objects; or reads a whole object, changes it and replaces
+it.
 
-Every write goes through a `Writer`: fenced, a dry run on request, under Trimtab's field manager. A whole object is
-replaced only in the version that was read.
+Every write goes through a `Writer`: it is fenced, can be a dry run, and has Trimtab as its field manager. A whole
+object is replaced only in the version that was read.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ from trimtab.kube.errors import InvalidResponse, NotFound
 from trimtab.kube.resources import LIST_SOURCES, object_path
 
 Fence = Callable[[str], None]
-"""Raises NotLeading where the write (described in words) must not begin."""
+"""A function that raises NotLeading if a write must not begin. Its argument describes the write."""
 
 
 def allow_any_replica(doing: str) -> None:
-    """The fence of writes that any replica may do."""
+    """The fence for writes that any replica may do: it allows everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """The identity of a write, its fence, and whether it is a dry run."""
+    """How a write is made: with which client and field manager, with which fence, and whether as a dry run."""
 
     client: Client
     manager: str = "trimtab"
-    """The field manager: the owner of the written fields."""
+    """The field manager, which becomes the owner of the written fields."""
     fence: Fence = allow_any_replica
-    """Called before each write: a Lease alone does not stop a leader that was suspended."""
+    """Called before each write, because a Lease alone does not stop a leader that was suspended."""
     dry_run: bool = False
-    """The API server does everything, admission included, and stores nothing."""
+    """Whether writes are dry runs: the API server does everything, including admission, but stores nothing."""
 
     def write(
         self,
@@ -49,7 +50,7 @@ class Writer:
         content_type: str = JSON,
         query: Query | None = None,
     ) -> bytes:
-        """Returns the body of the response. Raises any KubeFault."""
+        """Sends a write and returns the body of the response. Raises any KubeFault."""
         self.fence(doing)
         parameters: dict[str, str | int | None] = {"dryRun": "All" if self.dry_run else None, **(query or {})}
         if method != "DELETE":
@@ -61,8 +62,7 @@ class Writer:
 
 
 def read_object(client: Client, kind: str, name: str, namespace: str = "") -> ApiObject:
-    """Returns an object of a kind that a Snapshot has. Raises NotFound, or InvalidResponse where it cannot be
-    decoded."""
+    """Returns an object of a kind that a Snapshot has. Raises NotFound, or InvalidResponse if it cannot be decoded."""
     doing = f"read {object_ref(kind, name, namespace)}"
     item = decode.decode_item(kind, Raw(client.get(object_path(LIST_SOURCES[kind], namespace, name), doing=doing)))
     if isinstance(item, decode.UndecodableObject):
@@ -71,9 +71,10 @@ def read_object(client: Client, kind: str, name: str, namespace: str = "") -> Ap
 
 
 def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
-    """Apply a document (server-side apply): take ownership of its fields, whoever has written them, and of no others.
+    """Applies a document (server-side apply): takes ownership of its fields, whoever has written them, and of no
+    others.
 
-    The kind must be in `resources.LIST_SOURCES`. Returns the metadata as stored.
+    The kind must be in `resources.LIST_SOURCES`. Returns the object's metadata with its new version.
     """
     kind, meta = document["kind"], document["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
@@ -85,7 +86,8 @@ def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
 
 
 def delete(writer: Writer, kind: str, name: str, namespace: str = "", *, uid: str = "") -> bool:
-    """Delete an object; False if it does not exist. With a uid, delete only that very object (else Conflict)."""
+    """Deletes an object. Returns False if it does not exist. With a uid, only the object with this uid is deleted
+    (otherwise Conflict is raised)."""
     body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if uid:
         body["preconditions"] = {"uid": uid}
@@ -102,12 +104,12 @@ def delete(writer: Writer, kind: str, name: str, namespace: str = "", *, uid: st
 
 
 def object_ref(kind: str, name: str, namespace: str = "") -> str:
-    """Returns an object for messages: "Pod team-a/web-1", "Node n1"."""
+    """Returns the name of an object for messages: "Pod team-a/web-1", "Node n1"."""
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
 def decode_as(body: bytes, shape: type[Any], doing: str) -> Any:
-    """Returns a response as a shape that only this package knows. Raises InvalidResponse."""
+    """Returns a response decoded as a shape that only this package uses. Raises InvalidResponse."""
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -115,7 +117,7 @@ def decode_as(body: bytes, shape: type[Any], doing: str) -> Any:
 
 
 Whole = dict[str, Any]
-"""Everything the API server sent of an object: unknown fields go back unchanged."""
+"""Everything that the API server sent about an object, so that unknown fields are sent back unchanged."""
 
 
 def get_plain(client: Client, kind: str, name: str, namespace: str = "") -> Whole | None:
@@ -131,7 +133,7 @@ def get_plain(client: Client, kind: str, name: str, namespace: str = "") -> Whol
 
 
 def replace_plain(writer: Writer, document: Mapping[str, Any]) -> None:
-    """Replace the version that was read. Raises Conflict where that is no longer the current one."""
+    """Replaces an object in the version that was read. Raises Conflict if that is not the current version any more."""
     kind, meta = document["kind"], document["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
     writer.write(

@@ -1,15 +1,15 @@
-"""One list that follows the server's.
+"""Keeps one list equal to the server's list.
 
     list, page by page ──► watch from its version ──► bookmarks and events move the version on
       ▲                        │ stream ended, broke, stayed silent: again from the last version
       └── 410: no longer available ◄┘
 
-While a new list is read the old one stays readable. Errors are normal here: they are in `WatchHealth`, followed by a
-wait, and never raised. (What a watch guarantees: kubernetes.io/docs/reference/using-api/api-concepts, "Efficient
-detection of changes".)
+While a new list is read, the old one stays readable. Errors are normal here: they are recorded in `WatchHealth`,
+followed by a wait, and never raised. (What a watch guarantees: kubernetes.io/docs/reference/using-api/api-concepts,
+"Efficient detection of changes".)
 
-During an outage one of many lists retries, and the others wait for its success, so that an outage costs next to
-nothing. Half of each wait is random, so that many replicas that lost the same server do not reconnect together.
+During an outage, one of many lists retries and the others wait until it succeeds, so that an outage costs next to
+nothing. Half of each wait is random, so that many replicas that lost the same server do not reconnect at the same time.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from trimtab.kube.watch_state import WatchHealth, WatchSettings
 from trimtab.runtime.clock import elapsed_seconds
 
 RECONNECT_PATIENCE_SECONDS = 20.0
-"""Seconds that the other lists wait: the error of the one that retries may be its own."""
+"""How many seconds the other lists wait for the one that retries, because its error may concern only its own list."""
 
 
 class ReconnectGate:
-    """The connection to one API server, shared by the lists of a `ClusterInformers`."""
+    """Lets one of several lists reconnect while the others wait. It is shared by the lists of a `ClusterInformers`."""
 
     def __init__(self, patience: float = RECONNECT_PATIENCE_SECONDS) -> None:
         self._patience = patience
@@ -54,24 +54,24 @@ class ReconnectGate:
         self._retrying: object = None
 
     def report_failure(self, waiter: object) -> None:
-        """Report that the server gave no response. The first reporter is the one that retries."""
+        """Records that the server did not respond. The list that reports this first is the one that retries."""
         with self._changed:
             self._retrying = self._retrying or waiter
 
     def report_success(self) -> None:
-        """Report a response: releases all waiting lists."""
+        """Records that the server has responded, so that all waiting lists go on."""
         if self._retrying is not None:
             self.leave_gate(self._retrying)
 
     def leave_gate(self, waiter: object) -> None:
-        """Report that a list retries no more."""
+        """Records that a list no longer retries."""
         with self._changed:
             if self._retrying is waiter:
                 self._retrying = None
             self._changed.notify_all()
 
     def wait_for_turn(self, waiter: object, stop: threading.Event) -> None:
-        """Wait until it makes sense for this list to retry; `leave_gate` ends the wait where `stop` is set."""
+        """Waits until this list should retry. If `stop` is set, `leave_gate` ends the wait."""
         deadline = elapsed_seconds() + self._patience
         with self._changed:
             while (
@@ -83,29 +83,30 @@ class ReconnectGate:
 
 
 MIN_WAIT_SECONDS = 0.5
-"""The first wait in seconds; the next ones double up to `MAX_WAIT_SECONDS`."""
+"""The first wait in seconds; each further one is twice as long, up to `MAX_WAIT_SECONDS`."""
 MAX_WAIT_SECONDS = 30.0
 MAX_RETRY_AFTER_SECONDS = 120.0
-"""The longest Retry-After that is honoured: a longer one is most likely a mistake of a proxy."""
+"""The longest Retry-After, in seconds, that is obeyed: a longer one is most likely a mistake of a proxy."""
 
 
 @dataclass(slots=True)
 class RetryBackoff:
-    """0.5 s, doubling to 30 s, each reduced by a random part of up to half; from the start again after `reset`."""
+    """Waits of 0.5 s, doubling up to 30 s, each shortened by a random part of up to a half. They begin anew after
+    `reset`."""
 
     chance: random.Random = field(default_factory=random.Random)
     tries: int = 0
 
     def next_wait_seconds(self, at_least: float | None = None) -> float:
-        """Returns the seconds to wait now: no less than the server requested, and up to half as much more, since it
-        requests it of every client."""
+        """Returns how many seconds to wait now: at least as long as the server requested, plus a random part of up to
+        half of that, because the server requests the same of every client."""
         full_wait = min(MAX_WAIT_SECONDS, MIN_WAIT_SECONDS * 2.0 ** min(self.tries, 16))
         self.tries += 1
         chance = self.chance.random() / 2
         return max(full_wait * (0.5 + chance), min(at_least or 0.0, MAX_RETRY_AFTER_SECONDS) * (1 + chance))
 
     def reset(self) -> None:
-        """Start again after a success."""
+        """Begins with the shortest wait again, after a success."""
         self.tries = 0
 
 
@@ -113,13 +114,14 @@ V = TypeVar("V")
 
 INITIAL_END = b'"k8s.io/initial-events-end"'
 _MAX_SERVER_ERRORS = 6
-"""Server errors (500) in a row, about half a minute, before a new list: the version may be the cause after all."""
+"""After this many server errors (500) in a row, which take about half a minute, the list is read anew, because its
+version may be the cause."""
 _MIN_STREAM_SECONDS = 5.0
-"""Seconds that a stream without events must last to count as successful."""
+"""How many seconds a stream without events must last to count as successful."""
 
 
 class Reflector(Generic[V]):
-    """Runs in the thread that calls `run`; `store` and `health` can be read from any other."""
+    """Runs in the thread that calls `run`; `store` and `health` can be read from any thread."""
 
     def __init__(
         self,
@@ -149,7 +151,7 @@ class Reflector(Generic[V]):
         self._streaming = self.settings.stream_initial_list
 
     def run(self) -> None:
-        """List and watch until `stop`."""
+        """Lists and watches until `stop` is called."""
         self._thread_id = threading.get_ident()
         while not self._wait_or_stop():
             if self._forced_version is not None:
@@ -168,12 +170,12 @@ class Reflector(Generic[V]):
         self._set_state(connected=False)
 
     def _wait_or_stop(self) -> bool:
-        """Wait until a request makes sense; returns whether the reflector was stopped."""
+        """Waits until a request makes sense. Returns whether the reflector was stopped."""
         self._reconnect_gate.wait_for_turn(self, self._stop)
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """End `run` within milliseconds, or within the deadline of a connection that is being made."""
+        """Ends `run` within milliseconds, or, if it is just connecting, within the deadline for a connection."""
         self._stop.set()
         self._reconnect_gate.leave_gate(self)
         self._end_stream()
@@ -181,7 +183,7 @@ class Reflector(Generic[V]):
             self._client.interrupt_request(self._thread_id)
 
     def restart_from(self, version: str = "") -> None:
-        """Watch from this version, or list again without one; the stored objects stay until then."""
+        """Watches from this version, or, without a version, lists again. The stored objects stay until then."""
         self._forced_version = version
         self._end_stream()
 
@@ -194,7 +196,7 @@ class Reflector(Generic[V]):
         self.health = change(self.health, **changes)
 
     def _handle_error(self, error: KubeFault) -> None:
-        """Choose the next step after an error, and wait before it."""
+        """Chooses the next step after an error, and waits before it."""
         if isinstance(error, Unreachable):
             self._reconnect_gate.report_failure(self)
         else:
@@ -239,7 +241,7 @@ class Reflector(Generic[V]):
     # ── watching ─────────────────────────────────────────────────────────────────────────────────────
 
     def _watch(self) -> None:
-        """Read one stream to its end."""
+        """Reads one stream to its end."""
         initial = self.store.begin_list() if self._version is None else None
         stream = self._client.stream(
             self.source.list_path, self._query(initial is not None),
@@ -278,7 +280,7 @@ class Reflector(Generic[V]):
         return {**query, "resourceVersion": self._version}
 
     def _apply_lines(self, lines: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
-        """Apply lines that arrived together. Returns the initial list while it is being streamed."""
+        """Applies lines that arrived together. Returns the initial list while it is being streamed, otherwise None."""
         events = 0
         try:
             for line in BytesIO(lines):  # takes a third of the time of `split`
@@ -306,8 +308,8 @@ class Reflector(Generic[V]):
         return self._apply_other(line, initial)
 
     def _apply_other(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
-        """Apply anything but a plain change: a bookmark, an error, an object that is hard to decode, an item of an
-        initial list."""
+        """Applies any line that is not a plain change: a bookmark, an error, an object that is hard to decode, or an
+        item of an initial list."""
         doing = f"watch {self.source}"
         watch_event = decode.decode_event(line, doing)
         if watch_event.type == "ERROR":
@@ -335,11 +337,11 @@ class Reflector(Generic[V]):
 
 
 def _is_version_useless(error: KubeFault, tries: int) -> bool:
-    """Returns whether the version is of no use any more: after 410; after one from the future (504, after a restored
-    backup); after an unexpected error.
+    """Returns whether watching from the present version is no longer possible: after 410, if the version is in the
+    future (504, after a backup was restored), or after an unexpected error.
 
-    Not after an error of the server (5xx), 429, 401 or 403: the watch may well continue from the version when that is
-    over, and a new list is what a server in trouble can bear least.
+    After a server error (5xx), 429, 401 or 403 it is still possible: the watch can continue from the same version when
+    the problem is over, and a new list would be an additional load for a server in trouble.
     """
     if not isinstance(error, RequestRefused):
         return isinstance(error, InvalidResponse)

@@ -1,11 +1,11 @@
-"""A resize of a running pod, and its outcomes.
+"""Resizes a running pod, and tells the possible outcomes apart.
 
 The requests of containers are changed through the pod's `resize` subresource, with a strategic merge patch: containers
-are found by their names, and everything that is not named stays. The patch names the pod's uid and resourceVersion, so
-a pod that was replaced, or changed since it was decided on, is a conflict.
+are found by their names, and everything that is not named stays the same. The patch names the pod's uid and
+resourceVersion, so if the pod was replaced or changed since the decision, the result is a conflict.
 
-Measured on Kubernetes 1.36: a pod whose first running container does not report `resources` in its status is answered
-422 (its kubelet cannot resize); a resize that would change the class of service is answered 422.
+Measured on Kubernetes 1.36: the answer is 422 if the first running container of the pod does not report `resources` in
+its status (its kubelet cannot resize), and if the resize would change the quality of service class.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trimtab.kube.objects import Writer, decode_as
 from trimtab.kube.resources import LIST_SOURCES, object_path
 
 MIN_MINOR = 33
-"""The first minor version of Kubernetes 1 in which pods are resized by default."""
+"""The first minor version of Kubernetes 1 in which resizing pods is enabled by default."""
 _RIGHT = "pods/resize"
 
 Requests = Mapping[str, Mapping[str, str]]
@@ -32,19 +32,19 @@ Requests = Mapping[str, Mapping[str, str]]
 
 class ResizeStatus(StrEnum):
     RESIZED = "resized"
-    """The API server stored it; the kubelet answers later."""
+    """The API server has stored the resize; the kubelet answers later."""
     CHANGED = "changed"
-    """The pod is another one, or changed since it was read."""
+    """The pod was replaced, or has changed since it was read."""
     GONE = "gone"
     REJECTED = "rejected"
-    """A webhook, a quota, a LimitRange or validation rejects it."""
+    """A webhook, a quota, a LimitRange or the validation rejects the resize."""
     NOT_PERMITTED = "not-permitted"
     """This identity may not resize pods at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResizeOutcome:
-    """The outcome of a resize, in the server's words where it refused."""
+    """The outcome of a resize, with the server's message if the resize was refused."""
 
     status: ResizeStatus
     message: str = ""
@@ -59,8 +59,8 @@ def resize_pod(
     requests: Requests,
     sidecars: frozenset[str] = frozenset(),
 ) -> ResizeOutcome:
-    """Change requests of a running pod. `sidecars`: the containers that are among the init containers. Raises KubeFault
-    for errors that are no outcome of a resize."""
+    """Changes requests of a running pod, and returns the outcome. `sidecars` are the containers that are among the init
+    containers. Raises KubeFault for errors that are not an outcome of a resize."""
     parts: dict[str, list[dict[str, Any]]] = {}
     for container, amounts in requests.items():
         part = "initContainers" if container in sidecars else "containers"
@@ -97,7 +97,8 @@ class _ResourceList(msgspec.Struct):
 
 
 def find_resize_obstacle(client: Client) -> str:
-    """Returns why this cluster cannot resize running pods, as text, or an empty string if it can. Raises KubeFault."""
+    """Returns why running pods cannot be resized in this cluster, as text, or an empty string if they can. Raises
+    KubeFault."""
     doing = "read the server's version"
     version: _Version = decode_as(client.get("/version", doing=doing), _Version, doing)
     # Some platforms write 33+.

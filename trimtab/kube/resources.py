@@ -1,7 +1,7 @@
-"""Where the API server has the kinds of a `Snapshot`.
+"""Where the API server has the kinds of a `Snapshot`: paths, selectors, and the shapes for decoding.
 
-Of ConfigMaps only Trimtab's own are requested (by label), and the cluster autoscaler's status (by name): others may
-hold secrets.
+Of ConfigMaps, only Trimtab's own (by label) and the cluster autoscaler's status (by name) are requested, because others
+may hold secrets.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from trimtab.kube.client import path_segment
 CONFIG_MAP_LABELS = (RECOMMENDATIONS, "trimtab.dev/pool", "trimtab.dev/state")
 """The labels of Trimtab's own ConfigMaps."""
 OWNER_TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
-"""Lists of owners, read for their pod templates. A PodTemplate is an object of its own, and none of them."""
+"""Lists of owners that are read for the owners' pod templates. (The kind PodTemplate is not among them.)"""
 SHAPES: dict[str, type[ApiObject]] = {
     **SHAPES_BY_KIND,
     "MutatingWebhookConfiguration": MutatingWebhookConfiguration,
@@ -39,31 +39,32 @@ SHAPES: dict[str, type[ApiObject]] = {
     "ScrapedPod": ScrapedPod,
     **dict.fromkeys(OWNER_TEMPLATES, Templated),
 }
-"""Kind → the shape that it is decoded into; more kinds than a Snapshot has."""
+"""Kind → the shape into which its objects are decoded. It has more kinds than a Snapshot."""
 AUTOSCALER_STATUS = f"metadata.namespace={STATUS_NAMESPACE},metadata.name={STATUS_NAME}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSource:
-    """One list of one kind."""
+    """What to list: the objects of one kind, all of them or those that selectors choose."""
 
     kind: str
     group_version: str
     plural: str
     namespaced: bool = True
     optional: bool = False
-    """The server may not serve it: a CustomResourceDefinition that is not installed."""
+    """Whether the server may not serve the kind, because its CustomResourceDefinition is not installed."""
     label_selector: str = ""
     field_selector: str = ""
-    """Label and field selector; empty selects everything."""
+    """The field selector; like `label_selector`, it selects everything if it is empty."""
     namespace: str = ""
-    """The only namespace; empty is all of them."""
+    """The namespace of the list; empty means all namespaces."""
     metadata_only: bool = False
-    """Request only the metadata: a tenth of the bytes, where only names and owners count."""
+    """Whether only the metadata is requested, for kinds of which only names and owners are needed. It has a tenth of
+    the bytes."""
 
     @property
     def list_path(self) -> str:
-        """The path of the list."""
+        """The path from which the list is read."""
         return collection_path(self, self.namespace)
 
     @property
@@ -72,7 +73,7 @@ class ListSource:
         return {"labelSelector": self.label_selector or None, "fieldSelector": self.field_selector or None}
 
     def accept_header(self, kind: Literal["PartialObjectMetadataList", "PartialObjectMetadata"]) -> str:
-        """Returns the media type of the response: that of a list, or of a watch's objects."""
+        """Returns the media type to request: for a list, or for the objects of a watch."""
         return f"application/json;as={kind};g=meta.k8s.io;v=v1" if self.metadata_only else "application/json"
 
     def __str__(self) -> str:
@@ -81,14 +82,14 @@ class ListSource:
 
 
 def collection_path(source: ListSource, namespace: str = "") -> str:
-    """Returns the path of a list, or of what is created in it."""
+    """Returns the path of a list, which is also the path for creating objects in it."""
     root = f"/apis/{source.group_version}" if "/" in source.group_version else f"/api/{source.group_version}"
     inside = f"/namespaces/{path_segment(namespace)}" if source.namespaced and namespace else ""
     return f"{root}{inside}/{source.plural}"
 
 
 def object_path(source: ListSource, namespace: str, name: str, sub: str = "") -> str:
-    """Returns the path of an object, or of a subresource of it."""
+    """Returns the path of an object or of one of its subresources."""
     return "/".join(part for part in (collection_path(source, namespace), path_segment(name), sub) if part)
 
 
@@ -172,14 +173,14 @@ LIST_SOURCES |= {name: replace(LIST_SOURCES[name.removesuffix("Template")], kind
 
 
 LIST_SOURCES["ScrapedPod"] = replace(LIST_SOURCES["Pod"], kind="ScrapedPod", field_selector="status.phase=Running")
-"""Running pods, read for their addresses."""
+"""Running pods, of which only what scraping needs is read."""
 LIST_SOURCES["APIService"] = ListSource(
     kind="APIService", group_version="apiregistration.k8s.io/v1", plural="apiservices", namespaced=False
 )
 
 
 def autoscaler_status(namespace: str = STATUS_NAMESPACE, name: str = STATUS_NAME) -> ListSource:
-    """Returns the cluster autoscaler's status alone, as a kind of its own."""
+    """Returns a list with only the cluster autoscaler's status ConfigMap, under a kind of its own."""
     return ListSource(
         kind="AutoscalerStatus", group_version="v1", plural="configmaps", namespace=namespace,
         field_selector=f"metadata.name={name}",
@@ -187,7 +188,7 @@ def autoscaler_status(namespace: str = STATUS_NAMESPACE, name: str = STATUS_NAME
 
 
 def list_sources(kinds: Iterable[str] = tuple(SHAPES_BY_KIND)) -> tuple[ListSource, ...]:
-    """Returns all lists that these kinds of a Snapshot need."""
+    """Returns all lists from which these kinds of a Snapshot are read."""
     lists: list[ListSource] = []
     for kind in kinds:
         lists += _config_maps() if kind == "ConfigMap" else [LIST_SOURCES[kind]]
@@ -205,8 +206,8 @@ def fact_list_sources(
 ) -> tuple[ListSource, ...]:
     """Returns the lists on which decisions about pods depend.
 
-    Of owners that are not `counted` (ReplicaSets, CronJobs) only the metadata is requested, of ConfigMaps only
-    Trimtab's recommendations.
+    For kinds of owners that are not `counted` (ReplicaSets, CronJobs), only the metadata is requested; of ConfigMaps,
+    only Trimtab's recommendations.
     """
     shards = ListSource(
         kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
@@ -221,20 +222,22 @@ def fact_list_sources(
 
 
 def sources_by_name(services: Iterable[tuple[str, str]], leases: Iterable[tuple[str, str]]) -> tuple[ListSource, ...]:
-    """Returns the lists of these Services' EndpointSlices and of these Leases alone, each named by (namespace, name).
+    """Returns lists with only the EndpointSlices of these Services, and only these Leases, each given as (namespace,
+    name).
 
-    Which ones matter is known only from other objects: the VPA's webhook, and policies that name a scheduler.
+    Which ones are needed follows from other objects: the VPA's webhook configuration, and policies that set a
+    scheduler.
     """
     return (*map(endpoint_slices, sorted(services)), *map(single_lease, sorted(leases)))
 
 
 def endpoint_slices(service: tuple[str, str]) -> ListSource:
-    """Returns the list of one Service's EndpointSlices. service: (namespace, name)."""
+    """Returns the list of the EndpointSlices of one Service, given as (namespace, name)."""
     namespace, name = service
     return replace(LIST_SOURCES["EndpointSlice"], namespace=namespace, label_selector=f"{SERVICE_LABEL}={name}")
 
 
 def single_lease(lease: tuple[str, str]) -> ListSource:
-    """Returns the list of one Lease alone. lease: (namespace, name)."""
+    """Returns a list with only one Lease, given as (namespace, name)."""
     namespace, name = lease
     return replace(LIST_SOURCES["Lease"], namespace=namespace, field_selector=f"metadata.name={name}")

@@ -1,7 +1,8 @@
-"""Signing keys in a Secret: read, created while the Secret is empty, rotated on request.
+"""Signing keys in a Secret: read, created if the Secret is empty, and rotated on request.
 
-The Secret is rendered without data and filled by the process that owns it, like that of the serving certificate
-(decision 0008): applying the manifests again removes nothing, and no account needs the right to create a Secret.
+The manifests contain the Secret without data, and the process that owns it fills it, as with the serving certificate
+(decision 0008). So applying the manifests again removes nothing, and no service account needs permission to create
+Secrets.
 """
 
 import base64
@@ -17,28 +18,29 @@ from trimtab.kube.errors import Conflict, KubeFault
 from trimtab.kube.objects import Writer
 
 CURRENT_KEY = "current"
-"""Key of the Secret's data: the key that signs."""
+"""The key in the Secret's data under which the signing key is stored."""
 PREVIOUS_KEY = "previous"
-"""Key of the Secret's data: the key before it; absent until the first rotation."""
+"""The key in the Secret's data under which the previous signing key is stored; absent until the first rotation."""
 _MAX_ATTEMPTS = 5
 
 
 class NoSigningKeys(KubeFault):
-    """The Secret does not exist, or other replicas kept changing it."""
+    """Raised if the Secret does not exist, or if other replicas kept changing it."""
 
 
 def keys_of(secret: Mapping[str, Any]) -> SigningKeys | None:
-    """Returns the keys in a Secret, or None if it has no usable current key. An unusable previous key is left out."""
+    """Returns the signing keys in a Secret, or None if it has no usable current key. A previous key that is not usable
+    is left out."""
     data = secret.get("data") or {}
     current, previous = _decode(data.get(CURRENT_KEY)), _decode(data.get(PREVIOUS_KEY))
     return SigningKeys(current, previous) if current is not None else None
 
 
 def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
-    """Returns the keys in this Secret; where it has none, a new key is stored first.
+    """Returns the signing keys in this Secret. If it has none, a new key is stored first.
 
-    Two replicas that start at once agree: the write carries the version that was read, and the slower one reads again.
-    Raises NoSigningKeys where the Secret does not exist, and KubeFault as the API server responds.
+    Two replicas that start at the same time get the same key: a write names the version that was read, and the slower
+    replica reads again. Raises NoSigningKeys if the Secret does not exist, and any other KubeFault.
     """
     for _ in range(_MAX_ATTEMPTS):
         secret = objects.get_plain(client, "Secret", name, namespace)
@@ -58,12 +60,12 @@ def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
 
 
 def rotate_keys(keys: SigningKeys) -> SigningKeys:
-    """Returns a new current key; the previous one stays for verification."""
+    """Returns keys with a new current key; the present one becomes the previous one, which still verifies."""
     return SigningKeys(secrets.token_bytes(MIN_KEY_BYTES), keys.current)
 
 
 def with_keys(secret: Mapping[str, Any], keys: SigningKeys) -> dict[str, Any]:
-    """Returns the same Secret with these keys; its other data stays."""
+    """Returns the same Secret with these keys; its other data is kept."""
     others = {
         name: text for name, text in (secret.get("data") or {}).items() if name not in (CURRENT_KEY, PREVIOUS_KEY)
     }

@@ -1,7 +1,7 @@
-"""The objects of one list: written by one thread, read by any.
+"""The objects of one list, which one thread writes and any thread may read.
 
-A new list replaces the old one at once, and only real differences are reported. An object whose version has not changed
-stays the very same value.
+A new list replaces the old one at once, and only real differences are reported. If the version of an object has not
+changed, its stored value stays the same object.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from trimtab.kube.watch_state import ChangeType, WatchEvent
 
 V = TypeVar("V")
 Transform = Callable[[ApiObject], V]
-"""Makes what is stored of an object; called only in the writer's thread."""
+"""A function that returns what is stored of an object. It is called only in the thread that writes."""
 OnChange = Callable[[WatchEvent[V]], None]
 
 
 @dataclass(slots=True)
 class StoreSnapshot(Generic[V]):
-    """A list that is being read beside the current one."""
+    """A list that is being read, while the present one is still in use."""
 
     entries: dict[Key, tuple[str, V]] = field(default_factory=dict)
     unreadable: dict[Key, Unreadable] = field(default_factory=dict)
     doubt_count: int = 0
-    """The store's count of doubts when the list was begun."""
+    """The value of the store's counter when the list was begun. It shows whether objects must be transformed again."""
 
 
 class ObjectStore(Generic[V]):
-    """Key → value, each with its version."""
+    """The stored values by key, each with its version."""
 
     def __init__(
         self, kind: str, hold: Transform[V], lock: threading.RLock, on_change: OnChange[V] | None = None
@@ -50,31 +50,31 @@ class ObjectStore(Generic[V]):
         self._doubts = self._settled_doubts = 0
 
     def retransform_next_list(self) -> None:
-        """Transform every object of the next list again, because `hold` now gives different values for the same
-        objects."""
+        """Transforms every object of the next list again, because the transform function now returns different values
+        for the same objects."""
         self._doubts += 1
 
     def begin_list(self) -> StoreSnapshot[V]:
-        """Returns an empty list, to which the reflector adds the objects of a new list request."""
+        """Returns an empty list, to which the reflector adds the objects that it receives."""
         return StoreSnapshot(doubt_count=self._doubts)
 
     def list_values(self) -> tuple[V, ...]:
-        """Returns the values of all objects."""
+        """Returns the stored values of all objects."""
         with self._lock:
             return tuple(value for _, value in self._values.values())
 
     def versions_by_key(self) -> dict[Key, str]:
-        """Key → resourceVersion of every object."""
+        """Returns key → resourceVersion of every object."""
         with self._lock:
             return {key: version for key, (version, _) in self._values.items()}
 
     def unreadable_objects(self) -> tuple[Unreadable, ...]:
-        """Objects that could not be decoded."""
+        """Returns the objects that could not be decoded."""
         with self._lock:
             return tuple(self._unreadable.values())
 
     def read_item(self, raw: Raw, fresh: StoreSnapshot[V]) -> None:
-        """Add one item to a list that is being read."""
+        """Adds one item to a list that is being read."""
         item = decode.decode_item(self.kind, raw)
         if isinstance(item, decode.UndecodableObject):
             fresh.unreadable[decode.object_key(item.metadata)] = item.unreadable
@@ -86,7 +86,7 @@ class ObjectStore(Generic[V]):
         fresh.entries[key] = old if is_unchanged and old is not None else (meta.resource_version, self._hold(item))
 
     def replace_list(self, fresh: StoreSnapshot[V]) -> None:
-        """Make a list the current one, and report the differences."""
+        """Makes a list the present one, and reports the differences."""
         with self._lock:
             before, self._values, self._unreadable = self._values, fresh.entries, fresh.unreadable
         # The count of the list's start: a doubt that was raised while it was read applies to the next list.
@@ -102,7 +102,7 @@ class ObjectStore(Generic[V]):
                 self._report_change(key, before.get(key), new)
 
     def apply_event(self, item: ApiObject | decode.UndecodableObject, *, gone: bool) -> str:
-        """Apply one event; returns the version of the list after it."""
+        """Applies one event, and returns the version of the list after it."""
         meta: Metadata = item.metadata  # type: ignore[union-attr]
         key, old = decode.object_key(meta), self._values.get(decode.object_key(meta))
         unreadable = item.unreadable if isinstance(item, decode.UndecodableObject) and not gone else None

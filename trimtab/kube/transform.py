@@ -1,11 +1,12 @@
-"""The fields of an object that are retained.
+"""Reduces objects to the fields that are retained.
 
-They are the same whether an object is watched, listed or captured, so that all three give the same results: the fields
-of the shapes, without command lines, without texts of programs (termination messages), without annotations that nothing
-here reads (`last-applied-configuration` repeats environments and command lines). Equal parts are stored once: the pods
-of a workload share their spec, which makes one pod about a kilobyte.
+The retained fields are the same whether an object is watched, listed or captured, so that all three give the same
+results: the fields of the shapes, but without command lines, without texts of programs (termination messages), and
+without annotations that Trimtab does not read (`last-applied-configuration` repeats environment variables and command
+lines). Equal parts are stored once: the pods of a workload share their spec, so that a pod needs about a kilobyte.
 
-Pods as the planner reads them: `ClusterInformers(…, holds={"Pod": PlannerPodTransform()})`, read with `held("Pod")`.
+For pods in the form that the planner reads, use `ClusterInformers(…, holds={"Pod": PlannerPodTransform()})` and
+`values_of("Pod")`.
 """
 
 from __future__ import annotations
@@ -49,21 +50,22 @@ RETAINED_DOMAINS = (
     "cluster.x-k8s.io",
     "machine.openshift.io",
 )
-"""Annotations of these domains and of their subdomains are retained."""
+"""Annotations of these domains and their subdomains are retained."""
 DROPPED_PREFIXES = ("kubectl.kubernetes.io/", "kubernetes.io/change-cause")
-"""Annotations of kubectl: whole manifests, and its own command line (`--record`)."""
+"""Prefixes of kubectl's annotations, which hold whole manifests and its own command line (`--record`)."""
 OPT_OUT_VALUE = "true"
-"""An annotation with this value is retained whatever its name: pools name their own opt-outs (`optOut`)."""
+"""An annotation with this value is retained whatever its name is, because pools define their own opt-out annotations
+(`optOut`)."""
 RETAINED_CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget", "PodResizePending", "PodResizeInProgress")
-"""The conditions of a pod that decide something."""
+"""The conditions of a pod on which decisions depend."""
 _COMMANDS = tuple(name for name in ("command", "args") if name in Container.__struct_fields__)
 _MAX_SHARED_PARTS = 10_000
-"""Different parts in memory; beyond it sharing starts again, and nothing but memory is lost."""
+"""The number of different shared parts in memory. If there are more, sharing begins anew, which only costs memory."""
 
 
 @dataclass(slots=True)
 class FieldPruner:
-    """Reduces an object to the retained fields. Equal parts become the very same value; not thread-safe."""
+    """Reduces objects to the retained fields. Equal parts become the same object. Not thread-safe."""
 
     _parts: dict[bytes, Any] = field(default_factory=dict)
 
@@ -96,7 +98,8 @@ class FieldPruner:
         return changed(template, metadata=self.prune_metadata(template.metadata), spec=self._prune_spec(template.spec))
 
     def _prune_spec(self, spec: PodSpec) -> PodSpec:
-        """Everything but the node is the same for pods of one template, without volumes of generated names."""
+        """Returns the spec without its node and without volumes with generated names. The rest is the same for all pods
+        of one template, and is shared."""
         # Node names repeat in every pod of a node: one string for all of them.
         node = sys.intern(spec.node_name)
         without_node = changed(
@@ -121,7 +124,8 @@ class FieldPruner:
         )
 
     def prune_metadata(self, meta: Metadata) -> Metadata:
-        """Returns the metadata of any object: annotations that are read, and repeated parts stored once."""
+        """Returns the metadata of any object, with only the annotations that are read, and with repeated parts
+        shared."""
         return changed(
             meta,
             namespace=sys.intern(meta.namespace),
@@ -132,11 +136,11 @@ class FieldPruner:
         )
 
     def prune_annotations(self, annotations: Labels | UnsetType) -> Labels | UnsetType:
-        """Returns the annotations that are read."""
+        """Returns the annotations that Trimtab reads."""
         return self._shared(_read_annotations(annotations))
 
     def _shared(self, part: T) -> T:
-        """Returns the first part that was equal to this one."""
+        """Returns the first part that equalled this one, so that equal parts share one object."""
         if isinstance(part, UnsetType) or not part:
             return part
         key = _encode(part)
@@ -166,8 +170,8 @@ def _is_read(name: str) -> bool:
 
 
 def _prune_container(container: Container) -> Container:
-    """Returns the container without command lines; of its environment only the variables that name its own
-    resources."""
+    """Returns the container without its command line. Of its environment, only the variables that refer to its own
+    resources are kept."""
     if not container.env and not any(getattr(container, name) for name in _COMMANDS):
         return container
     env = tuple([variable for variable in container.env if _refers_to_resources(variable.value_from)])
@@ -179,7 +183,8 @@ def _refers_to_resources(source: EnvSource | DownwardItem | None) -> bool:
 
 
 def _is_relevant(volume: Volume) -> bool:
-    """Returns whether the volume matters. Those of tokens, config and secrets do not, and their names are random."""
+    """Returns whether decisions depend on the volume. Volumes with tokens, configuration and secrets, which have random
+    names, do not matter."""
     return any(source(volume) is not UNSET for source in _SOURCES) or any(
         map(_refers_to_resources, downward_items(volume))
     )
@@ -190,7 +195,7 @@ _SOURCES = tuple(attrgetter(name) for name in Volume.__struct_fields__ if name n
 
 
 def _prune_volume(volume: Volume) -> Volume:
-    """Returns the volume without its details: whether there is a host path or a driver matters, not where it leads."""
+    """Returns the volume without details: only whether it has a host path or a driver is kept, not which."""
     if volume.host_path is UNSET and volume.csi is UNSET and volume.ephemeral is UNSET:
         return volume
     bare: dict[str, Any] = {name: {} for name in ("host_path", "ephemeral") if value_or(getattr(volume, name), None)}
@@ -200,13 +205,13 @@ def _prune_volume(volume: Volume) -> Volume:
 
 
 def _workload_status(status: WorkloadStatus) -> WorkloadStatus:
-    """Returns the status with the only condition that is read."""
+    """Returns the status of a workload with only the condition that is read."""
     return changed(status, conditions=tuple([c for c in status.conditions if c.type == FAILURE]))
 
 
 def _prune_condition(condition: Condition) -> Condition:
-    """Returns the condition with its time and reason: the scheduler's message names every node. Pods created together
-    share the time."""
+    """Returns the condition with its time and reason, but without its message: the scheduler's message names every
+    node. Pods that were created together share the time."""
     since = condition.last_transition_time
     return Condition(
         type=sys.intern(condition.type),
@@ -224,7 +229,7 @@ def _prune_container_status(status: ContainerStatus) -> ContainerStatus:
 
 
 def _prune_init_statuses(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
-    """Init container statuses, reduced to `allocatedResources`."""
+    """Returns the statuses of init containers, reduced to `allocatedResources`."""
     return tuple(
         [
             ContainerStatus(name=status.name, allocated_resources=status.allocated_resources)
@@ -238,7 +243,8 @@ _RUNNING: dict[str, Any] = {"running": {}}
 
 
 def _prune_state(state: Any) -> Any:
-    """Running, waiting or terminated, and the reason; without the start time and messages."""
+    """Returns the state of a container as running, waiting or terminated with its reason, without start time and
+    messages."""
     if not isinstance(state, dict):
         return state
     retained = ("reason", "exitCode", "finishedAt")
@@ -249,12 +255,13 @@ def _prune_state(state: Any) -> Any:
 
 
 _MAX_PLANNER_PARTS = 20_000
-"""Different requirements and owners in memory, for sharing; beyond it sharing starts again."""
+"""The number of different requirements and owners that are shared in memory. If there are more, sharing begins anew."""
 
 
 @dataclass(slots=True)
 class PlannerPodTransform:
-    """A pod of the API server → a pod of the planner, the same as from a capture of it; not thread-safe."""
+    """Turns a pod from the API server into a pod of the planner, the same as a capture of it would give. Not
+    thread-safe."""
 
     max_parts: int = _MAX_PLANNER_PARTS
     _pruner: FieldPruner = field(default_factory=FieldPruner)

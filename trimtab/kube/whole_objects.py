@@ -1,8 +1,8 @@
-"""Every object of a cluster as plain values, with all its fields: what "who names this object" needs.
+"""Reads every object of a cluster as plain values with all fields, in order to find which objects refer to a given one.
 
-A `Snapshot` leaves out environments and command lines on purpose; here they are read, and used on this machine only:
-nothing writes them to a file. Secrets are listed only when asked for, and then as metadata alone, so that their data
-never leaves the API server.
+A `Snapshot` leaves out environment variables and command lines on purpose. Here they are read, but only used on this
+machine: they are not written to any file. Secrets are listed only on request, and then only as metadata, so that their
+data never leaves the API server.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _LEFT_OUT = frozenset((
     "csistoragecapacities", "volumeattachments", "flowschemas", "prioritylevelconfigurations", "podmetrics",
     "ipaddresses", "servicecidrs", "certificatesigningrequests", "customresourcedefinitions",
 ))  # fmt: skip
-"""Resources that name nothing that is looked for, or change all the time."""
+"""Resources that refer to nothing that is searched for, or that change all the time."""
 _LEFT_OUT_GROUPS = ("metrics.k8s.io", "authorization.k8s.io", "authentication.k8s.io", "events.k8s.io")
-"""Groups that compute their objects when they are asked; custom and external metrics end with the first one."""
+"""API groups whose objects are computed for each request; names of groups for custom and external metrics end in the
+first entry."""
 
 
 class _Resource(msgspec.Struct, frozen=True):
@@ -54,7 +55,7 @@ class _GroupList(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class WholeCluster:
-    """All objects, and the lists that could not be read, each with the reason."""
+    """All objects of a cluster, and the lists that could not be read, each with the reason."""
 
     objects: tuple[dict[str, Any], ...]
     unreadable: tuple[str, ...]
@@ -63,10 +64,10 @@ class WholeCluster:
 def read_whole_objects(
     client: Client, *, secrets: bool = False, on_list: Callable[[str], None] = lambda list_: None
 ) -> WholeCluster:
-    """Returns every object of every kind that the server lists, custom resources included; of Secrets at most the
+    """Returns every object of every kind that the server lists, including custom resources; of Secrets, at most the
     metadata.
 
-    Raises KubeFault if the server does not tell which kinds it has. A list that fails is named in the result.
+    Raises KubeFault if the server does not say which kinds it has. A list that fails is named in the result.
     """
     sources, unreadable = _discover_sources(client)
     if secrets:
@@ -83,7 +84,7 @@ def read_whole_objects(
 
 
 def _discover_sources(client: Client) -> tuple[list[ListSource], list[str]]:
-    """Returns every list of the preferred version of every group, and the groups that do not answer."""
+    """Returns every list of the preferred version of every API group, and the groups that did not respond."""
     unreadable: list[str] = []
     sources = list(_sources_of_version(client, "v1", "/api/v1"))
     groups = msgspec.json.decode(client.get("/apis", doing="list API groups"), type=_GroupList).groups
@@ -108,14 +109,15 @@ def _sources_of_version(client: Client, version: str, path: str) -> Iterator[Lis
 
 
 def _with_kind(item: dict[str, Any], source: ListSource) -> dict[str, Any]:
-    """Returns the object with its kind, which items of a list lack; of a Secret no more than that and its metadata."""
+    """Returns the object with its kind, which the items of a list lack. Of a Secret, only its kind and metadata are
+    returned."""
     item = {**item, "apiVersion": source.group_version, "kind": source.kind}
     return metadata_of_secret(item) if source.kind == "Secret" else item
 
 
 def metadata_of_secret(item: dict[str, Any]) -> dict[str, Any]:
-    """Returns a Secret without anything but its kind and metadata; also without the annotation in which kubectl repeats
-    its data."""
+    """Returns a Secret with nothing but its kind and metadata, and without the annotation in which kubectl repeats its
+    data."""
     metadata = dict(item.get("metadata") or {})
     annotations = dict(metadata.get("annotations") or {})
     annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)

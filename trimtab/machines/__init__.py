@@ -1,4 +1,4 @@
-"""Machine types and their prices.
+"""Facts about machine types, and prices of nodes.
 
 machine_types      facts: size, architecture, limits, measured speed
 prices             list prices, effective prices in OpenCost's CSV form, and the price of one node from them

@@ -1,10 +1,10 @@
 """The map of the cluster autoscaler's priority expander: read, matched and replayed as the autoscaler does it.
 
-The ConfigMap `cluster-autoscaler-priority-expander` has one key, `priorities`: YAML, priority → list of patterns. The
-autoscaler reads it before every decision (expander/priority/priority.go, 1.36): a pattern is searched in the id of a
-node group, not anchored; of the groups that match, those with the highest priority stay; a priority below 0 never wins;
-a group that no pattern matches is left out, unless none is matched: then all stay. A map that is not valid is ignored
-as a whole, and all groups stay.
+The ConfigMap `cluster-autoscaler-priority-expander` has one key, `priorities`, with YAML: priority → list of patterns.
+The autoscaler reads it before every decision (expander/priority/priority.go, 1.36). A pattern may match any part of the
+id of a node group. Of the groups that match, those with the highest priority remain; a priority below 0 never wins. A
+group that no pattern matches is left out, unless no group matches: then all remain. If the map is not valid, it is
+ignored as a whole, and all groups remain.
 """
 
 import re
@@ -20,43 +20,44 @@ CATCH_ALL = ".*"
 CATCH_ALL_PRIORITY, LEGACY_PRIORITY, DEMOTED_PRIORITY = 0, 1, 2
 FIRST_PRIORITY, PRIORITY_STEP = 100, 10
 MAX_TIERS = 9
-"""Tiers from `FIRST_PRIORITY` down to `PRIORITY_STEP * 2`; all further groups share the last one."""
+"""The maximum number of priorities, from `FIRST_PRIORITY` down to `PRIORITY_STEP * 2`. All further groups share the
+last one."""
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidMap:
-    """The autoscaler ignores the map, and writes the event PriorityConfigMapInvalid."""
+    """The map is not valid: the autoscaler ignores it and writes the Event PriorityConfigMapInvalid."""
 
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class UnjudgedMap:
-    """The map may be valid, but Trimtab cannot say what the autoscaler makes of it."""
+    """The map may be valid, but Trimtab cannot determine how the autoscaler reads it."""
 
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExpanderMap:
-    """A valid map."""
+    """A valid priority map of the cluster autoscaler."""
 
     rules: Mapping[int, tuple[re.Pattern[str], ...]]
-    """Priority → patterns."""
+    """Priority → compiled patterns."""
     texts: Mapping[int, tuple[str, ...]]
-    """Priority → the patterns as they were written."""
+    """Priority → the patterns as they are written."""
 
     def priority_of(self, group: str) -> int | None:
-        """Returns the highest priority whose patterns match the group, or None if none does."""
+        """Returns the highest priority with a pattern that matches the group, or None if no pattern does."""
         return max(
             (priority for priority, patterns in self.rules.items() if any(one.search(group) for one in patterns)),
             default=None,
         )
 
     def best_groups(self, groups: Sequence[str]) -> tuple[str, ...]:
-        """Returns the groups that the expander leaves of those that would help; the next expander chooses among
-        them."""
+        """Returns the groups that the expander keeps, of those that could help a pending pod. The next expander chooses
+        among them."""
         rated = [(group, priority) for group in groups if (priority := self.priority_of(group)) is not None]
         best = max((priority for _, priority in rated if priority >= 0), default=None)
         if best is None:
@@ -146,7 +147,7 @@ def _compile_rules(texts: Mapping[int, tuple[str, ...]]) -> ExpanderMap | Invali
 
 def build_priorities(tiers: Sequence[Sequence[str]], legacy: Iterable[str] = ()) -> dict[int, list[str]]:
     """Returns priority → patterns for node groups: the tiers from the best one down, then legacy groups, then a
-    catch-all for groups that nobody named. A legacy group is in no tier."""
+    catch-all for groups that are not named. A legacy group must be in no tier."""
     legacy_names = list(legacy)
     priorities: dict[int, list[str]] = {}
     kept = [names for tier in tiers if (names := [name for name in tier if name not in legacy_names])]
@@ -160,9 +161,9 @@ def build_priorities(tiers: Sequence[Sequence[str]], legacy: Iterable[str] = ())
 
 
 def demote_groups(priorities: Mapping[int, Sequence[str]], groups: Iterable[str]) -> dict[int, list[str]]:
-    """Returns the priorities with these groups moved to `DEMOTED_PRIORITY`, after all tiers and before legacy groups.
+    """Returns the priorities with these groups moved to `DEMOTED_PRIORITY`, below all tiers and above legacy groups.
 
-    A group moves only if the map names it exactly, above `DEMOTED_PRIORITY`.
+    A group is moved only if the map names it exactly, with a priority above `DEMOTED_PRIORITY`.
     """
     patterns = {quote_group_name(name) for name in groups}
     demoted: dict[int, list[str]] = {}
@@ -179,7 +180,7 @@ def demote_groups(priorities: Mapping[int, Sequence[str]], groups: Iterable[str]
 
 
 def format_priorities(priorities: Mapping[int, Sequence[str]]) -> str:
-    """Returns the YAML of the key `priorities`, the highest first, every pattern in quotes."""
+    """Returns the YAML text of the key `priorities`, with the highest priority first and every pattern in quotes."""
     lines = []
     for priority, patterns in sorted(priorities.items(), reverse=True):
         lines.append(f"{priority}:")
@@ -188,8 +189,8 @@ def format_priorities(priorities: Mapping[int, Sequence[str]]) -> str:
 
 
 def replay_priorities(text: str, expected: Mapping[str, int]) -> list[str]:
-    """Returns what is wrong with a map that should give each group its expected priority, or an empty list if nothing
-    is.
+    """Returns what is wrong with a map, if some group does not get its expected priority; an empty list if nothing is
+    wrong.
 
     The map is parsed and matched as the autoscaler does it.
     """

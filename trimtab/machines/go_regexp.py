@@ -1,16 +1,17 @@
-"""Go's regular expressions, as far as Python's `re` means the same by them.
+"""Go's regular expressions, as far as they mean the same in Python's `re`.
 
 The cluster autoscaler compiles its patterns with Go's `regexp` (RE2 syntax). The two languages share most of the syntax
-and differ in details: `$` is the very end in Go, classes are ASCII, a second `+` after a repetition is a mistake there
-and possessive here, look-around and back references do not exist. A pattern is translated only if every construct in it
-is known to mean the same; a mistake is told as a mistake, and everything else is said not to be judged.
+but differ in details: `$` is the very end in Go, classes are ASCII, a second `+` after a repetition is a mistake in Go
+and possessive in Python, and Go has neither look-around nor back references. A pattern is translated only if every
+construct in it is known to mean the same. A mistake is reported as a mistake; for everything else, the result says that
+the pattern cannot be judged.
 """
 
 import re
 from dataclasses import dataclass
 
 MAX_REPEATS = 1000
-"""Go refuses a repetition of more."""
+"""The largest number of repetitions that Go accepts."""
 _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _CLASS_ESCAPES = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
 _OPERATORS = ("&&", "||", "--", "~~", "[")
@@ -18,14 +19,14 @@ _OPERATORS = ("&&", "||", "--", "~~", "[")
 
 @dataclass(frozen=True, slots=True)
 class InvalidPattern:
-    """Go does not compile the pattern."""
+    """A pattern that Go's package `regexp` does not accept."""
 
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class UnjudgedPattern:
-    """The pattern has a construct that Python would read differently, or not at all."""
+    """A pattern that Python would read differently from Go, or not at all."""
 
     construct: str
 
@@ -39,7 +40,8 @@ class _Unjudged(Exception):
 
 
 def compile_go_regexp(text: str) -> re.Pattern[str] | InvalidPattern | UnjudgedPattern:
-    """Returns the pattern for `search`, or why there is none. Go searches as well: nothing is anchored."""
+    """Returns the pattern for use with `search`, or says why there is none. Go searches too, so the pattern is not
+    anchored."""
     try:
         translated = _Translator(text).translate()
         return re.compile(translated, re.ASCII)
@@ -52,12 +54,12 @@ def compile_go_regexp(text: str) -> re.Pattern[str] | InvalidPattern | UnjudgedP
 
 
 def quote_group_name(name: str) -> str:
-    """Returns a pattern that matches this name and no other."""
+    """Returns a pattern that matches exactly this name."""
     return "^" + re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", name) + "$"
 
 
 class _Translator:
-    """Reads a pattern once from left to right; every construct that is not known ends the reading."""
+    """Reads a pattern once from left to right, and stops at the first construct that it does not know."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -104,7 +106,7 @@ class _Translator:
         return "".join(parts)
 
     def _read_repeat(self, char: str) -> str | None:
-        """Returns the repetition at this place, a lazy one included, or None if there is none."""
+        """Returns the repetition at this position, including a lazy one, or None if there is none."""
         if char in "*+?":
             found = char
         elif char == "{" and (match := _REPEAT.match(self.text, self.position)):
@@ -152,7 +154,7 @@ class _Translator:
         raise _Unjudged(f"the escape \\{char}")
 
     def _read_class(self) -> str:
-        """Returns a character class; the opening bracket has been read."""
+        """Returns a character class whose opening bracket has been read already."""
         start = self.position
         end = start + (self.text[start : start + 1] == "^")
         end += self.text[end : end + 1] == "]"

@@ -1,8 +1,9 @@
-"""The facts about machine types: size, architecture, limits and measured speed, from a table with source and date.
+"""The facts about machine types: size, architecture, limits and measured speed, from a table that names its sources and
+dates.
 
-The table is `types.txt` of this package; prices are not in it. What nobody published is unknown: no limit, no
-measurement and no memory is invented. Where the memory that the kernel sees is unknown, it is estimated by size, and
-the estimate says so.
+The table is `types.txt` of this package; it has no prices. What has not been published is unknown: no limit and no
+measurement is invented. If the memory that the operating system sees is unknown, it is estimated from the size, and is
+marked as an estimate.
 """
 
 import re
@@ -18,17 +19,17 @@ from trimtab.reservations.kernel import gce_kernel_bytes, typical_kernel_bytes
 _UNKNOWN = "."
 _MIB = 1 << 20
 BASELINE_COREMARK = 14235
-"""CoreMark per core of m5.large: performance 1."""
+"""The CoreMark score per core of m5.large, whose performance counts as 1."""
 
 
 class Use(StrEnum):
-    """The purpose that a type was made for; a general type has none."""
+    """The special purpose of a machine type; a general-purpose type has none."""
 
     GENERAL = "general"
     ACCELERATED = "accelerated"
-    """With GPUs, FPGAs or chips for inference and training."""
+    """The type has GPUs, FPGAs, or chips for inference or training."""
     BURSTABLE = "burstable"
-    """A core is not available all the time."""
+    """The full speed of a core is not available all the time."""
     HPC = "hpc"
 
 
@@ -40,25 +41,25 @@ class MachineType:
     cloud: str
     """aws, azure or gcp; empty for a type that a user described."""
     arch: str
-    """amd64 or arm64."""
+    """The processor architecture: amd64 or arm64."""
     cores: float
     memory_mib: int
-    """What the cloud sells."""
+    """The memory in MiB that the cloud sells."""
     visible_mib: int | None
-    """What the kernel reports as MemTotal, or None if nobody measured it."""
+    """The memory in MiB that the operating system reports (MemTotal), or None if it was not measured."""
     max_pods: int | None
-    """The most pods that the cloud's network gives addresses to, or None if the type sets no limit."""
+    """The largest number of pods to which the cloud's network gives addresses, or None if the type sets no limit."""
     max_volumes: int | None
-    """The most volumes that the CSI driver attaches, or None if unknown."""
+    """The largest number of volumes that the CSI driver attaches, or None if unknown."""
     shares_volumes: bool = False
-    """Network interfaces take from the limit of volumes."""
+    """Whether network interfaces count towards the limit of volumes."""
     coremark: int | None = None
-    """CoreMark per core, or None if nobody measured it."""
+    """The CoreMark score per core, or None if it was not measured."""
     use: Use = Use.GENERAL
 
     @property
     def kernel_mib(self) -> float:
-        """The memory that the kernel sees in MiB: measured, else estimated by size."""
+        """The memory in MiB that the operating system sees: measured, or else estimated from the size."""
         return (
             float(self.visible_mib)
             if self.visible_mib is not None
@@ -67,19 +68,19 @@ class MachineType:
 
     @property
     def performance(self) -> float | None:
-        """The speed of a core beside a core of m5.large, or None if nobody measured it."""
+        """The speed of a core, relative to a core of m5.large, or None if it was not measured."""
         return None if self.coremark is None else self.coremark / BASELINE_COREMARK
 
     @property
     def family(self) -> str:
-        """The name without its size: types of one family have the same processor, and mostly the same ratio of memory
+        """The name without its size. Types of one family have the same processor, and mostly the same ratio of memory
         to cores."""
         return family_of(self.name)
 
 
 def estimate_visible_memory(memory_mib: int, cloud: str = "") -> float:
-    """Returns the memory in MiB that the kernel of a machine of this size is expected to see: on Google Cloud by the
-    cluster autoscaler's formula, elsewhere by size."""
+    """Returns the memory in MiB that the operating system probably sees on a machine of this size: on Google Cloud by
+    the cluster autoscaler's formula, elsewhere estimated from the size."""
     size = memory_mib * _MIB
     lost = gce_kernel_bytes(size) if cloud == "gcp" else typical_kernel_bytes(size)
     return memory_mib - float(lost / _MIB)
@@ -89,9 +90,10 @@ _AZURE = re.compile(r"(?:Standard_)?([A-Z]+)\d+(?:-\d+)?([a-z]*)((?:_\w+)?)")
 
 
 def family_of(name: str) -> str:
-    """Returns the family of a machine type: m7i of m7i.2xlarge, Es_v5 of Standard_E8s_v5, n2-highmem of n2-highmem-8.
+    """Returns the family of a machine type: m7i for m7i.2xlarge, Es_v5 for Standard_E8s_v5, n2-highmem for
+    n2-highmem-8.
 
-    A name of another form is its own family.
+    A name of another form is a family of its own.
     """
     if "." in name:
         return name.partition(".")[0]
@@ -103,7 +105,7 @@ def family_of(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def machine_types() -> Mapping[str, MachineType]:
-    """Returns name → facts of every type of the table. Names of the three clouds do not overlap."""
+    """Returns name → facts, for every type in the table. The three clouds have no names in common."""
     return {
         kind.name: kind for kind in _parse_table(files("trimtab.machines").joinpath("types.txt").read_text("utf-8"))
     }
@@ -129,6 +131,6 @@ def _number(text: str) -> int | None:
 
 
 def types_of_region(region: str) -> tuple[MachineType, ...]:
-    """Returns the types whose list price is that of this region, by name, or an empty tuple if the table has no such
+    """Returns the types whose list price is for this region, sorted by name; an empty tuple if the table has no such
     region."""
     return tuple(kind for name, kind in sorted(machine_types().items()) if listed_region(name) == region)

@@ -1,7 +1,8 @@
-"""A kube-scheduler that packs nodes: its configuration, its manifests, and the same for clouds that run the scheduler.
+"""A kube-scheduler that packs nodes: its configuration and manifests, and the same for clouds that run the scheduler
+themselves.
 
 NodeResourcesFit with MostAllocated gives the fullest node the highest score (kube-scheduler 1.36). The weights of cpu
-and memory are the shares of the nodes' price that pay for each, so that a full node is one whose money is used.
+and memory are the shares of the nodes' price that pay for each, so that a node counts as full when its money is used.
 Sources: kubernetes.io "Resource bin packing"; EKS API KubeSchedulerConfigRequest; learn.microsoft.com "Bin pack nodes
 with scheduler profiles" (aks.azure.com/v1alpha1, preview); GKE "autoscaling profiles".
 """
@@ -20,16 +21,16 @@ _MILLI, _GIB = 1000, 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ResourceWeights:
-    """Weights of the score, which add up to 100."""
+    """The weights of cpu and memory in the score, which add up to 100."""
 
     cpu: int
     memory: int
 
 
 def weigh_resources(nodes: Iterable[NodeInfo], memory_weight: float) -> ResourceWeights | None:
-    """Returns the shares of the price of these nodes that pay for cpu and for memory, or None if no node can be read.
+    """Returns the shares of these nodes' price that pay for cpu and for memory, or None if no node can be read.
 
-    `memory_weight`: how many GiB cost as much as a core.
+    `memory_weight` is the number of GiB that cost as much as a core.
     """
     cores = gib = 0.0
     for node in nodes:
@@ -51,8 +52,8 @@ def render_strategy(weights: ResourceWeights) -> dict[str, Any]:
 def render_configuration(name: str, weights: ResourceWeights, lease_namespace: str | None) -> dict[str, Any]:
     """Returns a KubeSchedulerConfiguration with one profile of this name.
 
-    With a namespace its replicas elect a leader by a Lease of the same name there; None leaves that to the caller.
-    The score NodeResourcesBalancedAllocation would work against a full node, and is off.
+    With `lease_namespace`, its replicas elect a leader by a Lease of the same name in that namespace; None leaves that
+    to the caller. The score NodeResourcesBalancedAllocation is disabled, because it would work against filling nodes.
     """
     configuration: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
@@ -79,7 +80,7 @@ def render_configuration(name: str, weights: ResourceWeights, lease_namespace: s
 
 
 def render_eks(weights: ResourceWeights) -> dict[str, Any]:
-    """Returns the KubeSchedulerConfigRequest of the EKS API; it changes the cluster's only scheduler."""
+    """Returns the KubeSchedulerConfigRequest of the EKS API, which changes the cluster's only scheduler."""
     return {"nodeResourcesFit": {"scoringStrategy": render_strategy(weights)}}
 
 
@@ -92,11 +93,13 @@ def render_aks(configuration_text: str) -> dict[str, Any]:
 
 
 GKE_COMMAND = "gcloud container clusters update CLUSTER --autoscaling-profile=optimize-utilization"
-"""GKE packs by a profile of the cluster; its pods then use gke.io/optimize-utilization-scheduler."""
+"""The command that makes GKE pack: it sets a profile of the cluster. Pods then use
+gke.io/optimize-utilization-scheduler."""
 
 
 def render_manifests(name: str, namespace: str, image: str, configuration_text: str) -> list[dict[str, Any]]:
-    """Returns a second scheduler: its account and rights, its configuration, and two replicas of which one leads."""
+    """Returns the manifests of a second scheduler: its service account and permissions, its configuration, and two
+    replicas of which one leads."""
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "trimtab"}
     meta = {"name": name, "namespace": namespace, "labels": labels}
     subject = [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]

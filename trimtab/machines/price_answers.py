@@ -1,8 +1,9 @@
-"""Reads prices from the JSON answers of OpenCost's API and of Prometheus.
+"""Reads prices from the JSON responses of OpenCost's API and of Prometheus.
 
-OpenCost's `/assets` lists what each node has cost in a window, discounts included (core/pkg/opencost/asset_json.go):
-its total cost divided by its hours is the price. Prometheus answers a query of `node_total_hourly_cost`, OpenCost's own
-metric (pkg/costmodel/metrics.go). A node without a cost above 0 has no price in the answer: it is unknown, not free.
+OpenCost's `/assets` lists what each node has cost in a period, discounts included (core/pkg/opencost/asset_json.go):
+the price is the total cost divided by the hours. Prometheus answers a query for `node_total_hourly_cost`, a metric of
+OpenCost (pkg/costmodel/metrics.go). If a node's cost in the response is not above 0, its price is unknown; the node is
+not free.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,29 +18,30 @@ from trimtab.machines.prices import PriceFile, mean_prices, parse_price
 
 NAME_FIELD = "metadata.name"
 NODE_LABELS = ("node", "exported_node", "instance")
-"""The labels that may hold a node's name: a scrape that does not honor labels renames `node`."""
+"""The labels that may hold a node's name: a scrape without `honor_labels` renames `node`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PricedNode:
     name: str
     kind: str
-    """The machine type; empty if unknown."""
+    """The machine type; empty if it is unknown."""
     region: str
     amount: int
-    """Micro-dollars an hour."""
+    """The price in micro-dollars an hour."""
     is_spot: bool = False
 
 
 def is_answer(content: bytes) -> bool:
-    """Returns whether this may be a JSON answer, and not a CSV file."""
+    """Returns whether this may be a JSON response rather than a CSV file."""
     return content.lstrip()[:1] in (b"{", b"[")
 
 
 def read_price_answer(name: str, content: bytes) -> tuple[PriceFile, list[ConfigError]]:
-    """Returns the prices in the answer of this name; a mistake if it is none, or has no node with a price.
+    """Returns the prices in the response of this name, and a mistake if it is not such a response or has no node with a
+    price.
 
-    The price of a type is the mean of its nodes in a region; spot nodes do not count in it.
+    The price of a type is the mean over its nodes in a region; spot nodes do not count in the mean.
     """
     expected = "OpenCost's CSV, the JSON of its /assets, or Prometheus' answer for node_total_hourly_cost"
     try:
@@ -60,7 +62,8 @@ def read_price_answer(name: str, content: bytes) -> tuple[PriceFile, list[Config
 
 
 def _list_assets(data: Any) -> Iterator[_PricedNode]:
-    """Yields the nodes of OpenCost's `/assets`: one mapping of assets, or one for each step of the window."""
+    """Yields the nodes in a response of OpenCost's `/assets`: one mapping of assets, or one for each step of the
+    period."""
     for assets in data if isinstance(data, list) else [data]:
         for asset in _mappings(assets.values() if isinstance(assets, dict) else ()):
             minutes, cost = (_positive_number(asset.get(key)) for key in ("minutes", "totalCost"))
@@ -74,7 +77,7 @@ def _list_assets(data: Any) -> Iterator[_PricedNode]:
 
 
 def _list_series(data: Any) -> Iterator[_PricedNode]:
-    """Yields the nodes of Prometheus' answer, by the last point of each series."""
+    """Yields the nodes in a response of Prometheus, with the last point of each series."""
     result = data.get("result")
     for series in _mappings(result if isinstance(result, list) else ()):
         labels, points = series.get("metric"), series.get("values") or [series.get("value")]

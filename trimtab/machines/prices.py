@@ -1,15 +1,16 @@
-"""The hourly price of a node, and its source.
+"""The hourly price of a node, and the source of the price.
 
-The first source that has a price counts: a price file that names this very node, the node's own label
-`trimtab.dev/price` (micro-dollars an hour), the pool's settings by instance type, the list prices. A list price holds
-for one region: a node of another region has none. If no source has a price, the price is unknown, never zero, and a
-plan counts cores instead.
+The first of these sources that has a price counts: a price file that names this node, the node's own label
+`trimtab.dev/price` (micro-dollars an hour), the pool's settings for the instance type, the list prices. A list price is
+for one region and is not used for nodes of other regions. If no source has a price, the price is unknown, never zero,
+and a plan counts cores instead.
 
-A price file has effective prices in OpenCost's CSV form: the price that is paid for a node, or for a type in a region.
-The columns are those of OpenCost's CSV provider (pkg/cloud/provider/csvprovider.go): EndTimestamp, InstanceID, Region,
-AssetClass, InstanceIDField, InstanceType, MarketPriceHourly, Version. A row whose InstanceID is the node's, by the
-field that InstanceIDField names, has that node's price; otherwise the mean of the rows of its region and type counts.
-Rows for volumes and GPUs are left out. The order of columns does not matter, and a header is required.
+A price file has effective prices in OpenCost's CSV form: what is paid for a node, or for a type in a region. The
+columns are those of OpenCost's CSV provider (pkg/cloud/provider/csvprovider.go): EndTimestamp, InstanceID, Region,
+AssetClass, InstanceIDField, InstanceType, MarketPriceHourly, Version. A row gives the price of a node if its InstanceID
+is that of the node, according to the field that InstanceIDField names; otherwise the mean of the rows for the node's
+region and type counts. Rows for volumes and GPUs are left out. The columns may be in any order, and a header is
+required.
 """
 
 import csv
@@ -44,24 +45,24 @@ OTHER_REGION = Code(
 SPOT_LABELS = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-spot",
         "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-preemptible")  # fmt: skip
 PRICE_KEYS = (PRICE_LABEL, INSTANCE_TYPE_LABEL, REGION_LABEL, *SPOT_LABELS)
-"""All labels on which the price of a node depends."""
+"""The labels on which the price of a node depends."""
 SPOT_DISCOUNT_PERCENT = 65
-"""Percent by which a spot node is assumed to be cheaper than its list price if no source has its price: the middle of
-the usual discounts, which change every hour."""
+"""By how many percent a spot node is assumed to be cheaper than its list price if no source has its price: the middle
+of the usual discounts, which change every hour."""
 
 
 class PriceSource(StrEnum):
-    """The source of a price."""
+    """Where a price comes from."""
 
     FILE = "file"
     LABEL = "label"
     SETTINGS = "settings"
     LIST = "list"
-    """The list price of the node's own region."""
+    """The list price for the node's own region."""
     LIST_REGION_UNKNOWN = "list-region-unknown"
-    """The list price of the table's region, for a node without a region label: a guess."""
+    """The list price for the table's region. It is a guess, because the node has no region label."""
     SPOT_DISCOUNT = "spot-discount"
-    """The list price less the assumed discount of spot nodes, a guess."""
+    """The list price minus the assumed discount for spot nodes. It is a guess."""
 
 
 GUESSED_SOURCES = frozenset({PriceSource.LIST_REGION_UNKNOWN, PriceSource.SPOT_DISCOUNT})
@@ -72,19 +73,20 @@ class MachinePrice:
     """The price of a node, with its source."""
 
     amount: int
-    """Micro-dollars an hour."""
+    """The price in micro-dollars an hour."""
     source: PriceSource
 
 
 @lru_cache(maxsize=1)
 def price_table() -> Mapping[str, int]:
-    """Returns instance type → micro-dollars an hour on demand. The type names of the three clouds do not overlap."""
+    """Returns instance type → on-demand price in micro-dollars an hour. The three clouds have no type names in
+    common."""
     return {name: amount for name, (amount, _) in _list_prices().items()}
 
 
 @lru_cache(maxsize=1)
 def _list_prices() -> Mapping[str, tuple[int, str]]:
-    """Returns instance type → (micro-dollars an hour on demand, the region of that price)."""
+    """Returns instance type → (on-demand price in micro-dollars an hour, the region of that price)."""
     prices: dict[str, tuple[int, str]] = {}
     region = ""
     for line in files("trimtab.machines").joinpath("prices.txt").read_text("utf-8").splitlines():
@@ -98,19 +100,19 @@ def _list_prices() -> Mapping[str, tuple[int, str]]:
 
 
 def _list_price(kind: str) -> tuple[int, str]:
-    """Returns (micro-dollars an hour, region) of an instance type; (0, "") if there is none."""
+    """Returns (micro-dollars an hour, region) for an instance type; (0, "") if there is no list price."""
     # Nodes without a type, as on bare metal, are looked up for every plan: the table is then not even read.
     return _list_prices().get(kind, (0, "")) if kind else (0, "")
 
 
 def listed_region(kind: str) -> str:
-    """Returns the region of the list price of an instance type, or an empty string if there is none."""
+    """Returns the region of an instance type's list price, or an empty string if there is none."""
     return _list_price(kind)[1]
 
 
 def price_of(node: NodeInfo, settings: Mapping[str, int]) -> int | NotYet:
-    """Returns micro-dollars an hour; NotYet if the price is unknown or only guessed for a spot node: that price changes
-    every hour."""
+    """Returns the price in micro-dollars an hour; NotYet if it is unknown, or is only a guess for a spot node, whose
+    price changes every hour."""
     machine_price = quote_price(node, settings)
     if isinstance(machine_price, NotYet):
         return machine_price
@@ -118,7 +120,7 @@ def price_of(node: NodeInfo, settings: Mapping[str, int]) -> int | NotYet:
 
 
 def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
-    """Returns the price of the node and its source; a spot node's price is guessed if no source has it.
+    """Returns the price of the node and its source. If no source has the price of a spot node, it is a guess.
 
     `settings`: instance type → micro-dollars an hour.
     """
@@ -143,12 +145,13 @@ def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | N
 
 
 def price_key(node: NodeInfo) -> object:
-    """Returns a key that is equal for nodes of which `quote_price` returns the same amount, with the same settings."""
+    """Returns a key that is equal for nodes for which `quote_price` returns the same amount with the same settings."""
     return node.price, *map(node.labels.get, PRICE_KEYS)
 
 
 def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> MachinePrice | None:
-    """Returns the price of a node by its labels, the settings and the list prices, or None if none of them has it."""
+    """Returns the price of a node according to its labels, the settings and the list prices, or None if none of these
+    has it."""
     price_label = labels.get(PRICE_LABEL, "")
     # 0 is not accepted: a node that seems free would never be drained.
     if price_label.isdecimal() and int(price_label) > 0:
@@ -174,8 +177,8 @@ def _unknown_price(node: NodeInfo) -> NotYet:
 
 
 def with_estimates(prices: Mapping[T, int | NotYet], cores: Mapping[T, int]) -> dict[T, int]:
-    """Returns all prices, with unknown ones estimated by their cores at the average of the others, or an empty mapping
-    if no price is known."""
+    """Returns all prices. Unknown ones are estimated from the number of cores, at the average price per core of the
+    others. Empty if no price is known."""
     known_prices = {name: node_price for name, node_price in prices.items() if isinstance(node_price, int)}
     cores_with_price, total_price = sum(cores[name] for name in known_prices), sum(known_prices.values())
     return (
@@ -186,12 +189,12 @@ def with_estimates(prices: Mapping[T, int | NotYet], cores: Mapping[T, int]) -> 
 
 
 def amount_of(quoted: MachinePrice | NotYet) -> int | NotYet:
-    """Returns the bare number of a quote."""
+    """Returns the amount of a price, without its source; NotYet stays NotYet."""
     return quoted if isinstance(quoted, NotYet) else quoted.amount
 
 
 def is_spot(node: NodeInfo) -> bool:
-    """Returns whether the node is a spot machine, which the cloud may take away and whose price changes."""
+    """Returns whether the node is a spot machine, which the cloud may reclaim and whose price changes."""
     return _is_spot(node.labels)
 
 
@@ -202,7 +205,7 @@ def _is_spot(labels: Mapping[str, str]) -> bool:
 
 REQUIRED_COLUMNS = ("InstanceID", "AssetClass", "InstanceIDField", "InstanceType", "MarketPriceHourly")
 MAX_PRICE = 100_000
-"""In dollars an hour; every price is below it."""
+"""An amount in dollars an hour that is higher than any price."""
 # AWS writes spec.providerID as aws:///ZONE/INSTANCE; OpenCost's InstanceID is the last part alone.
 _AWS = re.compile(r"aws:///[^/]+/([^/]+)")
 _COMMENT = "#"
@@ -217,11 +220,11 @@ class PriceFile:
 
     nodes: Mapping[Key, int]
     types: Mapping[tuple[str, str], int]
-    """(region in lower case, instance type) → the mean of its rows."""
+    """(region in lower case, instance type) → the mean price of its rows."""
 
     def price_of(self, node: NodeInfo) -> int | None:
-        """Returns the price of this node, or None if the file has none. A type's price counts in its own region
-        only."""
+        """Returns the price of this node, or None if the file has none. The price of a type is only used in its own
+        region."""
         # Without a region the type's price is looked up under the empty region, as in a file without that column.
         region = node.labels.get(REGION_LABEL, "")
         # A file may identify nodes by several fields; each row says by which.
@@ -249,7 +252,7 @@ def _instance_id(node: NodeInfo, field: str) -> str:
 
 
 def read_price_file(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]:
-    """Returns the price file of this name, and a mistake for every row that is not valid; such rows are in no price."""
+    """Returns the price file of this name, and a mistake for every row that is not valid; such rows are ignored."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_COMMENT)]
     expected = f"OpenCost's columns {', '.join(REQUIRED_COLUMNS)}"
     try:
@@ -286,8 +289,8 @@ def mean_prices(of_type: Mapping[tuple[str, str], Sequence[int]]) -> dict[tuple[
 
 
 def parse_price(text: str | float) -> int | None:
-    """Returns dollars an hour as whole micro-dollars, or None if it is not a price. Zero is not a price: no plan should
-    treat a node as free."""
+    """Returns an amount in dollars an hour as whole micro-dollars, or None if it is not a price. Zero is not a price,
+    because no plan should treat a node as free."""
     try:
         dollars = float(text)
     except (TypeError, ValueError, OverflowError):
@@ -297,7 +300,7 @@ def parse_price(text: str | float) -> int | None:
 
 
 def merge_price_files(files: Iterable[PriceFile]) -> PriceFile:
-    """Returns several files as one; of two prices for the same node or type, that of the later file counts."""
+    """Returns several price files as one. If two have a price for the same node or type, the later file counts."""
     nodes: dict[Key, int] = {}
     types: dict[tuple[str, str], int] = {}
     for price_file in files:

@@ -1,7 +1,7 @@
-"""What a client of `custom.metrics.k8s.io` asks for, read from a path and a query.
+"""Reads from a path and a query what a client of `custom.metrics.k8s.io` requests.
 
-Paths are those of an aggregated API. Every other path is 404: newer API servers ask `/apis` and `/discovery/v2` first,
-and fall back to the two documents of this group when both are missing.
+The paths are those of an aggregated API. Every other path is answered with 404: newer API servers first request `/apis`
+and `/discovery/v2`, and use the two documents of this group if both are missing.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MAX_PATH_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryRequest:
-    """A discovery document: of the group, or of its one version."""
+    """A request for a discovery document: that of the group, or that of its one version."""
 
     path: str
     is_version: bool
@@ -27,24 +27,24 @@ class DiscoveryRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRequest:
-    """The values of one metric of some pods."""
+    """A request for the values of one metric of some pods."""
 
     namespace: str
     name: str
-    """The name of one pod, or `*`."""
+    """The name of one pod, or `*` for all."""
     metric: str
     requirements: tuple[SelectorRequirement, ...] = ()
-    """The label selector of the pods; empty selects all."""
+    """The label selector for the pods; empty selects all."""
 
     @property
     def is_single(self) -> bool:
-        """Whether it names one pod."""
+        """Whether the request names a single pod."""
         return self.name != ALL_NAMES
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidRequest:
-    """A request that gets no answer: a status code, a reason of Kubernetes' Status, and a message."""
+    """Why a request is not answered: a status code, a reason as in Kubernetes' Status, and a message."""
 
     status: int
     reason: str
@@ -57,7 +57,8 @@ NOT_FOUND = InvalidRequest(404, "NotFound", "the server could not find the reque
 
 
 def read_request(method: str, raw_path: bytes, query: bytes) -> ApiRequest:
-    """Returns the request. `raw_path` is as it was sent: a name may contain an escaped slash or colon."""
+    """Returns the request, or why it is not valid. `raw_path` is the path as it was sent, because a name may contain an
+    escaped slash or colon."""
     if len(raw_path) > MAX_PATH_BYTES or len(query) > MAX_PATH_BYTES:
         return InvalidRequest(414, "RequestURITooLong", f"the path or the query has more than {MAX_PATH_BYTES} bytes")
     try:

@@ -1,7 +1,8 @@
-"""The ASGI application: probes and the metrics page for everybody, the API for users that an API server names.
+"""The ASGI application: probes and the metrics page for everyone, the API for users whom an API server names.
 
-The order for the API is that of Kubernetes' own servers: who asks (401), what is asked (404), whether they may (403),
-the answer. Answers come from memory, and run on threads with the authorization that may have to wait.
+Requests to the API are handled in the same order as in Kubernetes' own servers: which user sends it (401), what it
+requests (404), whether the user may do that (403), the response. Responses come from memory. They are computed in
+threads, because authorization may have to wait for the API server.
 """
 
 from __future__ import annotations
@@ -34,15 +35,16 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 THREADS = 8
 MAX_WAITING = 256
-"""The most requests that wait for a thread: an API server that does not answer must not fill the memory."""
+"""The maximum number of requests that wait for a thread. While an API server does not respond, they must not fill the
+memory."""
 MAX_WAITING_PAGES = 16
-"""The most requests for the metrics page that wait for their one thread: any client in the pod network may ask for it,
-and it must not delay the API."""
+"""The maximum number of requests for the metrics page that wait for their one thread. Every client in the pod network
+may request it, and that must not delay the API."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsService:
-    """The functions behind the routes. `process.build_service` makes the real one, tests make their own."""
+    """The functions behind the routes. `process.build_service` provides the real ones; tests provide their own."""
 
     header_config: Callable[[], RequestHeaderConfig | None]
     authorizer: Authorizer
@@ -55,7 +57,7 @@ class MetricsService:
 
 
 class MetricsApplication:
-    """The ASGI application of a `MetricsService`."""
+    """The ASGI application that uses the functions of a `MetricsService`."""
 
     def __init__(self, service: MetricsService) -> None:
         self._service = service
@@ -64,7 +66,7 @@ class MetricsApplication:
         self._waiting = self._waiting_pages = 0
 
     def drain(self) -> None:
-        """Reports "not ready" from now on, and closes each connection with its next response."""
+        """Reports "not ready" from now on, and closes each connection after its next response."""
         self._service.stop.request_stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,7 +99,7 @@ class MetricsApplication:
         return ApiReply(200 if is_ready else 503, msgspec.json.encode({"ready": is_ready, "reason": why}))
 
     async def _render_page(self) -> tuple[ApiReply, str]:
-        """Returns the metrics page and its content type; 503 while too many clients wait for it."""
+        """Returns the metrics page and its content type, or a response with 503 if too many clients wait for it."""
         if self._waiting_pages >= MAX_WAITING_PAGES:
             return render_status(503, "ServiceUnavailable", "too many requests for the metrics page are waiting"), JSON
         self._waiting_pages += 1
@@ -156,7 +158,7 @@ class MetricsApplication:
 
 
 def _refusal_text(user: RemoteUser, request: DiscoveryRequest | MetricRequest, reason: str) -> str:
-    """Returns what Kubernetes' own servers say of a request that is not allowed."""
+    """Returns the message for a request that is not allowed, in the words of Kubernetes' own servers."""
     more = f": {reason}" if reason else ""
     if isinstance(request, DiscoveryRequest):
         return f'forbidden: User "{user.name}" cannot get path "{request.path}"{more}'

@@ -1,6 +1,7 @@
-"""Whether a user may read a metric: asked of the API server by SubjectAccessReview, and remembered for seconds.
+"""Whether a user may read a metric. The API server decides this by SubjectAccessReview, and the answer is remembered
+for a few seconds.
 
-An answer is never assumed: where the API server does not answer, nobody gets a value.
+No answer is ever assumed: while the API server does not respond, nobody gets a value.
 """
 
 from __future__ import annotations
@@ -20,21 +21,23 @@ from trimtab.runtime.clock import elapsed_seconds
 
 PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 REMEMBERED_SECONDS = 10.0
-"""As long as an aggregated API server of Kubernetes remembers an answer (its --authorization-webhook-cache flags)."""
+"""For how many seconds an answer is remembered: as long as in Kubernetes' own aggregated API servers (their
+--authorization-webhook-cache flags)."""
 MAX_REMEMBERED = 4096
 REVIEW_TIMEOUT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class AccessAnswer:
-    """Whether a request is allowed, and what the API server says about it."""
+    """Whether a request is allowed, and the API server's explanation."""
 
     is_allowed: bool
     reason: str = ""
 
 
 def build_access_review(user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> dict[str, Any]:
-    """Returns the SubjectAccessReview: a pod's metric is the subresource of the pod that has the metric's name."""
+    """Returns the SubjectAccessReview for a request. A pod's metric is treated as the subresource of the pod with the
+    metric's name."""
     spec: dict[str, Any] = {"user": user.name, "groups": list(user.groups)}
     if user.uid:
         spec["uid"] = user.uid
@@ -61,7 +64,7 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 def decode_access_review(body: bytes) -> AccessAnswer:
-    """Returns the API server's answer. Raises InvalidResponse."""
+    """Returns the API server's answer to a SubjectAccessReview. Raises InvalidResponse."""
     try:
         status = msgspec.json.decode(body, type=_Review).status
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -70,7 +73,7 @@ def decode_access_review(body: bytes) -> AccessAnswer:
 
 
 def ask_api_server(client: Client) -> Callable[[dict[str, Any]], AccessAnswer]:
-    """Returns a function that asks the API server. It raises any KubeFault."""
+    """Returns a function that sends a SubjectAccessReview to the API server. The function raises any KubeFault."""
 
     def ask(review: dict[str, Any]) -> AccessAnswer:
         body = client.request(
@@ -86,7 +89,7 @@ _Key = tuple[RemoteUser, MetricRequest | DiscoveryRequest]
 
 @dataclass(slots=True)
 class Authorizer:
-    """Answers, remembered by user and request. Thread-safe."""
+    """Authorizes requests, and remembers the answers by user and request. Thread-safe."""
 
     ask: Callable[[dict[str, Any]], AccessAnswer]
     elapsed: Callable[[], float] = elapsed_seconds
@@ -94,13 +97,14 @@ class Authorizer:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def remembered_answer(self, user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> AccessAnswer | None:
-        """Returns the answer of the last seconds, or None where the API server has to be asked."""
+        """Returns the answer from the last few seconds, or None if the API server must be asked."""
         with self._lock:
             at, answer = self._answers.get((user, _without_selector(request)), (float("-inf"), AccessAnswer(False)))
         return answer if self.elapsed() - at < REMEMBERED_SECONDS else None
 
     def authorize(self, user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> AccessAnswer:
-        """Returns the answer, remembered or asked for. Raises any KubeFault where the API server does not answer."""
+        """Returns the answer, either remembered or from the API server. Raises any KubeFault if the API server does not
+        respond."""
         request = _without_selector(request)
         if (answer := self.remembered_answer(user, request)) is not None:
             return answer
@@ -115,7 +119,7 @@ class Authorizer:
 
 
 def _without_selector(request: MetricRequest | DiscoveryRequest) -> MetricRequest | DiscoveryRequest:
-    """Returns the part of a request that authorization depends on."""
+    """Returns a request without its label selector, on which authorization does not depend."""
     if isinstance(request, DiscoveryRequest) or not request.requirements:
         return request
     return MetricRequest(namespace=request.namespace, name=request.name, metric=request.metric)

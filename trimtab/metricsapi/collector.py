@@ -1,7 +1,7 @@
-"""Collects samples of all rules, and answers requests from them. Every replica does all of it.
+"""Collects the samples for all rules, and answers requests from them. Every replica collects all samples.
 
-`Collector` has no thread and no socket of its own: `run_step` starts what is due, with the functions that it was given,
-and `answer_request` reads what has arrived. Its lock is held for memory only.
+`Collector` has no threads or sockets of its own: `run_step` starts what is due, with functions that it was given, and
+`answer_request` reads what has arrived. Its lock is held only for operations in memory.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ from trimtab.runtime.log import Logger
 
 RunScrape = Callable[[ScrapeTarget, tuple[SeriesFilter, ...]], Scrape]
 WARM_INTERVALS = 2.0
-"""Intervals after which a replica is ready, even if a pod was never reached: it must not wait for the slowest one."""
+"""After this many scrape intervals a replica is ready even if a pod was never reached, so that it does not wait for the
+slowest pod."""
 
 
 @dataclass(slots=True)
 class Collector:
-    """The samples of one replica, and how they come and are read. Thread-safe."""
+    """The samples of one replica: how they are collected and read. Thread-safe."""
 
     settings: Settings
     run_scrape: RunScrape
@@ -51,10 +52,10 @@ class Collector:
     log: Logger
     elapsed: Callable[[], float]
     wall_clock: Callable[[], float]
-    """Seconds since 1970."""
+    """Returns the time in seconds since 1970."""
     _rules: dict[str, MetricRule] = field(default_factory=dict)
     _pods: dict[str, list[RunningPod]] = field(default_factory=dict)
-    """Namespace → its pods."""
+    """Namespace → its running pods."""
     _uids: dict[tuple[str, str], str] = field(default_factory=dict)
     _queue: ScrapeQueue[ScrapeTarget] = field(default_factory=ScrapeQueue)
     _pace: ScrapePace = field(init=False)
@@ -74,7 +75,7 @@ class Collector:
         self._store = SampleStore(self.settings.min_sample_gap_seconds, self.settings.max_sample_gap_seconds)
 
     def replace_inputs(self, rules: Iterable[MetricRule], pods: Iterable[RunningPod]) -> frozenset[ScrapeTarget]:
-        """Makes these the rules and the running pods; returns the scrape targets that follow."""
+        """Sets the rules and the running pods. Returns the scrape targets that follow from them."""
         with self._lock:
             self._rules = {rule.name: rule for rule in rules}
             self._pods, self._uids, scraped = {}, {}, list(pods)
@@ -117,8 +118,8 @@ class Collector:
                     self.executor.submit(self._query, self._rules[name])
 
     def readiness(self) -> tuple[bool, str]:
-        """Returns whether this replica should be asked, and why or why not: every pod was tried twice, or long
-        enough."""
+        """Returns whether this replica is ready for requests, and why or why not. It is ready when every pod was tried
+        twice, or when enough time has passed."""
         with self._lock:
             if self._warm_since is None:
                 return False, "the process waits for the rules and the pods"
@@ -132,7 +133,7 @@ class Collector:
             return False, f"{missing} of {len(self._attempts)} scrape targets have had no second scrape yet"
 
     def answer_request(self, request: DiscoveryRequest | MetricRequest) -> ApiReply:
-        """Returns the reply to a request that is authorized."""
+        """Returns the response to an authorized request."""
         if isinstance(request, DiscoveryRequest):
             with self._lock:
                 names = tuple(self._rules)
@@ -150,7 +151,7 @@ class Collector:
         return ApiReply(200, render_values(values))
 
     def count_values(self) -> dict[str, tuple[int, int]]:
-        """Returns Metric → (pods with a value, pods whose value is withheld)."""
+        """Returns metric → (pods with a value, pods whose value is withheld)."""
         with self._lock:
             return self._store.count_values(self._rules, self.elapsed())
 
@@ -213,7 +214,8 @@ class Collector:
                 self._under_way.discard(rule.name)
 
     def _count_outcome(self, key: ScrapeTarget | str, name: str, problem: Reason | None) -> None:
-        """Counts a success or a failure. A success ends a row of failures; a row is logged at powers of two."""
+        """Counts a success or a failure. A success ends a series of failures; of a series, the first, second, fourth,
+        eighth … failure is logged."""
         if problem is None:
             self.metrics.samples.labels("query" if isinstance(key, str) else "scrape").inc()
             if self._failures.pop(key, 0):

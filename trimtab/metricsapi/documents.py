@@ -1,6 +1,6 @@
-"""The documents of `custom.metrics.k8s.io/v1beta2`, as JSON: discovery, lists of values, and Kubernetes' Status.
+"""Writes the documents of `custom.metrics.k8s.io/v1beta2` as JSON: discovery, lists of values, and Kubernetes' Status.
 
-They are JSON whatever a client accepts: clients of Kubernetes decode by the content type of the response.
+They are JSON whatever the client accepts, because clients of Kubernetes decode a response by its content type.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class ApiReply:
-    """A status code and a body; the content type is `JSON`."""
+    """The status code and the body of a response; its content type is `JSON`."""
 
     status: int
     body: bytes
@@ -26,7 +26,7 @@ class ApiReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodMetric:
-    """The value of one pod's metric, with the wall-clock time of its newest sample (seconds since 1970)."""
+    """The value of a metric for one pod, with the time of its newest sample (seconds since 1970)."""
 
     namespace: str
     name: str
@@ -38,14 +38,14 @@ class PodMetric:
 
 
 def render_group() -> bytes:
-    """Returns the group with its one version."""
+    """Returns the discovery document of the group, with its one version."""
     version = {"groupVersion": GROUP_VERSION, "version": VERSION}
     group = {"kind": "APIGroup", "apiVersion": "v1", "name": GROUP, "versions": [version], "preferredVersion": version}
     return msgspec.json.encode(group)
 
 
 def render_resources(metrics: Iterable[str]) -> bytes:
-    """Returns the version's resources: one for each metric of pods, by name."""
+    """Returns the discovery document of the version: one resource for each metric of pods, sorted by name."""
     resources = [
         {"name": f"pods/{metric}", "singularName": "", "namespaced": True, "kind": "MetricValueList", "verbs": ["get"]}
         for metric in sorted(metrics)
@@ -55,7 +55,7 @@ def render_resources(metrics: Iterable[str]) -> bytes:
 
 
 def render_values(values: Iterable[PodMetric]) -> bytes:
-    """Returns a MetricValueList, in the order of the pods' names."""
+    """Returns a MetricValueList, sorted by the names of the pods."""
     items = [_item_of(value) for value in sorted(values, key=lambda value: (value.namespace, value.name))]
     document = {"kind": "MetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
     return msgspec.json.encode(document)
@@ -76,7 +76,7 @@ def _item_of(value: PodMetric) -> dict[str, Any]:
 
 
 def render_status(status: int, reason: str, message: str) -> ApiReply:
-    """Returns a Status that says why there is no answer."""
+    """Returns a Status that says why a request is not answered."""
     document = {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
         "reason": reason, "code": status,
@@ -85,11 +85,11 @@ def render_status(status: int, reason: str, message: str) -> ApiReply:
 
 
 def render_refusal(refusal: InvalidRequest) -> ApiReply:
-    """Returns the Status of a request that gets no answer."""
+    """Returns the Status for a request that is not valid."""
     return render_status(refusal.status, refusal.reason, refusal.message)
 
 
 def render_unknown_metric(metric: str, pod: str = "") -> ApiReply:
-    """Returns the Status for a metric without a rule, or without a value of the named pod."""
+    """Returns the Status for a metric without a rule, or without a value for the named pod."""
     named = f" {pod}" if pod else ""
     return render_status(404, "NotFound", f"the server could not find the metric {metric} for pods{named}")

@@ -1,8 +1,8 @@
-"""Reads some series of a scraped body in Prometheus' text format, while it arrives.
+"""Reads some series from a scraped body in Prometheus' text format, while the body arrives.
 
-A body may have 20 MB, of which a rule needs a few lines: names are searched for in whole blocks, and only lines that
-begin with one of them are parsed. A line of a wanted series that is not valid spoils all values of that series, because
-a sum with a part missing is a wrong number.
+A body may have 20 MB, of which a rule needs a few lines. So names are searched for in whole blocks, and only lines that
+begin with one of them are parsed. If a line of a wanted series is not valid, no value of that series is used, because a
+sum with a missing part is a wrong number.
 
 Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (version 0.0.4).
 """
@@ -15,44 +15,46 @@ from trimtab.cluster.reason import Reason
 from trimtab.metricsapi.reasons import BODY_MALFORMED, BODY_TOO_LARGE, SERIES_MISSING
 
 MAX_BODY_BYTES = 20 * 1024 * 1024
-"""The largest unpacked body. An API server with many resources exposes about as much."""
+"""The largest size of a body in bytes after decompression. An API server with many resources exposes about as much."""
 MAX_LINE_BYTES = 1024 * 1024
 MAX_SERIES = 10_000
-"""The most series of one name in one body. Each costs about a hundred bytes until the next scrape."""
+"""The maximum number of series of one name in a body. Each needs about a hundred bytes until the next scrape."""
 MAX_LINES = 100_000
-"""The most lines of wanted series in one body, whatever their labels: each is parsed, and the author of a pod writes
-them."""
+"""The maximum number of lines of wanted series in a body, whatever their labels are, because each is parsed and the
+author of a pod determines them."""
 MAX_VALUE = float(2**63)
-"""A Quantity of Kubernetes holds no larger number."""
+"""The largest number that a Kubernetes Quantity can hold."""
 
 START_TIME = b"process_start_time_seconds"
-"""The series by which client libraries expose when a process started: another value means that counters began at 0."""
+"""The name of the series in which client libraries expose the start time of a process. If it changes, the counters have
+begun at 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesFilter:
-    """A series by its name, and labels that it must have."""
+    """Selects series by their name, and by labels that they must have."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 SeriesValues = Mapping[int, float]
-"""Labels of a series as a number → its value. The order of labels does not matter; the number is of this process."""
+"""Labels of a series, as a number → value. The order of the labels does not matter; the numbers are valid only in this
+process."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScrapedBody:
-    """What was read of one body."""
+    """What was read from one body."""
 
     values: tuple[SeriesValues | Reason, ...]
-    """For each filter the matching series, or the reason why there is none."""
+    """For each filter, the matching series, or the reason why there are none."""
     started: float | None
-    """`process_start_time_seconds`, or None where the body has none."""
+    """The value of `process_start_time_seconds`, or None if the body does not have it."""
 
 
 class BodyReader:
-    """Reads one body part by part: `read_part` for each, then `finish_body`."""
+    """Reads one body part by part: call `read_part` for each part, and then `finish_body`."""
 
     def __init__(self, filters: tuple[SeriesFilter, ...]) -> None:
         self._filters = filters
@@ -66,7 +68,7 @@ class BodyReader:
         self._size = self._lines = 0
 
     def read_part(self, part: bytes) -> Reason | None:
-        """Reads the next part; returns a reason where nothing of this body can be used."""
+        """Reads the next part. Returns a reason if nothing of this body can be used, otherwise None."""
         self._size += len(part)
         if self._size > MAX_BODY_BYTES:
             return BODY_TOO_LARGE(f"the body has more than {MAX_BODY_BYTES} bytes")
@@ -85,7 +87,7 @@ class BodyReader:
         return None
 
     def finish_body(self) -> ScrapedBody:
-        """Returns what was found, after the last part."""
+        """Returns what was read, after the last part."""
         self._read_lines(self._rest)
         self._rest = b""
         return ScrapedBody(tuple(self._outcome_of(number) for number in range(len(self._filters))), self._started)
@@ -134,20 +136,21 @@ class BodyReader:
 _SAMPLE = re.compile(
     rb'[ \t]*+(?:\{((?:[^"{}]|"(?:[^"\\]|\\.)*+")*+)\})?+[ \t]*+([^ \t\r\n]++)(?:[ \t]++-?[0-9]++)?+[ \t]*+\r?\n?'
 )
-"""What follows a series' name: its labels, the value, and perhaps a timestamp. Possessive: linear in the line."""
+"""Matches what follows the name of a series: labels, the value, and perhaps a timestamp. It is possessive, so matching
+takes linear time."""
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4})?")
 _PAIR = re.compile(rb'[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\]|\\.)*+)"[ \t]*+,?')
 _ESCAPED = re.compile(r"\\(.)")
 
 
 def _is_number(text: bytes) -> bool:
-    """Returns whether it is a finite number. NaN and infinities are valid in the format, and nothing that could be
+    """Returns whether the text is a finite number. The format also allows NaN and infinities, but these cannot be
     served."""
     return len(text) <= 64 and _NUMBER.fullmatch(text) is not None
 
 
 def _lines_of_series(block: bytes, name: bytes) -> Iterator[bytes]:
-    """Yields the rest of each line that begins with exactly this name, after the name; without the line's end."""
+    """Yields, for each line that begins with exactly this name, the rest of the line without its end."""
     at = block.find(name)
     while at >= 0:
         start, after = block.rfind(b"\n", 0, at) + 1, at + len(name)
@@ -160,11 +163,12 @@ def _lines_of_series(block: bytes, name: bytes) -> Iterator[bytes]:
 
 
 _AFTER_NAME = (b" ", b"\t", b"{", b"\r", b"\n", b"")
-"""What may follow a name: anything else makes it another name. The last three lack a value, which is a mistake."""
+"""The characters that may follow a name; after any other character it is a longer name. After the last three the value
+is missing, which is a mistake."""
 
 
 def parse_label_pairs(text: bytes) -> dict[str, str]:
-    """Returns the labels between the braces; a part that is no pair ends them."""
+    """Returns the labels between the braces. Reading stops at the first part that is not a label."""
     pairs: dict[str, str] = {}
     at = 0
     while (pair := _PAIR.match(text, at)) is not None:

@@ -1,8 +1,10 @@
-"""An HPA for a metric, with a threshold from history: how many requests one pod serves with the cpu that it requests.
+"""Proposes an HPA for a metric, with a threshold from history: how many requests a pod can serve with the cpu that it
+requests.
 
-A pod's cpu is taken as a constant part, which it needs without any request, and a part for each request. Both come from
-a straight line through the history (least squares). The threshold is the rate at which a pod uses the wanted part of
-its cpu request. As a VPA changes that request, requests per core stay, and the threshold is proposed again from them.
+A pod's cpu usage is modelled as a constant part, which it needs even without any request, and a part for each request.
+Both are fitted to the history by a straight line (least squares). The threshold is the rate at which a pod uses the
+wanted share of its cpu request. If a VPA changes the cpu request, the number of requests per core stays the same, and a
+new threshold can be derived from it.
 """
 
 import math
@@ -16,46 +18,47 @@ from trimtab.metricsapi.reasons import CPU_UNRELATED, HISTORY_TOO_FLAT, REQUEST_
 
 MIN_POINTS = 100
 MIN_SPREAD = 2.0
-"""The busiest twentieth of the points must have at least this many times the rate of the quietest."""
+"""The rate of the busiest twentieth of the points must be at least this many times that of the quietest."""
 MIN_CORRELATION = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """One pod at one time."""
+    """The request rate and the cpu usage of one pod at one time."""
 
     at: int
-    """Seconds since 1970; points of one time belong together."""
+    """The time in seconds since 1970. Points with the same time belong together."""
     rate: float
-    """Requests per second."""
+    """The number of requests per second."""
     cores: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalTerms:
-    """What the author of the HPA knows and wants."""
+    """What the author of the HPA specifies."""
 
     namespace: str
     deployment: str
     metric: str
     cpu_request: float
-    """Cores that one pod requests."""
+    """The cpu request of one pod, in cores."""
     utilization: float = 0.7
-    """The part of the request that a pod should use."""
+    """The share of its cpu request that a pod should use."""
     scale_down_window_seconds: int = 300
-    """Seconds for which a lower load must last. Less than two scrape intervals would follow single samples."""
+    """For how many seconds a lower load must last before the HPA scales down. With less than two scrape intervals, it
+    would follow single samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HpaProposal:
-    """An HPA, and the figures that it follows from."""
+    """A proposed HPA, and the figures from which it follows."""
 
     threshold: float
-    """Requests per second and pod."""
+    """The target in requests per second for each pod."""
     requests_per_core: float
-    """Requests per second that one more core serves."""
+    """The number of requests per second that one more core serves."""
     base_cores: float
-    """Cores that a pod needs without any request."""
+    """The cores that a pod needs without any request."""
     correlation: float
     min_replicas: int
     max_replicas: int
@@ -63,7 +66,7 @@ class HpaProposal:
 
 
 def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposal | NotYet:
-    """Returns the proposal, or what is missing for one."""
+    """Returns the proposal, or what is missing for it."""
     rates = sorted(point.rate for point in points)
     if len(rates) < MIN_POINTS:
         reason = TOO_LITTLE_HISTORY(f"the history has {len(rates)} points")
@@ -89,7 +92,7 @@ def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposa
 
 
 def _fit_line(points: Sequence[LoadPoint]) -> tuple[float, float, float]:
-    """Returns cores per request, cores without any request (at least 0), and the correlation."""
+    """Returns (cores per request, cores without any request but at least 0, correlation)."""
     count = len(points)
     mean_rate = math.fsum(point.rate for point in points) / count
     mean_cores = math.fsum(point.cores for point in points) / count
@@ -103,7 +106,8 @@ def _fit_line(points: Sequence[LoadPoint]) -> tuple[float, float, float]:
 
 
 def _replica_range(points: Sequence[LoadPoint], threshold: float) -> tuple[int, int]:
-    """Returns the replicas for the quietest time, at least 2, and for one and a half times the busiest."""
+    """Returns the number of replicas for the quietest time (at least 2), and for one and a half times the load of the
+    busiest time."""
     totals: dict[int, float] = {}
     for point in points:
         totals[point.at] = totals.get(point.at, 0.0) + point.rate
@@ -113,7 +117,8 @@ def _replica_range(points: Sequence[LoadPoint], threshold: float) -> tuple[int, 
 
 
 def render_hpa(proposal: HpaProposal, terms: ProposalTerms) -> dict[str, Any]:
-    """Returns the HorizontalPodAutoscaler: AverageValue, which does not depend on requests that a VPA changes."""
+    """Returns the HorizontalPodAutoscaler. Its target is an AverageValue, which does not depend on requests that a VPA
+    changes."""
     target = {"type": "AverageValue", "averageValue": canonical_form(f"{max(1, round(proposal.threshold * 1000))}m")}
     behavior = {
         "scaleUp": {

@@ -1,4 +1,4 @@
-"""What the metrics API exports about itself for Prometheus."""
+"""The metrics that the process exports about itself for Prometheus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class Metrics:
-    """The figures of one replica."""
+    """The metrics of one replica."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -55,11 +55,11 @@ class Metrics:
         self.targets.set(targets)
 
     def add_values(self, count: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
-        """Adds the numbers of pods with and without a value; `count` runs at each scrape."""
+        """Adds metrics for the number of pods with and without a value; `count` is called at each scrape."""
         self.registry.register(_PodValues(count))
 
     def add_certificate_expiry(self, read: Callable[[], float]) -> None:
-        """Adds when the serving certificate ends."""
+        """Adds a metric with the time at which the serving certificate expires."""
         Gauge(
             "trimtab_metrics_api_certificate_expiry_timestamp_seconds", "When the serving certificate expires.",
             registry=self.registry,
@@ -71,11 +71,11 @@ class _PodValues(RegistryCollector):
         self._count = count
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Yields the metric without samples, by which the registry knows its name."""
+        """Yields the metric without samples, so that the registry knows its name."""
         yield self._family()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yields the pods of each metric now."""
+        """Yields the present number of pods for each metric."""
         family = self._family()
         for metric, (served, withheld) in self._count().items():
             family.add_metric([metric, "served"], served)

@@ -1,13 +1,13 @@
-"""When the next scrape may start, and of which target.
+"""Decides when the next scrape may start, and which target is scraped.
 
-Two budgets bound the rate. Each scrape costs one of both:
+Two budgets limit the rate, and each scrape takes one unit from both:
 
-- the *surplus* fills at the maximum rate. New targets are scraped at once while it lasts, so that a pod that was just
-  created has its first rate soon, and a restart of this process does not scrape a thousand pods in one second.
+- the *surplus* fills at the maximum rate. New targets are scraped at once while there is any, so that a new pod soon
+  has its first rate, but a restart of this process does not scrape a thousand pods in one second;
 - the *debt* fills at the minimum rate, which is the number of targets per interval. Known targets are scraped when both
-  allow it: evenly over the interval, and after a pause of this process a little faster until it has caught up.
+  budgets allow it: evenly over the interval, and after a pause of this process a little faster until it has caught up.
 
-Targets are scraped in a circle. One that is gone is skipped.
+Targets are scraped in a circle; those that no longer exist are skipped.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceLimits:
-    """The rates per second at which the budgets fill, and their limits."""
+    """The rates per second at which the budgets fill, and the limits of the budgets."""
 
     min_per_second: float
     max_per_second: float
@@ -30,7 +30,7 @@ class PaceLimits:
 
 @dataclass(slots=True)
 class ScrapePace:
-    """The two budgets at one time. Not thread-safe."""
+    """The state of the two budgets at one time. Not thread-safe."""
 
     limits: PaceLimits
     now: float
@@ -42,7 +42,7 @@ class ScrapePace:
         self.surplus = self.limits.max_surplus
 
     def advance_to(self, now: float) -> None:
-        """Fills both budgets for the time since the last call."""
+        """Fills both budgets according to the time since the last call."""
         seconds, self.now = max(0.0, now - self.now), max(now, self.now)
         self.surplus = min(self.limits.max_surplus, self.surplus + seconds * self.limits.max_per_second)
         self.debt = min(self.limits.max_debt, self.debt + seconds * self.limits.min_per_second)
@@ -52,7 +52,7 @@ class ScrapePace:
         self.limits = replace(self.limits, min_per_second=min(per_second, self.limits.max_per_second))
 
     def take_start(self, *, eager: bool) -> bool:
-        """Returns whether a scrape may start now, and takes it from both budgets. Eager: of a new target."""
+        """Returns whether a scrape may start now. If so, it is taken from both budgets. `eager`: the target is new."""
         # Sums of fractions of seconds end a little below a whole number.
         if self.surplus < 1 - 1e-9 or (not eager and self.debt < 1 - 1e-9):
             return False
@@ -63,19 +63,19 @@ class ScrapePace:
 
 @dataclass(slots=True)
 class ScrapeQueue(Generic[T]):
-    """The targets in the order of their scrapes. Not thread-safe."""
+    """The targets in the order in which they are scraped. Not thread-safe."""
 
     _circle: deque[T] = field(default_factory=deque)
     _targets: set[T] = field(default_factory=set)
     _eager: deque[tuple[float, T]] = field(default_factory=deque)
-    """New targets with the time at which they are due, in the order of that time."""
+    """(time at which it is due, target) for each new target, sorted by time."""
 
     def __len__(self) -> int:
         return len(self._targets)
 
     def replace_targets(self, targets: Iterable[T], now: float, second_after_seconds: float | None = None) -> None:
-        """Makes these the targets. New ones are due at once, and once more after `second_after_seconds` if given: a
-        rate needs two samples."""
+        """Sets the targets. New ones are due at once and, if `second_after_seconds` is given, once more after that
+        time, because a rate needs two samples."""
         wanted = dict.fromkeys(targets)
         new = [target for target in wanted if target not in self._targets]
         self._targets = set(wanted)
@@ -89,7 +89,7 @@ class ScrapeQueue(Generic[T]):
         self._eager = deque(sorted((*staying, *due), key=lambda entry: entry[0]))
 
     def take_next(self, pace: ScrapePace) -> T | None:
-        """Returns the target to scrape now, or None where none is due, or the pace allows none."""
+        """Returns the target to scrape now, or None if none is due or the pace does not allow a scrape."""
         target = self._take_eager(pace)
         return self._take_lazy(pace) if target is None else target
 

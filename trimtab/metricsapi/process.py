@@ -1,7 +1,7 @@
-"""Wires one replica of the metrics API, and runs it from start to end. All replicas serve; none leads.
+"""Wires one replica of the metrics API, and runs it from start to end. All replicas serve; there is no leader.
 
-The first process waits for the certificate and for the aggregation layer's authorities, and listens; the worker that
-gunicorn forks has the watches, the threads and the samples.
+The first process waits for the certificate and for the authorities of the aggregation layer, and listens. The worker,
+which gunicorn forks, has the watches, the threads and the samples.
 """
 
 from __future__ import annotations
@@ -52,18 +52,19 @@ from trimtab.runtime.log import Logger
 from trimtab.runtime.serve import launch_gunicorn
 
 APPLICATION = "trimtab.metricsapi.process:build_application()"
-"""What gunicorn calls in its worker, after the fork."""
+"""The expression that gunicorn evaluates in its worker, after the fork."""
 TICK_SECONDS = 0.2
-"""Seconds between two looks at what is due. Scrapes that fall due in between start together."""
+"""The seconds between two checks of what is due. Scrapes that become due in between start together."""
 MIN_REBUILD_SECONDS = 1.0
-"""Seconds between two computations of the targets: a rollout changes hundreds of pods in a second."""
+"""The minimum number of seconds between two computations of the targets, because a rollout changes hundreds of pods in
+a second."""
 
 
 def run(settings: Settings, logger: Logger) -> NoReturn:
-    """Serves until a signal; ends in `SystemExit`.
+    """Serves until a signal arrives, and then raises `SystemExit`.
 
-    Raises CannotServe if the aggregation layer has no configuration, no certificate is there in time, or the address
-    cannot be bound; NotConfigured without a cluster; certs.CertsError without a pair in the folder.
+    Raises CannotServe if the aggregation layer is not configured, if there is no certificate in time, or if the address
+    cannot be bound; NotConfigured if there is no cluster; certs.CertsError if the folder has no key pair.
     """
     client = connect_to_cluster(str(settings.kubeconfig) if settings.kubeconfig else None)
     try:
@@ -95,7 +96,7 @@ def _write_first_authorities(settings: Settings, client: Client) -> None:
 
 
 def build_rotator(settings: Settings, client: Client, logger: Logger) -> CertificateRotator:
-    """Returns the rotator for the Secret of the settings, and the caBundle of the APIService."""
+    """Returns the rotator for the Secret in the settings, and for the caBundle of the APIService."""
     assert settings.certs_secret is not None
     store = KubeSecretStore(client, settings.certs_secret, settings.namespace, API_SERVICE_NAME)
     names = certificate_names(settings.service_name, settings.namespace)
@@ -106,7 +107,7 @@ def build_rotator(settings: Settings, client: Client, logger: Logger) -> Certifi
 
 @dataclass(slots=True)
 class Replica:
-    """The threads of a worker."""
+    """The threads of a worker process."""
 
     settings: Settings
     client: Client
@@ -141,7 +142,7 @@ class Replica:
         self.metrics.add_certificate_expiry(self._read_expiry)
 
     def start(self) -> None:
-        """Starts all threads. Call it after the fork: threads do not survive one."""
+        """Starts all threads. Call it after the fork, because threads do not survive a fork."""
         self.pods.start()
         self._start_thread("header", self.header.read_again, HEADER_INTERVAL_SECONDS)
         self._start_thread("rules", self.read_rules, RULES_INTERVAL_SECONDS)
@@ -164,7 +165,7 @@ class Replica:
         self.metrics.invalid_rules.set(self.rules.is_invalid)
 
     def run_step(self) -> None:
-        """Takes over what changed, and starts what is due."""
+        """Applies changes of rules and pods, and starts scrapes and queries that are due."""
         now = clock.elapsed_seconds()
         if self.rules.rules is not None and now - self._rebuilt_at >= MIN_REBUILD_SECONDS:
             pods = self.pods.take_changed_pods()
@@ -175,7 +176,7 @@ class Replica:
         self.scraper.end_overdue_scrapes()
 
     def close(self) -> None:
-        """Ends all threads."""
+        """Stops all threads."""
         self.stop.request_stop()
         self.pods.stop()
         self.client.close()
@@ -199,13 +200,13 @@ class Replica:
 
 
 def build_application() -> MetricsApplication:
-    """Returns the application of a worker, by the settings of the environment."""
+    """Returns the application for a worker, with the settings from the environment."""
     settings = environment.read_as(os.environ, Settings)
     return MetricsApplication(build_service(settings, log.build_logger(settings.log_level, settings.log_format)))
 
 
 def build_service(settings: Settings, logger: Logger) -> MetricsService:
-    """Returns the service of a worker, with its threads running."""
+    """Returns the service for a worker, with its threads running."""
     client = connect_to_cluster(str(settings.kubeconfig) if settings.kubeconfig else None)
     replica = Replica(settings, client, logger)
     replica.start()

@@ -1,4 +1,4 @@
-"""Samples from Prometheus: one query for each rule, one value for each pod."""
+"""Gets samples from Prometheus: one query for each rule, one value for each pod."""
 
 from __future__ import annotations
 
@@ -37,15 +37,17 @@ class _Response(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """The values of one query."""
+    """The values that one query returned."""
 
     values: Mapping[PodName, float]
     dropped: int = 0
-    """Results that name no pod, repeat one, are in a namespace that the rule does not cover, or are no number."""
+    """The number of results that were dropped: they name no pod, name a pod twice, are in a namespace that the rule
+    does not cover, or are not numbers."""
 
 
 def decode_answer(body: bytes, rule: MetricRule) -> QueryAnswer | Reason:
-    """Returns the value of each pod. A pod with two results has none: nobody can say which one is meant."""
+    """Returns the value of each pod. A pod with two results has no value, because it is not known which one is
+    meant."""
     try:
         data = msgspec.json.decode(body, type=_Response).data
         if data.result_type != "vector":
@@ -81,7 +83,8 @@ RunQuery = Callable[[MetricRule], QueryAnswer | Reason]
 
 
 def query_prometheus(settings: Settings) -> RunQuery:
-    """Returns a function that runs the query of a rule; without a Prometheus it says so for each."""
+    """Returns a function that runs the query of a rule. If no Prometheus is configured, the function returns that as
+    the reason."""
 
     def run(rule: MetricRule) -> QueryAnswer | Reason:
         if settings.prometheus_url is None:

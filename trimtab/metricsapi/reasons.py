@@ -1,4 +1,4 @@
-"""Why a metric has no value, and why there is no proposal for an HPA."""
+"""Reasons why a metric has no value, and why no HPA can be proposed."""
 
 from trimtab.cluster.reason import Code
 

@@ -1,8 +1,10 @@
-"""Who sends a request: what the aggregation layer says in headers, where its client certificate vouches for it.
+"""Determines which user sends a request, from headers of the aggregation layer, if a client certificate proves that it
+has sent them.
 
-API servers authenticate their clients, and send each request on with the user's name and groups in headers. The headers
-count only on a connection with a client certificate by the authority of the ConfigMap
-kube-system/extension-apiserver-authentication, and with one of its allowed names. Everybody else is nobody.
+API servers authenticate their clients, and forward each request with the user's name and groups in headers. The headers
+count only on a connection with a client certificate that was signed by the authority in the ConfigMap
+kube-system/extension-apiserver-authentication and has one of the allowed names. Any other request counts as having no
+user.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/ and the request header
 authenticator of k8s.io/apiserver 1.36.
@@ -24,22 +26,22 @@ AUTHENTICATED, UNAUTHENTICATED, ANONYMOUS = "system:authenticated", "system:unau
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHeaderConfig:
-    """How API servers of this cluster name the user of a request."""
+    """How the API servers of this cluster name the user of a request."""
 
     client_ca: str
-    """The authorities of the aggregation layer's client certificates, as PEM."""
+    """The certificate authorities of the aggregation layer's client certificates, as PEM."""
     allowed_names: tuple[str, ...] = ()
-    """Common names of these certificates; empty allows every name."""
+    """The common names that these certificates may have; empty allows every name."""
     username_headers: tuple[str, ...] = ("x-remote-user",)
     group_headers: tuple[str, ...] = ("x-remote-group",)
     extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
-    """In lower case, as all names of headers here."""
+    """The prefixes of headers with extra fields of the user, in lower case, as all names of headers are here."""
     uid_headers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteUser:
-    """The user of a request, as API servers know it."""
+    """The user of a request, as API servers identify users."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -48,7 +50,7 @@ class RemoteUser:
 
 
 def read_config(data: Mapping[str, Any]) -> RequestHeaderConfig | Unreadable:
-    """Returns the configuration from the ConfigMap's data; Unreadable where no one could be authenticated by it."""
+    """Returns the configuration in the ConfigMap's data; Unreadable if no user could be authenticated with it."""
     ca = data.get("requestheader-client-ca-file")
     where = f"ConfigMap {CONFIG_NAMESPACE}/{CONFIG_NAME}"
     if not isinstance(ca, str) or "BEGIN CERTIFICATE" not in ca:
@@ -69,7 +71,7 @@ def read_config(data: Mapping[str, Any]) -> RequestHeaderConfig | Unreadable:
 
 
 def _read_names(data: Mapping[str, Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the list of names, which the ConfigMap has as JSON."""
+    """Returns a list of names, which is JSON in the ConfigMap; `default` if it is absent."""
     text = data.get(key)
     return msgspec.json.decode(text, type=tuple[str, ...]) if isinstance(text, str) and text.strip() else default
 
@@ -81,10 +83,10 @@ def _lowered(names: Iterable[str]) -> tuple[str, ...]:
 def authenticate_user(
     config: RequestHeaderConfig, certificate_names: Sequence[str] | None, headers: Iterable[tuple[bytes, bytes]]
 ) -> RemoteUser | None:
-    """Returns the user that the headers name, or None where nobody vouches for them, or they name none.
+    """Returns the user that the headers name, or None if no valid certificate proves their origin or they name no user.
 
-    `certificate_names`: the common names of the client certificate that the TLS handshake has verified, or None without
-    one.
+    `certificate_names` are the common names of the client certificate that the TLS handshake has verified, or None if
+    there was no certificate.
     """
     if certificate_names is None:
         return None
@@ -105,10 +107,10 @@ def authenticate_user(
 
 
 def _complete_groups(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the groups with `system:authenticated`, unless the user is nobody.
+    """Returns the groups with `system:authenticated` added, unless the user is anonymous.
 
-    An API server's own requests name the user system:kube-aggregator and no group. Kubernetes' servers add the group,
-    whose roles permit discovery (AuthenticatedGroupAdder in k8s.io/apiserver 1.36).
+    An API server's own requests name the user system:kube-aggregator and no group. Kubernetes' own servers add this
+    group, whose roles permit discovery (AuthenticatedGroupAdder in k8s.io/apiserver 1.36).
     """
     if user == ANONYMOUS or AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups

@@ -1,7 +1,7 @@
-"""What one replica reads of its cluster: rules, running pods, and how API servers name users.
+"""What one replica reads from its cluster: rules, running pods, and how API servers name users.
 
-Rules and the aggregation layer's configuration are read again and again, because both may change while the process
-runs; a version that is not valid leaves the last valid one in force.
+Rules and the aggregation layer's configuration are read repeatedly, because both may change while the process runs. If
+a new version is not valid, the last valid one stays in force.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEADER_INTERVAL_SECONDS = 60.0
 
 
 def read_request_header_config(client: Client) -> RequestHeaderConfig | Unreadable:
-    """Returns how API servers of this cluster name users. Raises any KubeFault."""
+    """Returns how the API servers of this cluster name users. Raises any KubeFault."""
     document = get_plain(client, "ConfigMap", CONFIG_NAME, CONFIG_NAMESPACE)
     if document is None:
         return Unreadable(f"ConfigMap {CONFIG_NAMESPACE}/{CONFIG_NAME}", "the ConfigMap does not exist")
@@ -39,7 +39,8 @@ def read_request_header_config(client: Client) -> RequestHeaderConfig | Unreadab
 
 
 def write_client_authorities(file: Path, config: RequestHeaderConfig) -> bool:
-    """Writes the authorities of the aggregation layer; returns whether they have changed. The file appears complete."""
+    """Writes the certificate authorities of the aggregation layer to a file, in one step. Returns whether they have
+    changed."""
     content = config.client_ca.encode()
     if file.exists() and file.read_bytes() == content:
         return False
@@ -52,18 +53,19 @@ def write_client_authorities(file: Path, config: RequestHeaderConfig) -> bool:
 
 @dataclass(slots=True)
 class RulesReader:
-    """The rules in force: of a file that was read once, or of the ConfigMap."""
+    """The rules in force: those of a file that was read once, or those of the ConfigMap."""
 
     settings: Settings
     client: Client
     log: Logger
     rules: tuple[MetricRule, ...] | None = None
-    """None until they were read for the first time."""
+    """The rules, or None until they have been read for the first time."""
     is_invalid: bool = False
     _last_problem: str = ""
 
     def read_again(self) -> bool:
-        """Reads the ConfigMap; returns whether other rules are in force now. Without the ConfigMap there are none."""
+        """Reads the ConfigMap again, and returns whether the rules in force have changed. If the ConfigMap does not
+        exist, there are no rules."""
         try:
             found = self._read()
         except KubeFault as error:
@@ -79,7 +81,7 @@ class RulesReader:
         return is_changed
 
     def _read(self) -> tuple[MetricRule, ...] | str:
-        """Returns the rules, or the mistakes of the document."""
+        """Returns the rules of the document, or its mistakes as text."""
         file = self.settings.rules_file
         if file is not None:
             name, text = str(file), file.read_text(encoding="utf-8")
@@ -97,13 +99,13 @@ class RulesReader:
 
 
 def find_rule_mistakes(file: Path) -> tuple[ConfigError, ...]:
-    """Returns the mistakes of a file of rules. Raises OSError where it cannot be read."""
+    """Returns the mistakes in a file of rules. Raises OSError if the file cannot be read."""
     return read_rules(str(file), file.read_text(encoding="utf-8")).mistakes
 
 
 @dataclass(slots=True)
 class RunningPodWatcher:
-    """The running pods of the cluster, and whether they changed since the last look."""
+    """The running pods of the cluster, and whether they have changed since they were last read."""
 
     client: Client
     _changed: threading.Event = field(default_factory=threading.Event)
@@ -119,14 +121,14 @@ class RunningPodWatcher:
         )
 
     def start(self) -> None:
-        """Starts the watch. Returns at once."""
+        """Starts the watch and returns at once."""
         self._informers.start()
 
     def stop(self) -> None:
         self._informers.stop()
 
     def take_changed_pods(self) -> tuple[RunningPod, ...] | None:
-        """Returns all pods if they changed since the last call, or None if they did not, or were never listed."""
+        """Returns all pods if they have changed since the last call; None if they have not, or were never listed."""
         if not self._informers.is_synced or not self._changed.is_set():
             return None
         # Cleared first: a change while the pods are read counts for the next call.
@@ -140,7 +142,8 @@ class RunningPodWatcher:
 
 @dataclass(slots=True)
 class RequestHeaderKeeper:
-    """How API servers name users, kept current; the TLS context reads the authorities from the file."""
+    """Keeps current how API servers name users. The TLS context reads the authorities from the file that this class
+    writes."""
 
     client: Client
     file: Path
@@ -149,7 +152,7 @@ class RequestHeaderKeeper:
     _last_problem: str = ""
 
     def read_again(self) -> None:
-        """Reads the ConfigMap. One that cannot be used, or read, leaves the last one in force."""
+        """Reads the ConfigMap again. If it cannot be read or used, the last valid configuration stays in force."""
         try:
             config = read_request_header_config(self.client)
             problem = str(config) if isinstance(config, Unreadable) else ""
@@ -165,6 +168,7 @@ class RequestHeaderKeeper:
 
 
 def repeat_until_stopped(action: Callable[[], object], every: float, wait_for_stop: Callable[[float], bool]) -> None:
-    """Runs the action again and again; `wait_for_stop` waits so many seconds and returns True at the end."""
+    """Runs the action repeatedly. Before each run, `wait_for_stop` waits `every` seconds; it returns True to end the
+    loop."""
     while not wait_for_stop(every):
         action()

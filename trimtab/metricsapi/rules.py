@@ -1,6 +1,6 @@
-"""The rules of served metrics: their YAML → `MetricRule` values. All mistakes are reported together.
+"""Reads the rules of served metrics from YAML as `MetricRule` values. All mistakes are reported together.
 
-One ConfigMap has all of them, under `rules.yaml`:
+One ConfigMap has all rules, under `rules.yaml`:
 
     rules:
     - name: http_requests_per_second        # the metric's name in an HPA
@@ -19,9 +19,9 @@ One ConfigMap has all of them, under `rules.yaml`:
       maxAge: 2m
       query: sum by (namespace, pod) (queue_length)
 
-`ca` and `token.file` name files in the folder of the scrape Secret, and nothing else: who may write the rules must not
-be able to name the token of the process's own account. A token is sent over verified TLS, and only to pods of the
-namespaces that the rule names, which are no patterns.
+`ca` and `token.file` name files in the folder of the scrape Secret, and cannot name any other file: a user who may
+write the rules must not be able to name the token of the process's own service account. A token is sent only over
+verified TLS, and only to pods of the namespaces that the rule names, which must not be patterns.
 """
 
 import re
@@ -40,7 +40,8 @@ from trimtab.cluster.yaml_parser import Path
 RULES_KEY = "rules.yaml"
 MAX_RULES = 100
 MAX_BYTES = 256 * 1024
-"""Bytes of the YAML: a ConfigMap has at most a megabyte, and a hundred rules need a tenth of this."""
+"""The maximum size of the YAML in bytes. A ConfigMap holds at most a megabyte, and a hundred rules need a tenth of
+this."""
 
 
 class SampleSource(StrEnum):
@@ -51,84 +52,84 @@ class SampleSource(StrEnum):
 
 
 class MetricKind(StrEnum):
-    """What a value of the metric is."""
+    """What the values of the metric are."""
 
     RATE = "rate"
-    """The increase of a counter per second."""
+    """The value is the increase of a counter per second."""
     GAUGE = "gauge"
-    """The newest value itself."""
+    """The value is the newest value of the series."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrapeEndpoint:
-    """The address at which a pod exposes its metrics, below the pod's own IP address."""
+    """Where a pod exposes its metrics: port, path and TLS settings. The address is the pod's own IP address."""
 
     port: int = 8080
     path: str = "/metrics"
     is_secure: bool = False
     ca_file: str = ""
-    """The name of the file of authorities that sign the pods' certificates; empty: those of the system."""
+    """The name of the file with the authorities that sign the pods' certificates; empty: those of the system."""
     server_name: str = ""
-    """The name in the pods' certificates. A pod's IP address is rarely in them."""
+    """The name in the pods' certificates, which rarely contain the pod's IP address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BearerToken:
-    """A bearer token, and the namespaces whose pods may see it."""
+    """A bearer token, and the namespaces to whose pods it may be sent."""
 
     file: str
-    """The name of a file in the folder of the scrape Secret."""
+    """The name of the file with the token in the folder of the scrape Secret."""
     namespaces: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRule:
-    """One served metric."""
+    """One metric that is served."""
 
     name: str
     source: SampleSource
     kind: MetricKind
     max_age_seconds: int = 90
-    """Age of the newest sample beyond which no value is served."""
+    """The age in seconds of the newest sample above which no value is served."""
     namespaces: tuple[str, ...] = ("*",)
-    """Shell patterns. For a query they are checked against the label `namespace` of each result."""
+    """Shell patterns of namespaces. For a query, they are compared with the label `namespace` of each result."""
     pod_labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels that a scraped pod has."""
+    """The labels that a pod must have to be scraped."""
     series: str = ""
     """The name of the scraped series."""
     series_labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels that a scraped series has. Other series of the same name are left out."""
+    """The labels that a scraped series must have. Other series of the same name are left out."""
     endpoint: ScrapeEndpoint = ScrapeEndpoint()
     token: BearerToken | None = None
     query: str = ""
-    """PromQL that gives one value for each `namespace` and `pod`."""
+    """A PromQL query that returns one value for each `namespace` and `pod`."""
 
     def covers_namespace(self, namespace: str) -> bool:
         """Returns whether pods of this namespace have the metric."""
         return name_matcher(self.namespaces)(namespace)
 
     def selects_pod(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Returns whether a pod is scraped for this metric: it is in a covered namespace, and has all of
+        """Returns whether the pod is scraped for this metric: its namespace is covered, and it has all of
         `pod_labels`."""
         return self.pod_labels.items() <= labels.items() and self.covers_namespace(namespace)
 
     def token_for(self, namespace: str) -> str:
-        """Returns the name of the file with the token for pods of this namespace, or an empty string where they get
-        none."""
+        """Returns the name of the file with the token for pods of this namespace, or an empty string if they get no
+        token."""
         token = self.token
         return token.file if token is not None and namespace in token.namespaces else ""
 
 
 @dataclass(frozen=True, slots=True)
 class RulesReading:
-    """The rules of one document, and its mistakes. With mistakes no rule of it is valid."""
+    """The rules in one document, and its mistakes. If there is any mistake, no rule of the document is used."""
 
     rules: tuple[MetricRule, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
 
 
 def read_rules(file: str, content: str) -> RulesReading:
-    """Returns the rules of a file. An empty file has no rules, and no mistakes."""
+    """Returns the rules of a file. An empty file has no rules and no mistakes."""
     if len(content) > MAX_BYTES:
         error = ConfigError(file=file, expected=f"at most {MAX_BYTES} characters", got=str(len(content)))
         return RulesReading(mistakes=(error,))
@@ -171,7 +172,7 @@ def _repeated_names(rules: Sequence[MetricRule | None]) -> Iterator[Path]:
 
 
 def _read_rule(reader: PoolReader, entry: Any, path: Path) -> MetricRule | None:
-    """Returns the rule; None, with the mistakes in the reader, where it is not valid."""
+    """Returns the rule. If it is not valid, returns None and adds the mistakes to the reader."""
     count = len(reader.mistakes)
     section = reader.read_section(entry, path, (*_FIELDS, *_SCRAPE_FIELDS, *_QUERY_FIELDS))
     values: dict[str, Any] = {}
@@ -212,7 +213,8 @@ def _read_token(reader: PoolReader, value: Any, path: Path) -> BearerToken:
 
 
 def _find_contradictions(section: Mapping[str, Any], values: Mapping[str, Any], path: Path) -> Iterator[InvalidValue]:
-    """Yields what single fields cannot say: a field of the other source, and a token that would travel in the clear."""
+    """Yields the mistakes that only show when fields are compared: a field of the other source, and a token that would
+    be sent without TLS."""
     source = values.get("source")
     if source is None:
         return

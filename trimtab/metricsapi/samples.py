@@ -1,12 +1,13 @@
-"""Samples of metrics, and the values that follow from them: rates that survive resets, and nothing that is stale.
+"""The samples of metrics, and the values computed from them: rates across counter resets, and no values that are out of
+date.
 
-Times are seconds of a clock that never goes back (`trimtab.runtime.clock.elapsed_seconds`); they become wall-clock time
-only where they are served.
+Times are in seconds of a clock that never goes back (`trimtab.runtime.clock.elapsed_seconds`); they are converted to
+wall-clock time only when they are served.
 
-A rate is the increase between the two newest samples of a pod, per second, cut to thousandths. The increase is counted
-series by series, as Prometheus does: a series that fell, or that is new, began at zero, and one that vanished adds
-nothing. (A fall of the sum alone would make the whole sum an increase when one series vanishes.) Where the pod exposes
-its start time, another start time means that all series began at zero, also where a counter has already passed its
+A rate is the increase between the two newest samples of a pod, per second, cut to thousandths. The increase is computed
+series by series, as in Prometheus: a series that decreased or is new has begun at zero, and one that disappeared adds
+nothing. (If only the sum were compared, the disappearance of one series would count the whole sum as an increase.) If
+the pod exposes its start time and it has changed, all series have begun at zero, even if a counter is already above its
 earlier value.
 """
 
@@ -25,36 +26,37 @@ MAX_GAP_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one pod exposed of one metric at one time."""
+    """The values of one metric that a pod exposed at one time."""
 
     at: float
     values: SeriesValues
     started: float | None = None
-    """The start time of the process, by its own clock, or None where it is not known."""
+    """The start time of the process by its own clock, or None if it is not known."""
 
     @property
     def total(self) -> float:
-        """The sum of all series."""
+        """The sum over all series."""
         return math.fsum(self.values.values())
 
 
 @dataclass(frozen=True, slots=True)
 class SamplePair:
-    """The newest sample, and the one before it."""
+    """The newest sample of a pod's metric, and the one before it."""
 
     new: Sample
     old: Sample | None = None
     increase: float = 0.0
-    """The increase of a counter from the old sample to the new one; 0 without an old one."""
+    """By how much a counter has increased from the older sample to the newer; 0 if there is no older one."""
 
     def followed_by(self, sample: Sample) -> "SamplePair":
-        """Returns the pair after one more sample. The series of what is now the old sample are no longer needed."""
+        """Returns the pair after one more sample. Of the sample that becomes the older one, only the sum is kept."""
         old = Sample(self.new.at, {0: self.new.total}, self.new.started)
         return SamplePair(sample, old, counter_increase(self.new, sample))
 
 
 def counter_increase(old: Sample, new: Sample) -> float:
-    """Returns by how much a counter grew between two samples, never less than 0 for counters that count upwards."""
+    """Returns by how much a counter has increased between two samples; never less than 0 for a counter that only counts
+    upwards."""
     if old.started is not None and new.started is not None and old.started != new.started:
         return new.total
     before = old.values
@@ -65,19 +67,19 @@ def counter_increase(old: Sample, new: Sample) -> float:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """A value that may be served."""
+    """A value that may be served, with the time of its sample."""
 
     milli: int
-    """Thousandths, cut towards zero."""
+    """The value in thousandths, cut towards zero."""
     at: float
     window_seconds: int | None = None
-    """The seconds that a rate covers, rounded, or None for a gauge."""
+    """The number of seconds that a rate covers, rounded, or None for a gauge."""
 
 
 def value_of_pair(
     pair: SamplePair | None, rule: MetricRule, now: float, max_gap_seconds: float = MAX_GAP_SECONDS
 ) -> MetricValue | NotYet:
-    """Returns the value of a metric now, or what is missing."""
+    """Returns the present value of a metric, or what is missing for it."""
     if pair is None:
         return NotYet(reason=FIRST_SAMPLE(f"{rule.name} has no sample"), have="none", need="a sample")
     age = now - pair.new.at
@@ -102,12 +104,12 @@ def value_of_pair(
 
 
 SampleKey = tuple[str, str]
-"""The uid of a pod, and the name of a metric."""
+"""(uid of a pod, name of a metric)."""
 
 
 @dataclass(slots=True)
 class SampleStore:
-    """The samples of registered pods. Not thread-safe: the caller locks."""
+    """The samples of registered pods. Not thread-safe: the caller must hold a lock."""
 
     min_gap_seconds: float = MIN_GAP_SECONDS
     max_gap_seconds: float = MAX_GAP_SECONDS
@@ -115,12 +117,13 @@ class SampleStore:
     _uids: set[str] = field(default_factory=set)
 
     def register_pods(self, uids: Iterable[str]) -> None:
-        """Keeps samples of exactly these pods from now on, and forgets those of all others."""
+        """From now on keeps the samples of exactly these pods, and drops those of all others."""
         self._uids = set(uids)
         self._pairs = {key: pair for key, pair in self._pairs.items() if key[0] in self._uids}
 
     def add_sample(self, uid: str, rule: MetricRule, sample: Sample) -> Reason | None:
-        """Adds a sample; returns why it does not count. A sample of a pod that is not registered is left out."""
+        """Adds a sample. Returns why it is not used, or None if it is. Samples of pods that are not registered are
+        dropped."""
         if uid not in self._uids:
             return None
         pair = self._pairs.get((uid, rule.name))
@@ -131,15 +134,15 @@ class SampleStore:
         return None
 
     def pair_of(self, uid: str, metric: str) -> SamplePair | None:
-        """Returns the two newest samples, or None where there is none."""
+        """Returns the two newest samples, or None if there are none."""
         return self._pairs.get((uid, metric))
 
     def value_of(self, uid: str, rule: MetricRule, now: float) -> MetricValue | NotYet:
-        """Returns the value of a pod's metric now, or what is missing."""
+        """Returns the present value of a pod's metric, or what is missing for it."""
         return value_of_pair(self.pair_of(uid, rule.name), rule, now, self.max_gap_seconds)
 
     def count_values(self, rules: Mapping[str, MetricRule], now: float) -> dict[str, tuple[int, int]]:
-        """Returns Metric → (pods with a value, pods with samples and without a value)."""
+        """Returns metric → (pods with a value, pods that have samples but no value)."""
         counts = dict.fromkeys(rules, (0, 0))
         for (uid, metric), _ in list(self._pairs.items()):
             if (rule := rules.get(metric)) is not None:
@@ -150,5 +153,5 @@ class SampleStore:
 
 
 def is_power_of_two(count: int) -> bool:
-    """Returns whether a failure is logged: the first, second, fourth, eighth … in a row."""
+    """Returns whether a failure is logged: of a series of failures, the first, second, fourth, eighth … is."""
     return count > 0 and count & (count - 1) == 0

@@ -1,7 +1,8 @@
-"""Fetches one page of one pod: kept-alive, over verified TLS, unpacked and read while it arrives.
+"""Fetches one page of a pod: over a kept connection and verified TLS; the page is decompressed and read while it
+arrives.
 
-Redirects are not followed, and no proxy is used: a token must reach the pod it is meant for, and nobody else. Every
-scrape ends at its deadline, also when a pod sends one byte after the other.
+Redirects are not followed and no proxy is used, because a token must reach only the pod for which it is meant. Every
+scrape ends at its deadline, even if a pod sends its response byte by byte.
 """
 
 from __future__ import annotations
@@ -25,29 +26,30 @@ from trimtab.runtime.clock import elapsed_seconds
 
 PART_BYTES = 64 * 1024
 MAX_CHUNKS = 50_000
-"""The most chunks of one response. A server sends some thousand bytes in each; a chunk of one byte costs as much to
-read."""
+"""The maximum number of chunks in one response. Servers send some thousand bytes in each, and a chunk of one byte costs
+as much to read."""
 MAX_RESPONSE_STARTS = 10
-"""The most status lines of one response: the last one, and those of interim responses (100 Continue) before it."""
+"""The maximum number of status lines in one response: the final one, and those of interim responses (100 Continue)
+before it."""
 MAX_TRAILER_LINES = 100
 MAX_TRAILER_BYTES = 8192
-"""Of one line; a longer line counts as several."""
+"""The size in bytes up to which a trailer line counts as one line; a longer one counts as several."""
 _HEADERS = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip", "User-Agent": "trimtab-metrics-api"}
 
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """The outcome of one scrape."""
+    """The result of one scrape."""
 
     at: float
-    """When the response began, by `elapsed_seconds`."""
+    """When the response began, as a value of `elapsed_seconds`."""
     body: ScrapedBody | Reason
 
 
 class _BoundedResponse(http.client.HTTPResponse):
-    """A response whose pod cannot spend the processor of all scrapes: `http.client` reads any number of chunks,
-    trailers and interim responses. If a later Python no longer calls these methods, only the scrape's deadline ends
-    them."""
+    """A response that limits how much processor time a pod can cost: `http.client` itself reads any number of chunks,
+    trailers and interim responses. If a later Python version no longer calls these methods, the scrape's deadline is
+    the only limit."""
 
     _chunks = _starts = 0
 
@@ -74,7 +76,7 @@ class _BoundedResponse(http.client.HTTPResponse):
 
 
 class _PodConnection(http.client.HTTPConnection):
-    """A connection to a pod's IP address; TLS is verified against the name that the rule gives."""
+    """A connection to a pod's IP address. The certificate is verified against the name in the rule."""
 
     response_class = _BoundedResponse
 
@@ -93,10 +95,10 @@ class _PodConnection(http.client.HTTPConnection):
 
 @dataclass(slots=True)
 class PodScraper:
-    """Scrapes targets; any number of threads, but one for each target at a time."""
+    """Scrapes targets in any number of threads, but each target only in one thread at a time."""
 
     folder: Path
-    """The folder of the files that rules name."""
+    """The folder with the files that rules name."""
     timeout_seconds: float = 10.0
     _connections: dict[ScrapeTarget, _PodConnection] = field(default_factory=dict)
     _under_way: dict[ScrapeTarget, _PodConnection] = field(default_factory=dict)
@@ -104,7 +106,7 @@ class PodScraper:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def scrape(self, target: ScrapeTarget, filters: tuple[SeriesFilter, ...]) -> Scrape:
-        """Fetches the page and reads the series. Never raises."""
+        """Fetches the page of a target and reads the series. Raises nothing."""
         started = elapsed_seconds()
         try:
             headers = dict(_HEADERS)
@@ -118,7 +120,7 @@ class PodScraper:
             return Scrape(started, SCRAPE_FAILED(f"{target.ip}:{target.endpoint.port}: {_describe(error)}"))
 
     def end_overdue_scrapes(self) -> None:
-        """Ends the scrapes whose deadline is over, whatever their pods send."""
+        """Ends the scrapes whose deadline has passed, whatever their pods still send."""
         now = elapsed_seconds()
         with self._lock:
             overdue = [connection for connection in self._under_way.values() if connection.deadline < now]
@@ -129,7 +131,7 @@ class PodScraper:
                     socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
     def keep_connections(self, targets: frozenset[ScrapeTarget]) -> None:
-        """Closes the connections to all other targets."""
+        """Closes the connections to all targets but these."""
         with self._lock:
             gone = [self._connections.pop(target) for target in list(self._connections) if target not in targets]
         for connection in gone:
@@ -189,7 +191,7 @@ class PodScraper:
 
     @contextlib.contextmanager
     def _tracked(self, target: ScrapeTarget, connection: _PodConnection) -> Iterator[None]:
-        """While the block runs, its deadline is watched."""
+        """A context manager that makes a scrape end at its deadline while the block runs."""
         with self._lock:
             self._under_way[target] = connection
         try:
@@ -217,7 +219,8 @@ class PodScraper:
         return token
 
     def _context_for(self, endpoint: ScrapeEndpoint) -> ssl.SSLContext:
-        """Returns the context of these authorities, loaded again when their file has changed."""
+        """Returns the TLS context with the authorities of this endpoint. They are loaded again when their file
+        changes."""
         name = endpoint.ca_file
         try:
             stamp = (self.folder / name).stat().st_mtime_ns if name else 0
@@ -232,7 +235,7 @@ class PodScraper:
 
 
 class _MissingFile(Exception):
-    """A file that a rule names cannot be read."""
+    """Raised if a file that a rule names cannot be read."""
 
 
 def _create_context(authorities: Path | None) -> ssl.SSLContext:
@@ -249,7 +252,8 @@ def _send(connection: _PodConnection, path: str, headers: dict[str, str]) -> htt
 
 
 def _unpacked_parts(response: http.client.HTTPResponse) -> Iterator[bytes]:
-    """Yields the body's text in parts of a bounded size. An encoding that nobody asked for is taken for none."""
+    """Yields the body, decompressed, in parts of limited size. An encoding that was not requested is treated as no
+    encoding."""
     if response.getheader("Content-Encoding", "").strip().lower() != "gzip":
         while part := response.read(PART_BYTES):
             yield part

@@ -1,4 +1,4 @@
-"""The scrape targets that follow from rules and running pods."""
+"""Determines the scrape targets from the rules and the running pods."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from trimtab.metricsapi.rules import MetricRule, SampleSource, ScrapeEndpoint
 
 @dataclass(frozen=True, slots=True)
 class RunningPod:
-    """A pod that runs."""
+    """A running pod."""
 
     namespace: str
     name: str
     uid: str
     ip: str
-    """Empty where no request may be sent to the address."""
+    """The pod's IP address; empty if no request may be sent to it."""
     labels: Mapping[str, str]
 
 
 def retain_pod(shape: ScrapedPod) -> RunningPod:
-    """Returns what is stored of a pod."""
+    """Returns the part of a pod that is stored."""
     meta = shape.metadata
     ip = shape.status.pod_ip if is_pod_address(shape.status.pod_ip) else ""
     return RunningPod(meta.namespace, meta.name, meta.uid, ip, dict(value_or(meta.labels, {})))
 
 
 def is_pod_address(text: str) -> bool:
-    """Returns whether a request may be sent to this address. A pod's status is written by its kubelet: it must not lead
-    to a cloud's metadata service (link-local), nor to many machines at once."""
+    """Returns whether a request may be sent to this address. The kubelet writes a pod's status, and its address must
+    lead neither to a cloud's metadata service (link-local) nor to many machines at once."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -43,7 +43,7 @@ def is_pod_address(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ScrapeTarget:
-    """One page of one pod, with all rules that read it. Rules with the same endpoint share a scrape."""
+    """One page of one pod, with all rules that read it. Rules with the same endpoint share one scrape."""
 
     uid: str
     ip: str
@@ -51,11 +51,12 @@ class ScrapeTarget:
     token_file: str
     """The name of the file with the bearer token for this pod; empty for none."""
     metrics: tuple[str, ...]
-    """The names of the rules."""
+    """The names of the metrics that are read from this pod."""
 
 
 def find_targets(rules: Iterable[MetricRule], pods: Iterable[RunningPod]) -> tuple[ScrapeTarget, ...]:
-    """Returns the targets, each once. Outside of the namespaces that a token names, pods are scraped without it."""
+    """Returns the targets without duplicates. Pods outside the namespaces that a token names are scraped without the
+    token."""
     scraped = [rule for rule in rules if rule.source is SampleSource.SCRAPE]
     targets: list[ScrapeTarget] = []
     for pod in pods:
@@ -70,5 +71,5 @@ def find_targets(rules: Iterable[MetricRule], pods: Iterable[RunningPod]) -> tup
 
 
 def filters_of_target(target: ScrapeTarget, rules: Mapping[str, MetricRule]) -> tuple[SeriesFilter, ...]:
-    """Returns the series that are read of its page, in the order of its metrics."""
+    """Returns, in the order of the target's metrics, which series are read from its page."""
     return tuple(SeriesFilter(rules[name].series, rules[name].series_labels) for name in target.metrics)

@@ -1,6 +1,6 @@
-"""Finds contradictions between the conditions that a pod sets on its node.
+"""Finds contradictions between the conditions that a pod sets for its node.
 
-Only conditions themselves are compared. Whether a node with such labels exists is decided by the scheduler.
+Only the conditions are compared with each other. Whether a node with such labels exists is decided by the scheduler.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,8 @@ from trimtab.cluster.format_count import join_first
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
-    """Returns the ORed terms of required node affinity, or an empty tuple if there is none."""
+    """Returns the required terms of node affinity, at least one of which a node must match; an empty tuple if there are
+    none."""
     affinity = value_or(spec.affinity, None)
     node = value_or(affinity.node_affinity, None) if affinity else None
     required = value_or(node.required, None) if node else None
@@ -24,11 +25,11 @@ def is_empty(term: NodeSelectorTerm) -> bool:
 
 
 def find_contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) -> str | None:
-    """Returns why no node can satisfy node selector, required affinity and `more` together, or None if nothing
-    contradicts.
+    """Returns why no node can satisfy the node selector, the required affinity and the requirements `more` together, or
+    None if a node can.
 
-    Linear in the size of the input: conditions that hold for every term are tested once, and a term tests only the keys
-    that it names.
+    The time is linear in the size of the input: conditions that hold for every term are tested once, and each term only
+    tests the keys that it names.
     """
     terms, needed = required_terms(spec), [*_selector_requirements(spec), *more]
     if not terms and not needed:
@@ -54,12 +55,12 @@ def _selector_requirements(spec: PodSpec) -> Iterator[SelectorRequirement]:
 
 
 _KeyRequirements = tuple[str, list[SelectorRequirement]]
-"""A label's key, and everything that is required of it. Where several keys are impossible, the first becomes the
-sentence."""
+"""A label's key, and all requirements for that label. If several labels are impossible to satisfy, the first one is
+reported."""
 
 
 class _CommonRequirements:
-    """The conditions that hold together with every term."""
+    """The conditions that a node must satisfy whichever of the ORed terms it matches."""
 
     def __init__(self, requirements: Iterable[SelectorRequirement]) -> None:
         self._by_key = _by_key(requirements)
@@ -67,8 +68,8 @@ class _CommonRequirements:
         self.impossible = _describe_conflict(conflict) if conflict is not None else None
 
     def with_term(self, term: NodeSelectorTerm) -> _KeyRequirements | None:
-        """Returns a key of the term that no node can satisfy together with the common conditions. All other keys were
-        tested once."""
+        """Returns a key of the term, with all its requirements, that no node can satisfy together with the common
+        conditions, or None if there is none."""
         for key, same in _by_key(value_or(term.match_expressions, ())).items():
             every = [*self._by_key[key], *same] if key in self._by_key else same
             if _is_impossible(every):
@@ -84,7 +85,7 @@ def _by_key(requirements: Iterable[SelectorRequirement]) -> dict[str, list[Selec
 
 
 def _is_impossible(requirements: list[SelectorRequirement]) -> bool:
-    """Returns whether no value of one label satisfies all of these. Each value is read once."""
+    """Returns whether no value of one label satisfies all of these requirements."""
     # A single requirement is satisfiable, unless it is In without values.
     if len(requirements) == 1 and (requirements[0].operator != "In" or requirements[0].values):
         return False
@@ -103,13 +104,13 @@ def _is_impossible(requirements: list[SelectorRequirement]) -> bool:
 
 
 def _requires_presence_and_absence(operators: set[str]) -> bool:
-    """Returns whether the label must exist and must not exist. NotIn is no demand: it also matches a node without the
-    label."""
+    """Returns whether the label must exist and must also be absent. NotIn does not require the label: it matches a node
+    without it too."""
     return "DoesNotExist" in operators and not operators.isdisjoint(("In", "Exists", "Gt", "Lt"))
 
 
 def _describe_conflict(impossible: _KeyRequirements) -> str:
-    """Returns why no value of this label satisfies all that is required of it."""
+    """Returns a sentence that says why no value of this label satisfies all requirements."""
     key, same = impossible
     if _requires_presence_and_absence({r.operator for r in same}):
         return f"label {key} must both exist and be absent"
@@ -120,8 +121,8 @@ def _describe_conflict(impossible: _KeyRequirements) -> str:
 
 
 def _whole_numbers_between(requirements: list[SelectorRequirement], values: frozenset[str]) -> frozenset[str]:
-    """Returns the values that are whole numbers within every bound; none where a bound is no number (Gt and Lt take
-    integers)."""
+    """Returns those of the values that are whole numbers within every bound. There are none if a bound is not a number,
+    because Gt and Lt only accept integers."""
     try:
         lowest = max((int(r.values[0]) for r in requirements if r.operator == "Gt"), default=None)
         highest = min((int(r.values[0]) for r in requirements if r.operator == "Lt"), default=None)

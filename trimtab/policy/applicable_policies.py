@@ -1,8 +1,8 @@
-"""Compiles policies once, and finds the ones that apply to a pod.
+"""Compiles policies once, and finds the policies that apply to a pod.
 
-A compiled policy holds its patterns and its actions with their settings. An index holds, for a namespace and the kinds
-of a pod's owners, the few policies whose `match` does not exclude them by these two alone. Each of those tests the pod
-itself; the rollout and opt-outs decide which of the matching policies are in effect.
+A compiled policy holds its patterns, and its actions with their settings. An index gives, for a namespace and the kinds
+of a pod's owners, the few policies whose `match` does not exclude these two. Each of these policies tests the pod
+itself. The rollout and opt-outs then decide which of the matching policies are in effect.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,8 @@ from trimtab.policy.required_action_rules import required_actions
 
 Propose = Callable[[Any, PodChanges, tuple[ContainerRef, ...]], None]
 Unmet = Callable[[Any, PodBeforeAndAfter], str | None]
-"""An action's settings and a result → the first field that is not as the action requires, or None if all are."""
+"""A function of (settings of an action, pod before and after) that returns the first field which is not as the action
+requires, or None if all are."""
 
 # Field of `Actions` → its changes, and the field that a pod lacks where the action is required. A RuntimeClass comes
 # first: what it brings to the pod decides what placement contradicts.
@@ -71,19 +72,19 @@ ACTIONS: tuple[tuple[str, Propose, Unmet], ...] = (
 
 
 class MatchedPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A policy that matches the pod, and its mode."""
+    """The name of a policy that matches the pod, and the policy's mode."""
 
     policy: str
     mode: str
 
 
 class RequiredAction(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """An action that a pod must not run without."""
+    """An action that is required: a pod without it is refused."""
 
     name: str
-    """The field of `Actions`."""
+    """The action's field in `Actions`."""
     word: str
-    """The field as a policy's YAML names it."""
+    """The action's name in the YAML of a policy."""
     unmet: Unmet
     settings: Any
 
@@ -95,30 +96,32 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     name: str
     matched: MatchedPolicy
     applies: bool
-    """True in mode `apply`; policies in the other modes only watch."""
+    """Whether the policy's mode is `apply`; policies in other modes change no pod."""
     matches: PodPredicate
-    """Every condition but the one on the namespace, which is `in_namespace`."""
+    """Tests every condition of the policy's match on a pod, except the one on the namespace (`in_namespace`)."""
     actions: tuple[tuple[str, Propose, Any], ...]
-    """The policy's actions: name, function, settings."""
+    """(name, function, settings) of each of the policy's actions."""
     required: tuple[RequiredAction, ...]
-    """The actions that the pod must not run without."""
+    """The policy's required actions: a pod without them is refused."""
     in_namespace: PodPredicate
-    """The condition on the namespace alone."""
+    """Tests the condition on the namespace alone."""
     changes_guaranteed: bool
     names_daemons: bool
     names_critical: frozenset[str]
-    """The system's PriorityClasses that the policy's match names."""
+    """The PriorityClasses of the system (system-cluster-critical, system-node-critical) that the policy's match
+    names."""
     matches_amounts: bool
-    """The match reads annotations or requests, which policies themselves change."""
+    """Whether the match reads annotations or requests, which policies themselves change."""
     fills_requests: bool
-    """The policy gives a request only where the author wrote none."""
+    """Whether the policy has a rule that only adds missing requests and replaces none."""
     may_match_later: bool
-    """The match selects by a field that a policy of the set may change, so it may hold in a later round only."""
+    """Whether the match reads a field that another policy may change, so that the policy may match only after another
+    one was applied."""
     means_container: Callable[[ContainerRef], bool] | None
-    """The containers that the match selects; None: all."""
+    """Tests whether the match selects a container; None: it selects all."""
 
     def select_containers(self, subject: PodContext) -> tuple[ContainerRef, ...]:
-        """Returns the containers that requests and limits of this policy apply to."""
+        """Returns the containers to which the requests and limits of this policy apply."""
         return (
             subject.container_refs
             if self.means_container is None
@@ -127,14 +130,14 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 def compile_policies(policies: Policies) -> tuple[CompiledPolicy, ...]:
-    """Compiles all enabled policies, in their order."""
+    """Returns the enabled policies, compiled, in their order."""
     enabled = [policy for policy in policies.all if policy.spec.enabled]
     changed_fields = frozenset(field for policy in enabled for field in _fields_changed(policy))
     return tuple(_compile_policy(policy, changed_fields) for policy in enabled)
 
 
 def _fields_changed(policy: PodPolicy) -> Iterator[str]:
-    """Yields the fields that the policy may change, named as `fields_selected_by` names them."""
+    """Yields the fields that the policy may change, by the names that `fields_selected_by` uses."""
     actions = policy.spec.actions
     added = actions.labels
     if added is not None:
@@ -146,12 +149,13 @@ def _fields_changed(policy: PodPolicy) -> Iterator[str]:
 
 
 def find_candidate_policies(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
-    """Returns, in their order, the policies that may match the pod by its namespace and its owners' kinds."""
+    """Returns the policies that may match the pod, judged only by its namespace and the kinds of its owners, in their
+    order."""
     return policies.compute_once(_CandidateIndex).find_candidates(subject)
 
 
 def find_candidates_by_amounts(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
-    """Returns the candidates whose match reads annotations or requests."""
+    """Returns those candidate policies whose match reads annotations or requests."""
     return policies.compute_once(_AmountsCandidateIndex).find_candidates(subject)
 
 
@@ -160,8 +164,8 @@ _MAX_CACHED_KEYS = 4096
 
 
 class _CandidateIndex:
-    """Finds candidate policies by namespace and kinds of owners. Threads may share it: at worst two of them compute an
-    entry twice."""
+    """Finds candidate policies by namespace and kinds of owners. Threads may share the index: at worst, two of them
+    compute the same entry."""
 
     def __init__(self, policies: Policies) -> None:
         self._all = self._turns(policies)
@@ -215,7 +219,7 @@ def _compile_policy(policy: PodPolicy, changed_fields: frozenset[str]) -> Compil
 
 
 class _AmountsCandidateIndex(_CandidateIndex):
-    """Finds only candidates with `matches_amounts`."""
+    """Finds only those candidates whose match reads annotations or requests (`matches_amounts`)."""
 
     @staticmethod
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
@@ -226,7 +230,8 @@ _WILDCARDS = frozenset("*?[")
 
 
 def _is_possible_owner(match: Match, kinds: tuple[str, ...]) -> bool:
-    """Returns whether the match may select owners of one of these kinds. Wildcards in kinds are left to the match."""
+    """Returns whether the match may select an owner of one of these kinds. A match with wildcards in its kinds counts
+    as possible."""
     match_kinds = [pattern.partition("/")[0] for pattern in match.owners]
     return not match_kinds or any(kind in kinds or _WILDCARDS & set(kind) for kind in match_kinds)
 
@@ -242,11 +247,11 @@ class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):
     opted_out: tuple[CompiledPolicy, ...] = ()
     """Policies that are rolled out to the pod's owner and that the pod has opted out of."""
     earlier: tuple[CompiledPolicy, ...] = ()
-    """Policies that were in effect in an earlier round, before a change made their `match` select the pod no more."""
+    """Policies that were in effect in an earlier round, and that no longer match because a policy changed the pod."""
 
     @property
     def not_in_rollout(self) -> tuple[FieldKept, ...]:
-        """The matching policies that are not rolled out to the pod's owner, each with the reason."""
+        """The matching policies whose rollout does not include the pod's owner, each with the reason."""
         if len(self.matching) == len(self.in_effect):
             return ()
         rolled_out = (*self.in_effect, *self.opted_out)
@@ -254,8 +259,8 @@ class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def policies_left_out(self) -> tuple[FieldKept, ...]:
-        """The matching policies that have no effect on the pod, each with the reason: outside the rollout, or opted out
-        of."""
+        """The matching policies that have no effect on the pod, because of their rollout or an opt-out, each with the
+        reason."""
         if not self.opted_out:
             return self.not_in_rollout
         reason = opt_out_reason(self.subject)
@@ -266,10 +271,10 @@ class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):
 def find_applicable_policies(
     policies: Policies, subject: PodContext, similar: ApplicablePolicies | None = None
 ) -> ApplicablePolicies:
-    """Finds the policies whose `match` selects the pod, in their order.
+    """Returns the policies whose `match` selects the pod, in their order.
 
-    like: the result for an earlier pod, with the same policies, facts and settings; it is reused where nothing differs
-    that a `match` reads.
+    `similar` is the result for an earlier pod with the same policies, facts and settings. It is used again if the two
+    pods do not differ in anything that a `match` reads.
     """
     if similar is not None and _is_same_selection(policies, subject, similar):
         # Only the pod's context is new; it is the one that actions and reasons read.
@@ -278,12 +283,14 @@ def find_applicable_policies(
 
 
 _Selection = tuple[tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...]]
-"""The policies of `ApplicablePolicies` without the pod's context. A context caches this tuple, so it must not refer
-back to the context: each review would leave a reference cycle that only the garbage collector frees."""
+"""The matching, effective and opted-out policies of `ApplicablePolicies`, without the pod's context. The context caches
+this tuple, so the tuple must not refer back to the context: each review would leave a reference cycle that only the
+garbage collector frees."""
 
 
 class _PolicySelector:
-    """Selects among one set of policies. The pod's context caches the result (`PodContext.compute_once`)."""
+    """Selects the policies of one set that match a pod. The pod's context caches the result
+    (`PodContext.compute_once`)."""
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
@@ -306,15 +313,15 @@ def _select_policies(policies: Policies, subject: PodContext) -> _Selection:
 
 
 def _is_same_selection(policies: Policies, subject: PodContext, similar: ApplicablePolicies) -> bool:
-    """Returns whether the same policies would be selected: nothing differs that a `match` or a rollout reads, and every
-    match that reads annotations or requests gives the same answer as before."""
+    """Returns whether the same policies would be selected for this pod as for `similar`: nothing differs that a `match`
+    or a rollout reads, and every match that reads annotations or requests gives the same answer."""
     return _selection_inputs(similar.subject) == _selection_inputs(subject) and all(
         turn.matches(subject) is (turn in similar.matching) for turn in find_candidates_by_amounts(policies, subject)
     )
 
 
 def _selection_inputs(subject: PodContext) -> tuple[object, ...]:
-    """Returns all that a `match` or a rollout reads of a pod, except facts, annotations and requests."""
+    """Returns everything that a `match` or a rollout reads of a pod, except facts, annotations and requests."""
     pod: Pod = subject.pod
     spec, metadata = pod.spec, pod.metadata
     return (

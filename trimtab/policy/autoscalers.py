@@ -1,17 +1,18 @@
-"""Reads how VerticalPodAutoscalers and HorizontalPodAutoscalers affect a pod. All processes and commands use this
-reader.
+"""Determines how VerticalPodAutoscalers (VPAs) and HorizontalPodAutoscalers (HPAs) affect a pod. All processes and
+commands use this module.
 
-For each container and resource one number counts, the first of these that exists:
+For each container and resource, the first of these numbers that exists becomes the request:
 
-1. the request that the author wrote; 2. the VPA's own target, where it recommends one and its webhook is called for the
-pod; 3. P5, from which the VPA grows, where it can correct it on this very pod (see `_why_not_corrected`); P95
-otherwise.
+1. the request that the author wrote;
+2. the VPA's own target, if it recommends one and its webhook is called for the pod;
+3. P5, from which the VPA grows, if it can correct the request of this very pod (see `_why_not_corrected`); otherwise
+   P95.
 
-The rules are those of the VPA's own admission controller (target by namespace, kind and name; the oldest VPA counts;
-`Off` does nothing; init containers and sidecars are ignored) and of its updater.
+The rules are those of the VPA's own admission controller (its target by namespace, kind and name; the oldest VPA
+counts; `Off` does nothing; init containers and sidecars are ignored) and of its updater.
 
-An HPA that scales by utilization divides use by requests. Another request for such a pod changes the number of its
-replicas, and a first request starts an autoscaler that could not count until then.
+An HPA that scales by utilization divides the usage by the request. So another request changes the number of replicas,
+and a first request starts an autoscaler that could not compute the utilization until then.
 """
 
 from collections.abc import Mapping
@@ -34,33 +35,33 @@ _FLOOR = {"cpu": "25m", "memory": "250Mi"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VpaConstraints:
-    """The effect of a VPA on one resource of one container."""
+    """How a VPA affects one resource of one container."""
 
     name: str
     """The name of the VPA."""
     target: int | None
-    """The VPA's recommendation within its own minAllowed and maxAllowed, in the scheduler's numbers, or None if there
-    is none yet."""
+    """The VPA's recommendation within its own minAllowed and maxAllowed, in the scheduler's unit, or None if there is
+    none yet."""
     uncorrected: str
-    """Why the VPA will not correct the requests of this very pod while it runs; empty if it will."""
+    """Why the VPA will not correct the requests of this pod while the pod runs; empty if it will."""
     keeps_ratio: bool
-    """controlledValues is RequestsAndLimits: the VPA multiplies a limit as it multiplies the request."""
+    """Whether the VPA multiplies a limit by the same factor as the request (controlledValues: RequestsAndLimits)."""
     floor: int
-    """The scheduler's number: the VPA's minAllowed and, where it evicts pods, the amount below which it would evict
-    this one."""
+    """The smallest request, in the scheduler's unit, that the VPA tolerates: its minAllowed and, if it evicts pods, the
+    amount below which it would evict this one."""
     ceiling: int | None
     growth: int | None = None
-    """The amount that a running pod may be resized to, or None if it is not resized in place, or the amount is not
-    known."""
+    """The amount to which the VPA may resize the running pod, or None if it does not resize pods in place, or if the
+    amount is not known."""
 
     @property
     def has_recommendation(self) -> bool:
-        """True if the VPA has a recommendation; then its webhook decides."""
+        """Whether the VPA has a recommendation, so that its webhook decides the request."""
         return self.target is not None
 
     @property
     def can_correct(self) -> bool:
-        """True if the VPA will correct a first request on this very pod."""
+        """Whether the VPA will correct the first request of this pod while the pod runs."""
         return not self.uncorrected
 
 
@@ -69,13 +70,14 @@ BOOST = "vpaCpuStartupBoost/"
 
 
 def is_boosting_cpu(subject: PodContext, place: ContainerRef, resource: str) -> bool:
-    """Returns whether the VPA is boosting this container's cpu. The VPA recorded the request that it returns to, so
-    that request must stay true."""
+    """Returns whether the VPA is boosting this container's cpu for its start. The VPA has recorded the request to which
+    it will return, so policies must not change the request."""
     return resource == "cpu" and f"{BOOST}{place.container.name}" in subject.annotations
 
 
 def is_sized_by_others(subject: PodContext) -> bool:
-    """Returns whether an annotation says that a VPA wrote, or boosts, a request of one of the pod's containers."""
+    """Returns whether an annotation says that a VPA has set, or is boosting, a request of one of the pod's
+    containers."""
     return WRITTEN_BY_VPA in subject.annotations or any(key.startswith(BOOST) for key in subject.annotations)
 
 
@@ -84,7 +86,8 @@ WRITTEN_BY_VPA = "vpaUpdates"
 
 
 def has_vpa_written(subject: PodContext, place: ContainerRef, resource: str) -> bool:
-    """Returns whether the VPA's annotation says that it wrote this request. It holds also before VPAs are listed."""
+    """Returns whether the VPA's annotation says that the VPA set this request. The annotation is enough: VPAs need not
+    be listed yet."""
     # True for nearly every pod, and evaluated for every container, resource and policy: it must be cheap.
     if WRITTEN_BY_VPA not in subject.annotations:
         return False
@@ -92,7 +95,7 @@ def has_vpa_written(subject: PodContext, place: ContainerRef, resource: str) -> 
 
 
 def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
-    """Returns (index of the container, resource) of each request that the annotation says the VPA wrote."""
+    """Returns (index of the container, resource) of each request that the VPA has set according to its annotation."""
     requests = set[tuple[str, str]]()
     for sentence in subject.annotations.get(WRITTEN_BY_VPA, "").split(";"):
         _, marker, container_text = sentence.strip().rpartition("container ")
@@ -105,11 +108,12 @@ def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
 
 
 def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
-    """Returns the VPA that manages this pod, or None if none does, or where its webhook cannot act or is not called for
+    """Returns the VPA that manages this pod. None if there is none, or if its webhook cannot act or is not called for
     the pod.
 
     A VPA targets the topmost controller that is well known or can be scaled. Whether a custom controller can be scaled
-    is not known here: it is tried, and so are the owners below it, down to the first well-known one.
+    is not known here: so the VPAs of custom controllers count too, and those of all owners below, down to the first
+    well-known one.
     """
     if not subject.facts.vpas or not _is_called(subject):
         return None
@@ -125,7 +129,7 @@ def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
 
 
 def _is_called(subject: PodContext) -> bool:
-    """Returns whether the VPA's webhook is called for this pod, as far as that is known."""
+    """Returns whether the VPA's webhook is called for this pod, as far as the webhook's configuration is known."""
     return any(
         reach == ANYWHERE or reach.includes_pod(subject.namespace_labels, subject.labels)
         for reach in subject.facts.vpa_reach
@@ -133,8 +137,8 @@ def _is_called(subject: PodContext) -> bool:
 
 
 def find_vpa_recommendation(subject: PodContext, place: ContainerRef, resource: str) -> VpaRecommendation | None:
-    """Returns the recommendation of a VPA for this container, also of a VPA in mode `Off`; the oldest VPA with one
-    counts."""
+    """Returns the recommendation of a VPA for this container, or None if there is none. VPAs in mode `Off` count too;
+    of several, the oldest that has a recommendation counts."""
     for owner in reversed(subject.owners):
         for vpa in subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ()):
             for container, about, recommendation in vpa_recommendations(vpa):
@@ -149,7 +153,7 @@ _WELL_KNOWN = frozenset(
 
 
 class VpaConstraintsIndex:
-    """The effect of one VPA on the containers of one pod. Each is computed once, however many policies need it."""
+    """How one VPA affects the containers of one pod. Each result is computed once for all policies."""
 
     def __init__(self, vpa: VerticalPodAutoscaler | None, subject: PodContext) -> None:
         self._containers = len(subject.pod.spec.containers)
@@ -157,7 +161,7 @@ class VpaConstraintsIndex:
         self._cache: dict[tuple[str, str], VpaConstraints | None] = {}
 
     def constraints_for(self, place: ContainerRef, resource: str) -> VpaConstraints | None:
-        """Returns the effect on this container's resource, or None if there is none."""
+        """Returns how the VPA affects this container's resource, or None if it does not."""
         # The VPA ignores init containers and sidecars, and recommends cpu and memory only.
         if self._vpa is None or place.role is not Role.MAIN or resource not in _FLOOR:
             return None
@@ -168,14 +172,14 @@ class VpaConstraintsIndex:
 
 
 def index_vpa_constraints(subject: PodContext) -> VpaConstraintsIndex:
-    """Returns the constraints of the VPA that manages the pod."""
+    """Returns the effects of the VPA that manages the pod."""
     return VpaConstraintsIndex(subject.compute_once(find_managing_vpa), subject)
 
 
 def vpa_constraints_for(
     vpa: VerticalPodAutoscaler | None, subject: PodContext, place: ContainerRef, resource: str
 ) -> VpaConstraints | None:
-    """Returns the effect of this VPA on the container's resource, or None if there is none."""
+    """Returns how this VPA affects the container's resource, or None if it does not."""
     return VpaConstraintsIndex(vpa, subject).constraints_for(place, resource)
 
 
@@ -213,8 +217,8 @@ _EVICTABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulS
 
 
 def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
-    """Returns why the VPA will not raise the requests of this very pod while it runs, or an empty string if it will. It
-    will when
+    """Returns why the VPA will not raise the requests of this pod while it runs, or an empty string if it will. It will
+    if all of these hold:
 
     - its mode acts on running pods (not `Initial`; vertical-pod-autoscaler/pkg/updater/logic/updater.go, 1.7);
     - a controller creates the pod again after an eviction (no Job, no bare pod, no custom controller);
@@ -259,7 +263,8 @@ GROWTH_PERCENT = 150
 def _bounded_growth(
     upper_bounds: ResourceList | None, resource: str, target: int | None, maximum: int | None
 ) -> int | None:
-    """Returns the recommendation's upper bound, within what the VPA allows and `GROWTH_PERCENT` of the target."""
+    """Returns the amount to which a container may grow: the recommendation's upper bound, limited by the VPA's maximum
+    and by `GROWTH_PERCENT` of the target. None if there is no such amount."""
     upper = None if upper_bounds is None else _scheduler_value_of(resource, upper_bounds)
     if upper is None or target is None:
         return None
@@ -268,7 +273,7 @@ def _bounded_growth(
 
 
 def _scheduler_value_of(resource: str, amounts: ResourceList) -> int | None:
-    """Returns the scheduler's number, or None if there is no amount, or none that can be parsed."""
+    """Returns the amount of a resource in the scheduler's unit, or None if there is none or it cannot be parsed."""
     try:
         return quantity.scheduler_value(resource, amounts[resource]) if resource in amounts else None
     except NotAQuantity:
@@ -276,8 +281,8 @@ def _scheduler_value_of(resource: str, amounts: ResourceList) -> int | None:
 
 
 def _container_floor(resource: str, containers: int) -> int:
-    """Returns one container's share of the floor, rounded up to whole millicores and MiB, so that users see round
-    numbers."""
+    """Returns one container's share of the VPA's floor for a pod, rounded up to whole millicores or MiB, so that users
+    see round numbers."""
     step = 1 if resource == "cpu" else 1 << 20
     part = quantity.scheduler_value(resource, _FLOOR.get(resource, 0)) // max(1, containers)
     return -(-part // step) * step
@@ -285,25 +290,26 @@ def _container_floor(resource: str, containers: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _VpaContent:
-    """The content of a VPA by the names of containers."""
+    """The content of a VPA, keyed by the names of containers."""
 
     name: str
     uncorrected: str
     policies: Mapping[str, ContainerPolicy]
-    """`*` holds for all containers that are not named."""
+    """Container → its policy; the entry `*` holds for all containers that are not named."""
     targets: Mapping[str, ResourceList]
-    """Where a name occurs twice, the first entry counts."""
+    """Container → recommended target. If a name occurs twice, the first entry counts."""
     upper: Mapping[str, ResourceList]
-    """The recommendation's upper bounds by name, likewise."""
+    """Container → upper bound of the recommendation. If a name occurs twice, the first entry counts."""
     resizes: bool
-    """The VPA resizes pods while they run."""
+    """Whether the VPA resizes running pods in place."""
 
 
 _DEFAULT_POLICY = ContainerPolicy()
 
 
 def _read_vpa(vpa: VerticalPodAutoscaler, subject: PodContext) -> _VpaContent:
-    """Reads a VPA for a pod. Indexes by name, because a VPA and a pod may both name thousands of containers."""
+    """Returns the content of a VPA for a pod, keyed by container because a VPA and a pod may both name thousands of
+    containers."""
     policies, targets, upper = _BY_NAME.value_for(vpa)
     return _VpaContent(
         name=vpa.metadata.name, uncorrected=_why_not_corrected(vpa, subject), policies=policies, targets=targets,
@@ -314,7 +320,7 @@ def _read_vpa(vpa: VerticalPodAutoscaler, subject: PodContext) -> _VpaContent:
 def _by_name(
     vpa: VerticalPodAutoscaler,
 ) -> tuple[Mapping[str, ContainerPolicy], Mapping[str, ResourceList], Mapping[str, ResourceList]]:
-    """Returns policies, targets and upper bounds by container name."""
+    """Returns the policies, the targets and the upper bounds of a VPA, each by container name."""
     # Reversed, because a dict keeps the last entry of a name and the VPA counts the first.
     entries = tuple(reversed(vpa.status.recommendation.container_recommendations))
     return (
@@ -331,8 +337,8 @@ KIND = "HorizontalPodAutoscaler"
 
 
 def is_scaled_by_utilization(subject: PodContext) -> bool:
-    """Returns whether an HPA scales an owner of the pod by utilization; True if HPAs are not listed yet (the
-    cautious answer)."""
+    """Returns whether an HPA scales an owner of the pod by utilization. While HPAs are not listed yet, returns True,
+    which is the safe assumption."""
     if KIND not in subject.facts.listed_kinds:
         return True
     return any(hpa.by_utilization for hpa in _hpa_summaries(subject))
@@ -340,9 +346,10 @@ def is_scaled_by_utilization(subject: PodContext) -> bool:
 
 def counts_utilization_of(subject: PodContext, container: str, resource: str) -> str:
     """Returns the name of an HPA that scales an owner of the pod by the utilization of this container's resource, or an
-    empty string if none does.
+    empty string if there is none.
 
-    Such an HPA divides the use by the request. A target of type AverageValue, and a metric of another source, do not.
+    Such an HPA divides the usage by the request. An HPA with a target of type AverageValue, or with a metric of another
+    source, does not.
     """
     by_owner = (subject.facts.hpas.get((subject.namespace, o.kind, o.name), ()) for o in subject.owners)
     return next((hpa.metadata.name for hpas in by_owner for hpa in hpas if _divides(hpa, container, resource)), "")
@@ -359,13 +366,13 @@ def _divides(hpa: HorizontalPodAutoscaler, container: str, resource: str) -> boo
 
 
 def max_replicas(subject: PodContext) -> int:
-    """Returns the most replicas that an HPA may create for any owner of the pod; 0 if no HPA may."""
+    """Returns the largest number of replicas that an HPA may create for any owner of the pod; 0 if there is no HPA."""
     return max((hpa.max_replicas for hpa in _hpa_summaries(subject)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class _HpaSummary:
-    """The effect of all HPAs of one owner together."""
+    """How all HPAs of one owner together affect its pods."""
 
     by_utilization: bool
     max_replicas: int
@@ -384,7 +391,7 @@ _SUMMARIES = Derived(_summarize_hpas)
 
 
 def scales_by_utilization(hpa: HorizontalPodAutoscaler) -> bool:
-    """Returns whether the HPA scales by utilization. One without any metric gets 80% of cpu
+    """Returns whether the HPA scales by utilization. An HPA without metrics scales by 80% of the cpu request
     (pkg/apis/autoscaling/v2/defaults.go)."""
     if hpa.spec.target_cpu_utilization_percentage is not None or not hpa.spec.metrics:
         return True

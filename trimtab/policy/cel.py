@@ -1,6 +1,6 @@
-"""Text of CEL, the API server's expression language: literals, patterns and selectors.
+"""Writes expressions of CEL, the API server's expression language: literals, patterns and selectors.
 
-The expressions run inside the API server, on the pod of a request (`object`). See
+The expressions are evaluated in the API server, on the pod of a request (`object`). See
 https://kubernetes.io/docs/reference/using-api/cel/.
 """
 
@@ -17,7 +17,7 @@ ADMISSION_API = "admissionregistration.k8s.io/v1"
 
 
 class NotExpressible(ValueError):
-    """A part of the policy that CEL cannot express; the text names the field and the reason."""
+    """Raised for a part of a policy that CEL cannot express; the text names the field and the reason."""
 
 
 def build_selector(selector: PolicyLabelSelector) -> Manifest:
@@ -38,12 +38,12 @@ def cel_string(value: str) -> str:
 
 
 def cel_regex(patterns: tuple[str, ...]) -> str:
-    """Returns shell patterns as one literal of a regular expression (RE2)."""
+    """Returns a CEL string literal with a regular expression (RE2) that matches any of these shell patterns."""
     return cel_string(f"^({'|'.join(map(_to_regex, patterns))})$")
 
 
 def _to_regex(pattern: str) -> str:
-    """Translates a shell pattern as `fnmatch` reads it."""
+    """Returns the regular expression for a shell pattern, with the meaning that `fnmatch` gives it."""
     out, at = "", 0
     while at < len(pattern):
         char, at = pattern[at], at + 1
@@ -68,23 +68,24 @@ def cel_list(values: Iterable[str]) -> str:
 
 
 def join_all(expressions: Iterable[str]) -> str:
-    """Returns the conjunction of conditions; `true` where there are none."""
+    """Returns a CEL expression that is true if all of these conditions are; `true` if there are none."""
     parts = [f"({text})" for text in expressions]
     return " && ".join(parts) or "true"
 
 
 def map_or_empty(path: str) -> str:
-    """Returns the map at this path of the object; an empty one where the object has none."""
+    """Returns a CEL expression for the map at this path of the object, or for an empty map if the object has none."""
     return f"(has({path}) ? {path} : {{}})"
 
 
 def has_entry(path: str, key: str) -> str:
-    """Returns whether the map at this path has the key; the map may be absent."""
+    """Returns a CEL expression that is true if the map at this path exists and has the key."""
     return f"has({path}) && {cel_string(key)} in {path}"
 
 
 def selector_expression(selector: PolicyLabelSelector, path: str) -> str:
-    """Returns whether a label selector selects the labels at this path of the object; they may be absent."""
+    """Returns a CEL expression that is true if the label selector selects the labels at this path of the object, which
+    may have none."""
     parts = [
         f"{has_entry(path, key)} && {path}[{cel_string(key)}] == {cel_string(value)}"
         for key, value in sorted((selector.match_labels or {}).items())

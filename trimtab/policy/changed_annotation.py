@@ -1,13 +1,14 @@
-"""Reads and writes the annotation `trimtab.dev/changed`, which records on a pod which policies changed what.
-Distinguishes values that LimitRanger wrote from the author's own.
+"""Reads and writes the annotation `trimtab.dev/changed`, which records which policies changed which fields of a pod.
+Also distinguishes values that LimitRanger filled in from those of the author.
 
-The annotation holds compact JSON: `by` maps each policy to the fields it changed with their values, `pod` is a
-fingerprint of the pod's identity, `at` the time in seconds since 1970, and `sig` a signature of all of it. Anybody who
-may create a pod may write the annotation, too. So a later call decides by it only where a replica of Trimtab signed it
-seconds ago (`read_trusted_annotation`). For people and reports it shows what was done (`read_claimed_annotation`).
+The annotation holds compact JSON: `by` maps each policy to the fields that it changed and their values, `pod` is a
+fingerprint of the pod's identity, `at` is the time in seconds since 1970, and `sig` is a signature of all of it.
+Everyone who may create a pod may also write the annotation. So a later call of the webhook relies on it only if a
+replica of Trimtab has signed it seconds ago (`read_trusted_annotation`). For people and reports, it is read without
+that check (`read_claimed_annotation`).
 
-LimitRanger fills in the namespace's defaults before webhooks are called, and records that in an annotation. A container
-may read its own limits: as an environment variable, or from a file of the downward API.
+LimitRanger fills in the namespace's defaults before webhooks are called, and records in an annotation which values it
+has filled in. A container may read its own limits, as an environment variable or from a file of the downward API.
 """
 
 import hashlib
@@ -29,18 +30,18 @@ REMOVED = "removed"
 
 @dataclass(frozen=True, slots=True)
 class ChangedAnnotation:
-    """The changes that earlier calls of Trimtab made to this very pod."""
+    """The changes that earlier calls of Trimtab made to a pod."""
 
     by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def value_by_field(self) -> dict[str, str]:
-        """Field → the value that Trimtab gave it; without fields that it removed."""
+        """Field → the value that Trimtab gave it. Fields that Trimtab removed are left out."""
         return {name: value for fields in self.by.values() for name, value in fields.items() if value != REMOVED}
 
     @property
     def decider_by_field(self) -> dict[str, tuple[str, str | None]]:
-        """Field → the policy that decided it, and its value, or None if the policy removed the field."""
+        """Field → (policy that decided it, its value), where the value is None if the policy removed the field."""
         return {
             name: (policy, None if value == REMOVED else value)
             for policy, fields in self.by.items()
@@ -48,7 +49,7 @@ class ChangedAnnotation:
         }
 
     def for_policies(self, policies: Collection[str]) -> "ChangedAnnotation":
-        """Returns the part of the annotation that is about these policies, or about no policy at all."""
+        """Returns the part of the annotation that belongs to these policies or to no policy."""
         return ChangedAnnotation({name: fields for name, fields in self.by.items() if not name or name in policies})
 
 
@@ -60,8 +61,8 @@ class _AnnotationContent(msgspec.Struct, omit_defaults=True):
 
 
 def read_trusted_annotation(pod: Pod, namespace: str, signer: MarkerSigner) -> ChangedAnnotation | None:
-    """Returns the annotation that a call of Trimtab wrote on this very pod seconds ago, or None for any other
-    annotation, and for none."""
+    """Returns the annotation if a replica of Trimtab has written and signed it for this very pod seconds ago, otherwise
+    None."""
     content = _decode_annotation(pod) if signer.keys is not None else None
     if content is None or not signer.is_recent(content.at):
         return None
@@ -71,8 +72,8 @@ def read_trusted_annotation(pod: Pod, namespace: str, signer: MarkerSigner) -> C
 
 
 def read_claimed_annotation(pod: Pod, namespace: str) -> ChangedAnnotation | None:
-    """Returns the content of the annotation without verifying who wrote it, or None if it is damaged, absent, or about
-    another pod."""
+    """Returns the content of the annotation without checking who wrote it. None if it is absent, damaged, or was
+    written for another pod."""
     content = _decode_annotation(pod)
     is_about_pod = content is not None and content.pod == pod_fingerprint(pod, namespace)
     return ChangedAnnotation(content.by) if content is not None and is_about_pod else None
@@ -100,8 +101,8 @@ def write_annotation(
     changes: Iterable[FieldChange],
     signer: MarkerSigner = UNSIGNED,
 ) -> tuple[Pod, ChangedAnnotation]:
-    """Returns the pod with an annotation that holds these changes and the earlier ones, signed where there are keys;
-    and the content of that annotation."""
+    """Returns the pod with an annotation that holds these changes and the earlier ones, signed if there is a key; and
+    the content of that annotation."""
     last = {field_change.field: field_change for field_change in changes}
     earlier = earlier_annotation.by if earlier_annotation else {}
     # A field has one decider: a new change replaces the entry of an earlier call, also of another policy.
@@ -115,7 +116,7 @@ def write_annotation(
 
 
 def render_annotation(pod: Pod, namespace: str, annotation: ChangedAnnotation, signer: MarkerSigner) -> str:
-    """Returns the text of the annotation for this pod, signed where there are keys."""
+    """Returns the text of the annotation for this pod, which is signed if there are signing keys."""
     timestamp = signer.timestamp_seconds if signer.keys is not None else 0
     signature = (
         signer.sign_parts(timestamp, *_signed_parts(pod, namespace, annotation.by)) if signer.keys is not None else ""
@@ -137,8 +138,7 @@ def _with_annotations(pod: Pod, annotations: dict[str, str]) -> Pod:
 def pod_fingerprint(pod: Pod, namespace: str) -> str:
     """Returns a hash of the pod's identity: namespace, names and controller.
 
-    It covers nothing that another webhook may change between two calls of Trimtab (it adds a sidecar, it rewrites
-    images).
+    It covers nothing that another webhook may change between two calls of Trimtab, such as sidecars or images.
     """
     # Six bytes are enough: the fingerprint only finds annotations that were copied; the signature covers the identity
     # itself.
@@ -152,7 +152,7 @@ def _pod_identity(pod: Pod, namespace: str) -> list[str]:
 
 
 def _signed_parts(pod: Pod, namespace: str, by: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """Returns what is signed: the pod's identity with the UID of its controller, and all recorded changes."""
+    """Returns what is signed: the pod's identity, the UID of its controller, and all recorded changes."""
     owner = pod.metadata.controller_owner
     # Sorted keys give every replica the same bytes to sign.
     text = msgspec.json.encode(by, order="sorted").decode(errors="surrogatepass")
@@ -164,8 +164,9 @@ _DEFAULTED = re.compile(r"(.+) (request|limit) for (init )?container (\S+)")
 
 
 def is_defaulted(subject: PodContext, place: ContainerRef, side: Literal["request", "limit"], resource: str) -> bool:
-    """Returns whether LimitRanger filled in this value, by its annotation: "LimitRanger plugin set: cpu, memory request
-    for container app; cpu limit for init container prepare" (plugin/pkg/admission/limitranger/admission.go)."""
+    """Returns whether LimitRanger has filled in this value, according to its annotation: "LimitRanger plugin set: cpu,
+    memory request for container app; cpu limit for init container prepare"
+    (plugin/pkg/admission/limitranger/admission.go)."""
     # Most namespaces have no LimitRange.
     if LIMIT_RANGER not in subject.annotations:
         return False
@@ -184,13 +185,14 @@ def _defaulted_values(subject: PodContext) -> frozenset[tuple[str, str, str, str
 
 
 def is_limit_read(subject: PodContext, place: ContainerRef, resource: str) -> bool:
-    """Returns whether any container reads this limit."""
+    """Returns whether any container reads this limit through the downward API."""
     fields = subject.compute_once(_limits_read)
     return bool(fields) and (place.container.name, f"limits.{resource}") in fields
 
 
 def _limits_read(subject: PodContext) -> frozenset[tuple[str, str]]:
-    """Returns (container, field) of every resource field that is read. Container names are unique within a pod."""
+    """Returns (container, field) of every resource field that is read through the downward API. Container names are
+    unique within a pod."""
     return frozenset((field.container_name, field.resource) for field in _resource_fields(subject))
 
 

@@ -1,8 +1,8 @@
-"""Brings the requests and limits that policies want within all bounds that hold for them.
+"""Brings the requests and limits that policies propose within all bounds that hold for them.
 
-One invariant is above all others: the pod stays valid if the webhook is not called a second time. So a limit that a
-LimitRange would set again, or that a LimitRange or a quota demands, stays; and a request is never above a limit that
-exists or may be set again.
+Above all, the pod must stay valid even if the webhook is not called a second time. So a limit stays if a LimitRange
+would set it again, or if a LimitRange or a quota demands one; and a request is never above a limit that exists or may
+be set again.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _factor = lru_cache(maxsize=256)(Fraction)
 
 
 class _ContainerResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One resource of one container: what the author wrote, what policies want, and what bounds it."""
+    """One resource of one container: what the author wrote, what policies propose, and the bounds for it."""
 
     subject: PodContext
     place: ContainerRef
@@ -53,7 +53,7 @@ class _ContainerResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def clamp_resources(pod_changes: PodChanges) -> None:
-    """Clamps the requests and limits of all policies, and writes them into the containers of the pod."""
+    """Clamps the requests and limits that the policies propose, and writes them into the containers of the pod."""
     # Sorted by the position of the container, so that reasons and patches have the same order every time.
     keys = sorted({**pod_changes.requests, **pod_changes.limits}, key=lambda k: (k[0].part, k[0].index, k[1]))
     if not keys or _leaves_pod_level(pod_changes):
@@ -84,8 +84,9 @@ _DropStep = Callable[[PodChanges, _ContainerResource], _ContainerResource]
 
 
 def _drop_steps(draft: PodChanges) -> list[_DropStep]:
-    """Returns the steps that may drop a value of this pod. The order matters: values that may not change are dropped
-    before limits are checked for a circle, so that only requests that are really set count."""
+    """Returns the functions that may drop a proposed value of this pod, in the order in which they must run: values
+    that may not change are dropped first, so that the check for circular limits only sees requests that will really be
+    set."""
     steps: list[_DropStep] = []
     if may_be_applied(draft.subject):
         steps.append(_drop_applied_values)
@@ -97,8 +98,8 @@ def _drop_steps(draft: PodChanges) -> list[_DropStep]:
 
 
 def _leaves_pod_level(draft: PodChanges) -> bool:
-    """Returns whether the pod sets resources for itself; then the containers are left alone (KEP-2837: the sum of the
-    containers' requests must not exceed the pod's)."""
+    """Returns whether the pod has pod-level resources. Its containers are then left alone, because the sum of their
+    requests must not exceed the pod's (KEP-2837)."""
     pod_resources = draft.subject.pod.spec.resources
     if not any(name in side(pod_resources) for side in (requests_of, limits_of) for name in POD_LEVEL):
         return False
@@ -109,8 +110,8 @@ def _leaves_pod_level(draft: PodChanges) -> bool:
 
 
 def _drop_applied_values(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
-    """Drops values that would replace what the author wrote in a pod that may be applied again: the API server lets
-    neither a request nor a limit of an existing pod change."""
+    """Drops proposed values that would replace what the author wrote, if the pod itself may be applied again: the API
+    server does not let the requests and limits of an existing pod change."""
     request, limit = state.request, state.limit
     if (
         request is not None
@@ -128,7 +129,7 @@ def _drop_applied_values(draft: PodChanges, state: _ContainerResource) -> _Conta
 
 
 def _drop_unasked_qos_changes(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
-    """Drops changes to a Guaranteed pod unless the policy says `guaranteed: change`."""
+    """Drops proposed changes that would end a pod's Guaranteed class, unless the policy has `guaranteed: change`."""
     # Only cpu and memory determine the class (pkg/apis/core/helper/qos/qos.go, `supportedQoSComputeResources`).
     if state.resource not in POD_LEVEL:
         return state
@@ -143,7 +144,7 @@ def _drop_unasked_qos_changes(draft: PodChanges, state: _ContainerResource) -> _
 
 
 def _drop_circular_limit(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
-    """Drops a limit that follows the request where that request is a share of the limit."""
+    """Drops a limit that follows the request, if the request is a share of that limit."""
     wanted_limit = state.limit
     share = draft.shares.get((state.place, state.resource))
     if wanted_limit is None or wanted_limit.factor is None or share is None:
@@ -173,8 +174,8 @@ def _clamp(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles"
 
 
 def _fixed_limit(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> Written | None:
-    """Returns the limit that will hold whatever the request becomes, or None if there is none, or it follows the
-    request."""
+    """Returns the limit that will hold whatever the request becomes. None if there will be no limit, or if it follows
+    the request."""
     if state.limit is None:
         default_limit = state.bounds.default
         return state.written_limit if state.written_limit is not None or default_limit is None else default_limit.value
@@ -188,8 +189,8 @@ def _fixed_limit(draft: PodChanges, state: _ContainerResource, obstacles: "_Obst
 
 
 class _Obstacles:
-    """Why the limits of a resource cannot be removed. The answer is the same for all containers of a pod and is
-    computed once, because the scopes of quotas are tested against the whole pod."""
+    """Why the limits of a pod's resources cannot be removed. The answer is the same for all containers of the pod and
+    is computed once per resource, because the scopes of quotas are tested against the whole pod."""
 
     def __init__(self, draft: PodChanges) -> None:
         self._draft = draft
@@ -222,7 +223,8 @@ def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | Non
 
 
 def _limit_range_for_pods(state: _ContainerResource) -> str | None:
-    """Returns the LimitRange whose item for pods requires every container to have a limit of this resource."""
+    """Returns the name of a LimitRange whose bounds for whole pods require every container to have a limit of this
+    resource, or None if there is none."""
     # LimitRanger adds up the containers for an item of type Pod, and a container without a limit fails the check
     # (plugin/pkg/admission/limitranger/admission.go).
     for limit_range in state.subject.facts.limit_ranges.get(state.subject.namespace, ()):
@@ -235,7 +237,8 @@ def _limit_range_for_pods(state: _ContainerResource) -> str | None:
 def _clamp_request(
     draft: PodChanges, state: _ContainerResource, fixed_limit: Written | None
 ) -> tuple[Written | None, Reason | None]:
-    """Returns the request after all bounds, and the reason for the last bound that changed it."""
+    """Returns the request within all bounds, and the reason for the last bound that changed it; both None if there is
+    no request."""
     wanted = state.request
     if wanted is None or wanted.value is None:
         return _unchanged_request(state, fixed_limit), None
@@ -270,15 +273,15 @@ def _clamp_request(
 
 
 def _unchanged_request(state: _ContainerResource, fixed_limit: Written | None) -> Written | None:
-    """Returns the request that no policy wants to change. A request that only exists because the API server copied the
-    limit is written out before the limit is removed."""
+    """Returns the request of a container if no policy changes it. If the request exists only because the API server
+    copied the limit, it is returned too, so that it remains when the limit is removed."""
     if state.written_request is None and state.limit is not None and state.limit.factor is None and fixed_limit is None:
         return state.written_limit
     return state.written_request
 
 
 def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> list[tuple[int, str]]:
-    """Returns (scheduler's number, phrase for the reason) of all lower bounds."""
+    """Returns (amount in the scheduler's unit, phrase for the reason) of each lower bound of the request."""
     floors: list[tuple[int, str]] = []
     vpa = state.vpa
     if vpa is None and state.bounds is _NO_BOUNDS:  # nearly every pod
@@ -299,7 +302,7 @@ def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> l
 
 
 def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) -> list[tuple[int, str]]:
-    """Returns (scheduler's number, phrase for the reason) of all upper bounds."""
+    """Returns (amount in the scheduler's unit, phrase for the reason) of each upper bound of the request."""
     ceilings = []
     vpa, maximum = state.vpa, state.bounds.max
     largest = state.subject.facts.largest_node.get(state.resource)
@@ -318,7 +321,7 @@ def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) ->
 def _clamp_limit(
     draft: PodChanges, state: _ContainerResource, fixed_limit: Written | None, request: Written | None
 ) -> Written | None:
-    """Returns the limit after all bounds."""
+    """Returns the limit within all bounds, or None if there is no limit."""
     limit = _wanted_limit(state, fixed_limit, request)
     if state.limit is None or state.limit.factor is None or limit is None:
         return limit
@@ -332,12 +335,12 @@ PEAK_HEADROOM_PERCENT = 15
 
 
 def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Written) -> Written | None:
-    """Returns a memory limit that follows a request and does not kill a container at its known use; the author's limit
-    where it might:
+    """Returns the memory limit that follows a request, changed so that it does not kill the container at its known
+    usage:
 
-    - the limit is raised to the known peak and a headroom;
-    - it follows no request that is a mere default, because nothing is known then of what the container needs;
-    - the author's own limit is never lowered. Where that limit is below the peak, a reason says so.
+    - it is raised to the known peak and headroom;
+    - it does not follow a request that is only a default, because nothing is then known of what the container needs;
+    - the author's own limit is never lowered. If that limit is below the peak, a reason says so.
     """
     assert state.limit is not None
     policy, author_limit, amount = state.limit.policy, state.written_limit, quantity.scheduler_value("memory", limit)
@@ -367,8 +370,8 @@ def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Writt
 
 
 def _limit_not_lowered(draft: PodChanges, state: _ContainerResource, limit: Written) -> Written:
-    """Returns the limit, or the author's own limit where that is higher: a container may go on using what it may use
-    today."""
+    """Returns the larger of the limit and the author's own limit, because a container must be able to use as much as
+    before."""
     assert state.limit is not None
     author_limit, amount = state.written_limit, quantity.scheduler_value(state.resource, limit)
     if author_limit is None or is_defaulted(state.subject, state.place, "limit", state.resource):
@@ -383,7 +386,7 @@ def _limit_not_lowered(draft: PodChanges, state: _ContainerResource, limit: Writ
 
 
 def _report_below_peak(draft: PodChanges, state: _ContainerResource, limit: Written) -> None:
-    """Records that the author's limit, which stays, is below the known peak."""
+    """Records that the author's limit is below the known peak; the limit is not changed."""
     usage = find_recorded_usage(state.subject, state.place, "memory")
     if usage is None or usage.max is None or quantity.compare_quantities(usage.max, limit) <= 0:
         return
@@ -393,7 +396,7 @@ def _report_below_peak(draft: PodChanges, state: _ContainerResource, limit: Writ
 
 
 def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, request: Written | None) -> Written | None:
-    """Returns the limit that the policy asks for, within what LimitRanges allow."""
+    """Returns the limit that the policy proposes, within the bounds of LimitRanges, or None for no limit."""
     wanted = state.limit
     if wanted is None:
         return state.written_limit
@@ -418,20 +421,20 @@ def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, reques
 
 
 def _multiply(number: int, factor: Fraction) -> int:
-    """Returns the whole part of the product. It computes with integers only: a product of fractions is reduced to
-    lowest terms, which costs more than everything else about a limit."""
+    """Returns the whole part of the product, computed with integers only: to multiply fractions would reduce them to
+    lowest terms, which costs more time than everything else about a limit."""
     product = number * factor.numerator
     return product // factor.denominator if product >= 0 else -(-product // factor.denominator)
 
 
 def _round_down(state: _ContainerResource, amount: Written) -> int:
-    """Returns the scheduler's number, rounded down: an upper bound."""
+    """Returns the amount in the scheduler's unit, rounded down, for use as an upper bound."""
     # Amounts are parsed in nano units; the scheduler counts cpu in millicores and everything else in whole units.
     return quantity.parse(amount) // (10**6 if state.resource == "cpu" else quantity.NANO_PER_UNIT)
 
 
 def _round_up_nano(state: _ContainerResource, nano: int) -> int:
-    """Returns the scheduler's number, rounded up: a lower bound."""
+    """Returns the amount (nano-units) in the scheduler's unit, rounded up, for use as a lower bound."""
     return -(-nano // (10**6 if state.resource == "cpu" else quantity.NANO_PER_UNIT))
 
 

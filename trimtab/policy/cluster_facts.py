@@ -1,7 +1,7 @@
 """Holds what a decision may read of the cluster: `ClusterFacts`, filled from a snapshot file or from watches.
 
-Absent is not empty: a kind that has not been listed yet is not in `listed_kinds`, and nothing is decided that depends
-on it.
+Absent is not the same as empty: a kind that has not been listed yet is not in `listed_kinds`, and nothing is decided
+that depends on it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,11 +53,11 @@ ALL_KINDS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
-    """Facts about the cluster, indexed once and read many times. Mappings are keyed by name, or by namespace where the
-    object has one."""
+    """Facts about the cluster, indexed once and read many times. Mappings are keyed by name, or by namespace for
+    objects that have one."""
 
     listed_kinds: frozenset[str] = ALL_KINDS
-    """Kinds that have been listed at least once. A kind outside this set is unknown, not empty."""
+    """The kinds that have been listed at least once. Nothing is known about the objects of any other kind."""
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
@@ -66,42 +66,44 @@ class ClusterFacts:
     """Namespace → resource → the bounds that its LimitRanges set for containers; computed from `limit_ranges`."""
     quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
     vpas: Mapping[tuple[str, str, str], tuple[VerticalPodAutoscaler, ...]] = field(default_factory=dict)
-    """(namespace, kind, name) of the target → its VPAs, oldest first."""
+    """(namespace, kind, name) of a workload → the VPAs that target it, oldest first."""
     vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE
-    """Pods that the VPA's own webhook is called for; empty if it cannot act: pods that a VPA manages are static
-    then."""
+    """The pods for which the VPA's own webhook is called. If there are none, no VPA changes requests, and all pods
+    count as having no VPA."""
     hpas: Mapping[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = field(default_factory=dict)
-    """(namespace, kind, name) of the target → its HPAs, in order of name."""
+    """(namespace, kind, name) of a workload → the HPAs that target it, in order of name."""
     owners: Mapping[tuple[str, str, str], Owner | None] = field(default_factory=dict)
-    """(namespace, kind, name) → its controller, or None if the object is known to have none."""
+    """(namespace, kind, name) of an object → its controller, or None if the object is known to have none."""
     replicas: Mapping[tuple[str, str, str], Replicas] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner → the pods that it wants; owners without such a number are absent."""
+    """(namespace, kind, name) of an owner → how many pods it wants. Owners without such a number are not in the
+    mapping."""
     updated: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner → existing pods of its current template, where there are any."""
+    """(namespace, kind, name) of an owner → the number of existing pods of its current template, if there are any."""
     created: Mapping[tuple[str, str, str], Seconds] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner without a controller → its creation time, where that is known."""
+    """(namespace, kind, name) of an owner that has no controller itself → its creation time, if it is known."""
     recommendations: Recommendations = field(default_factory=Recommendations)
     largest_node: Mapping[str, int] = field(default_factory=dict)
     """Resource → the most that one node of the cluster can hold; empty if no node is known."""
     nodes: NodeShapes = NO_NODES
-    """The shapes of nodes that take pods, and the DaemonSets that run on each of them."""
+    """The shapes of nodes that accept pods, and the DaemonSets that run on them."""
     machines: Machines = field(default_factory=dict)
-    """(label, value) that a single node has → that node, in order of name; without cordoned nodes."""
+    """(label, value) that identifies a single node → the nodes with it, in order of name. Cordoned nodes are left
+    out."""
     fresh_leases: frozenset[str] | None = None
-    """NAMESPACE/NAME of the Leases that schedulers' leaders renew, or None if no Lease is read, as from a file."""
+    """NAMESPACE/NAME of the Leases that a scheduler's leader renews, or None if no Leases are read, as from a file."""
     problems: tuple[Unreadable, ...] = ()
     """Objects that could not be decoded."""
 
     @property
     def vpa_acts(self) -> bool:
-        """True if the VPA's own webhook can act on any pod."""
+        """Whether the VPA's own webhook is called for any pod at all."""
         return bool(self.vpa_reach)
 
     def find_controller(self, namespace: str, owner: Owner) -> Owner | None:
-        """Returns the owner's own controller, as far as it is known or follows from the owner's name.
+        """Returns the controller of an owner, as far as it is known or follows from the owner's name.
 
-        The CronJob of a Job that is not listed yet follows from the Job's name, which ends in the minute of the
-        schedule (eight digits).
+        The CronJob of a Job that is not listed yet follows from the Job's name, which ends in the scheduled time (eight
+        digits).
         """
         key = (namespace, owner.kind, owner.name)
         if key in self.owners or owner.kind != "Job":
@@ -117,13 +119,14 @@ class ClusterFacts:
 
 
 NO_FACTS = ClusterFacts(listed_kinds=frozenset())
-"""The facts before the first list of any kind: fields that depend on the cluster are left alone and reported."""
+"""The facts before any kind has been listed: fields that depend on the cluster are not changed, and this is
+reported."""
 
 
 def from_snapshot(
     snapshot: Snapshot, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE, own_namespace: str = OWN_NAMESPACE
 ) -> ClusterFacts:
-    """Builds the facts of one snapshot. Objects that are not in it are taken not to exist."""
+    """Returns the facts of one snapshot. Objects that are not in the snapshot count as not existing."""
     replicas, updated = _replica_counts(snapshot)
     shapes, closed, machines = _node_shapes(snapshot)
     growing = growing_groups_of_any(snapshot.objects_of(ConfigMap))
@@ -160,28 +163,29 @@ Target = tuple[str, str, str]
 
 
 def namespace_of(item: LimitRange | ResourceQuota) -> str:
-    """Returns the namespace that the object applies to."""
+    """Returns the namespace of an object; `default` if the object has none."""
     return item.metadata.namespace or "default"
 
 
 def name_order(item: LimitRange | ResourceQuota | HorizontalPodAutoscaler) -> str:
-    """Returns the sort key within a namespace, so that equal facts give equal decisions."""
+    """Returns the name, by which objects of one namespace are sorted so that equal facts always give equal
+    decisions."""
     return item.metadata.name
 
 
 def age_order(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
-    """Returns the sort key of VPAs: the oldest comes first, and it is the one that counts."""
+    """Returns the key by which VPAs are sorted: the oldest comes first, and that one counts."""
     # RFC 3339 timestamps in UTC sort as text.
     return (vpa.metadata.creation_timestamp or "", vpa.metadata.name)
 
 
 def vpa_target(vpa: VerticalPodAutoscaler) -> Target:
-    """Returns the key of the VPA's target. The VPA itself keys by namespace, kind and name, not by API group."""
+    """Returns (namespace, kind, name) of the VPA's target. Like the VPA itself, this ignores the API group."""
     return (vpa.metadata.namespace or "default", vpa.spec.target_ref.kind, vpa.spec.target_ref.name)
 
 
 def hpa_target(hpa: HorizontalPodAutoscaler) -> Target:
-    """Returns the key of the HPA's target."""
+    """Returns (namespace, kind, name) of the HPA's target."""
     return (hpa.metadata.namespace or "default", hpa.spec.scale_target_ref.kind, hpa.spec.scale_target_ref.name)
 
 
@@ -217,7 +221,7 @@ def _owner_mapping(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | Non
 
 
 def _replica_counts(snapshot: Snapshot) -> tuple[dict[Target, Replicas], dict[Target, int]]:
-    """Returns the replicas that owners want, and the existing pods of their current template."""
+    """Returns owner → how many replicas it wants, and owner → how many pods of its current template exist."""
     replicas: dict[Target, Replicas] = {}
     updated: dict[Target, int] = {}
     for kind, item in snapshot.iterate_workloads():
@@ -244,7 +248,7 @@ def _creation_times(snapshot: Snapshot) -> dict[tuple[str, str, str], Seconds]:
 
 
 def _node_shapes(snapshot: Snapshot) -> tuple[tuple[NodeShape, ...], tuple[NodeShape, ...], Machines]:
-    """Returns the shapes of open and of closed nodes, and the nodes that alone have a label's value."""
+    """Returns the shapes of open and of cordoned nodes, and the labels and values that identify a single node."""
     counter = ShapeCounter()
     nodes = [node for node in map(shaped_node, snapshot.objects_of(Node)) if node is not None]
     machines: dict[Machine, tuple[OneMachine, ...]] = {}
@@ -260,21 +264,22 @@ def build_node_shapes(
     closed: tuple[NodeShape, ...],
     growing: tuple[str, ...] | None,
 ) -> NodeShapes:
-    """Returns the node shapes; `NO_NODES` itself where nothing is known."""
+    """Returns the node shapes; the object `NO_NODES` itself if nothing is known about nodes."""
     nodes = NodeShapes(shapes, daemons, closed, growing)
     # One object for "no nodes": `FactDependencies` compares nodes by identity.
     return NO_NODES if nodes == NO_NODES else nodes
 
 
 def creation_time(metadata: Metadata) -> Seconds | None:
-    """Returns the creation time, or None if the object has none, or one that cannot be parsed."""
+    """Returns the creation time, or None if it is absent or cannot be parsed."""
     return parse_timestamp(metadata.creation_timestamp)
 
 
 def _decode_recommendations(
     maps: Iterable[ConfigMap], own_namespace: str
 ) -> tuple[Recommendations, tuple[Unreadable, ...]]:
-    """Decodes the shards in order of name: where two shards hold one workload, the last counts."""
+    """Returns the recommendations of all shards and the problems of shards that cannot be decoded. If two shards hold
+    the same workload, the last one in order of name counts."""
     workloads: dict[str, Mapping[str, ContainerUsage]] = {}
     problems: list[Unreadable] = []
     # Watches deliver shards in any order; the order of names makes both ways of building facts agree.
@@ -288,10 +293,10 @@ def _decode_recommendations(
 
 
 def decode_shard(config_map: ConfigMap, own_namespace: str) -> Workloads | Unreadable | None:
-    """Decodes a shard of recommendations. Returns what is wrong with it where it cannot be decoded, and None if the
-    ConfigMap is no shard.
+    """Returns the workloads in a shard of recommendations; Unreadable if it cannot be decoded; None if it is not a
+    shard.
 
-    Only Trimtab's own namespace is trusted: every tenant can write a label.
+    Only ConfigMaps in Trimtab's own namespace are trusted, because every tenant can write the label in theirs.
     """
     if (
         value_or(config_map.metadata.labels, {}).get(RECOMMENDATIONS_LABEL) != "v1"
@@ -303,7 +308,7 @@ def decode_shard(config_map: ConfigMap, own_namespace: str) -> Workloads | Unrea
 
 
 def largest_allocatable(shapes: Iterable[NodeShape]) -> dict[str, int]:
-    """Returns the largest allocatable amount of any node shape, per resource."""
+    """Returns, for each resource, the largest allocatable amount of any node shape."""
     largest: dict[str, int] = {}
     for shape in shapes:
         largest = larger_amounts(largest, shape.allocatable)

@@ -1,12 +1,14 @@
-"""What compiled policies wrote on a pod: the annotations `compiled.trimtab.dev/POLICY`.
+"""Reads the annotations `compiled.trimtab.dev/POLICY`, in which compiled policies record what they wrote on a pod.
 
 The API server evaluates compiled policies before it calls webhooks. So the webhook finds their values on the pod, and
-must not take them for the author's: a request of theirs is like one that a LimitRange filled in.
+must not mistake them for the author's: a request that a compiled policy wrote is treated like one that a LimitRange
+filled in.
 
     compiled.trimtab.dev/burstable-by-default: containers[app].requests.cpu=250m containers[app].limits.cpu=removed
 
-Any client may write such an annotation, and gains nothing: who claims that a policy gave the request could have left
-the request out. An entry counts only while the field still has the value that it names.
+Any client may write such an annotation, but it gains nothing: an author who claims that a policy wrote the request
+could just as well have left the request out. An entry counts only while the field still has the value that the entry
+names.
 """
 
 from collections.abc import Mapping
@@ -20,7 +22,8 @@ COMPILED_PREFIX = "compiled.trimtab.dev/"
 POLICY_LABEL = "trimtab.dev/policy"
 """The label of compiled policies and their bindings: the name of the PodPolicy."""
 _MAX_ENTRIES = 2000
-"""Of all annotations of a pod: the API server lets a pod have 256 KiB of them."""
+"""The largest number of entries that are read from all annotations of a pod together. (The API server allows 256 KiB of
+annotations.)"""
 
 
 def compiled_values(subject: PodContext) -> Mapping[str, tuple[str, str]]:
@@ -29,7 +32,8 @@ def compiled_values(subject: PodContext) -> Mapping[str, tuple[str, str]]:
 
 
 def is_compiled_request(subject: PodContext, place: ContainerRef, resource: str) -> bool:
-    """Returns whether a compiled policy gave this request: it says so, and the value is still the one that it names."""
+    """Returns whether a compiled policy wrote this request: an annotation names the field, and the field still has the
+    value that the annotation names."""
     written = compiled_values(subject).get(f"{place.name}.requests.{resource}")
     current = requests_of(place.container.resources).get(resource)
     if written is None or current is None or not quantity.is_quantity(written[1]):
@@ -38,7 +42,8 @@ def is_compiled_request(subject: PodContext, place: ContainerRef, resource: str)
 
 
 def find_compiled_policy(subject: PodContext, field: str) -> str:
-    """Returns the policy that says it wrote this field, or an empty string where none does."""
+    """Returns the compiled policy that wrote this field according to the annotations, or an empty string if there is
+    none."""
     written = compiled_values(subject).get(field)
     return "" if written is None else written[0]
 

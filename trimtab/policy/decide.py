@@ -1,8 +1,9 @@
-"""Decides what a set of policies changes in one pod, and records a reason for everything that changes or stays.
+"""Decides what a set of policies changes in one pod, and records a reason for everything that is changed or not
+changed.
 
 The decision is pure: the same pod, policies, facts and settings give the same decision. Policies act in their order,
-and the first policy that decides a field wins. An action that fails loses the turn of its own policy and is reported;
-it never blocks the pod.
+and the first policy that decides a field wins. If an action fails, only the changes of its own policy are lost; the
+failure is reported and never blocks the pod.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ from trimtab.policy.podpolicy import Policies
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The outcome of the policies for one pod, with all reasons.
+    """What the policies decide for one pod, with all reasons.
 
     The garbage collector does not track this struct (`gc=False`): the response cache holds thousands of decisions, and
     nothing in a decision refers back to it.
@@ -43,14 +44,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     changes: tuple[FieldChange, ...] = ()
     fields_kept: tuple[FieldKept, ...] = ()
     would: tuple[FieldChange, ...] = ()
-    """Changes that policies in mode `warn` and `audit` would have made."""
+    """The changes that policies in the modes `warn` and `audit` would have made."""
     matched: tuple[MatchedPolicy, ...] = ()
     skipped: Reason | None = None
-    """Why no policy was evaluated at all."""
+    """Why no policy was evaluated, or None if policies were."""
     denied: Reason | None = None
-    """Why the pod must not be created; nothing else counts then."""
+    """Why the pod is refused, or None if it is admitted. If it is refused, the other fields have no effect."""
     failures: tuple[str, ...] = ()
-    """Bugs of Trimtab: which action of which policy failed, and with which exception."""
+    """Failures that are bugs of Trimtab: which action of which policy failed, and with which exception."""
     marker: ChangedAnnotation | None = None
     """The annotation that was written on the pod, or None if none was."""
 
@@ -70,13 +71,13 @@ def decide(
     watching: bool = True,
     marked: ChangedAnnotation | None = None,
 ) -> Decision:
-    """Decides on one pod. Never raises, whatever the pod or a policy holds.
+    """Returns the decision on one pod. Never raises, whatever the pod or a policy contains.
 
-    watching: also evaluate the policies in mode `warn` and `audit`, and record why fields stay as they are. Without it
-    `would` is empty and `fields_kept` holds reasons for whole policies only.
+    `watching`: the policies in the modes `warn` and `audit` are evaluated too, and the reasons why fields are not
+    changed are recorded. Without it, `would` is empty and `fields_kept` holds only reasons for whole policies.
 
-    One policy may change what another policy matches by (a label, a class). So the policies are evaluated until nothing
-    more changes, and a second call of the webhook finds nothing to do. A field that is decided stays decided.
+    A policy may change what another policy matches by (a label, a class). So the policies are evaluated until nothing
+    more changes, and a second call of the webhook has nothing to change. A field that is decided stays decided.
     """
     subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms)
     return decide_with_policies(subject, policies, watching=watching, marked=marked)[0]
@@ -91,15 +92,16 @@ def decide_with_policies(
     marked: ChangedAnnotation | None = None,
     is_marker_read: bool = False,
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """Decides as `decide` does, and also returns the policies that applied last (None if none was evaluated).
+    """Returns the same decision as `decide`, and the policies that applied last (None if none was evaluated).
 
-    like: the policies that applied to an earlier pod, with the same policies, facts, namespace and settings. It saves
-    work where nothing that they are selected by differs, and never changes the decision (a property test holds it).
+    `like`: the policies that applied to an earlier pod, with the same policies, facts, namespace and settings. It saves
+    work if nothing differs that policies are selected by, and never changes the decision (a property test checks this).
 
-    marked: what earlier calls did to the pod, on the caller's word. None: what the pod's own annotation says, where a
-    replica of Trimtab signed it within the last seconds.
+    `marked`: what earlier calls of the webhook changed, as the caller says. None: what the pod's own annotation says,
+    if a replica of Trimtab has signed it within the last seconds.
 
-    is_marker_read: `marked` is that, or None if there is nothing to trust; the annotation is not read again.
+    `is_marker_read`: the caller has already read the annotation, and `marked` is its content, or None if it is not to
+    be trusted.
     """
     pod, namespace = subject.pod, subject.namespace
     if marked is None and not is_marker_read:
@@ -135,7 +137,7 @@ def decide_with_policies(
 
 
 def _with_earlier(rounds: list[ApplicablePolicies | None]) -> ApplicablePolicies | None:
-    """Returns the policies of the last round, with those that were in effect in earlier rounds only."""
+    """Returns the policies of the last round, together with those that were in effect only in earlier rounds."""
     *before, last = rounds
     if last is None:
         return None
@@ -152,9 +154,8 @@ _MATCHED_FIELDS = (runtime_class.FIELD, priority_class.FIELD)
 def _needs_another_round(
     first_subject: PodContext, subject: PodContext, decision: Decision, dependencies: MatchDependencies
 ) -> bool:
-    """Returns whether anything changed by which a policy's `match`, or another action, may select pods.
-
-    subject: the pod as decided so far.
+    """Returns whether anything changed that a policy's `match` or another action may depend on. `subject` is the pod as
+    decided so far.
     """
     is_sized = False
     for field_change in decision.changes:
@@ -168,7 +169,8 @@ def _needs_another_round(
 
 
 def _merge_rounds(first: Decision, second: Decision) -> Decision:
-    """Merges two rounds into one decision, without what the second one says of fields that the first one changed."""
+    """Returns one decision from two rounds. What the second round says about fields that the first one changed is left
+    out."""
     changes = {field_change.field: field_change for field_change in first.changes}
     changed_fields = set(changes)
     # The RuntimeClass admission plugin fills in the new class's overhead after the webhook, not between two rounds.
@@ -226,7 +228,8 @@ def _decide_round(
 def _with_policy_results(
     decision: Decision, applicable: ApplicablePolicies, would: tuple[FieldChange, ...]
 ) -> Decision:
-    """Returns the decision with the results for whole policies: which matched, and which did not apply."""
+    """Returns the decision with the results for whole policies: which of them matched, and which had no effect and
+    why."""
     left = (*decision.fields_kept, *applicable.policies_left_out) if applicable.matching else (_NO_POLICY_MATCHES,)
     return change(
         decision, fields_kept=left, matched=tuple([turn.matched for turn in applicable.in_effect]), would=would
@@ -239,7 +242,8 @@ _NO_POLICY_MATCHES = FieldKept(field="", policy="", reason=reasons.NO_POLICY("no
 def _build_decision(
     draft: PodChanges, subject: PodContext, failures: list[str], earlier_marker: ChangedAnnotation | None
 ) -> Decision:
-    """Builds the decision from the changes, and writes the `trimtab.dev/changed` annotation where anything changed."""
+    """Returns the decision for the collected changes. If anything was changed, the `trimtab.dev/changed` annotation is
+    written on the pod."""
     # A denied pod is not created, so no other change matters.
     if draft.denied is not None:
         return Decision(
@@ -267,8 +271,8 @@ def _build_decision(
 
 
 def _keeps_unverified_marker(subject: PodContext) -> bool:
-    """Returns whether an annotation of this very pod stays without a check: without keys it may be Trimtab's own, and
-    it only informs."""
+    """Returns whether the annotation on this pod stays although it cannot be verified: without signing keys it may be
+    Trimtab's own, and it has no effect but to inform people."""
     return (
         subject.settings.signer.keys is None
         and changed_annotation.read_claimed_annotation(subject.pod, subject.namespace) is not None
@@ -284,16 +288,16 @@ def _untrusted_marker(subject: PodContext) -> FieldKept:
 
 
 _Trial = tuple[int, tuple[Any, ...]]
-"""The index of a policy among all that apply, and the savepoint before its turn."""
+"""The index of a policy among all that apply, and the savepoint from before the policy acted."""
 
 
 def _apply_policies(
     subject: PodContext, turns: tuple[CompiledPolicy, ...], earlier_marker: ChangedAnnotation | None, *, silent: bool
 ) -> tuple[PodChanges, list[str], list[_Trial]]:
-    """Returns the pod after all policies that apply, the failures, and the policies that would act.
+    """Returns the pod's changes after all policies that apply, the failures, and the policies that would act.
 
-    before: what an earlier call of Trimtab did to this very pod. The policies that would act are those in mode `warn`
-    or `audit` that decide anything in their turn; what they decide is taken back at once.
+    `earlier_marker` is what an earlier call of Trimtab changed in this pod. The policies that would act are those in
+    mode `warn` or `audit` that decide any field when it is their turn; what they decide is undone at once.
     """
     try:
         return _evaluate_policies(subject, turns, earlier_marker, silent=silent, is_guarded=False)
@@ -332,7 +336,8 @@ def _evaluate_policies(
 
 
 def _run_final_steps(draft: PodChanges, failures: list[str]) -> None:
-    """Runs the steps that follow from all policies together: requests and limits within bounds, and the overhead."""
+    """Runs the steps that depend on the results of all policies: clamping of requests and limits, and completing the
+    overhead."""
     # No policy alone is responsible for what follows.
     draft.policy = ""
     for name, step in (("requests and limits", clamp_resources), ("overhead", overhead.finish_overhead)):
@@ -355,8 +360,8 @@ def _run_policy(turn: CompiledPolicy, draft: PodChanges, failures: list[str]) ->
 
 
 def _would_decide(turn: CompiledPolicy, draft: PodChanges, savepoint: tuple[Any, ...]) -> bool:
-    """Returns whether this policy would decide anything now. Everything it decides and records is taken back to the
-    savepoint."""
+    """Returns whether this policy would decide any field now. Everything that it decides and records is undone, back to
+    the savepoint."""
     _run_policy(turn, draft, [])
     would_decide = draft.changed_since(savepoint)
     draft.restore_savepoint(savepoint)
@@ -366,7 +371,8 @@ def _would_decide(turn: CompiledPolicy, draft: PodChanges, savepoint: tuple[Any,
 def _run_step(
     name: str, step: Callable[..., None], arguments: tuple[Any, ...], draft: PodChanges, failures: list[str]
 ) -> None:
-    """Runs one step. Where it fails, guarded changes are as they were before the step; without a guard it raises."""
+    """Runs one step. If the step fails, guarded changes are restored to their state before it, and the failure is
+    reported; unguarded, the exception is raised."""
     if not draft.is_guarded:
         step(*arguments)
         return
@@ -388,9 +394,11 @@ def _run_step(
 def _watched_changes(
     draft: PodChanges, turns: tuple[CompiledPolicy, ...], trials: list[_Trial]
 ) -> tuple[FieldChange, ...]:
-    """Returns what each policy that only watches would change beside all policies that apply. It consumes the draft.
+    """Returns what each policy in mode `warn` or `audit` would change in addition to all policies that apply. The draft
+    cannot be used afterwards.
 
-    A policy that decides nothing in its turn changes nothing for later ones either, so only the others are tried.
+    A policy that decides nothing when it is its turn changes nothing for later policies either, so only the others are
+    tried.
     """
     draft.silent = draft.is_guarded = True
     would_change: list[FieldChange] = []

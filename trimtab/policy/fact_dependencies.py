@@ -1,8 +1,9 @@
-"""Records which cluster facts a decision reads, and tells whether newer facts would give the same answers.
+"""Records which cluster facts a decision reads, and tells whether newer facts have the same values.
 
-`track_dependencies` returns facts that record every question asked of them. A cache keeps these `FactDependencies` with
-a response and calls `check_freshness` when newer facts arrive: the response may be reused exactly where every question
-would be answered as before. No other code has to know which facts an action, a match or a check reads.
+`track_dependencies` returns facts that record everything that is read from them. A cache stores this record
+(`FactDependencies`) with a response, and calls `check_freshness` when newer facts arrive: the response may be used
+again if everything that was read is still the same. So the cache need not know which facts an action, a match or a
+check reads.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -21,51 +22,51 @@ from trimtab.policy.cluster_facts import ClusterFacts
 
 
 class Freshness(Enum):
-    """How newer facts affect a decision that was made with older ones."""
+    """How newer facts affect a decision that was made with older facts."""
 
     SAME = auto()
-    """The decision would read exactly the same."""
+    """Everything that the decision has read is the same."""
     USED = auto()
-    """Only the used part of a quota differs, or the number of pods of an owner: decisions do not read these, the check
-    of the outcome does."""
+    """Only a quota's usage or an owner's number of pods differs. Only the check of the result depends on these."""
     NODES = auto()
-    """Node shapes or DaemonSets differ, which only that check reads; a quota's use may differ, too."""
+    """Node shapes or DaemonSets differ, perhaps a quota's usage too. Only the check of the result depends on these."""
     OTHER = auto()
 
 
 class _SpecialKey(Enum):
     ABSENT = auto()
     WHOLE = auto()
-    """The key of a question about a mapping as a whole."""
+    """The key that records that a whole mapping was read."""
     ANY = auto()
-    """The key of the question whether a mapping is empty."""
+    """The key that records that only the emptiness of a mapping was read."""
 
 
 Question = tuple[str, Hashable]
-"""A field of `ClusterFacts`, and the key that was read."""
+"""The name of a field of `ClusterFacts`, and the key that was read from it."""
 
 # `problems` are reported and never decide anything; `nodes` are compared on their own.
 _UNTRACKED_FIELDS = frozenset({"problems", "nodes"})
 
 
 class FactDependencies(msgspec.Struct, eq=False, gc=False):
-    """Every question asked of the facts, with its answer. It grows while a decision is made."""
+    """A record of everything that was read from the facts, with the values. It grows while a decision is made."""
 
     plain: tuple[Any, ...]
-    """Fields of the facts that are no mappings; all of them count as read."""
+    """The values of those fields of the facts that are not mappings; all of them count as read."""
     nodes: NodeShapes
-    """The node shapes. Every check of an outcome reads them; they are replaced by those that the last check used."""
+    """The node shapes with which the result was last checked. Every check reads them."""
     answers: dict[Question, Any]
-    """What was read by key. The facts themselves are not referenced: that would keep every version of them in memory.
+    """(field, key) → the value that was read. The facts themselves are not referenced, because every version of them
+    would then stay in memory.
     """
 
     @property
     def reads_quotas(self) -> bool:
-        """True if a quota was read, so that `Freshness.USED` is possible."""
+        """Whether a quota was read, so that the result of `check_freshness` can be `Freshness.USED`."""
         return any(name == "quotas" and isinstance(value, tuple) for (name, _), value in self.answers.items())
 
     def check_freshness(self, facts: ClusterFacts) -> Freshness:
-        """Returns whether these facts would give the same answers to all questions."""
+        """Returns how far newer facts differ from what was read."""
         if not all(map(_is_unchanged, self.plain, _plain_values(facts))):
             return Freshness.OTHER
         freshness = Freshness.SAME if facts.nodes is self.nodes else Freshness.NODES
@@ -80,10 +81,11 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
         return freshness
 
     def read_again(self, facts: ClusterFacts, renamed: "dict[Hashable, Hashable]") -> "dict[Question, Any] | None":
-        """Returns the answers of these facts to all questions about another owner, or None if any of them differs.
+        """Returns (field, key) → value for what a decision about another owner would read from these facts; None if any
+        value differs from the one that was read.
 
-        renamed: key of a question about the owner → the key of the same question about the other one. Questions for
-        the controller of an owner are left out: the caller compares the owners themselves.
+        renamed: key that was read for the owner → the corresponding key for the other owner. The controllers of owners
+        are left out, because the caller compares the owners themselves.
         """
         if facts.nodes is not self.nodes or not all(map(_is_unchanged, self.plain, _plain_values(facts))):
             return None
@@ -100,7 +102,7 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
 
 
 def track_dependencies(facts: ClusterFacts) -> tuple[ClusterFacts, FactDependencies]:
-    """Returns the same facts, and a record of what is read of them from now on."""
+    """Returns facts with the same content, and the record of everything that is read from them from now on."""
     answers: dict[Question, Any] = {}
     usage = facts.recommendations
     recorded = ClusterFacts.__new__(ClusterFacts)
@@ -118,7 +120,7 @@ def _plain_values(facts: ClusterFacts) -> tuple[Any, ...]:
 
 
 class _RecordingMapping(Mapping[Any, Any]):
-    """A mapping that records the keys that are read, with their values."""
+    """A mapping that records each key that is read from it, with the value."""
 
     __slots__ = ("_answers", "_inner", "_name")
 
@@ -173,10 +175,10 @@ _PLAIN_TYPES = (bool, int, str, frozenset, Owner, type(None))
 
 
 def _is_unchanged(earlier: Any, current: Any) -> bool:
-    """Returns whether a value is unchanged: the same object, or an equal value of a plain type.
+    """Returns whether a value is unchanged: it is the same object, or an equal value of a plain type.
 
-    Facts keep objects that did not change, so identity is the rule. Equality is not enough for the other types: two
-    equal mappings may still be encoded in another order.
+    Facts keep the objects that did not change, so identity is enough in most cases. For other types equality is not
+    enough: two equal mappings may be encoded in different orders.
     """
     return earlier is current or (
         type(earlier) is type(current) and isinstance(earlier, _PLAIN_TYPES) and earlier == current
@@ -190,13 +192,13 @@ def _differs_in_use_only(earlier: Any, current: Any) -> bool:
 
 
 def _without_use(quota: ResourceQuota) -> tuple[Any, ...]:
-    """Returns all that decisions read of a quota, that is, everything but `status.used`."""
+    """Returns what decisions read of a quota: everything but `status.used`."""
     return quota.metadata.name, quota.spec, quota.status.hard
 
 
 def _differs_in_revision_only(earlier: Any, current: Any) -> bool:
-    """Returns whether both are the same numbers of pods of two revisions. Only the check of a quota reads the
-    revision."""
+    """Returns whether both values are pod counts that differ only in the revision (the pod template); only the check of
+    a quota reads the revision."""
     return (
         isinstance(earlier, Replicas)
         and isinstance(current, Replicas)

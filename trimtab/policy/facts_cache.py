@@ -6,10 +6,10 @@
     cache.drop("Namespace", ("", "team-b"))
     facts = cache.build_facts(known)
 
-Every part of the facts that is unchanged is the very same object as before, and so is every unchanged value in a part
-that changed. So a cache of what was computed from a value may look it up by identity. The same objects give the same
-facts in any order of changes, and the same as `from_snapshot` of these objects; only a shard of recommendations that
-becomes unreadable keeps its last content. Not for use by two threads.
+Every unchanged part of the facts, and every unchanged value in a part, is the same object as before. So a cache of what
+was computed from a value may look up the value by identity. The facts do not depend on the order of the changes, and
+equal those that `from_snapshot` makes of the same objects; only a shard of recommendations that becomes unreadable
+keeps its last content. Only one thread may use it.
 """
 
 from dataclasses import fields
@@ -46,7 +46,7 @@ from trimtab.policy.vpa_webhook import EVERYWHERE, WebhookReach
 
 
 class FactsCache:
-    """The cluster's objects as received so far, reduced to what decisions read."""
+    """The objects of the cluster as received so far, reduced to what decisions read."""
 
     def __init__(self, own_namespace: str = OWN_NAMESPACE) -> None:
         self._namespaces = NamespaceFacts(own_namespace)
@@ -69,23 +69,23 @@ class FactsCache:
         self._last = ClusterFacts()
 
     def put(self, kind: str, key: Key, retained: Any) -> None:
-        """Adds or replaces an object, in the reduced form that `retained_facts` gives it."""
+        """Adds or replaces an object. `retained` is its reduced form from `retained_facts`."""
         self._parts[kind].put(key, retained)
 
     def drop(self, kind: str, key: Key) -> None:
-        """Removes an object. Removing one that is not there changes nothing."""
+        """Removes an object, if it is there."""
         self._parts[kind].drop(key)
 
     @property
     def is_paused(self) -> bool:
-        """True if Trimtab's own namespace says that all changes stop."""
+        """Whether Trimtab's own namespace says that all changes must stop."""
         return self._namespaces.paused
 
     def build_facts(
         self, known: frozenset[str] = ALL_KINDS, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE,
         fresh_leases: frozenset[str] | None = None,
     ) -> ClusterFacts:  # fmt: skip
-        """Returns everything received so far as facts; the same object as last time where nothing differs."""
+        """Returns everything received so far as facts; the same object as last time if nothing differs."""
         # Equal becomes identical: readers compare by identity to see that nothing changed.
         if vpa_reach == self._last.vpa_reach:
             vpa_reach = self._last.vpa_reach

@@ -1,8 +1,8 @@
-"""Indexes the objects of the cluster for `FactsCache`: each class takes changes and returns a mapping of the current
+"""The indexes from which `FactsCache` builds facts: each class takes changes, and returns a mapping of the current
 state.
 
-A mapping that a reader holds is never written to; it is replaced. What stays equal stays the same object. All classes
-take (namespace, name) as the key and, as the value, what `retained_facts` keeps of an object.
+A mapping that was returned is never changed; it is replaced by a new one. Values that stay equal stay the same objects.
+All classes take (namespace, name) as the key, and as the value what `retained_facts` keeps of an object.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,21 +36,21 @@ G = TypeVar("G")
 
 
 class _Removed:
-    """The type of the marker for removed keys. Nothing is equal to the marker."""
+    """The type of the object that marks removed keys. Nothing else equals it."""
 
 
 _REMOVED: Final = _Removed()
 
 
 class PersistentMap(Generic[K, Value]):
-    """A mapping with pending changes: the state as it was read last, and all changes since."""
+    """A mapping with pending changes: the state that was last returned, and all changes since then."""
 
     def __init__(self) -> None:
         self._current: dict[K, Value] = {}
         self._pending: dict[K, Value | _Removed] = {}
 
     def put(self, key: K, value: Value) -> None:
-        """Sets a value. A value equal to the current one changes nothing: the old object stays."""
+        """Sets a value. If it equals the current value, the current object stays."""
         if key in self._current and self._current[key] == value:
             self._pending.pop(key, None)
         else:
@@ -63,8 +63,8 @@ class PersistentMap(Generic[K, Value]):
             self._pending.pop(key, None)
 
     def current_mapping(self) -> Mapping[K, Value]:
-        """Returns the mapping with all changes so far; the same object as last time unless something differs. It never
-        changes."""
+        """Returns the mapping with all changes so far. It is the same object as last time if nothing differs, and it is
+        never changed afterwards."""
         if self._pending:
             # A copy takes a millisecond for fifty thousand entries, a loop over them sixty.
             mapping = self._current.copy()
@@ -78,7 +78,7 @@ class PersistentMap(Generic[K, Value]):
 
 
 class GroupedMap(Generic[K, G, Value]):
-    """Objects grouped by what they belong to: the LimitRanges of a namespace, the VPAs of a workload."""
+    """Objects grouped by what they belong to, such as the LimitRanges of a namespace or the VPAs of a workload."""
 
     def __init__(self, group: Callable[[Value], G], order: Callable[[Value], Any]) -> None:
         self._group = group
@@ -115,7 +115,8 @@ class GroupedMap(Generic[K, G, Value]):
         return tuple(sorted(self._members.get(group, {}).values(), key=self._order))
 
     def current_mapping(self) -> Mapping[G, tuple[Value, ...]]:
-        """Returns group → objects in their order; see `PersistentMap.current_mapping`."""
+        """Returns group → its objects in their order. Like `PersistentMap.current_mapping`, it returns the same object
+        if nothing differs."""
         for group in self._changed:
             members = self.sorted_members(group)
             self._table.put(group, members) if members else self._table.drop(group)
@@ -126,13 +127,13 @@ class GroupedMap(Generic[K, G, Value]):
 V = TypeVar("V")
 
 Key = tuple[str, str]
-"""(namespace, name); the namespace is empty for cluster-scoped objects."""
+"""(namespace, name) of an object; the namespace is empty for cluster-scoped objects."""
 Target = tuple[str, str, str]
-"""(namespace, kind, name)."""
+"""(namespace, kind, name) of an object."""
 
 
 class FactsTable(Protocol):
-    """Takes the changes of one kind of objects."""
+    """What every index has: methods that take the changes to objects of one kind."""
 
     def put(self, key: Key, value: Any, /) -> None: ...
     def drop(self, key: Key, /) -> None: ...
@@ -177,7 +178,7 @@ class NamespaceFacts:
 
 
 class LimitRangeFacts:
-    """The LimitRanges of each namespace, and the bounds that they set for containers together."""
+    """The LimitRanges of each namespace, and the bounds that together they set for containers."""
 
     def __init__(self) -> None:
         self._ranges: GroupedMap[Key, str, LimitRange] = GroupedMap(namespace_of, name_order)
@@ -206,8 +207,8 @@ class LimitRangeFacts:
 
 
 class OwnerFacts:
-    """Owners of pods of every kind: their controllers, the creation time of those without a controller, the replicas
-    that they want, and the existing pods of their current template."""
+    """Owners of pods, of every kind: their controllers, the creation time of those without a controller, the number of
+    replicas that they want, and how many pods of their current template exist."""
 
     def __init__(self) -> None:
         self._above: PersistentMap[Target, Owner | None] = PersistentMap()
@@ -281,7 +282,7 @@ def _node_of(single: OneMachine) -> str:
 
 
 class NodeFacts:
-    """The shapes of nodes with the DaemonSets on them, and the nodes that alone have a label's value."""
+    """The shapes of nodes with the DaemonSets on them, and the labels and values that identify a single node."""
 
     def __init__(self, owners: OwnerFacts) -> None:
         self._counter = ShapeCounter()
@@ -316,7 +317,8 @@ class NodeFacts:
         return self._machines.current_mapping()
 
     def current_shapes(self) -> NodeShapes:
-        """Returns the node shapes; the same object while no shape, no DaemonSet and no growing node group changes."""
+        """Returns the shapes of all nodes. As long as no shape, no DaemonSet and no node group that may grow changes,
+        the same object is returned."""
         state = (self._counter.changes, self._owners.daemon_by_owner(), self.growing)
         if state[0] != self._state[0] or state[1] is not self._state[1] or state[2] != self._state[2]:
             daemons = state[1]
@@ -339,7 +341,7 @@ class NodeFacts:
 
 
 class AutoscalerStatus:
-    """The node groups that the cluster autoscaler lists in its status, passed on to the node shapes."""
+    """The node groups in the cluster autoscaler's status, which are passed on to the node shapes."""
 
     def __init__(self, nodes: NodeFacts) -> None:
         self._nodes = nodes

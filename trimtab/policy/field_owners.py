@@ -1,13 +1,13 @@
 """Finds the fields of a pod that will be applied again.
 
 The API server lets almost no field of an existing pod change. So a user who applies the pod itself a second time must
-find the values that they wrote: where Trimtab put another value, the API server refuses that apply.
+find the values that they wrote: if Trimtab had replaced one, the API server would refuse the second apply.
 
 - `kubectl apply` stores what it wrote in an annotation of the pod;
 - server-side apply is recorded in `metadata.managedFields`: an entry of operation `Apply` lists the fields that its
   manager wrote. Flux's kustomize-controller applies in this way only.
 
-Fields that nobody wrote may be added: neither kind of apply compares them.
+Fields that nobody wrote may be added, because neither kind of apply compares them.
 """
 
 import re
@@ -31,13 +31,13 @@ class _LastAppliedSpec(msgspec.Struct):
 
 
 class _LastApplied(msgspec.Struct):
-    """The annotation `APPLIED`: the pod as its author wrote it, reduced to what is read here."""
+    """The content of the annotation `APPLIED`: the pod as its author wrote it, reduced to what is read here."""
 
     spec: _LastAppliedSpec
 
 
 class _ManagedFieldsEntry(ApiObject, frozen=True, kw_only=True):
-    """An entry of `managedFields`. Its fields are decoded only for an apply."""
+    """An entry of `managedFields`. Its fields are decoded only if its operation is `Apply`."""
 
     manager: str = ""
     operation: str = ""
@@ -57,10 +57,10 @@ _APPLY_WORD = b'"Apply"'
 
 
 def applied_by(subject: PodContext, field: str) -> str:
-    """Returns the manager that will apply the author's value of this field again, or an empty string if none will.
+    """Returns the manager that will apply the author's value of this field again, or an empty string if there is none.
 
-    field: its name in `FieldChange`. The function is called only where a value would be replaced or a list would grow,
-    so managed fields are seldom decoded.
+    `field` is its name in `FieldChange`. The function is called only when a value would be replaced or a list would
+    grow, so managed fields are seldom decoded.
     """
     if _is_applied_client_side(subject):
         return "kubectl apply"
@@ -76,10 +76,11 @@ def may_be_applied(subject: PodContext) -> bool:
 
 
 def grows_applied(subject: PodContext, field: Literal["tolerations", "nodeSelector"]) -> bool:
-    """Returns whether one more entry would be removed at the next apply, so that the API server refuses that apply.
+    """Returns whether an entry that is added to this list would be removed at the next apply, so that the API server
+    would refuse that apply.
 
-    Both kinds of apply compare tolerations as one list. Server-side apply compares node selectors as a whole, too,
-    where their author wrote any.
+    Both kinds of apply compare tolerations as one list. Server-side apply also compares node selectors as a whole, if
+    their author wrote any.
     """
     if not _is_applied_client_side(subject):
         return bool(applied_by(subject, field))
@@ -93,26 +94,26 @@ def grows_applied(subject: PodContext, field: Literal["tolerations", "nodeSelect
 
 
 def _is_applied_client_side(subject: PodContext) -> bool:
-    """Returns whether `kubectl apply` wrote the pod itself. A pod with an owner has the annotation from its template:
-    only the owner is applied again."""
+    """Returns whether `kubectl apply` wrote the pod itself. A pod with an owner has this annotation from its template,
+    and only the owner is applied again."""
     return APPLIED in subject.annotations and not subject.owners
 
 
 Tree = dict[str, Any]
-"""`fieldsV1`: key → the tree below it."""
+"""A tree in the form of `fieldsV1`: key → the tree below it."""
 # The tree of managed fields that cannot be decoded: they count as an apply of everything.
 _EVERYTHING: Tree = {}
 _NOTHING: Tree = {}
 
 
 def names_apply(body: bytes) -> bool:
-    """Returns whether managed fields in these bytes of a pod may hold an entry of operation `Apply`."""
+    """Returns whether the managed fields in these bytes of a pod may contain an entry with operation `Apply`."""
     return _APPLY_WORD in body
 
 
 def _server_side_tree(subject: PodContext) -> Tree:
-    """Returns all fields that entries of operation `Apply` list, as one tree. For most pods it is empty after one
-    search for a word in their bytes."""
+    """Returns all fields that entries of operation `Apply` list, as one tree. For most pods, a search for one word in
+    the encoded pod shows that there are none."""
     if not names_apply(subject.body):
         return _NOTHING
     try:
@@ -123,7 +124,7 @@ def _server_side_tree(subject: PodContext) -> Tree:
 
 
 class _InvalidTree(Exception):
-    """The value is no tree of fields."""
+    """Raised for a value that is not a tree of fields."""
 
 
 def _merge_trees(trees: list[Any]) -> Tree:
@@ -138,7 +139,7 @@ def _merge_trees(trees: list[Any]) -> Tree:
 
 
 def _contains_path(tree: Tree, path: Path) -> bool:
-    """Returns whether the tree lists the field, or something in it."""
+    """Returns whether the tree lists the field, or something inside it."""
     for key in path:
         if key not in tree:
             return False
@@ -157,8 +158,8 @@ _LIST_PATHS = {
 
 def path_of(field: str) -> Path:
     """Returns the path by which managed fields list a field, or the list that contains it. Node selectors, the terms of
-    an affinity and tolerations are applied as a whole (`x-kubernetes-map-type: atomic` and the like in the pod's
-    schema)."""
+    an affinity, and tolerations are applied as a whole (in the pod's schema, `x-kubernetes-map-type: atomic` and the
+    like)."""
     inner = _CONTAINER_FIELD.fullmatch(field)
     if inner is not None:
         part, name, side, resource = inner.groups()

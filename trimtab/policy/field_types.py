@@ -1,7 +1,7 @@
-"""Checked types for the values of the policy language.
+"""Types that check the values of the policy language.
 
-Every class of the language is a frozen dataclass made by `policy_type`; every scalar is a checked type of this module.
-A check that fails says what it expects; the loader adds the place, the value and the nearest valid name.
+Every class of the language is a frozen dataclass made by `policy_type`; every scalar has a checked type of this module.
+A failed check says what it expects; the loader adds the place, the value, and the most similar valid name.
 """
 
 import re
@@ -20,7 +20,8 @@ _CONFIG = ConfigDict(extra="forbid", alias_generator=to_camel, use_attribute_doc
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def policy_type(cls: type[C]) -> type[C]:
-    """Makes a class of the language: immutable, camelCase in YAML, unknown fields refused, docstrings in the schema."""
+    """Makes a class part of the policy language: immutable, camelCase in YAML, unknown fields refused, docstrings in
+    the schema."""
     cls.__pydantic_config__ = _CONFIG  # type: ignore[attr-defined]
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)
 
@@ -44,7 +45,7 @@ Quantity = Annotated[
     BeforeValidator(_check_quantity),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], **_INT_OR_STRING}),
 ]
-"""A Kubernetes quantity above zero, kept as written."""
+"""A Kubernetes quantity above zero, kept as it is written."""
 
 
 def _check_percent(value: Any) -> int:
@@ -59,7 +60,7 @@ Percent = Annotated[
     BeforeValidator(_check_percent),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], **_INT_OR_STRING}),
 ]
-"""A whole percentage, "25%" or 25."""
+"""A whole percentage from 0 to 100, written "25%" or 25."""
 
 
 def _check_percentage(value: Any) -> int:
@@ -74,7 +75,7 @@ Percentage = Annotated[
     BeforeValidator(_check_percentage),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], **_INT_OR_STRING}),
 ]
-"""A whole percentage that may exceed 100, "150%" or 150."""
+"""A whole percentage that may exceed 100, written "150%" or 150."""
 
 
 _SECONDS_BY_UNIT = {"d": 86400, "h": 3600, "m": 60}
@@ -90,7 +91,7 @@ def _check_age(value: Any) -> int:
 Age = Annotated[
     int, BeforeValidator(_check_age), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,5}[dhm]$"})
 ]
-"""A maximum age, "14d", "36h" or "90m"; stored in seconds."""
+"""A maximum age, written "14d", "36h" or "90m"; stored in seconds."""
 
 
 def _check_confidence(value: Any) -> float:
@@ -118,7 +119,8 @@ UsageRule = Annotated[
     str, BeforeValidator(_check_usage_rule),
     WithJsonSchema({"type": "string", "pattern": r"^\s*(adaptive|max|[Pp][0-9]{1,2}|\+)"}),
 ]  # fmt: skip
-"""The number of usage that becomes the request, in the grammar of `cluster.usage_rule`: adaptive, p95, p99 +15%, max.
+"""Which number of the usage becomes the request, in the grammar of `cluster.usage_rule`: adaptive, p95, p99 +15%,
+max.
 """
 
 
@@ -129,7 +131,7 @@ def _check_pattern(value: Any) -> str:
 
 
 Pattern = Annotated[str, BeforeValidator(_check_pattern)]
-"""A shell pattern for a name: `*`, `?`, `[a-c]`."""
+"""A shell pattern for a name, with `*`, `?` and `[a-c]`."""
 
 # Names and subdomains as apimachinery validates them (util/validation: qualified names, RFC 1123 subdomains).
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -175,12 +177,12 @@ ExtendedResource = Annotated[str, BeforeValidator(_check_extended_resource)]
 """A resource that a device plugin or an administrator adds to nodes (pkg/apis/core/v1/helper,
 `IsExtendedResourceName`)."""
 Pieces = Annotated[int, Field(strict=True, ge=1, le=10_000)]
-"""A number of pieces of an extended resource: they are not divided."""
+"""A number of pieces of an extended resource, which cannot be divided."""
 LabelValue = Annotated[str, BeforeValidator(_check_label_value)]
 ObjectName = Annotated[str, BeforeValidator(_check_object_name)]
 LeaseReference = Annotated[str, BeforeValidator(_check_lease)]
 Whole = Annotated[int, Field(strict=True)]
-"""A whole number; "3" in quotes is not one."""
+"""A whole number; a text such as "3" in quotes is not accepted."""
 Flag = Annotated[bool, Field(strict=True)]
 
 Required = Annotated[
@@ -191,10 +193,10 @@ Required = Annotated[
         "are admitted while the webhook is down.",
     ),
 ]
-"""True: a pod must not run without what this action sets."""
+"""True: a pod without what this action sets is refused."""
 
 OptOut = Literal["pod", "namespace", "nobody"]
-"""How a pod may opt out of a policy with `trimtab.dev/opt-out`."""
+"""Who may opt out of a policy with `trimtab.dev/opt-out`: a pod, only a namespace, or nobody."""
 
 Role = Literal["main", "init", "sidecar"]
 Mode = Literal["apply", "warn", "audit"]

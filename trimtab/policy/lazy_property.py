@@ -1,10 +1,10 @@
-"""Caches values that follow from immutable objects.
+"""Caches values that are computed from immutable objects.
 
-`Derived` computes a value once for an object of the cluster and not for each pod: a user who may create an autoscaler
-may create a large one, or thousands for one workload.
+`Derived` computes a value once per object of the cluster, and not again for each pod. This matters because a user who
+may create an autoscaler may create a large one, or thousands for one workload.
 
-`computed_property` computes an attribute when it is first read. `functools.cached_property` does so, too, but takes a
-lock up to Python 3.11, which costs more than most of what is computed about one pod.
+`computed_property` computes an attribute when it is first read. `functools.cached_property` does the same, but up to
+Python 3.11 it takes a lock, which costs more time than most of what is computed about a pod.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,16 @@ MAX_CACHED_OBJECTS = 256
 
 
 class Derived(Generic[K, V]):
-    """Caches `make(source)` for each object. Sources never change; equal objects count as two."""
+    """Caches `make(source)` for each object `source`. Sources must be immutable. Two equal objects are cached
+    separately."""
 
     def __init__(self, make: Callable[[K], V], room: int = MAX_CACHED_OBJECTS) -> None:
-        """room: objects whose value is cached at once."""
+        """`room` is the largest number of objects whose values are cached at the same time."""
         self._make, self._room = make, room
         self._cache: dict[int, tuple[K, V]] = {}
 
     def value_for(self, source: K) -> V:
-        """Returns the value of this very object."""
+        """Returns `make(source)`, from the cache if it was computed for this same object."""
         # The entry holds the object itself, so that Python cannot give its id to another object.
         entry = self._cache.get(id(source))
         if entry is not None and entry[0] is source:
@@ -42,7 +43,8 @@ T = TypeVar("T")
 
 
 class computed_property(Generic[T]):
-    """Computes an attribute of an object when it is first read, and stores it with the object. For one thread."""
+    """Computes an attribute of an object when it is first read, and stores it with the object. Only one thread may use
+    the object."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute, self.__doc__ = compute, compute.__doc__

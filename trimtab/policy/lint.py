@@ -1,4 +1,4 @@
-"""Finds valid policies that will not do what they say."""
+"""Finds policies that are valid but will not do what they say."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,16 +34,17 @@ NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to no owner.", "Rai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintFinding:
-    """A problem of a policy that its author should know of."""
+    """A problem of a policy of which its author should know."""
 
     policy: str
     reason: Reason
 
 
 def lint(policies: Policies, facts: ClusterFacts | None = None) -> tuple[LintFinding, ...]:
-    """Returns all findings, policies in the order in which they decide; findings that deny pods come first.
+    """Returns all findings. Findings that can cause pods to be refused come first; the others are in the order in which
+    the policies decide.
 
-    facts: the cluster's objects, or None if there is no cluster to compare with.
+    `facts` are the cluster's objects, or None if there is no cluster to compare with.
     """
     findings: list[LintFinding] = []
     for index, policy in enumerate(policies.all):
@@ -74,7 +75,7 @@ def _find_inactive(policy: PodPolicy) -> Iterator[Reason]:
 
 
 def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iterator[Reason]:
-    """Yields objects that the policy names and the cluster does not have."""
+    """Yields a finding for each object that the policy names and that does not exist in the cluster."""
     if facts is None:
         return
     actions = policy.spec.actions
@@ -99,7 +100,7 @@ def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iter
 
 
 def _find_unmatched_labels(policy: PodPolicy, facts: ClusterFacts) -> Iterator[Reason]:
-    """Yields namespaces and labels that the policy selects by and that nothing in the cluster has."""
+    """Yields a finding for each namespace or label that the policy selects by and that nothing in the cluster has."""
     namespaces = policy.spec.match.namespaces
     for name in namespaces.include if namespaces is not None and facts.namespaces else ():
         if not any(fnmatchcase(existing, name) for existing in facts.namespaces):
@@ -141,7 +142,7 @@ def _find_unmatched_nodes(placement: PlacementAction, facts: ClusterFacts) -> It
 
 
 def _namespace_labels(policy: PodPolicy) -> Iterator[str]:
-    """Yields the labels of namespaces that the policy takes values from."""
+    """Yields the labels of namespaces from which the policy takes values."""
     placement, labels = policy.spec.actions.placement, policy.spec.actions.labels
     if placement is not None:
         groups = (placement.require, *placement.require_any, placement.prefer)
@@ -152,7 +153,7 @@ def _namespace_labels(policy: PodPolicy) -> Iterator[str]:
 
 
 def _find_author_choices(policy: PodPolicy) -> Iterator[Reason]:
-    """Yields conditions by which a pod's author can keep the pod from a required action."""
+    """Yields a finding for each condition with which a pod's author can keep the pod from a required action."""
     if not required_actions(policy.spec.actions):
         return
     match = policy.spec.match

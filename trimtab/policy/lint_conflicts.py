@@ -1,8 +1,8 @@
 """Finds policies that contradict each other for the same pods, and policies that never decide anything.
 
-Whether two policies can match one pod is derived from their conditions alone: they can, unless a condition of one
-excludes a condition of the other. So no conflict is missed, but two policies that never match the same pod in a cluster
-may be reported.
+Whether two policies can match the same pod is derived from their conditions alone: they can, unless a condition of one
+excludes a condition of the other. So no conflict is missed, but two policies may be reported that match no common pod
+in a real cluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,8 @@ NEVER_DECIDES = Code(
 
 
 def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
-    """Yields the fields for which a policy of equal priority and an earlier name wants another value."""
+    """Yields a finding for each field for which another policy of equal priority, whose name sorts earlier, sets
+    another value."""
     if not _is_effective(policy):
         return
     for other in before:
@@ -42,8 +43,8 @@ def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iter
 
 
 def find_overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
-    """Yields the policies that match at least the same pods, have a higher priority and decide all fields of this
-    one."""
+    """Yields a finding for each policy of a higher priority that matches at least the same pods and decides all fields
+    of this policy."""
     for other in before:
         # Equal policies do no harm, and those that differ are reported as a conflict.
         if other.spec.priority == policy.spec.priority:
@@ -72,12 +73,13 @@ def _matches_all_pods_of(other: PodPolicy, policy: PodPolicy) -> bool:
 
 
 _MISSING, _WRITTEN = 1, 2
-"""What a policy decides of a field: only where the pod has no value, or whatever the author wrote."""
+"""When a policy decides a field: only if the pod has no value (`_MISSING`), or also if its author wrote one
+(`_WRITTEN`)."""
 
 
 def always_decides(policy: PodPolicy) -> dict[str, int]:
     """Returns the fields that a policy always decides for a pod that it matches, because nothing in the pod can prevent
-    it, with `_MISSING` or `_WRITTEN`. Empty where the policy may decide any other field, too."""
+    it, each with `_MISSING` or `_WRITTEN`. Empty if the policy may also decide any other field."""
     actions, fields = policy.spec.actions, dict[str, int]()
     if actions.limits is not None:
         fields |= {f"limits.{name}": _WRITTEN for name, _ in limit_rules(actions.limits)}
@@ -106,8 +108,8 @@ def always_decides(policy: PodPolicy) -> dict[str, int]:
 
 
 def can_meet(a: Match, b: Match) -> bool:
-    """Returns whether no condition of one match excludes a condition of the other. An exclusion counts where it
-    excludes, with equal conditions, everything that the other match selects."""
+    """Returns whether one pod can satisfy both matches: no condition of one excludes a condition of the other. An
+    exclusion of one match counts if it has the same conditions as the whole other match."""
     return (
         _namespaces_meet(a.namespaces or NamespaceMatch(), b.namespaces or NamespaceMatch())
         and _labels_meet(a.pod_labels or {}, b.pod_labels or {})
@@ -145,7 +147,8 @@ def _owner_kinds(owners: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _excludes(a: Match, b: Match) -> bool:
-    """Returns whether a match excludes, with conditions equal to the other's, everything that the other one selects."""
+    """Returns whether one match has an exclusion whose conditions equal those of the other match, so that it excludes
+    everything that the other selects."""
     for excluded in a.exclude:
         set_fields = [n for n in type(excluded).__dataclass_fields__ if getattr(excluded, n) != getattr(_EVERY_POD, n)]
         if set_fields and all(getattr(excluded, name) == getattr(b, name) for name in set_fields):

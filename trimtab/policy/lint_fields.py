@@ -1,7 +1,7 @@
-"""Finds fields of one policy whose value hardly is what the author means.
+"""Finds values in one policy that are valid but hardly what the author meant.
 
-All of these are valid: a quantity without its unit, a kind that no controller has, requirements that no node can
-satisfy together. So they are reported as findings and do not fail the load.
+Examples are a quantity without its unit, a kind that no controller has, and requirements that no node can satisfy
+together. They are reported as findings, and the policy is loaded nevertheless.
 """
 
 from collections.abc import Iterable, Iterator
@@ -71,7 +71,7 @@ _MAX_SECONDS = 7 * 86400
 
 
 def find_odd_fields(policy: PodPolicy) -> Iterator[Reason]:
-    """Yields everything that is odd about one policy, without regard to other policies and the cluster."""
+    """Yields a finding for each unusual value in one policy, without regard to other policies or the cluster."""
     yield from _check_requests(policy)
     yield from _check_match_amounts(policy)
     yield from _check_sizes(policy)
@@ -95,7 +95,7 @@ def _check_requests(policy: PodPolicy) -> Iterator[Reason]:
 
 
 def _selects_some_containers(policy: PodPolicy, rules: "RequestsAction | ContainerRequests") -> bool:
-    """Returns whether the rules select some containers of a pod only."""
+    """Returns whether the rules select only some of a pod's containers."""
     has_patterns = isinstance(rules, ContainerRequests) and (rules.names or rules.roles or rules.images)
     return bool(has_patterns) or policy.spec.match.containers is not None
 
@@ -117,7 +117,7 @@ def _check_quantities(where: str, resource: str, amounts: Iterable[tuple[str, st
 
 
 def _describe_odd_amount(resource: str, amount: str) -> str:
-    """Describes the amount where it is not plausible, or an empty string if it is."""
+    """Returns what is wrong with an implausible amount, or an empty string if the amount is plausible."""
     number = quantity.scheduler_value(resource, amount)
     if number > _MAX_AMOUNTS.get(resource, _MAX_NUMBER):
         return f"{number // 1000} cores" if resource == "cpu" else f"{number} bytes"
@@ -128,7 +128,7 @@ def _describe_odd_amount(resource: str, amount: str) -> str:
 
 
 def _check_match_amounts(policy: PodPolicy) -> Iterator[Reason]:
-    """Yields odd amounts in the conditions on pods and containers."""
+    """Yields a finding for each implausible amount in the conditions on pods and containers."""
     match = policy.spec.match
     for where, conditions in (("match", match), *((f"match.exclude[{n}]", c) for n, c in enumerate(match.exclude))):
         of_containers = conditions.containers.requests if conditions.containers is not None else None
@@ -139,7 +139,7 @@ def _check_match_amounts(policy: PodPolicy) -> Iterator[Reason]:
 
 
 def _check_sizes(policy: PodPolicy) -> Iterator[Reason]:
-    """Yields odd sizes and times of the other actions."""
+    """Yields a finding for each implausible size or duration of the actions other than requests."""
     actions = policy.spec.actions
     if actions.empty_dirs is not None:
         yield from _check_quantities("emptyDirs", "ephemeral-storage", [("sizeLimit", actions.empty_dirs.size_limit)])
@@ -171,8 +171,8 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
 
 
 def _suggest_kind(kind: str) -> str:
-    """Returns the kind that the author most likely means, or an empty string for a pattern, and for a word that may be
-    a custom kind."""
+    """Returns the kind that the author most likely meant. Empty for a pattern, and for a word that may be the name of a
+    custom kind."""
     if not kind or set(kind) & set("*?[") or kind in KINDS:
         return ""
     # Kinds are CamelCase and singular: `deployment` and `Deployments` are the common mistakes.
@@ -186,7 +186,9 @@ def _suggest_kind(kind: str) -> str:
 
 
 def _pattern_covers(pattern: str, name: str) -> bool:
-    """Returns whether one pattern matches everything that the other does, as far as the patterns themselves show it."""
+    """Returns whether every text that `name` (a name or a pattern) matches is known to match the pattern as well.
+
+    Only the two patterns are compared, so False may mean that it is not known."""
     return pattern == name or fnmatchcase(name, pattern)
 
 

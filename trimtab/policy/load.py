@@ -1,7 +1,7 @@
 """Loads policies from files, or reports every mistake in them.
 
 All mistakes of all files are returned at once, each with file, document, line, field, the expected value, the actual
-value and what to do. No code after the loader handles dicts from YAML.
+value and what to do. After the loader, no code handles dicts from YAML.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,17 +27,17 @@ _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The valid policies, and all mistakes. A process that starts with mistakes refuses to start."""
+    """The valid policies, and all mistakes. A process that finds mistakes when it starts refuses to start."""
 
     policies: Policies
     mistakes: tuple[ConfigError, ...] = ()
     passed_over: int = 0
-    """Objects of other API groups among the files: examples, a kustomization."""
+    """The number of objects of other API groups in the files, such as examples or a kustomization."""
 
 
 def load_policies(files: Iterable[tuple[str, bytes]]) -> LoadResult:
-    """Loads every PodPolicy of (name, content) pairs. Objects that clearly belong to another program are skipped and
-    counted; files without a single policy are a mistake."""
+    """Returns every PodPolicy in the files, which are (name, content) pairs. Objects that clearly belong to another
+    program are skipped and counted. Files without a single policy are a mistake."""
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     names: list[str] = []
@@ -53,8 +53,8 @@ def load_policies(files: Iterable[tuple[str, bytes]]) -> LoadResult:
 
 
 def _is_other_object(value: Any) -> bool:
-    """Returns whether the value is an API object of another group and kind. An object that only resembles a policy is a
-    mistake."""
+    """Returns whether the value is an API object of another group and kind. An object that only resembles a policy
+    counts as a policy with a mistake."""
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
     if not isinstance(kind, str) or not isinstance(version, str):
         return False
@@ -99,7 +99,7 @@ def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigErro
 
 
 def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigError]]:
-    """Loads one document. Returns the policy, or None and what is wrong with it."""
+    """Returns the policy of one document, or None, and the mistakes in it."""
     if not isinstance(document.value, dict):
         return None, [document.error_at((), f"a {KIND}", quote_value(document.value))]
     wrong_kind = _check_kind(document)
@@ -147,7 +147,8 @@ def _unknown_field(document: Document, path: Path, valid_names: Sequence[str]) -
 
 
 def _unquoted_booleans(document: Document, node: Any, path: Path) -> Iterator[ConfigError]:
-    """Yields values that the loader reads as text and `kubectl` as a boolean, which it refuses: a bare y or n."""
+    """Yields a mistake for each unquoted y or n, which the loader reads as text, but which `kubectl` reads as a boolean
+    and then refuses."""
     if isinstance(node, yaml.ScalarNode):
         if not node.style and node.value in _BOOLEANS and path:
             description = f"a bare {node.value}, which kubectl reads as {str(node.value in 'yY').lower()}"

@@ -33,11 +33,11 @@ from trimtab.policy.podpolicy import (
 )
 
 PodPredicate = Callable[[PodContext], bool]
-"""A condition on a pod. Its patterns are compiled once for many pods."""
+"""A function that tests a pod. Its patterns are compiled once for many pods."""
 
 
 def always_left_alone(subject: PodContext) -> Reason | None:
-    """Returns why no policy is ever evaluated for the pod, or None if policies decide."""
+    """Returns why no policy may be evaluated for the pod, or None if policies are to be evaluated."""
     # The order matters for the reason that users see: the switch for everything comes first.
     if subject.settings.paused:
         return reasons.PAUSED("all changes are paused")
@@ -50,7 +50,8 @@ def always_left_alone(subject: PodContext) -> Reason | None:
 
 
 def is_switched_off(namespace: str, terms: AdmissionSettings) -> bool:
-    """Returns whether no policy is ever evaluated for pods of this namespace, whatever the pods contain."""
+    """Returns whether no policy is evaluated for any pod of this namespace: changes are paused, or the namespace
+    belongs to the system or to Trimtab."""
     return terms.paused or namespace in terms.system_namespaces or namespace == terms.own_namespace
 
 
@@ -62,15 +63,16 @@ def allows_opt_out(policy: PodPolicy, subject: PodContext) -> bool:
 
 
 def opt_out_reason(subject: PodContext) -> Reason:
-    """Returns the reason that names who opted out. Call it only for a pod that has opted out."""
+    """Returns the reason that says whether the pod or its namespace has opted out. Call it only for a pod that has
+    opted out."""
     if subject.opt_out == "pod":
         return reasons.OPTED_OUT(f"the pod has {OPT_OUT}")
     return reasons.OPTED_OUT(f"namespace {subject.namespace} has {OPT_OUT}")
 
 
 def pod_test(match: Match) -> PodPredicate:
-    """Compiles a predicate for all conditions of `match` but the one on the namespace (`namespace_test`), and none of
-    its exclusions."""
+    """Returns a test of all conditions of `match`, except the condition on the namespace (see `namespace_test`) and the
+    exclusions."""
     wanted = tuple(_compile_conditions(match))
     unwanted = tuple(_compile_exclusion(excluded) for excluded in match.exclude)
 
@@ -91,8 +93,8 @@ def pod_test(match: Match) -> PodPredicate:
 
 
 def in_rollout(policy: PodPolicy, subject: PodContext) -> bool:
-    """Returns whether the pod's owner is in the policy's rollout. The hash of policy and owner gives the same owners
-    every time, and a larger rollout keeps the owners of a smaller one."""
+    """Returns whether the pod's owner is in the policy's rollout. A hash of policy and owner decides, so it is always
+    the same owners, and a larger rollout includes those of a smaller one."""
     # Nearly every policy: no hash is computed.
     if policy.spec.rollout >= 100:
         return True
@@ -100,18 +102,19 @@ def in_rollout(policy: PodPolicy, subject: PodContext) -> bool:
 
 
 def rollout_place(policy_name: str, subject: PodContext) -> int:
-    """Returns the pod's place in a rollout of the policy, 0 to 99: it is included where `rollout` is larger."""
+    """Returns the owner's position in a rollout of the policy, from 0 to 99. The owner is included if `rollout` is
+    larger than the position."""
     digest = hashlib.blake2b(f"{policy_name}\n{subject.rollout_identity}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % 100
 
 
 def namespace_test(match: Match, *, required: bool = False) -> PodPredicate:
-    """Compiles the condition on the namespace alone."""
+    """Returns a test of the condition on the namespace alone."""
     return _namespace_condition(match.namespaces or NamespaceMatch(), unknown=required)
 
 
 def _compile_exclusion(excluded: Conditions) -> tuple[PodPredicate, ...]:
-    """Compiles all conditions of an exclusion."""
+    """Returns the tests of all conditions of an exclusion."""
     if excluded.namespaces is None:
         return tuple(_compile_conditions(excluded))
     # A namespace whose labels are not known yet is not excluded: its pods must not escape a required action.
@@ -119,7 +122,7 @@ def _compile_exclusion(excluded: Conditions) -> tuple[PodPredicate, ...]:
 
 
 def _compile_conditions(conditions: Conditions) -> Iterator[PodPredicate]:
-    """Yields one predicate for each condition that is set, except the one on the namespace; the cheapest first."""
+    """Yields one test for each condition that is set, except the one on the namespace; the fastest tests come first."""
     if conditions.pod_labels:
         yield _labels_condition(conditions.pod_labels)
     if conditions.pod_selector is not None:
@@ -144,7 +147,7 @@ def _compile_conditions(conditions: Conditions) -> Iterator[PodPredicate]:
 
 
 def _compile_lookups(conditions: Conditions) -> Iterator[PodPredicate]:
-    """Yields the predicates that need a lookup in the facts, or a pass over every container."""
+    """Yields the tests that need a lookup in the facts, or must look at every container."""
     if conditions.containers is not None:
         is_meant = containers_test(conditions.containers)
         yield lambda subject: any(map(is_meant, subject.container_refs))
@@ -157,9 +160,9 @@ def _compile_lookups(conditions: Conditions) -> Iterator[PodPredicate]:
 
 
 def _namespace_condition(namespaces: NamespaceMatch, *, unknown: bool) -> PodPredicate:
-    """Compiles the conditions on the namespace.
+    """Returns a test of the conditions on the namespace.
 
-    unknown: whether a namespace whose labels are not known counts as selected by a label selector.
+    `unknown` is the result for a namespace whose labels are not known, if there is a label selector.
     """
     matches_name = namespace_name_test(namespaces.include, namespaces.exclude)
     selector = None if namespaces.selector is None else namespaces.selector.api_selector
@@ -176,14 +179,14 @@ def _namespace_condition(namespaces: NamespaceMatch, *, unknown: bool) -> PodPre
 
 
 def namespace_name_test(include: tuple[str, ...], exclude: tuple[str, ...]) -> Callable[[str], bool]:
-    """Compiles the conditions on the namespace's name; no pattern to include means all. A namespace that passes may
-    still fail its label selector."""
+    """Returns a test of a namespace's name. No pattern to include means all names. A namespace that passes may still
+    not match the label selector."""
     is_included, is_excluded = name_matcher(include or ("*",)), name_matcher(exclude)
     return lambda name: is_included(name) and not is_excluded(name)
 
 
 def values_test(wanted: Mapping[str, str]) -> Callable[[Mapping[str, str]], bool]:
-    """Compiles patterns for the values of labels or annotations: each key must be there, and its value match."""
+    """Returns a test of labels or annotations: each key must exist, and its value must match the pattern."""
     patterns = [(key, name_matcher((pattern,))) for key, pattern in wanted.items()]
     return lambda values: all(key in values and pattern(values[key]) for key, pattern in patterns)
 
@@ -199,13 +202,14 @@ def _selector_condition(wanted: PolicyLabelSelector) -> PodPredicate:
 
 
 def _name_condition(patterns: tuple[str, ...]) -> Callable[[object], bool]:
-    """Compiles patterns for an optional name. `none` selects a pod that names nothing; no other pattern does."""
+    """Returns a test of an optional name. The pattern `none` matches a pod without the name; no other pattern does."""
     selects_none, matches_name = "none" in patterns, name_matcher(patterns)
     return lambda name: matches_name(name) if isinstance(name, str) and name else selects_none
 
 
 def owner_test(wanted: Iterable[str]) -> Callable[[str], bool]:
-    """Compiles patterns for the name of one owner, such as `Deployment/web`. A kind alone means owners of any name."""
+    """Returns a test of one owner, written as `Deployment/web`. A pattern with a kind alone matches owners of any
+    name."""
     return name_matcher(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
 
 
@@ -215,7 +219,7 @@ def _owners_condition(wanted: tuple[str, ...]) -> PodPredicate:
 
 
 def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
-    """Compiles the conditions on one container."""
+    """Returns a test of the conditions on one container."""
     # Read from the policy once: this runs for every policy, pod and container.
     has_amounts = amounts_test(containers.requests) if containers.requests else None
     is_excluded_image = image_test(containers.not_images) if containers.not_images else None
@@ -237,7 +241,7 @@ def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
 
 
 def amounts_test(wanted: dict[str, AmountCondition]) -> Callable[[Amounts | None], bool]:
-    """Compiles conditions on amounts by resource. Amounts that cannot be parsed (None) never match."""
+    """Returns a test of amounts by resource. It is false for None, which stands for amounts that cannot be parsed."""
     bounds = [(resource, _amount_range(resource, amount)) for resource, amount in wanted.items()]
 
     def is_within(requested: Amounts | None) -> bool:
@@ -247,7 +251,7 @@ def amounts_test(wanted: dict[str, AmountCondition]) -> Callable[[Amounts | None
 
 
 def _amount_range(resource: str, amount: AmountCondition) -> tuple[float, float]:
-    """Returns the range of an amount, from at least to below, in the scheduler's numbers."""
+    """Returns the range of a condition as (at least, below), in the scheduler's unit."""
     # `exists` and `absent` are ranges, too: at least 1, and below 1, in the scheduler's units.
     low = quantity.scheduler_value(resource, amount.at_least) if amount.at_least else 1 if amount.exists else 0
     high = quantity.scheduler_value(resource, amount.below) if amount.below else 1 if amount.absent else inf
@@ -275,27 +279,27 @@ def _annotations_condition(wanted: dict[str, str]) -> PodPredicate:
 
 
 class MatchDependencies(NamedTuple):
-    """The fields that the `match` conditions of a set of policies read and that policies themselves change."""
+    """The fields that policies change and on which the `match` of some policy of a set depends."""
 
     annotations: frozenset[str]
-    """The keys of these annotations."""
+    """The keys of annotations that some `match` reads."""
     requests: bool
 
 
 def match_dependencies(policies: Policies) -> MatchDependencies:
-    """Returns the dependencies of all enabled policies."""
+    """Returns the fields on which the matches of all enabled policies depend."""
     matches = [policy.spec.match for policy in policies.all if policy.spec.enabled]
     keys = frozenset(key for match in matches for key in annotations_asked_for(match))
     return MatchDependencies(annotations=keys, requests=any(map(asks_for_requests, matches)))
 
 
 def annotations_asked_for(match: Match) -> frozenset[str]:
-    """Returns the keys of the pod's annotations that the match, or its exclusions, read."""
+    """Returns the keys of the pod's annotations that the `match` of the policy, or its exclusions, read."""
     return frozenset(key for conditions in (match, *match.exclude) for key in conditions.annotations or ())
 
 
 def asks_for_requests(match: Match) -> bool:
-    """Returns whether the match, or its exclusions, read requests of the pod or of its containers."""
+    """Returns whether the `match` of the policy, or its exclusions, read requests of the pod or of its containers."""
     return any(
         bool(conditions.requests) or (conditions.containers is not None and bool(conditions.containers.requests))
         for conditions in (match, *match.exclude)
@@ -303,9 +307,9 @@ def asks_for_requests(match: Match) -> bool:
 
 
 def fields_selected_by(match: Match) -> frozenset[str]:
-    """Returns which of the fields that policies may change the match selects pods by: `labels[KEY]`,
-    `annotations[KEY]`, `runtime_class`, `priority_class`, `requests`. Exclusions are left out: what a policy adds to a
-    pod seldom ends one, and then the pod is selected again at its next admission only."""
+    """Returns which of the fields that policies may change are used by the match to select pods: `labels[KEY]`,
+    `annotations[KEY]`, `runtime_class`, `priority_class`, `requests`. Exclusions are ignored: what a policy adds to a
+    pod seldom makes an exclusion end, and if it does, the pod is selected at its next admission."""
     selector = match.pod_selector
     label_keys = [*(match.pod_labels or ())]
     if selector is not None:
@@ -321,7 +325,8 @@ def fields_selected_by(match: Match) -> frozenset[str]:
 
 
 def reads_image_tags(policies: Policies) -> bool:
-    """Returns whether a pattern for images may tell apart two images that differ in tag or digest only."""
+    """Returns whether any image pattern of a policy may match only one of two images that differ only in tag or
+    digest."""
     enabled = (policy for policy in policies.all if policy.spec.enabled)
     return not all(_is_prefix_of_names(pattern) for policy in enabled for pattern in _image_patterns(policy))
 
@@ -339,17 +344,19 @@ _PREFIX_OF_NAMES = re.compile(r"(?:[^*?\[@/]*/)*[^*?\[@/:]*:?\*")
 
 
 def _is_prefix_of_names(pattern: str) -> bool:
-    """Returns whether the pattern is a name, or its beginning, and a final `*`. A colon precedes a port, or it is the
-    last character before the `*`: the pattern selects images with any tag."""
+    """Returns whether the pattern is an image name, or the beginning of one, followed by a final `*`.
+
+    A colon is permitted before a port, and as the last character before the `*`, which selects images with any tag."""
     return _PREFIX_OF_NAMES.fullmatch(pattern) is not None
 
 
 def names_critical(policy: PodPolicy) -> frozenset[str]:
-    """Returns the system's PriorityClasses that the policy names; a mere `*` names none."""
+    """Returns which of the system's PriorityClasses the policy names; the pattern `*` counts as naming none."""
     patterns = tuple(pattern for pattern in policy.spec.match.priority_classes if pattern.strip("*"))
     return frozenset(filter(name_matcher(patterns), CRITICAL)) if patterns else frozenset()
 
 
 def names_daemons(policy: PodPolicy) -> bool:
-    """Returns whether the policy names DaemonSet as an owner. Only such a policy may move pods of DaemonSets."""
+    """Returns whether the policy names DaemonSet as an owner. Only such a policy may change the placement of DaemonSet
+    pods."""
     return any(owner.split("/")[0] == "DaemonSet" for owner in policy.spec.match.owners)

@@ -1,10 +1,10 @@
 """Records which values of a pod's metadata a decision reads.
 
-The pods of two rollouts, or of two Jobs of one CronJob, differ in labels, annotations and names that decide nothing. A
-decision that is made with a record holds for every pod whose metadata gives the same answers to everything that was
-read (`admission.template_cache`). No other code has to know which labels a policy, an action or a check reads.
+The pods of two rollouts, or of two Jobs of one CronJob, differ in labels, annotations and names that no policy reads. A
+decision with such a record holds for every pod whose metadata have the same values wherever the decision read them
+(`admission.template_cache`). So the cache need not know which labels a policy, an action or a check reads.
 
-The keys of labels and annotations are not recorded: such a pod has the same keys.
+Which keys of labels and annotations exist is not recorded: pods that share a decision have the same keys.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 OwnerTest = Callable[[str], bool]
-"""Tests the name of one owner, such as `ReplicaSet/web-5d4f`."""
+"""A function that tests the name of one owner, such as `ReplicaSet/web-5d4f`."""
 
 
 class MetadataReads(msgspec.Struct, frozen=True, eq=False):
-    """What was read of one pod's metadata. It grows while a decision is made."""
+    """The values that were read from one pod's metadata. The record grows while a decision is made."""
 
     labels: set[str] = msgspec.field(default_factory=set)
-    """Keys of the labels whose values were read."""
+    """The keys of the labels whose values were read."""
     annotations: set[str] = msgspec.field(default_factory=set)
-    """Keys of the annotations whose values were read."""
+    """The keys of the annotations whose values were read."""
     owner_tests: dict[OwnerTest, bool] = msgspec.field(default_factory=dict)
-    """Test of a policy → its result for the nearest owner."""
+    """Test by a policy → its result for the pod's nearest owner."""
 
 
 class RecordedValues(Mapping[str, str]):
-    """Labels or annotations that record whose values are read."""
+    """A mapping of labels or annotations that records the keys whose values are read."""
 
     __slots__ = ("_reads", "_values")
 

@@ -1,8 +1,9 @@
-"""Collects what the policies change in one pod: which policy decided which field first, and the result.
+"""Collects what the policies change in one pod: which policy was the first to decide which field, and the resulting
+pod.
 
-Policies act in order of priority. The first policy that decides a field wins; a later one that wants another value is
-recorded as overruled. Fields have readable names, such as `containers[app].requests.cpu`; the same names appear in
-explanations, metrics and the `trimtab.dev/changed` annotation.
+Policies act in order of priority. The first policy that decides a field wins; a later one that sets another value is
+recorded as overruled. Fields have readable names, such as `containers[app].requests.cpu`; explanations, metrics and the
+`trimtab.dev/changed` annotation use the same names.
 """
 
 from collections.abc import Mapping
@@ -20,11 +21,11 @@ from trimtab.policy.field_owners import applied_by
 from trimtab.policy.pod_context import ContainerRef, PodContext
 
 Value = str | int | None
-"""A field's value as people read it; None: absent."""
+"""The value of a field as messages show it; None: the field is absent."""
 
 
 class FieldChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One field whose value differs from the value that the pod had."""
+    """One field whose new value differs from the value that the pod had."""
 
     field: str
     before: Value
@@ -34,80 +35,84 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FieldKept(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A field that a policy wanted to change, or would have changed, and why it did not."""
+    """A field that a policy set out to change and did not change, with the reason."""
 
     field: str
     policy: str
     reason: Reason
     loud: bool = False
-    """The reason is worth a warning to the user who creates the pod."""
+    """Whether the user who creates the pod gets the reason as a warning."""
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The request or limit that a policy wants for one resource of one container, before any bound applies."""
+    """The request or limit that a policy proposes for one resource of one container, before any bounds are applied."""
 
     place: ContainerRef
     resource: str
     value: Written | None
-    """The quantity; None removes (limits only)."""
+    """The quantity; None removes a limit."""
     policy: str
     reason: Reason
     factor: str | None = None
-    """A limit that follows the request: request × factor."""
+    """For a limit that follows the request: the factor by which the request is multiplied."""
     changes_guaranteed: bool = False
     wrote: Written | None = None
-    """For a rule that takes a share of the request: what the author wrote; empty where that is nothing. None: the rule
-    takes no share."""
+    """For a rule that computes a share of the request: what the author wrote, or an empty text if that is nothing. None
+    for any other rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestToLimitRatio:
-    """A request that is a share of its limit."""
+    """A request that a rule computes as a share of the container's limit."""
 
     policy: str
     percent: int
     bounded: bool = False
-    """The rule has a min, a max or a step of its own: the request may become another share of the limit."""
+    """Whether the rule has a minimum, a maximum or a rounding step, so that the request may become another share of the
+    limit."""
 
 
 class PodChanges(msgspec.Struct, kw_only=True, eq=False):
-    """The changes to one pod while the policies act. Mutable, and used by one `decide` alone."""
+    """The changes to one pod while the policies act. It is mutable, and used only within one call of `decide`."""
 
     subject: PodContext
     policy: str = ""
-    """The policy whose turn it is."""
+    """The policy that is acting now."""
     changes_guaranteed: bool = False
-    """The policy whose turn it is may lower a Guaranteed pod's class of service."""
+    """Whether the policy that is acting may change the class of a Guaranteed pod."""
     names_daemons: bool = False
-    """The policy whose turn it is names DaemonSet as an owner."""
+    """Whether the policy that is acting names DaemonSet as an owner."""
     silent: bool = False
-    """Reasons for fields that stay as they are need not be recorded."""
+    """If True, reasons why fields are not changed are not recorded."""
     turns: tuple[Any, ...] = ()
-    """All policies of this round (`CompiledPolicy`), in their order."""
+    """All policies of this round, in their order (`CompiledPolicy`)."""
     is_guarded: bool = True
-    """A step that fails is taken back and reported instead of raised."""
+    """If True, a step that fails is undone and reported; if False, its exception is raised."""
     metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
     requests: dict[tuple[ContainerRef, str], ResourceRequest] = msgspec.field(default_factory=dict)
     limits: dict[tuple[ContainerRef, str], ResourceRequest] = msgspec.field(default_factory=dict)
     guesses: dict[tuple[ContainerRef, str], None] = msgspec.field(default_factory=dict)
-    """Requests that are, or would be, a mere `otherwise`."""
+    """Container and resource of each request that is, or would be, only the policy's `otherwise`."""
     shares: dict[tuple[ContainerRef, str], RequestToLimitRatio] = msgspec.field(default_factory=dict)
-    """Requests that follow their limit: a limit must not follow them in turn."""
+    """Container and resource of each request that is a share of its limit. That limit must not follow the request in
+    turn."""
     bounds: dict[tuple[ContainerRef, str], tuple[Any, ...]] = msgspec.field(default_factory=dict)
-    """Container and resource → the rules that bound a request where there is none: they bound what a later policy
-    gives."""
+    """Container and resource → the rules that bound the request although they set none. They bound the request that a
+    later policy sets."""
     changes: list[FieldChange] = msgspec.field(default_factory=list)
     fields_kept: dict[FieldKept, None] = msgspec.field(default_factory=dict)
-    """Fields that stay as they are and why, in the order in which the reasons were recorded."""
+    """The fields that are not changed, with the reasons, in the order in which these were recorded."""
     denied: Reason | None = None
     applied_before: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Field → the value that an earlier call of Trimtab gave it in this admission (from the annotation)."""
+    """Field → the value that an earlier call of the webhook, in the same admission, gave it (according to the
+    annotation)."""
     decided_before: Mapping[str, tuple[str, Value]] = msgspec.field(default_factory=dict)
-    """Field → the policy that decided it in that call, and its value: that policy stays the first."""
+    """Field → (policy that decided it in an earlier call, its value). That policy stays the first one to decide the
+    field."""
     _deciders: dict[str, tuple[str, Value]] = msgspec.field(default_factory=dict)
     _decided_this_round: dict[str, None] = msgspec.field(default_factory=dict)
-    """Fields that a policy decided, or decided once more, in this round."""
+    """The fields that a policy has decided, or confirmed, in this round."""
 
     def __post_init__(self) -> None:
         # A second call of the webhook begins with the deciders of the first, so that priorities hold across both calls.
@@ -116,7 +121,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         self.spec = self.subject.pod.spec
 
     def create_savepoint(self) -> tuple[Any, ...]:
-        """Returns a savepoint for `restore_savepoint`: immutable values, and lengths of the collections."""
+        """Returns a savepoint for `restore_savepoint`: the immutable values, and the lengths of the collections."""
         # Every collection only grows, and dicts keep the order of insertion: a length says which entries are older.
         # Lengths cost far less than copies, and most savepoints are never restored.
         return (
@@ -126,7 +131,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         )  # fmt: skip
 
     def restore_savepoint(self, savepoint: tuple[Any, ...]) -> None:
-        """Takes back everything that happened after the savepoint."""
+        """Undoes everything that happened after the savepoint."""
         self.metadata, self.spec, self.denied, changes, *counts = savepoint
         del self.changes[changes:]
         grown: tuple[dict[Any, Any], ...] = (
@@ -138,7 +143,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
                 collected.popitem()
 
     def changed_since(self, savepoint: tuple[Any, ...]) -> bool:
-        """Returns whether a field was decided after the savepoint. Recorded reasons do not count."""
+        """Returns whether any field was decided after the savepoint. Recorded reasons do not count."""
         metadata, spec, denied, *_ = savepoint
         if self.metadata is not metadata or self.spec is not spec or self.denied is not denied:
             return True
@@ -147,7 +152,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def changed_pod(self) -> Pod:
-        """The pod as decided so far; the very same object where nothing changed."""
+        """The pod with all changes so far; the same object as the original if nothing was changed."""
         before = self.subject.pod
         if self.metadata is before.metadata and self.spec is before.spec:
             return before
@@ -156,11 +161,11 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
     def claim_field(
         self, name: str, before: Value, after: Value, reason: Reason, *, replaces: bool | str | None = None
     ) -> bool:
-        """Records the change and returns True if the policy whose turn it is may give the field this value;
-        otherwise records why not.
+        """Records the change and returns True if the policy that is acting may give the field this value; otherwise
+        records why not and returns False.
 
-        replaces: whether the change replaces something that the pod's author wrote, or the name of the other field in
-        which the author wrote it. None: it does where there was a value.
+        `replaces`: whether the change replaces something that the pod's author wrote, or the name of another field in
+        which the author wrote it. None: it does if the field had a value.
         """
         if not self.decide_first(name, after):
             return False
@@ -181,10 +186,10 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         return True
 
     def must_stay_applied(self, name: str, policy: str | None = None, *, author_field: str | None = None) -> bool:
-        """Returns whether the author's value must stay because the pod itself will be applied again; records that
-        reason.
+        """Returns whether the author's value must not be replaced because the pod itself will be applied again. If so,
+        the reason is recorded.
 
-        author_field: the field in which the author wrote it; None: this one.
+        `author_field` is the field in which the author wrote the value; None: the same field.
         """
         manager = applied_by(self.subject, author_field or name)
         if manager:
@@ -193,7 +198,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         return bool(manager)
 
     def decide_first(self, name: str, after: Value) -> bool:
-        """Returns whether this policy is the first to decide the field. A later policy that wants another value is
+        """Returns whether this policy is the first to decide the field. If it is not and wants another value, it is
         recorded as overruled."""
         # `setdefault` keeps an earlier decider, also one of an earlier call.
         first = self._deciders.setdefault(name, (self.policy, after))
@@ -207,7 +212,8 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         return False
 
     def is_overruled(self, name: str, after: Value) -> bool:
-        """Returns whether another policy decided the field otherwise, and records it; decides nothing."""
+        """Returns whether another policy has already given the field another value, which is then recorded. The field
+        is not decided by this call."""
         first = self._deciders.get(name)
         return (
             first is not None and first[0] != self.policy and not self.decide_first(name, after) and first[1] != after
@@ -218,30 +224,31 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         return name in self._deciders
 
     def is_decided_by_another(self, name: str) -> bool:
-        """Returns whether a policy with an earlier turn in this round has decided the field."""
+        """Returns whether a policy that acted earlier in this round has decided the field."""
         return name in self._decided_this_round and self._deciders[name][0] != self.policy
 
     def is_foreign(self, name: str, before: Value) -> bool:
-        """Returns whether something else changed the field after an earlier call of Trimtab had set it."""
+        """Returns whether something other than Trimtab has changed the field since an earlier call of the webhook set
+        it."""
         applied = self.applied_before.get(name)
         return applied is not None and before is not None and applied != str(before)
 
     def was_removed_before(self, name: str) -> bool:
-        """Returns whether an earlier call of Trimtab removed the field."""
+        """Returns whether an earlier call of the webhook removed the field."""
         return name in self.decided_before and self.decided_before[name][1] is None
 
     def was_set_before(self, name: str, value: Written) -> bool:
-        """Returns whether an earlier call of Trimtab gave the field this value."""
+        """Returns whether an earlier call of the webhook gave the field this value."""
         return self.applied_before.get(name) == str(value)
 
     def record_change(self, name: str, before: Value, after: Value, reason: Reason, policy: str | None = None) -> None:
-        """Records a change that follows from another one."""
+        """Records a change of a field that is a consequence of another change."""
         self.changes.append(
             FieldChange(field=name, before=before, after=after, policy=policy or self.policy, reason=reason)
         )
 
     def leave_unchanged(self, name: str, reason: Reason, *, loud: bool = False, policy: str | None = None) -> None:
-        """Records, once, why something stays as it is."""
+        """Records why a field is not changed. Equal records are kept once."""
         if not self.silent:
             self.fields_kept.setdefault(FieldKept(field=name, policy=policy or self.policy, reason=reason, loud=loud))
 

@@ -1,12 +1,12 @@
-"""Describes one pod with its surroundings as the policies see it: owners, containers and their roles, quality of
+"""Describes one pod and its surroundings as the policies see them: owners, containers and their roles, quality of
 service, and recorded usage.
 
-Every value is computed once, when a policy first reads it; a `PodContext` never changes while policies act.
+Every value is computed once, when a policy first reads it; a `PodContext` does not change while policies act.
 `PodBeforeAndAfter` is what required actions are checked against.
 
-The signer of the `trimtab.dev/changed` annotation is part of the settings. A later call of the same request trusts the
-annotation, because the API server calls the webhook again within seconds. Time is counted in slots, so that equal pods
-get the same annotation, and the same response, for a while.
+The settings contain the signer of the `trimtab.dev/changed` annotation. A later call of the webhook for the same
+request trusts an annotation with its signature if it is only seconds old. Time is counted in slots of several seconds,
+so that equal pods get the same annotation, and so the same response, for a while.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ from trimtab.policy.lazy_property import computed_property
 from trimtab.policy.metadata_reads import MetadataReads, OwnerTest, RecordedValues
 
 SLOT_SECONDS = 10
-"""-"""
+"""The length of a time slot in seconds (see the module's docstring)."""
 # An annotation of this many slots ago is still trusted: a replica wrote it 20 to 30 seconds ago.
 _MAX_SLOTS = 2
 # The clock of the replica that wrote the annotation may be ahead of this one's.
@@ -42,23 +42,23 @@ _PURPOSE = "trimtab.dev/changed"
 
 @dataclass(frozen=True, slots=True)
 class MarkerSigner:
-    """The webhook's signing keys and the time, as one value. Without keys nothing is signed and nothing is trusted."""
+    """The webhook's signing keys and the current time. Without keys, nothing is signed and no annotation is trusted."""
 
     keys: SigningKeys | None = None
     slot: int = 0
-    """Seconds since 1970, divided by `SLOT_SECONDS`."""
+    """The current time slot: seconds since 1970, divided by `SLOT_SECONDS`."""
 
     @property
     def timestamp_seconds(self) -> int:
-        """The time that an annotation records: seconds since 1970, at the beginning of the slot."""
+        """The time that is written into an annotation, in seconds since 1970: the beginning of the slot."""
         return self.slot * SLOT_SECONDS
 
     def sign_parts(self, at: int, *parts: str) -> str:
-        """Returns the signature, or an empty string without keys."""
+        """Returns the signature of these parts, or an empty string if there are no keys."""
         return self.keys.sign(_PURPOSE, str(at), *parts) if self.keys is not None else ""
 
     def is_recent(self, at: int) -> bool:
-        """Returns whether the time is so recent that it may be an earlier call of the same request."""
+        """Returns whether the time is so recent that an earlier call for the same request may have written it."""
         return -_MAX_SLOTS_AHEAD <= self.slot - at // SLOT_SECONDS <= _MAX_SLOTS
 
     def verify_signature(self, signature: str, at: int, *parts: str) -> bool:
@@ -77,7 +77,7 @@ OPT_OUT = "trimtab.dev/opt-out"
 MIRROR = "kubernetes.io/config.mirror"
 OS_LABEL = "kubernetes.io/os"
 CRITICAL = ("system-cluster-critical", "system-node-critical")
-"""PriorityClasses of pods that the cluster, or a node, needs to work."""
+"""The PriorityClasses of pods that the cluster, or a node, cannot work without."""
 
 
 def _requires_windows(requirement: SelectorRequirement) -> bool:
@@ -85,84 +85,86 @@ def _requires_windows(requirement: SelectorRequirement) -> bool:
 
 
 NAME_LABEL = "kubernetes.io/metadata.name"
-"""The label with its own name that every namespace has."""
+"""The label that every namespace has, with its own name as the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionSettings:
-    """The installation's own settings, which hold whatever the policies contain."""
+    """Settings of the installation, which hold whatever the policies contain."""
 
     overhead: OverheadBy = "server"
-    """Who writes `spec.overhead`: the API server's RuntimeClass admission plugin or, where that is off, the webhook."""
+    """What sets `spec.overhead`: the API server's RuntimeClass admission plugin or, if that is off, the webhook."""
     own_namespace: str = OWN_NAMESPACE
     system_namespaces: frozenset[str] = frozenset({"kube-system", "kube-node-lease", "kube-public"})
-    """Pods of these namespaces are never changed: the cluster needs them to start, and the webhook may need them to
-    start."""
+    """The namespaces whose pods are never changed: the cluster, and perhaps the webhook itself, needs these pods in
+    order to start."""
     paused: bool = False
-    """Stops all changes."""
+    """Whether all changes are stopped."""
     signer: MarkerSigner = field(default=UNSIGNED, compare=False)
-    """Whose annotations are trusted. It changes with the time, so it takes no part in comparisons of settings."""
+    """Signs and verifies annotations. It contains the time, so it is left out when settings are compared."""
 
 
 DEFAULT_SETTINGS = AdmissionSettings()
 
 
 def _is_enabled_value(value: str | None) -> bool:
-    """Returns whether the value is anything but an explicit no: setting the key alone is a yes."""
+    """Returns whether the value is anything but an explicit "no"; a label or annotation with an empty value means
+    "yes"."""
     # The same words in any case, as YAML 1.1 reads them.
     return value is not None and value.lower() not in ("false", "no", "off", "0")
 
 
 class ContainerRef(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """A container and its position in the pod. Two references are equal only if they are one object."""
+    """A container and its position in the pod. Two references are equal only if they are the same object."""
 
     part: Literal["containers", "initContainers"]
     index: int
     container: Container
     role: Role
     name: str
-    """The name that fields have: `containers[app]`."""
+    """The container as field names contain it: `containers[app]`."""
 
 
 Withheld = Mapping[tuple[str, str], Reason]
-"""(policy, action) → why the action is withheld from this pod, although the policy matches it."""
+"""(policy, action) → why the action is not applied to this pod, although the policy matches the pod."""
 
 
 # A struct, because building a frozen dataclass costs more, and a decision takes several contexts; `dict` holds the
 # computed properties.
 class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """One pod that the policies decide on."""
+    """One pod on which the policies decide, with its surroundings."""
 
     pod: Pod
     namespace: str
-    """From the request; the pod's own field may be empty."""
+    """The namespace of the admission request; the field of the pod itself may be empty."""
     facts: ClusterFacts = msgspec.field(default_factory=ClusterFacts)
     settings: AdmissionSettings = DEFAULT_SETTINGS
     withheld: Withheld = msgspec.field(default_factory=dict)
-    """Actions that the check of the outcome took back."""
+    """Actions that were taken back because the check of the result found a problem with them."""
     body: bytes = b""
-    """The pod as JSON in the request, where that is available: it holds which manager wrote which field
-    (`field_owners`)."""
+    """The pod as JSON, as it is in the admission request, if that is available. `field_owners` reads from it which
+    manager wrote which field."""
     reads: MetadataReads | None = None
-    """Records what is read of the metadata; None: nothing is recorded."""
+    """The record of the values that are read from the pod's metadata; None if nothing is recorded."""
 
     @computed_property
     def owners(self) -> tuple[Owner, ...]:
-        """Owners of the pod, the nearest first, or an empty tuple for a bare pod."""
+        """The owners of the pod, the direct one first; an empty tuple for a pod without an owner."""
         return self.facts.owner_chain(self.pod, self.namespace)
 
     @computed_property
     def is_daemon(self) -> bool:
-        """True if a DaemonSet creates the pod."""
+        """Whether a DaemonSet has created the pod."""
         return any(owner.kind == "DaemonSet" for owner in self.owners)
 
     @computed_property
     def owner_names(self) -> tuple[str, ...]:
-        """Owners as policies name them, such as `Deployment/web`; a pod without an owner is its own owner."""
+        """The owners in the form that policies use, such as `Deployment/web`. A pod without an owner counts as its own
+        owner."""
         return tuple(map(str, self.owners)) or (f"Pod/{self.pod.metadata.name}",)
 
     def compute_once(self, find: "Callable[[PodContext], T]") -> T:
-        """Returns `find(self)`, computed when it is first needed."""
+        """Returns `find(self)`. The result is computed at the first call and kept for each function `find`."""
         cache: dict[Any, Any] = self._computed
         if find not in cache:
             cache[find] = find(self)
@@ -174,8 +176,8 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         return {}
 
     def with_pod(self, pod: Pod) -> "PodContext":
-        """Returns the context of another state of the pod. Owners and usage are kept where labels and owner references
-        are the same."""
+        """Returns the context of the same pod after a change. Owners and usage are not computed again if labels and
+        owner references are the same."""
         # A decision, and the check that deciding again changes nothing, ask for the same state.
         if self._last_successor is not None and self._last_successor.pod is pod:
             return self._last_successor
@@ -195,8 +197,8 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         return None
 
     def with_withheld(self, withheld: Withheld) -> "PodContext":
-        """Returns the context of the same pod with these actions withheld. All that has been computed about the pod is
-        kept."""
+        """Returns the context of the same pod with these actions withheld. Everything that was computed about the pod
+        is kept."""
         context = PodContext(
             pod=self.pod, namespace=self.namespace, facts=self.facts, settings=self.settings, withheld=withheld,
             body=self.body, reads=self.reads,
@@ -208,8 +210,8 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         return context
 
     def usage_of(self, container: str) -> tuple[tuple[Owner, ContainerUsage | NotYet], ...]:
-        """Returns the recorded usage of this container for each owner, the topmost first, or why there is none. It ends
-        with the first owner that has usage of cpu and memory: no later one is ever needed."""
+        """Returns, for each owner from the topmost on, the recorded usage of this container or why there is none. The
+        list ends with the first owner that has usage of both cpu and memory, because later ones are never needed."""
         if container not in self._usage:
             self._usage[container] = tuple(self._find_usage(container))
         return self._usage[container]
@@ -228,8 +230,8 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @property
     def replicas(self) -> Replicas | None:
-        """The number of pods that the nearest owner with a number wants; one for a bare pod, or None if it is not
-        known."""
+        """The number of pods that the nearest owner with such a number wants; one for a pod without an owner; None if
+        it is not known."""
         if not self.owners:
             return Replicas(wanted=1)
         by_owner = (self.facts.replicas.get((self.namespace, owner.kind, owner.name)) for owner in self.owners)
@@ -237,7 +239,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @property
     def top_owner(self) -> Owner | None:
-        """The topmost controller, which users know by name, or None for a bare pod."""
+        """The topmost controller, which users know by name, or None for a pod without an owner."""
         return self.owners[-1] if self.owners else None
 
     @computed_property
@@ -267,17 +269,17 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         return self.annotations_of(self.pod.metadata)
 
     def labels_of(self, metadata: Metadata) -> Mapping[str, str]:
-        """Returns the labels in another state of the pod's metadata."""
+        """Returns the labels in `metadata`, which may be those of the changed pod."""
         labels = value_or(metadata.labels, {})
         return labels if self.reads is None else RecordedValues(labels, self.reads.labels)
 
     def annotations_of(self, metadata: Metadata) -> Mapping[str, str]:
-        """Returns the annotations in another state of the pod's metadata."""
+        """Returns the annotations in `metadata`, which may be those of the changed pod."""
         annotations = value_or(metadata.annotations, {})
         return annotations if self.reads is None else RecordedValues(annotations, self.reads.annotations)
 
     def has_owner(self, is_wanted: OwnerTest) -> bool:
-        """Returns whether the test holds for any owner."""
+        """Returns whether the test is true for any owner of the pod."""
         names = self.owner_names
         if self.reads is not None:
             self.reads.owner_tests[is_wanted] = is_wanted(names[0])
@@ -285,15 +287,15 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @computed_property
     def opt_out(self) -> Literal["pod", "namespace"] | None:
-        """The object that sets `trimtab.dev/opt-out`: the pod (label or annotation), or else its namespace (label);
-        None: neither."""
+        """Where `trimtab.dev/opt-out` is set: on the pod (label or annotation), or else on its namespace (label). None:
+        on neither."""
         if _is_enabled_value(self.annotations.get(OPT_OUT)) or _is_enabled_value(self.labels.get(OPT_OUT)):
             return "pod"
         return "namespace" if _is_enabled_value(self.facts.namespaces.get(self.namespace, {}).get(OPT_OUT)) else None
 
     @computed_property
     def namespace_labels(self) -> Labels | None:
-        """The labels of the namespace with its name label, or None if the namespace is not known."""
+        """The labels of the namespace, including the label with its name, or None if the namespace is not known."""
         labels = self.facts.namespaces.get(self.namespace)
         return None if labels is None else {NAME_LABEL: self.namespace, **labels}
 
@@ -305,7 +307,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @property
     def is_windows(self) -> bool:
-        """True if the pod runs on Windows: by `spec.os`, or because it requires nodes of that system."""
+        """Whether the pod runs on Windows: `spec.os` says so, or it requires nodes with that system."""
         spec = self.pod.spec
         os = value_or(spec.os, None)
         # `spec.os` is authoritative where it is set (KEP-2802); the selector is how older manifests choose the system.
@@ -319,7 +321,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @property
     def rollout_identity(self) -> str:
-        """The key that a rollout selects by; the same for all pods of one owner."""
+        """The text that is hashed for a rollout; it is the same for all pods of one owner."""
         metadata = self.pod.metadata
         name = str(self.top_owner) if self.top_owner else f"Pod/{metadata.name or metadata.generate_name}"
         return f"{self.namespace}/{name}"
@@ -338,7 +340,7 @@ def matches_container(
 
 @lru_cache(maxsize=1024)
 def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """Compiles a test for images as written or by their full name: `docker.io/*` matches `nginx:1.27`, too."""
+    """Returns a test of images, as they are written or by their full names: `docker.io/*` matches `nginx:1.27` too."""
     test = name_matcher(patterns)
     return lambda image: test(image) or test(full_image_name(image))
 
@@ -346,7 +348,8 @@ def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
 # Registries take no longer names.
 @cache_short_strings(max_length=512, max_entries=4096)
 def full_image_name(image: str) -> str:
-    """Returns the image with the registry that a short name leaves out (distribution/reference `splitDockerDomain`)."""
+    """Returns the image with the registry that a short name leaves out (as distribution/reference `splitDockerDomain`
+    adds it)."""
     first, slash, _ = image.partition("/")
     # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
     if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
@@ -356,16 +359,16 @@ def full_image_name(image: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodBeforeAndAfter:
-    """One pod before and after the decision, as one policy sees it."""
+    """One pod before and after the decision, with the containers and reasons of one policy."""
 
     before: PodContext
     after: PodContext
     places: tuple[ContainerRef, ...]
-    """The containers of the pod as it will be that the policy selects."""
+    """The containers that the policy selects in the pod after the decision."""
     kept_reasons: Mapping[str, Reason]
-    """Field → why the policy left it as it is."""
+    """Field → why the policy did not change it."""
 
     @property
     def spec(self) -> PodSpec:
-        """The spec of the pod as it will be."""
+        """The spec of the pod after the decision."""
         return self.after.pod.spec

@@ -1,9 +1,10 @@
-"""Limits the size of a pod that Trimtab decides on.
+"""Limits the size of pods on which Trimtab decides.
 
-Users who may create pods may write any pod, and reviews are decided one after the other. So a pod that no team would
-write is not decided on at all: every other review would wait for it. Real pods are far below every limit.
+Users who may create pods may write very large ones, and admission reviews are decided one after the other. So Trimtab
+does not decide on a pod that is far larger than any real one, because every other review would wait for it. Real pods
+are far below every limit.
 
-Costs are estimated by the lengths of lists and mappings, so that counting itself costs next to nothing.
+Costs are estimated from the lengths of lists and mappings, so that counting itself costs next to nothing.
 """
 
 from collections.abc import Iterator
@@ -22,20 +23,20 @@ MAX_BYTES = 320 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSizeLimits:
-    """The most of each part that a pod may have to be decided on."""
+    """How many of each part a pod may have for Trimtab to decide on it."""
 
     containers: int = 100
-    """Init containers and sidecars included."""
+    """Containers, including init containers and sidecars."""
     node_selector_keys: int = 256
     terms: int = 256
-    """Of node affinity, pod affinity and pod anti-affinity, required and preferred."""
+    """Terms of node affinity, pod affinity and pod anti-affinity, required and preferred."""
     tolerations: int = 256
     topology_spread_constraints: int = 256
     expressions: int = 1_000
-    """Of all terms of node affinity."""
+    """Expressions in all terms of node affinity."""
     expression_values: int = 4_000
     resources: int = 1_000
-    """Requests, limits and overhead: amounts of all containers together."""
+    """Requests, limits and overhead: the number of amounts of all containers together."""
     ports: int = 2_000
     volumes: int = 2_000
     labels: int = 2_000
@@ -48,7 +49,7 @@ LIMITS = PodSizeLimits()
 
 @dataclass(frozen=True, slots=True)
 class SizeExcess:
-    """A part of a pod that is too large for Trimtab to decide on the pod."""
+    """A part of a pod that is too large, so that Trimtab does not decide on the pod."""
 
     what: str
     count: int
@@ -59,7 +60,7 @@ class SizeExcess:
 
 
 def find_excess_bytes(raw: bytes) -> SizeExcess | None:
-    """Returns the excess in bytes, or None if the pod may be parsed."""
+    """Returns by how much the pod's JSON is too long, or None if it may be parsed."""
     size = len(raw)
     # The annotation's bytes are searched, because a pod that may be too large must not be parsed to find out.
     if size <= MAX_BYTES or (size <= _with_tolerance(MAX_BYTES) and changed_annotation.ANNOTATION.encode() in raw):
@@ -68,10 +69,10 @@ def find_excess_bytes(raw: bytes) -> SizeExcess | None:
 
 
 def find_excess(pod: Pod) -> SizeExcess | None:
-    """Returns the first part that the pod has too much of, or None if it is decided on.
+    """Returns the first part of which the pod has too many, or None if Trimtab may decide on the pod.
 
-    A pod with Trimtab's annotation may have a quarter more: what policies add at the first call of a request must not
-    change the answer of the second call.
+    A pod with Trimtab's annotation may have a quarter more of each part: what policies add in the first call for a
+    request must not change the result of the second call.
     """
     if _is_small(pod):
         return None
@@ -88,8 +89,8 @@ _MAX_UNCOUNTED = 16
 
 
 def _is_small(pod: Pod) -> bool:
-    """Returns whether the pod is so small that nothing in it needs to be counted. Plain comparisons, because nearly
-    every pod is small and every pod is tested."""
+    """Returns whether the pod is so small that nothing needs to be counted. It uses plain comparisons, because every
+    pod is tested and nearly every one is small."""
     spec, metadata = pod.spec, pod.metadata
     if (
         len(spec.containers) + len(spec.init_containers) > _MAX_UNCOUNTED
@@ -114,7 +115,8 @@ def _is_small(pod: Pod) -> bool:
 
 
 def _is_small_affinity(affinity: Affinity) -> bool:
-    """Returns whether terms, expressions and values are so few that all of them together are below every limit."""
+    """Returns whether the affinity has so few terms, expressions and values that all of them together are below every
+    limit."""
     for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
         if part is not UNSET and len(part.required) + len(part.preferred) > _MAX_UNCOUNTED:
             return False
@@ -138,7 +140,8 @@ def _is_small_resources(resources: Resources) -> bool:
 
 
 def find_template_excess(pod: Pod) -> SizeExcess | None:
-    """Returns the excess of a pod that was read from a template: its bytes are those of the parsed fields."""
+    """Returns the excess of a pod that was read from a template. Its length is that of the parsed fields, encoded
+    again."""
     return find_excess(pod) or find_excess_bytes(msgspec.json.encode(pod))
 
 
@@ -147,8 +150,8 @@ def _with_tolerance(most: int) -> int:
 
 
 def _count_parts(pod: Pod) -> Iterator[tuple[str, int, int]]:
-    """Yields what is counted, its number, and the limit. Short lists come first, so that longer ones are passed only
-    where the short ones are within their limits."""
+    """Yields the name, the number and the limit of each part. Short lists come first, so that longer ones are only
+    counted if the short ones are within their limits."""
     spec, metadata = pod.spec, pod.metadata
     yield "containers", len(spec.containers) + len(spec.init_containers), LIMITS.containers
     if spec.node_selector is not UNSET:

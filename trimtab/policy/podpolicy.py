@@ -1,7 +1,7 @@
-"""Defines a PodPolicy as types.
+"""Defines PodPolicy as Python types.
 
 The JSON Schema and the CustomResourceDefinition are generated from these types, and no code after the loader handles
-anything else. `load` checks all values; policies that are built in code are not checked again.
+policies in another form. `load` checks all values; policies that are built in code are not checked again.
 """
 
 from collections.abc import Callable
@@ -46,14 +46,14 @@ KIND = "PodPolicy"
 
 @policy_type
 class PolicySelectorRequirement:
-    """One expression of a label selector, as everywhere in Kubernetes."""
+    """One expression of a label selector, as in other Kubernetes objects."""
 
     key: LabelKey
     """The key of the label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    """How the label is compared: `In` and `NotIn` with `values`; `Exists` and `DoesNotExist` read the key alone."""
+    """How the label is compared: `In` and `NotIn` with `values`; `Exists` and `DoesNotExist` by the key alone."""
     values: tuple[LabelValue, ...] = ()
-    """The values of `In` and `NotIn`; empty for the other operators."""
+    """The values that `In` and `NotIn` compare with; empty for the other operators."""
 
     def __post_init__(self) -> None:
         if (self.operator in ("In", "NotIn")) != bool(self.values):
@@ -63,16 +63,16 @@ class PolicySelectorRequirement:
 
 @policy_type
 class PolicyLabelSelector:
-    """A label selector, as everywhere in Kubernetes."""
+    """A label selector, as in other Kubernetes objects."""
 
     match_labels: dict[LabelKey, LabelValue] | None = None
-    """Label → the value that it must have. All of them must hold."""
+    """Label → the value that it must have. All of these must match."""
     match_expressions: tuple[PolicySelectorRequirement, ...] = ()
-    """Expressions on labels. All of them must hold as well."""
+    """Expressions on labels, all of which must match as well."""
 
     @property
     def api_selector(self) -> LabelSelector:
-        """The selector as the API object that `labels_match` takes."""
+        """The selector in the form that `labels_match` takes."""
         expressions = (
             SelectorRequirement(key=e.key, operator=e.operator, values=e.values) for e in self.match_expressions
         )
@@ -81,14 +81,14 @@ class PolicyLabelSelector:
 
 @policy_type
 class NamespaceMatch:
-    """Namespaces by name and by label."""
+    """Conditions on the pod's namespace, by name and by label."""
 
     include: tuple[Pattern, ...] = ()
-    """Patterns; empty means every namespace."""
+    """Patterns of names; empty means every namespace."""
     exclude: tuple[Pattern, ...] = ()
-    """Patterns of namespaces that are left out, even if `include` has them."""
+    """Patterns for namespaces that are left out, even if `include` matches them."""
     selector: PolicyLabelSelector | None = None
-    """Selects by the namespace's own labels."""
+    """A label selector for the namespace's own labels."""
 
 
 @policy_type
@@ -96,13 +96,13 @@ class AmountCondition:
     """A condition on the requested amount of a resource. All parts that are set must hold."""
 
     at_least: Quantity | None = None
-    """This amount or more."""
+    """The amount is this or more."""
     below: Quantity | None = None
-    """Less than this amount, including none."""
+    """The amount is less than this, or there is none."""
     exists: Literal[True] | None = None
-    """Any amount above zero."""
+    """The amount is above zero."""
     absent: Literal[True] | None = None
-    """No amount at all."""
+    """There is no amount."""
 
     def __post_init__(self) -> None:
         if self.at_least is None and self.below is None and not self.exists and not self.absent:
@@ -116,18 +116,19 @@ class AmountCondition:
 
 @policy_type
 class Containers:
-    """Some of a pod's containers."""
+    """Conditions that select some of a pod's containers."""
 
     names: tuple[Pattern, ...] = ()
-    """Names of containers, or patterns of them; empty means all."""
+    """The containers' names, or patterns for them; empty means all containers."""
     roles: tuple[Role, ...] = ()
-    """`main`, `init`, `sidecar` (an init container that keeps running); empty means all."""
+    """The roles of the containers: `main`, `init`, `sidecar` (an init container that keeps running); empty means
+    all."""
     images: tuple[Pattern, ...] = ()
-    """Images as written or by their full name: `docker.io/*` also matches `nginx:1.27`."""
+    """Patterns of images, as they are written or by their full name: `docker.io/*` also matches `nginx:1.27`."""
     not_images: tuple[Pattern, ...] = ()
-    """Images that match none of these patterns, such as those outside your own registry."""
+    """Only containers whose image matches none of these patterns, such as images from outside your own registry."""
     requests: dict[LabelKey, AmountCondition] | None = None
-    """The container's requests, by resource."""
+    """Conditions on the container's requests, by resource."""
 
 
 @policy_type
@@ -138,37 +139,38 @@ class Conditions:
     pod_labels: dict[LabelKey, Pattern] | None = None
     """Label → value or pattern; `*` means that the label exists."""
     pod_selector: PolicyLabelSelector | None = None
-    """A full label selector, where equality is not enough."""
+    """A full label selector for the pod's labels, if patterns are not enough."""
     owners: tuple[Pattern, ...] = ()
-    """`Deployment`, or with a name pattern `StatefulSet/db-*`. Any owner up the chain counts. `Pod` means a pod without
-    an owner."""
+    """Owners as `Deployment`, or with a pattern for the name as `StatefulSet/db-*`. Indirect owners count too. `Pod`
+    means a pod without an owner."""
     containers: Containers | None = None
-    """The pod has such a container. Under `match`, requests and limits then apply to these containers only."""
+    """The pod has at least one such container. Under `match`, requests and limits then apply only to these
+    containers."""
     runtime_classes: tuple[Pattern, ...] = ()
-    """The RuntimeClass that the pod itself names; `none` if it names none."""
+    """The RuntimeClass that the pod names; `none` means that it names none."""
     priority_classes: tuple[Pattern, ...] = ()
-    """The PriorityClass of the pod; `none` if it has none."""
+    """The PriorityClass of the pod; `none` means that it has none."""
     requests: dict[LabelKey, AmountCondition] | None = None
-    """The requests of the whole pod, by resource, as the scheduler counts them without overhead: `nvidia.com/gpu:
-    {exists: true}`, `cpu: {atLeast: 8}`."""
+    """Conditions on the requests of the whole pod, by resource, as the scheduler counts them, without overhead:
+    `nvidia.com/gpu: {exists: true}`, `cpu: {atLeast: 8}`."""
     annotations: dict[LabelKey, Pattern] | None = None
     """Annotation of the pod → value or pattern; `*` means that the annotation exists."""
     service_accounts: tuple[Pattern, ...] = ()
-    """The ServiceAccount of the pod; `default` if it names none."""
+    """The ServiceAccount of the pod; a pod that names none has `default`."""
     vpa: Literal["managed", "unmanaged"] | None = None
     """Whether a VerticalPodAutoscaler manages the pod."""
     hpa: Literal["utilization", "unaffected"] | None = None
-    """`utilization`: a HorizontalPodAutoscaler scales by usage relative to requests, so a different request changes the
-    number of replicas."""
+    """`utilization`: a HorizontalPodAutoscaler scales the pod's owner by usage relative to requests, so another request
+    changes the number of replicas. `unaffected`: no HorizontalPodAutoscaler does."""
 
 
 @policy_type
 # Exclusions have no exclusions of their own, which keeps a policy readable as one sentence.
 class Match(Conditions):
-    """The pods that a policy applies to. Empty: every pod outside of the namespaces that are always excluded."""
+    """The pods to which a policy applies. Empty: every pod outside the namespaces that are always excluded."""
 
     exclude: tuple[Conditions, ...] = ()
-    """Exceptions: a pod that meets any of these conditions is left out."""
+    """Exceptions: the policy does not apply to pods that satisfy any of these entries."""
 
 
 @policy_type
@@ -192,25 +194,27 @@ class Actions:
 
 @policy_type
 class Spec:
-    """One policy."""
+    """The `spec` of a policy."""
 
     description: str = ""
     """A sentence for users who want to know why the policy changes their pod."""
     enabled: Flag = True
-    """`false` switches the policy off without removing it."""
+    """`false` switches the policy off without deleting it."""
     priority: Whole = 0
-    """The policy with the higher priority decides a field first; with equal priority, the first name in alphabetical
-    order."""
+    """The policy with the highest priority decides a field. Among equal priorities, it is the one whose name comes
+    first in alphabetical order."""
     mode: Mode = "apply"
-    """`apply`: change pods. `warn`: change nothing, and warn about what would change. `audit`: count and log only."""
+    """`apply`: change pods. `warn`: change nothing, and warn about what would be changed. `audit`: change nothing, and
+    only count and log it."""
     rollout: Percent = 100
-    """The share of owners that the policy applies to. Always the same owners; more are added as it grows."""
+    """The percentage of owners to whose pods the policy applies. A given percentage always means the same owners, and a
+    larger one adds owners."""
     guaranteed: Literal["leave", "change"] = "leave"
-    """Requests and limits leave pods of class Guaranteed alone unless this is `change`."""
+    """`leave`: the requests and limits of pods with the class Guaranteed are not changed. `change`: they may be."""
     opt_out: OptOut = "pod"
-    """How a pod may opt out of this policy with `trimtab.dev/opt-out`: `pod` (a label or annotation of the pod, or a
-    label of its namespace), `namespace` (only that label), `nobody`. A `required` action denies a pod that itself opts
-    out."""
+    """What opts a pod out of this policy with `trimtab.dev/opt-out`. `pod`: a label or annotation of the pod, or a
+    label of its namespace. `namespace`: only a label of the namespace. `nobody`: no one. A pod that opts out of a
+    `required` action by itself is refused."""
     match: Match = Match()
     actions: Actions
 
@@ -218,7 +222,8 @@ class Spec:
 @policy_type
 # The API server and GitOps tools add fields to metadata, so only the name is checked here.
 class PolicyMetadata:
-    """The name, and everything else that an object's metadata holds (labels, annotations, managed fields)."""
+    """The name of the policy, and everything else that an object's metadata holds (labels, annotations, managed
+    fields)."""
 
     name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 
@@ -234,7 +239,7 @@ class PodPolicy:
 
     @property
     def decision_order(self) -> tuple[int, str]:
-        """The sort key: the policy that decides first sorts first."""
+        """The sort key of the policies: those that decide first sort first."""
         # The name breaks ties, so that the order never depends on the order of files or of watch events.
         return (-self.spec.priority, self.name)
 
@@ -247,7 +252,7 @@ class Policies:
     _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def compute_once(self, make: "Callable[[Policies], T]") -> T:
-        """Returns `make(self)`, computed when it is first needed: the set never changes."""
+        """Returns `make(self)`. The result is computed at the first call and kept, because the set does not change."""
         if make not in self._computed:
             self._computed[make] = make(self)
         value: T = self._computed[make]

@@ -1,7 +1,7 @@
-"""Keeps the policies that are in effect while they are edited one by one in the cluster.
+"""Keeps the policies that are in effect while users edit them one by one in the cluster.
 
-A document that does not load is reported and leaves the policy of that name as it was; all other policies are not
-affected.
+If a new version of a policy is not valid, the mistake is reported and the last valid version stays in effect. Other
+policies are not affected.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,19 @@ from trimtab.policy.load import load_document
 from trimtab.policy.podpolicy import API_VERSION, KIND, PodPolicy, Policies
 
 Loaded = PodPolicy | tuple[ConfigError, ...]
-"""A policy, or everything that is wrong with its document."""
+"""A policy, or all mistakes in its document."""
 
 
 def load_object(item: Custom) -> Loaded:
-    """Loads a PodPolicy object of the cluster, with the loader's own messages."""
+    """Returns the policy of a PodPolicy object in the cluster, or the mistakes in it, with the same messages as for
+    files."""
     value = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": item.metadata.name}, "spec": item.spec}
     policy, mistakes = load_document(Document(file=KIND, index=0, value=value))
     return tuple(mistakes) if policy is None else policy
 
 
 class PolicyStore:
-    """The last valid version of every policy. Not for use by two threads."""
+    """The last valid version of every policy. Only one thread may use it."""
 
     def __init__(self) -> None:
         self._policies: PersistentMap[str, PodPolicy] = PersistentMap()
@@ -46,12 +47,13 @@ class PolicyStore:
         self._broken.drop(name)
 
     def current_policies(self) -> Policies:
-        """Returns all policies in effect, in the order in which they decide; the same object while nothing differs."""
+        """Returns all policies in effect, in the order in which they decide; the same object as last time if nothing
+        differs."""
         by_name = self._policies.current_mapping()
         if by_name is not self._last[0]:
             self._last = by_name, Policies.from_policies(*by_name.values())
         return self._last[1]
 
     def invalid_documents(self) -> Mapping[str, tuple[ConfigError, ...]]:
-        """Returns policy name → what is wrong with its document; the same object while nothing differs."""
+        """Returns policy name → the mistakes in its document; the same object as last time if nothing differs."""
         return self._broken.current_mapping()

@@ -1,4 +1,4 @@
-"""Defines every reason code of the policy package: why a field changes, or stays as it is.
+"""Declares every reason code of the policy package: why a field is changed or not changed.
 
 The reference page of reasons is generated from these codes.
 """

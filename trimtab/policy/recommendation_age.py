@@ -1,5 +1,6 @@
-"""Counts containers by the age of their recommendation. Only workloads that exist count; a recommendation for one that
-is gone decides nothing. `VALIDITY_SECONDS` in trimtab/cluster/recommendation.py is the age at which one ends."""
+"""Counts containers by the age of their recommendation. Only workloads that exist are counted, because the
+recommendation of a deleted one has no effect. A recommendation stops being valid at the age `VALIDITY_SECONDS`
+(trimtab/cluster/recommendation.py)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,13 +18,13 @@ class RecommendationAges:
 
     fresh: int = 0
     aging: int = 0
-    """Past half of the age at which the recommendation ends."""
+    """The number whose recommendation has passed half of the age at which it stops being valid."""
     ended: int = 0
 
 
 def count_recommendation_ages(facts: ClusterFacts, policies: Policies, now: Seconds) -> RecommendationAges:
-    """Counts the containers. A recommendation ends by the shortest `maxAge` of any policy, or by its own end where no
-    policy sets one."""
+    """Returns the counts. A recommendation stops being valid at the shortest `maxAge` of all policies, or at its own
+    end if no policy sets one."""
     # The shortest age is the first at which any policy stops using a recommendation.
     max_age = min((rule.max_age for rule in _usage_rules(policies) if rule.max_age is not None), default=None)
     counts = {"fresh": 0, "aging": 0, "ended": 0}

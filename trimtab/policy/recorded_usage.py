@@ -1,5 +1,5 @@
-"""Reads a container's recorded usage, and explains a request from it: where the number comes from, and what lowers its
-confidence."""
+"""Reads a container's recorded usage, and explains a request that is computed from it: where the number comes from, and
+what lowers the confidence in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from trimtab.policy.pod_context import ContainerRef, PodContext
 
 
 def describe_origin(resource: str, usage: Percentiles) -> str:
-    """Explains the adaptive request, such as "P98 of recent days, since P95 was passed on 3 of 9 days"."""
+    """Returns a phrase that explains the adaptive request, such as "P98 of recent days, since P95 was passed on 3 of 9
+    days"."""
     # `bound` names what set the adaptive number instead of the percentile (see `sizing/adaptive_bounds.py`).
     if usage.bound == "last-day":
         return "the usage of the last 24 hours"
@@ -47,15 +48,15 @@ def _headroom(resource: str, usage: Percentiles) -> str:
 
 
 def describe_oom_kill(usage: Percentiles) -> str:
-    """Explains the request of a container that was killed because it ran out of memory."""
+    """Returns a phrase that explains the request of a container after an OOM kill."""
     times = "once" if usage.kills == 1 else f"{usage.kills} times"
     when = f", last on {format_timestamp(usage.killed)[:10]}" if usage.killed is not None else ""
     return f"the least that the container needs after it was killed because it ran out of memory ({times}{when})"
 
 
 def find_doubts(resource: str, usage: Percentiles, amount: int) -> Iterator[Reason]:
-    """Yields what lowers the confidence of a request of this amount. Signs that a newer version of Trimtab publishes
-    are skipped."""
+    """Yields a reason for everything that lowers the confidence in a request of this amount. Signs that only a newer
+    version of Trimtab knows are skipped."""
     for sign in remaining_signs(resource, usage, amount):
         if sign == CHANGED:
             yield reasons.CHANGED_RECENTLY(f"the {resource} usage of the last day differs from that of the days before")
@@ -77,7 +78,8 @@ def _pods_differ(resource: str, usage: Percentiles) -> str:
 
 
 def find_recorded_usage(subject: PodContext, place: ContainerRef, resource: str) -> Percentiles | None:
-    """Returns the usage recorded for the topmost owner that has any, however old, or None if none has."""
+    """Returns the usage that is recorded for the topmost owner with any usage, however old it is, or None if there is
+    none."""
     for _, usage in subject.usage_of(place.container.name):
         percentiles = None if isinstance(usage, NotYet) else usage.percentiles_of(resource)
         if percentiles is not None:

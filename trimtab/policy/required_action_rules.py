@@ -1,7 +1,7 @@
 """Checks policies that have a `required` action.
 
-Such an action denies pods. So the policy must name its namespaces, exclude those that the cluster and Trimtab itself
-need, and must not exempt a pod by a field that the pod's own author sets.
+Such an action causes pods to be refused. So the policy must name its namespaces, must exclude those that the cluster
+and Trimtab need, and must not exempt a pod by a field that the pod's own author sets.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,14 @@ _AUTHOR_CONDITIONS = ("owners", "priority_classes", "annotations", "requests")
 
 
 def required_actions(actions: Actions) -> tuple[str, ...]:
-    """Returns the names, as in `Actions`, of the actions that a pod must not run without."""
+    """Returns the names, as in `Actions`, of the required actions."""
     configured = ((name, getattr(actions, name)) for name in Actions.__dataclass_fields__)
     return tuple(name for name, settings in configured if settings is not None and settings.required)
 
 
 def requirement_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError]:
-    """Yields the mistakes in the `match` of a policy that has a `required` action; none where it has no such action."""
+    """Yields the mistakes in the `match` of a policy with a required action. There are none if no action is
+    required."""
     if not required_actions(spec.actions):
         return
     namespaces = spec.match.namespaces
@@ -65,8 +66,8 @@ def _author_condition_mistakes(
 
 
 def chosen_place_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError]:
-    """Yields a mistake where a pod's author chooses the pod's placement by a label alone, in any namespace. The policy
-    must name the namespaces whose authors may choose."""
+    """Yields a mistake if the policy lets the author of a pod in any namespace choose the placement by a label. Such a
+    policy must name the namespaces."""
     placement = spec.actions.placement
     if placement is None:
         return

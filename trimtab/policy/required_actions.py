@@ -1,8 +1,8 @@
-"""Denies pods that would run without an action that their policy requires.
+"""Refuses pods that would run without an action that their policy requires.
 
-A required action is checked against the pod as it will be, not against what was decided on the way. Whatever kept the
-action from the pod (a contradiction, another policy, an opt-out by the author, a bug of Trimtab), the pod is denied
-with the reason.
+A required action is checked against the final pod, not against the decisions that led to it. Whatever prevented the
+action (a contradiction, another policy, an opt-out by the author, a bug of Trimtab), the pod is refused with the
+reason.
 """
 
 from collections.abc import Iterable
@@ -24,10 +24,10 @@ def required_policies_for(
 ) -> tuple[str, ...]:
     """Returns the names of the policies with a required action that may match a pod of this namespace.
 
-    It serves pods that cannot be decided on (too large, or not decodable): with none of these policies the pod is
-    admitted unchanged, otherwise it is denied. Only the namespace is tested, and the rollout where the pod is given;
-    the cost does not grow with the pod. Empty while all changes are paused, and for namespaces whose pods are never
-    changed.
+    It is for pods that Trimtab cannot decide on (too large, or not decodable): without any such policy the pod is
+    admitted unchanged, otherwise it is refused. Only the namespace is tested, and the rollout if the pod is given, so
+    the cost does not depend on the pod's size. Empty while all changes are paused, and for namespaces whose pods are
+    never changed.
     """
     requiring = policies.compute_once(_compile_requiring)
     # Most clusters have no required action: then nothing is computed.
@@ -39,7 +39,7 @@ def required_policies_for(
 
 
 def _compile_requiring(policies: Policies) -> tuple[CompiledPolicy, ...]:
-    """Returns the compiled policies that change pods and have a required action."""
+    """Returns the compiled policies in mode `apply` that have a required action."""
     return tuple(
         turn
         for turn in policies.compute_once(compile_policies)
@@ -57,10 +57,10 @@ def _may_match(turn: CompiledPolicy, subject: PodContext) -> bool:
 def find_refusal(
     first: ApplicablePolicies, last: ApplicablePolicies, after: Pod, left: Iterable[FieldKept]
 ) -> Reason | None:
-    """Returns why the pod must be denied, or None if it has everything that is required of it.
+    """Returns why the pod must be refused, or None if it has everything that is required.
 
-    first, last: the policies that applied to the pod as the webhook received it, and in the last round. after: the pod
-    as it will be.
+    `first` and `last` are the policies that applied to the pod as the webhook received it, and in the last round.
+    `after` is the final pod.
     """
     # A policy that matched in any round counts: a change by another policy must not free the pod of a requirement.
     applicable = dict.fromkeys((*first.in_effect, *first.opted_out, *last.in_effect))
@@ -90,7 +90,7 @@ def _format_actions(turn: CompiledPolicy) -> str:
 def _find_unmet_action(
     turn: CompiledPolicy, before: PodContext, after: PodContext, kept_fields: tuple[FieldKept, ...]
 ) -> Reason | None:
-    """Returns the reason for the first required action that the pod lacks, or None if it has all of them."""
+    """Returns the reason for the first required action that is missing, or None if none is."""
     shared = [field.reason for field in kept_fields if _is_shared_failure(field)]
     # A step of all policies together that failed explains every required action; a reason of the policy's own is
     # better and replaces it.
@@ -112,17 +112,18 @@ def _find_unmet_action(
 
 
 def _is_shared_failure(field: FieldKept) -> bool:
-    """Returns whether a step failed that belongs to no single policy."""
+    """Returns whether the field was not changed because a step failed that runs for all policies together."""
     return not field.policy and field.reason.code is reasons.ACTION_FAILED
 
 
 def undecided_reason(names: tuple[str, ...], cause: str) -> Reason:
-    """Returns why a pod is denied that could not be decided on, because these policies may require something of it."""
+    """Returns the reason for refusing a pod that could not be decided on although these policies may require a change
+    of it."""
     return reasons.REQUIRED(f"{', '.join(names)} may require a change of the pod, but it could not be decided: {cause}")
 
 
 def requiring_policy_names(applicable: ApplicablePolicies | None) -> tuple[str, ...]:
-    """Returns the names of the applicable policies that require something of the pod."""
+    """Returns the names of the policies in effect that have a required action."""
     return (
         tuple(turn.name for turn in applicable.in_effect if turn.applies and turn.required)
         if applicable is not None

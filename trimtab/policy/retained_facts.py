@@ -1,7 +1,7 @@
-"""Reduces the cluster's objects to what decisions read.
+"""Reduces objects of the cluster to what decisions read.
 
-What changes all the time and decides nothing (a quota's use, a node's heartbeat, a Deployment's status) is removed, so
-that such a change does not count as a change of the facts.
+Values that change all the time and that no decision reads (a node's heartbeat, a Deployment's status) are dropped, so
+that their changes do not count as changes of the facts.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,21 +33,22 @@ from trimtab.policy.autoscalers import RESIZING
 from trimtab.policy.cluster_facts import creation_time, decode_shard
 
 OWNERS = tuple(kind for kind, shape in SHAPES_BY_KIND.items() if issubclass(shape, Workload))
-"""Kinds that own pods, or own owners of pods."""
+"""Kinds that own pods, or that own other owners of pods."""
 COUNTED = frozenset({"Deployment", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})
-"""Kinds of owners that are watched as whole objects, for the number of pods that they want. There are ten ReplicaSets
-for each Deployment, and their annotations hold that number; a CronJob wants no pods. For both of them the metadata is
-enough."""
+"""Kinds of owners that are watched as whole objects, because their spec says how many pods they want. Two kinds are
+missing, because their metadata is enough: ReplicaSets, of which there are ten for each Deployment and which carry that
+number in their annotations, and CronJobs, which want no pods themselves."""
 
 AUTOSCALER = "AutoscalerStatus"
-"""The key of the cluster autoscaler's status ConfigMap, distinct from the ConfigMaps of recommendations."""
+"""The name, used like a kind, under which the cluster autoscaler's status ConfigMap is stored, to separate it from the
+ConfigMaps with recommendations."""
 
 Hold = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class RetainedNamespace:
-    """The labels of a namespace, and whether it pauses Trimtab."""
+    """The labels of a namespace, and whether the namespace pauses Trimtab."""
 
     labels: Labels = field(default_factory=dict)
     paused: bool = False
@@ -58,19 +59,19 @@ class RetainedOwner:
     """An owner of pods, reduced to what decisions read."""
 
     above: Owner | None
-    """Its own controller, or None if it has none."""
+    """The owner's own controller, or None if it has none."""
     created: Seconds | None = None
-    """The creation time of an owner without a controller, or None if that is not known."""
+    """The creation time of an owner without a controller, or None if it is not known."""
     replicas: Replicas | None = None
-    """How many pods it wants, or None if it has no such number."""
+    """How many pods the owner wants, or None if it has no such number."""
     updated: int = 0
-    """Existing pods of its current template."""
+    """The number of existing pods of the owner's current template."""
     daemon: PodSpec | None = None
-    """For a DaemonSet: the spec of the pod that it runs on each node."""
+    """For a DaemonSet, the spec of the pod that runs on each node; None for any other kind."""
 
 
 def projections_by_kind(own_namespace: str) -> Mapping[str, Hold]:
-    """Returns kind → the projection of its objects, in the form that `FactsCache` takes."""
+    """Returns kind → the function that reduces objects of this kind to the form that `FactsCache` takes."""
 
     def shard(config_map: ConfigMap) -> Workloads | Unreadable | None:
         return decode_shard(config_map, own_namespace)
@@ -90,7 +91,7 @@ def retain_namespace(item: Namespace) -> RetainedNamespace:
 
 
 def retain_lease(item: Lease) -> Seconds | None:
-    """Returns the time until which the Lease is held, or None if nobody holds it."""
+    """Returns until when the Lease is held, or None if it has no holder."""
     renewed = parse_timestamp(item.spec.renew_time)
     # client-go: a leader that stops releases its Lease by an empty holder.
     if renewed is None or not item.spec.holder_identity or not item.spec.lease_duration_seconds:
@@ -102,7 +103,7 @@ N = TypeVar("N", RuntimeClass, PriorityClass, LimitRange, HorizontalPodAutoscale
 
 
 def retain_named(item: N) -> N:
-    """Returns the object with only name, namespace and creation time of its metadata."""
+    """Returns the object with its metadata reduced to name, namespace and creation time."""
     meta = item.metadata
     # Labels, annotations and managed fields are the larger part of most objects, and no decision reads them.
     bare = Metadata(name=meta.name, namespace=meta.namespace, creation_timestamp=meta.creation_timestamp)
@@ -110,21 +111,22 @@ def retain_named(item: N) -> N:
 
 
 def retain_quota(item: ResourceQuota) -> ResourceQuota:
-    """Returns what the quota counts, what it allows and how much of that is used. The last changes with every pod, and
-    cached responses stay valid (`fact_dependencies.Freshness.USED`)."""
+    """Returns the quota with its spec and status. The used amounts in the status change with every pod, but cached
+    responses stay valid nevertheless (`fact_dependencies.Freshness.USED`)."""
     return retain_named(item)
 
 
 def retain_vpa(item: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
-    """Returns the VPA without the bounds of its recommendation, which change every minute."""
+    """Returns the VPA without the bounds of its recommendation, which change every minute and which the webhook does
+    not need."""
     entries = item.status.recommendation.container_recommendations
     targets = tuple(ContainerRecommendation(container_name=e.container_name, target=e.target) for e in entries)
     return change(retain_named(item), status=VPAStatus(recommendation=Recommended(container_recommendations=targets)))
 
 
 def retain_vpa_with_growth(item: VerticalPodAutoscaler) -> VerticalPodAutoscaler:
-    """Returns the VPA as `retain_vpa` does, with its upper bounds where it resizes pods in place. They change all the
-    time, and plans count them."""
+    """Returns the VPA reduced as `retain_vpa` does, but with the upper bounds of its recommendation if it resizes pods
+    in place, because plans need them."""
     if item.spec.update_policy.update_mode not in RESIZING:
         return retain_vpa(item)
     entries = item.status.recommendation.container_recommendations
@@ -136,7 +138,7 @@ def retain_vpa_with_growth(item: VerticalPodAutoscaler) -> VerticalPodAutoscaler
 
 
 def owner_projection(kind: str) -> Callable[[Workload], RetainedOwner]:
-    """Returns the projection for owners of this kind."""
+    """Returns the function that reduces owners of this kind."""
     if kind == "ReplicaSet":
         return lambda item: retain_owner(item, replicas_from_annotations(item.metadata))
     # A CronJob: its Jobs have the pods.
@@ -152,7 +154,8 @@ def _retain_counted_owner(kind: str, item: Workload) -> RetainedOwner:
 
 
 def retain_owner(item: Workload | ApiObject, replicas: Replicas | None = None, updated: int = 0) -> RetainedOwner:
-    """Returns the owner's controller, or its creation time where it has none; and its numbers of pods."""
+    """Returns the owner's controller, or its creation time if it has no controller, and how many pods it wants and
+    has."""
     controller = controller_of(item)
     # Only the age of the topmost owner is ever read.
     created = creation_time(item.metadata) if controller is None else None  # type: ignore[union-attr]
@@ -160,7 +163,7 @@ def retain_owner(item: Workload | ApiObject, replicas: Replicas | None = None, u
 
 
 def controller_of(item: Workload | ApiObject) -> Owner | None:
-    """Returns the object's own controller, or None if it has none."""
+    """Returns the object's controller, or None if it has none."""
     controller = item.metadata.controller_owner  # type: ignore[union-attr]
     return _cached_owner(controller.kind, controller.name) if controller else None
 

@@ -20,7 +20,7 @@ _NAME: Schema = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 @cache
 def spec_schema() -> Schema:
-    """Returns the schema of `spec` with all references resolved, and without what only pydantic reads."""
+    """Returns the JSON Schema of `spec`, with all references resolved and without the keys that only pydantic uses."""
     raw = TypeAdapter(Spec).json_schema(by_alias=True)
     for subclass, base in ((Match, Conditions), (ResourceRequestRule, RequestRule), (PlainRequest, RequestRule)):
         _add_inherited_descriptions(raw["$defs"][subclass.__name__], base)
@@ -28,7 +28,8 @@ def spec_schema() -> Schema:
 
 
 def _add_inherited_descriptions(schema: Schema, base: type) -> None:
-    """Describes the fields that a class inherits: pydantic reads the docstrings of a class's own fields alone."""
+    """Adds to the schema the descriptions of fields that a class inherits, because pydantic reads only the docstrings
+    of a class's own fields."""
     inherited = TypeAdapter(base).json_schema(by_alias=True)["properties"]
     for name, part in schema["properties"].items():
         text = inherited.get(name, {}).get("description")
@@ -66,8 +67,8 @@ def _resolve_and_clean(schema: Schema, definitions: Schema) -> Schema:
 
 
 def _is_storable_default(default: object) -> bool:
-    """Returns whether an API server may write this default into stored objects. A default that is an object would
-    contain the Python names of its fields."""
+    """Returns whether an API server may write this default into stored objects. A default that is an object is left
+    out, because it would contain Python field names."""
     return default not in (None, [], ()) and not isinstance(default, dict)
 
 
@@ -96,7 +97,7 @@ def json_schema() -> Schema:
 
 
 def fields_at(path: Path) -> tuple[str, ...]:
-    """Returns the names that are valid at the last step of this path, or an empty tuple if any name is."""
+    """Returns the field names that are valid at the end of this path, or an empty tuple if any name is."""
     schema: Schema = {"properties": {"spec": spec_schema(), "metadata": {"properties": {"name": {}}}}}
     for step in path[:-1]:
         if isinstance(step, int):
@@ -108,7 +109,8 @@ def fields_at(path: Path) -> tuple[str, ...]:
 
 
 def build_crd() -> Schema:
-    """Returns the CustomResourceDefinition. Unknown fields are preserved, so that Trimtab's webhook can name them."""
+    """Returns the CustomResourceDefinition. It preserves unknown fields, so that Trimtab's webhook can report them by
+    name."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -176,8 +178,8 @@ def _structural_root() -> Schema:
 
 
 def _structural(schema: Schema) -> Schema:
-    """Returns the schema in the form that the API server requires: unknown fields preserved, no `additionalProperties:
-    false`."""
+    """Returns the schema in the form that the API server requires (a structural schema): unknown fields are preserved,
+    and `additionalProperties: false` is left out."""
     structural = {k: v for k, v in schema.items() if not (k == "additionalProperties" and v is False)}
     if "properties" in structural:
         structural["properties"] = {name: _structural(part) for name, part in structural["properties"].items()}

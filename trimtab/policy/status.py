@@ -1,6 +1,6 @@
-"""The `status` of a PodPolicy, which shows the policy's effect in the cluster. Only the watchdog writes it.
+"""The `status` of a PodPolicy, which shows what the policy does in the cluster. Only the watchdog writes it.
 
-All numbers count pods that are running.
+All numbers count running pods.
 """
 
 from typing import Any
@@ -23,15 +23,15 @@ OBSERVED = "The generation of the spec that this status describes."
 HARM = "Failures of pods that the policy matches but did not change. The pods that it changed are compared with them."
 
 LOADED, HARM_BRAKE = "Loaded", "HarmBrake"
-"""Types of conditions."""
+"""The types of the status's conditions."""
 
 
 class StatusPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of the status. Every field is always present."""
+    """The base class of all parts of the status. Every field is always written."""
 
 
 class StatusCondition(StatusPart, frozen=True, kw_only=True):
-    """A condition as in other Kubernetes objects."""
+    """A condition, with the same fields as in other Kubernetes objects."""
 
     type: str
     status: str
@@ -42,10 +42,11 @@ class StatusCondition(StatusPart, frozen=True, kw_only=True):
 
 
 class HarmStatus(StatusPart, frozen=True, kw_only=True):
-    """Failures of pods before the policy, stored so that they survive a restart."""
+    """How often pods failed before the policy applied to them, stored so that the numbers survive a restart of the
+    watchdog."""
 
     since: str
-    """The version of the policy that these numbers belong to: when its spec was written."""
+    """The version of the policy to which these numbers belong, as the time when its spec was written."""
     pods: int = 0
     oom_killed: int = 0
     evicted: int = 0
@@ -53,7 +54,7 @@ class HarmStatus(StatusPart, frozen=True, kw_only=True):
 
 
 class PolicyStatus(StatusPart, frozen=True, kw_only=True):
-    """The whole status."""
+    """The whole `status` of a PodPolicy."""
 
     observed_generation: int = 0
     matched: int = 0
@@ -72,7 +73,7 @@ class PolicyStatus(StatusPart, frozen=True, kw_only=True):
 
 
 def decode_status(value: Any) -> PolicyStatus:
-    """Decodes a status; an empty one where the object has none, or one that Trimtab did not write."""
+    """Returns the status of an object; an empty status if there is none or if Trimtab did not write it."""
     try:
         return msgspec.convert(value, PolicyStatus) if value else PolicyStatus()
     # A status of another version of Trimtab, or one that was edited by hand: it is written anew.
@@ -81,14 +82,14 @@ def decode_status(value: Any) -> PolicyStatus:
 
 
 def encode_status(status: PolicyStatus) -> dict[str, Any]:
-    """Encodes the status as it is sent to the API server."""
+    """Returns the status as it is sent to the API server."""
     fields: dict[str, Any] = msgspec.to_builtins(status)
     # A merge patch would delete a field that is null.
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def status_schema() -> dict[str, Any]:
-    """Returns the schema of the status for the CustomResourceDefinition."""
+    """Returns the JSON Schema of the status, for the CustomResourceDefinition."""
     numbers = {
         "observedGeneration": OBSERVED, "matched": MATCHED, "changed": CHANGED, "unpatched": UNPATCHED,
         "would": WOULD, "skipped": SKIPPED, "overruled": OVERRULED,

@@ -1,7 +1,9 @@
-"""Compiles a ValidatingAdmissionPolicy that refuses pods without a required action, also while the webhook is down.
+"""Compiles a policy to a ValidatingAdmissionPolicy that refuses pods without a required action, even while the webhook
+is down.
 
-It has the policy's match and is evaluated for CREATE only. A part that its language (CEL) cannot express is refused by
-name: a policy that is nearly the same would deny other pods.
+It matches the same pods as the policy, and is evaluated only when pods are created. If the policy has a part that CEL
+cannot express, nothing is compiled and the part is named: a policy that is only nearly the same would refuse other
+pods.
 """
 
 import re
@@ -24,7 +26,7 @@ _ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? 
 
 @dataclass(frozen=True, slots=True)
 class CompiledValidation:
-    """The manifests of one policy, or why there are none."""
+    """The manifests for one policy, or the reason why there are none."""
 
     policy: str
     manifests: tuple[Manifest, ...] = ()
@@ -32,7 +34,7 @@ class CompiledValidation:
 
 
 def compile_validating_policy(policy: PodPolicy, *, enforce: bool = False) -> CompiledValidation:
-    """Returns the ValidatingAdmissionPolicy and its binding; a problem instead where CEL cannot express the policy."""
+    """Returns the ValidatingAdmissionPolicy and its binding, or a problem if CEL cannot express the policy."""
     try:
         return CompiledValidation(policy.name, (_build_policy(policy), _build_binding(policy.name, enforce)))
     except NotExpressible as error:
@@ -102,8 +104,8 @@ def _build_policy(policy: PodPolicy) -> Manifest:
 
 
 def _allow_opted_out(policy: PodPolicy, expression: str) -> str:
-    """Allows pods of namespaces that opted out. Only a validation can read the namespace's labels; a match condition
-    cannot."""
+    """Returns the expression, extended so that it is also true for pods of namespaces that have opted out. A match
+    condition could not do this, because only validations can read the namespace's labels."""
     if policy.spec.opt_out == "nobody":
         return expression
     labels, key = "namespaceObject.metadata.labels", cel_string(OPT_OUT)
@@ -113,7 +115,7 @@ def _allow_opted_out(policy: PodPolicy, expression: str) -> str:
 
 
 def _match_conditions(policy: PodPolicy) -> Iterator[str]:
-    """Yields the conditions on the pod as expressions that must all hold."""
+    """Yields the conditions on the pod as CEL expressions, all of which must be true."""
     protected = sorted({*DEFAULT_SETTINGS.system_namespaces, DEFAULT_SETTINGS.own_namespace})
     yield f"!(request.namespace in [{', '.join(map(cel_string, protected))}])"
     mirror = f"{cel_string(MIRROR)} in object.metadata.annotations"
@@ -167,8 +169,8 @@ def _container_expression(containers: Containers, where: str) -> str:
 
 
 def _image_pattern(patterns: tuple[str, ...], where: str) -> str:
-    """Returns the pattern for images. A pattern that begins with a registry matches images as they are written; a short
-    name has several forms."""
+    """Returns the regular expression for a pattern of images. The pattern must begin with a registry, because a short
+    name can be written in several forms."""
     for pattern in patterns:
         host, slash, _ = pattern.partition("/")
         if not slash or not _REGISTRY_HOST.fullmatch(host) or host in ("docker.io", "index.docker.io"):
@@ -182,7 +184,7 @@ _REGISTRY_HOST = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?|localhost(:[0-
 
 
 def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:
-    """Yields (field, expression that must hold of the pod) for each required action."""
+    """Yields (field, CEL expression that must be true for the pod) for each required action."""
     actions, required = policy.spec.actions, required_actions(policy.spec.actions)
     for name in required:
         settings, word = getattr(actions, name), to_camel(name)

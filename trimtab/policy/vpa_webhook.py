@@ -1,14 +1,14 @@
 """Determines for which pods the VPA's own webhook can act.
 
-P5 is only a first request: the VPA's admission controller must be able to take over, or a pod keeps a twentieth of what
-it needs. It can act when
+P5 is only a first request for a pod that a VPA manages. If the VPA's admission controller cannot replace it, the pod
+keeps a request that is far too small. The webhook can act if
 
 - a MutatingWebhookConfiguration contains its webhook (`vpa.k8s.io`, whatever the name of the configuration),
 - the API server can verify it (a caBundle is set), and
-- its Service has a ready endpoint; a webhook that is called by a URL counts as ready, because nothing in the cluster
+- its Service has a ready endpoint. A webhook that is called by a URL counts as ready, because nothing in the cluster
   shows whether it is.
 
-The webhook is called for a pod when the configuration's selectors match the pod's namespace and the pod itself, and
+The webhook is called for a pod if the configuration's selectors match the pod's namespace and the pod itself, and if
 there are no `matchConditions`, which only the API server can evaluate.
 """
 
@@ -27,24 +27,24 @@ from trimtab.cluster.selectors import labels_match
 VPA_WEBHOOK_NAME = "vpa.k8s.io"
 
 Service = tuple[str, str]
-"""(namespace, name)"""
+"""(namespace, name) of a Service."""
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookReach:
-    """The pods that a webhook is called for."""
+    """The pods for which a webhook is called."""
 
     namespaces: LabelSelector | None = None
-    """None: pods of every namespace."""
+    """The label selector for namespaces; None: all namespaces."""
     pods: LabelSelector | None = None
-    """None: every pod."""
+    """The label selector for pods; None: all pods."""
     conditional: bool = False
-    """`matchConditions` narrow it further, and Trimtab does not evaluate them."""
+    """Whether `matchConditions`, which Trimtab does not evaluate, may exclude further pods."""
 
     def includes_pod(self, namespace_labels: Labels | None, pod_labels: Mapping[str, str]) -> bool:
-        """Returns whether the webhook is called for a pod with these labels in a namespace with these labels. Unknown
-        counts as no."""
+        """Returns whether the webhook is called for a pod with these labels in a namespace with these labels. If it is
+        not known, returns False."""
         # The cautious answer: a pod that is left to the VPA must really be seen by it.
         if self.conditional:
             return False
@@ -61,13 +61,13 @@ EVERYWHERE = (ANYWHERE,)
 
 
 def reach_everywhere_if(can_act: bool) -> tuple[WebhookReach, ...]:
-    """Returns the reach of a webhook of which it is only known whether it can act."""
+    """Returns the reach of a webhook of which nothing is known but whether it can act: all pods, or none."""
     return EVERYWHERE if can_act else ()
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookTarget:
-    """The Service of the webhook, whether the API server can verify it, and for which pods it is called."""
+    """Where the API server calls the webhook, whether it can verify the webhook, and for which pods it calls it."""
 
     service: Service | None
     trusted: bool
@@ -83,7 +83,7 @@ class Endpoints:
 
 
 def find_vpa_targets(configuration: MutatingWebhookConfiguration) -> tuple[WebhookTarget, ...]:
-    """Returns the VPA's webhooks in a configuration, nearly always none."""
+    """Returns the VPA's webhooks in a configuration. Nearly every configuration has none."""
     return tuple(_to_target(webhook) for webhook in configuration.webhooks if webhook.name == VPA_WEBHOOK_NAME)
 
 
@@ -106,7 +106,7 @@ def _narrowing_selector(selector: LabelSelector | None) -> LabelSelector | None:
 
 
 def retain_endpoints(endpoint_slice: EndpointSlice) -> Endpoints:
-    """Returns what is retained of an EndpointSlice. An endpoint whose condition is unknown is ready (discovery/v1)."""
+    """Returns what is kept of an EndpointSlice. An endpoint without a condition counts as ready (discovery/v1)."""
     service = value_or(endpoint_slice.metadata.labels, {}).get(SERVICE_LABEL, "")
     # None means unknown, and consumers must treat it as ready.
     ready = any(endpoint.conditions.ready is not False for endpoint in endpoint_slice.endpoints or ())
@@ -114,7 +114,7 @@ def retain_endpoints(endpoint_slice: EndpointSlice) -> Endpoints:
 
 
 def target_services(configurations: Mapping[Key, tuple[WebhookTarget, ...]]) -> frozenset[Service]:
-    """Returns the Services whose endpoints must be known to determine the reach."""
+    """Returns the Services whose endpoints must be known in order to determine the reach of the webhooks."""
     return frozenset(
         target.service for targets in configurations.values() for target in targets if target.service and target.trusted
     )
@@ -123,8 +123,8 @@ def target_services(configurations: Mapping[Key, tuple[WebhookTarget, ...]]) -> 
 def find_webhook_reach(
     configurations: Mapping[Key, tuple[WebhookTarget, ...]], slices: Mapping[Key, Endpoints]
 ) -> tuple[WebhookReach, ...]:
-    """Returns the pods that the VPA's webhooks can act on: one entry for each webhook that can act; none where none
-    can, or where that is not known."""
+    """Returns for which pods the VPA's webhooks can act, as one entry for each webhook that can act. Empty if none can,
+    or if that is not known."""
     ready = {endpoint_slice.service for endpoint_slice in slices.values() if endpoint_slice.ready}
     return tuple(
         target.reach

@@ -1,5 +1,6 @@
-"""Policies and facts as watches report them, object by object: the state behind the webhook, the watchdog and the
-compactor. No thread, no clock, no API server: a process decides what it watches and when it builds facts."""
+"""Policies and facts, built object by object from what watches report, for the webhook, the watchdog and the compactor.
+It has no threads, no clock and no connection to the API server: a process decides what it watches and when it builds
+facts."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from trimtab.policy.vpa_webhook import Endpoints, Service, WebhookReach, Webhook
 
 POLICY, CONFIGURATION, SLICE, LEASE = "PodPolicy", "MutatingWebhookConfiguration", "EndpointSlice", "Lease"
 Key = tuple[str, str]
-"""(namespace, name)"""
+"""(namespace, name) of an object."""
 
 
 class WatchedPolicies:
-    """Policies, cluster facts and the reach of the VPA's webhook. For one thread."""
+    """The policies, the cluster facts, and the reach of the VPA's webhook. Only one thread may use it."""
 
     def __init__(self, own_namespace: str, fixed: Policies | None = None) -> None:
-        """fixed: the policies of files, which are used instead of the cluster's."""
+        """`fixed` are policies from files, which are used instead of those in the cluster."""
         self._fixed = fixed
         self._store = PolicyStore()
         self._facts_cache = FactsCache(own_namespace)
@@ -34,8 +35,8 @@ class WatchedPolicies:
         """Lease → the time until which it is held."""
 
     def put(self, kind: str, key: Key, retained: Any) -> None:
-        """Adds or replaces an object, in the reduced form of its kind: what `load_object`, `find_vpa_targets`,
-        `retain_endpoints` or `retained_facts` return for it."""
+        """Adds or replaces an object. `retained` is the reduced form for its kind, which `load_object`,
+        `find_vpa_targets`, `retain_endpoints` or a function of `retained_facts` returns."""
         if kind == POLICY:
             self._store.put(key[1], retained)
         elif kind == CONFIGURATION:
@@ -48,7 +49,7 @@ class WatchedPolicies:
             self._facts_cache.put(kind, key, retained)
 
     def drop(self, kind: str, key: Key) -> None:
-        """Removes an object. Removing one that is not there changes nothing."""
+        """Removes an object, if it is there."""
         if kind == POLICY:
             self._store.drop(key[1])
         elif kind == CONFIGURATION:
@@ -62,40 +63,41 @@ class WatchedPolicies:
 
     @property
     def policies(self) -> Policies:
-        """The policies in effect; the same object while nothing differs."""
+        """The policies in effect; the same object as last time if nothing differs."""
         return self._fixed if self._fixed is not None else self._store.current_policies()
 
     def invalid_documents(self) -> Mapping[str, tuple[ConfigError, ...]]:
-        """Returns policy name → what is wrong with its document in the cluster."""
+        """Returns policy name → the mistakes in its document in the cluster."""
         return self._store.invalid_documents()
 
     @property
     def is_paused(self) -> bool:
-        """True if Trimtab's own namespace says that all changes stop."""
+        """Whether Trimtab's own namespace says that all changes must stop."""
         return self._facts_cache.is_paused
 
     @property
     def vpa_services(self) -> frozenset[Service]:
-        """Services whose endpoints must be watched to know whether the VPA's webhook can act."""
+        """The Services whose endpoints must be watched to know whether the VPA's webhook can act."""
         return vpa_webhook.target_services(self._targets)
 
     @property
     def scheduler_leases(self) -> frozenset[Key]:
-        """Leases that must be watched to know whether the schedulers run to which policies point pods."""
+        """The Leases that must be watched to know whether the schedulers that policies set are running, as (namespace,
+        name)."""
         return self.policies.compute_once(scheduler_leases)
 
     def forget_added_lists(self) -> None:
-        """Drops all EndpointSlices and Leases, because others are watched from now on."""
+        """Removes all EndpointSlices and Leases, because a different set of them is watched from now on."""
         self._slices.clear()
         self._leases.clear()
 
     def build_facts(
         self, vpa_reach: tuple[WebhookReach, ...] | None = None, now: Seconds | None = None
     ) -> ClusterFacts:
-        """Returns everything received so far; the same object as last time if nothing differs.
+        """Returns the facts from everything received so far; the same object as last time if nothing differs.
 
-        vpa_reach: the pods that the VPA's webhook is assumed to act on; None: as configurations and endpoints say.
-        now: the time, which says which Leases are fresh; None: no Lease is watched.
+        `vpa_reach`: the pods for which the VPA's webhook is assumed to act; None: as its configurations and endpoints
+        say. `now`: the time, which decides which Leases are fresh; None: no Leases are watched.
         """
         if vpa_reach is None:
             vpa_reach = vpa_webhook.find_webhook_reach(self._targets, self._slices)
@@ -109,7 +111,7 @@ class WatchedPolicies:
 
 
 def scheduler_leases(policies: Policies) -> frozenset[Key]:
-    """Returns the Leases of the schedulers to which policies point pods, as (namespace, name)."""
+    """Returns the Leases of the schedulers that policies set, as (namespace, name)."""
     chosen = (policy.spec.actions.scheduler_name for policy in policies.all if policy.spec.enabled)
     leases = (choice.watched_lease for choice in chosen if choice is not None)
     pairs = (lease.partition("/") for lease in leases if lease is not None)

@@ -1,9 +1,10 @@
 """Writes clamped requests and limits into the containers of a pod.
 
-A share of a request is applied once: to what the author wrote, and not to what an earlier call, or an earlier admission
-of the same manifest, made of it. So the annotation `trimtab.dev/written-requests` holds: field → what the author wrote
-(empty: nothing), and what it became. It counts only while the request still is what it became. Anybody may write the
-annotation, and gains nothing by it: an author who claims that 2 was written where 1 is set could have written 2.
+A rule that computes a share of a request must use what the author wrote, not what an earlier call, or an earlier
+admission of the same manifest, has made of it. So the annotation `trimtab.dev/written-requests` holds, for each field,
+what the author wrote (empty: nothing) and the request that was computed from it. An entry counts only while the request
+still is the computed one. Everyone may write the annotation, but gains nothing by it: an author who claims to have
+written 2 where 1 is set could have written 2.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,10 +26,10 @@ ANNOTATION = "trimtab.dev/written-requests"
 
 
 class WrittenRequest(msgspec.Struct, frozen=True, gc=False):
-    """One request: what its author wrote, and what a policy made of it."""
+    """One request: what its author wrote, and what a policy has computed from it."""
 
     written: str
-    """Empty where the author wrote none."""
+    """What the author wrote; empty if the author wrote no request."""
     given: str
 
 
@@ -36,8 +37,8 @@ _decode = msgspec.json.Decoder(dict[str, WrittenRequest]).decode
 
 
 def find_written_request(subject: PodContext, name: str, current: Written) -> Written | None:
-    """Returns what the author wrote (None: nothing), where the annotation says that the current request was made of it;
-    otherwise the current request."""
+    """Returns the author's request (None if there was none) if the annotation says that the current request was
+    computed from it; otherwise the current request."""
     record = subject.compute_once(_decode_annotation).get(name) if ANNOTATION in subject.annotations else None
     if record is None or not quantity.is_same_quantity(record.given, current):
         return current
@@ -60,7 +61,8 @@ def _decode_annotation(subject: PodContext) -> Mapping[str, WrittenRequest]:
 
 
 def _decode_written_requests(text: str) -> dict[str, WrittenRequest]:
-    """Decodes the annotation. Returns an empty dict where it is damaged, and skips amounts that cannot be parsed."""
+    """Returns the content of the annotation. It is empty if the annotation is damaged; amounts that cannot be parsed
+    are skipped."""
     try:
         decoded = _decode(text) if text else {}
     except (msgspec.DecodeError, RecursionError):
@@ -77,7 +79,7 @@ def _is_amount(text: str) -> bool:
 
 
 class ClampedResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One resource of one container as it will be. None: absent."""
+    """The final request and limit of one resource of one container; None: absent."""
 
     place: ContainerRef
     resource: str
@@ -88,8 +90,8 @@ class ClampedResource(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def write_clamped_resources(draft: PodChanges, clamped: list[ClampedResource]) -> None:
-    """Writes all differences into the pod; takes them all back where the class of service would change although no
-    policy asks for it, or where a quota would refuse the pod."""
+    """Writes all changed requests and limits into the pod. All of them are undone if the pod's quality of service class
+    would change although no policy asks for that, or if a quota would refuse the pod."""
     changes, spec = _within_pod_bounds(draft, clamped, _field_changes(draft, clamped))
     if not changes:
         return
@@ -113,7 +115,7 @@ def write_clamped_resources(draft: PodChanges, clamped: list[ClampedResource]) -
 
 
 def _record_shares(draft: PodChanges, clamped: list[ClampedResource], changes: list[FieldChange]) -> None:
-    """Records on the pod what each share was made of, so that the share is applied once."""
+    """Records in the annotation from which request each share was computed, so that the share is computed only once."""
     by_field = {field_change.field: field_change for field_change in changes if field_change.after is not None}
     shares = {
         name: (by_field[name], WrittenRequest(written=str(item.request_want.wrote), given=str(by_field[name].after)))
@@ -135,12 +137,14 @@ def _record_shares(draft: PodChanges, clamped: list[ClampedResource], changes: l
 
 
 def _unasked_qos_change(subject: PodContext, new_qos: QoS, changes: list[FieldChange]) -> Reason | None:
-    """Returns why the pod must keep its class of service, or None if it keeps it, or the policies ask for the change.
+    """Returns why the pod must keep its quality of service class, or None if it does keep it, or if the policies ask
+    for the change.
+
     The pod must not become
 
     - Guaranteed by requests alone, without a limit that a policy sets;
-    - BestEffort because a limit next to a request of zero was all that made it more;
-    - Burstable where a quota counts pods by whether they are BestEffort: that quota may demand limits, or be full.
+    - BestEffort only because a limit next to a request of zero was removed;
+    - Burstable if a quota counts pods by whether they are BestEffort: that quota may demand limits, or be full.
     """
     if new_qos is subject.qos:
         return None
@@ -156,9 +160,10 @@ def _unasked_qos_change(subject: PodContext, new_qos: QoS, changes: list[FieldCh
 
 
 def find_newly_unmet_quota(draft: PodChanges, spec: PodSpec) -> str | None:
-    """Returns the quota that would refuse the pod with this spec and not the pod as its author wrote it.
+    """Returns the name of a quota that would refuse the pod with this spec but accepts the pod as its author wrote it,
+    or None if there is none.
 
-    A change may bring a pod under a quota: it is no longer BestEffort, or has another PriorityClass.
+    A change may bring a pod under a quota, because the pod is no longer BestEffort or has another PriorityClass.
     """
     quotas = draft.subject.facts.quotas.get(draft.subject.namespace, ())
     name = quota_rejecting_pod(quotas, change(draft.subject.pod, spec=spec)) if quotas else None
@@ -168,8 +173,8 @@ def find_newly_unmet_quota(draft: PodChanges, spec: PodSpec) -> str | None:
 def _within_pod_bounds(
     draft: PodChanges, clamped: list[ClampedResource], changes: list[FieldChange]
 ) -> tuple[list[FieldChange], PodSpec]:
-    """Drops the changes of a resource whose sum over all containers a LimitRange for pods would refuse. Returns the
-    other changes, and the spec with them."""
+    """Drops the changes of each resource whose sum over all containers would break a LimitRange for pods. Returns the
+    remaining changes, and the spec with them."""
     ranges = draft.subject.facts.limit_ranges.get(draft.subject.namespace, ())
     spec = _spec_with(draft.spec, clamped, changes) if changes else draft.spec
     others = {item.resource for item in clamped if item.resource not in POD_LEVEL}
@@ -201,11 +206,11 @@ def _field_changes(draft: PodChanges, clamped: Iterable[ClampedResource]) -> lis
 
 
 _Side = tuple[str, Written | None, Written | None, ResourceRequest]
-"""Field, current value, new value, and the policy's wish that it comes from."""
+"""(field, current value, new value, the policy's proposal from which the new value comes)."""
 
 
 def _changed_sides(item: ClampedResource) -> list[_Side]:
-    """Returns the request and the limit, where they change."""
+    """Returns the request and the limit, as far as they change."""
     resources, place = item.place.container.resources, item.place.name
     request, limit = requests_of(resources).get(item.resource), limits_of(resources).get(item.resource)
     sides: list[_Side] = []
@@ -219,10 +224,10 @@ def _changed_sides(item: ClampedResource) -> list[_Side]:
 
 
 def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
-    """Returns whether something else changed the request or the limit after an earlier call of Trimtab. Then both are
-    left alone, because one follows from the other.
+    """Returns whether something other than Trimtab has changed the request or the limit since an earlier call of the
+    webhook. Then neither is changed, because one follows from the other.
 
-    This includes a limit that an earlier call removed and that something else set again: it would be set again each
+    This includes a limit that an earlier call removed and that something else has set again: it would be set again each
     time.
     """
     for name, old, new, wanted in sides:
@@ -249,7 +254,7 @@ def _text(amount: Written | None) -> str | None:
 
 
 def _spec_with(spec: PodSpec, clamped: Iterable[ClampedResource], changes: list[FieldChange]) -> PodSpec:
-    """Returns the spec with the named changes."""
+    """Returns the spec with these changes of requests and limits."""
     names = {change.field for change in changes}
     sides: dict[ContainerRef, dict[str, ResourceList]] = {}
     parts = {"containers": list(spec.containers), "initContainers": list(spec.init_containers)}
@@ -272,8 +277,8 @@ def _spec_with(spec: PodSpec, clamped: Iterable[ClampedResource], changes: list[
 
 
 def _container_with(container: Container, changed_lists: dict[str, ResourceList]) -> Container:
-    """Returns the container with these requests and limits. An empty mapping is removed, so that removing the last
-    limit gives the same pod as one that never had a limit."""
+    """Returns the container with these requests and limits. Mappings that become empty are removed, so that a pod whose
+    last limit is removed equals one that never had a limit."""
     resources = value_or(container.resources, Resources())
     return change(
         container, resources=change(resources, **{side: amounts or UNSET for side, amounts in changed_lists.items()})

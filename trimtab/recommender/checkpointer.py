@@ -1,7 +1,8 @@
-"""Stores the history in the cluster: what changes every ten minutes, a day that is over once, and the rest at the end.
+"""Stores the history in the cluster: what still changes every ten minutes, a day that is over once, and everything at
+the end of the process.
 
-Where the budget has no room for everything that changes, the shard that was written longest ago is first:
-`unsaved_seconds` is what an unexpected end would lose.
+If the write budget does not allow everything that has changed, the shard that was written longest ago comes first.
+`unsaved_seconds` is how much history would be lost if the process ended unexpectedly.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from trimtab.recommender.write_budget import WriteBudget
 
 K = TypeVar("K")
 SHARD_BYTES = 128_000
-"""The maximum size of one shard: small enough that a budget of ten minutes covers many shards, the oldest first."""
+"""The maximum size of one shard in bytes. It is so small that the budget of ten minutes is enough for many shards."""
 DAY_SETTLES_SECONDS = HOUR
-"""Late values and the last peaks of a day are added until so long after its end."""
+"""For how many seconds after its end late values and the last peaks are still added to a day."""
 
 
 @dataclass(slots=True)
@@ -36,11 +37,11 @@ class Checkpointer:
     day_backend: DailyShardBackend
     history: LiveHistory
     write_interval_seconds: float
-    """Seconds between two writes of one shard."""
+    """The number of seconds between two writes of one shard."""
     budget: WriteBudget
     elapsed: Callable[[], float]
     max_stored_bytes: int = 256_000_000
-    """The maximum size of all stored texts; where one more day would exceed it, the oldest days are removed."""
+    """The maximum size of all stored texts in bytes. If one more day would exceed it, the oldest days are removed."""
     shard_store: ShardedStore = field(init=False)
     days: StoredDays = field(init=False)
     _written_at: dict[int, float] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class Checkpointer:
         self.days, self._started = StoredDays(self.day_backend), self.elapsed()
 
     def restore_history(self) -> tuple[Unreadable, ...]:
-        """Restore the stored history; returns the texts that cannot be read. Raises StoreUnavailable."""
+        """Restores the stored history. Returns the texts that cannot be read. Raises StoreUnavailable."""
         texts = self.shard_backend.load_texts()
         shards, unreadable = _decode_shards(
             {f"usage checkpoint {number}": (number, text) for number, text in texts.items()}
@@ -76,8 +77,8 @@ class Checkpointer:
         return (*unreadable, *unreadable_days)
 
     def write_due(self, *, everything: bool = False) -> int:
-        """Write the shards that are due, or all of them regardless of the budget; returns how many were written. Raises
-        StoreUnavailable and ShardOverflow."""
+        """Writes the shards that are due; with `everything`, all of them regardless of the budget. Returns how many
+        were written. Raises StoreUnavailable and ShardOverflow."""
         self._containers_by_workload = {}
         for container in self.history.list_containers():
             self._containers_by_workload.setdefault(checkpoint.workload_key(container), []).append(container)
@@ -92,7 +93,7 @@ class Checkpointer:
 
     @property
     def unsaved_seconds(self) -> float:
-        """The age of the shard that was written longest ago."""
+        """How many seconds ago the shard was written whose last write is oldest."""
         now = self.elapsed()
         return max(
             (now - self._written_at.get(shard, self._started) for shard in self.shard_store.stored_sizes), default=0.0
@@ -100,18 +101,18 @@ class Checkpointer:
 
     @property
     def stored_bytes(self) -> int:
-        """The size of all stored texts."""
+        """The size of all stored texts in bytes."""
         return self.shard_store.stored_bytes + self.days.stored_bytes
 
     def _newest_second(self) -> int:
-        """Returns the second of the newest usage: the clock that decides which days are over."""
+        """Returns the time of the newest usage, by which it is decided which days are over."""
         return max((window.last for window in self.history.windows.values()), default=0)
 
     def _containers_of(self, workloads: Sequence[str]) -> list[ContainerKey]:
         return [container for name in workloads for container in self._containers_by_workload[name]]
 
     def _write_days(self, workloads: Sequence[str]) -> None:
-        """Write the days of these workloads that are over and not stored."""
+        """Writes the days of these workloads that are over and not stored yet."""
         over = (self._newest_second() - DAY_SETTLES_SECONDS) // DAY
         for day, containers in checkpoint.unstored_days(self.history, self._containers_of(workloads)).items():
             if day < over:
@@ -128,7 +129,8 @@ class Checkpointer:
         return checkpoint.encode(self.history, self._containers_of(workloads), layout)
 
     def _make_room(self, size: int) -> None:
-        """Remove the oldest days until so many more bytes fit. Raises ShardOverflow where no days are left."""
+        """Removes the oldest days until this many more bytes are allowed. Raises ShardOverflow if there are no days
+        left."""
         while self.stored_bytes + size > self.max_stored_bytes:
             if not self.days.drop_oldest():
                 raise ShardOverflow(
@@ -140,7 +142,7 @@ class Checkpointer:
 
 
 def _decode_shards(texts: Mapping[str, tuple[K, str]]) -> tuple[dict[K, Shard], tuple[Unreadable, ...]]:
-    """Returns the readable shards, and what is wrong with the others."""
+    """Returns the shards that can be read, and the problems of the others."""
     shards, unreadable = {}, []
     for where, (key, text) in texts.items():
         shard = checkpoint.decode(where, text)
@@ -152,7 +154,8 @@ def _decode_shards(texts: Mapping[str, tuple[K, str]]) -> tuple[dict[K, Shard], 
 
 
 def _current_layout(shards: Iterable[Shard]) -> ShardLayout:
-    """Returns the layout of the stored shards; the larger one of two, while the number of shards changes."""
+    """Returns the layout of the stored shards. While the number of shards is being changed, there are two layouts; the
+    larger one is returned."""
     count, widths = 1, dict[str, int]()
     for shard in shards:
         count = max(count, shard.count)
@@ -164,7 +167,7 @@ def _current_layout(shards: Iterable[Shard]) -> ShardLayout:
 def _affected_namespaces(
     namespaces: Iterable[str], shards: Mapping[int, Shard], damaged: Collection[int], layout: ShardLayout
 ) -> list[str]:
-    """Returns the namespaces that may have had a part in a damaged shard: all of them while the number of shards
-    changes. A namespace that was only in a damaged shard is not among them, and is read again anyway."""
+    """Returns the namespaces that may have had workloads in a damaged shard: all of them while the number of shards is
+    being changed. A namespace that was only in a damaged shard is not returned, because it is imported again anyway."""
     changing = any(shard.count != layout.count for shard in shards.values())
     return [name for name in namespaces if changing or not layout.shards_of_namespace(name).isdisjoint(damaged)]

@@ -1,8 +1,8 @@
-"""Adds usage to the live history: samples of current usage, or ranges of Prometheus.
+"""Adds usage to the live history: samples of current usage, or ranges from Prometheus.
 
-Samples are taken by a thread of their own, since a missed moment is lost. Publishing takes seconds where there are many
-containers, and as long as the API server needs. So the thread waits for nothing: its samples are queued, and the loop
-adds them to the history in its next round.
+Samples are taken in a thread of their own, because a moment that is missed is lost. Publishing takes seconds if there
+are many containers, and as long as the API server needs. So the thread does not wait for the loop: its samples are put
+into a queue, and the loop adds them to the history in its next round.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from trimtab.usage.prometheus import Prometheus
 from trimtab.usage.series import MAX_SKEW_SECONDS, Series, container_key
 
 SCRAPE_LAG_SECONDS = 120
-"""Seconds until a scrape can be queried: with remote write it takes a while."""
+"""After how many seconds a scrape can be queried; remote write takes a while."""
 Alive = Callable[[], bool]
-"""Whether the replica may go on."""
+"""A function that returns whether the replica may continue."""
 
 
 class UsageSource(Protocol):
-    """A source of usage."""
+    """A source from which usage is collected."""
 
     def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
-        """Add what is new since the last call to the history; returns the number of series. Raises UsageFault or
-        KubeFault: what the history has then is complete, and the rest is added by the next call."""
+        """Adds to the history what is new since the last call, and returns the number of series. Raises UsageFault or
+        KubeFault: what has been added is then complete, and the next call adds the rest."""
 
 
 @dataclass(slots=True)
 class InstantCollector:
-    """The metrics API, or kubelets: current usage without history."""
+    """Collects current usage from the metrics API or from kubelets, which have no history."""
 
     take_readings: Callable[[], Iterable[Iterable[Series]]]
-    """Every reading since the last call, each with one sample for each container and resource."""
+    """Returns every reading since the last call, each with one sample for each container and resource."""
 
     def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         count = 0
@@ -58,7 +58,7 @@ class InstantCollector:
 
 
 class ChainLookup(dict[tuple[str, str], Owner]):
-    """Several mappings as one: the first one with a key answers."""
+    """Several mappings as one: the value is that of the first mapping that has the key."""
 
     def __init__(self, parts: tuple[Mapping[tuple[str, str], Owner], ...]) -> None:
         super().__init__()
@@ -70,11 +70,12 @@ class ChainLookup(dict[tuple[str, str], Owner]):
 
 @dataclass(slots=True)
 class RangeCollector:
-    """Prometheus: everything since the last read, namespace by namespace; at first the whole window."""
+    """Collects from Prometheus everything since the last reading, namespace by namespace; the first time, the whole
+    window."""
 
     prometheus: Prometheus
     _begin: int | None = None
-    """The first second of a pass that was interrupted."""
+    """The first second of a reading that was interrupted, or None."""
 
     def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         step = self.prometheus.query_plan.step_seconds
@@ -103,14 +104,14 @@ class RangeCollector:
         return count
 
     def _merge_owners(self, owners: OwnerIndex, begin: int, end: int) -> OwnerIndex:
-        """Returns the owners known in the cluster, and otherwise those in its metrics: most pods of two weeks no longer
-        exist."""
+        """Returns the owners known in the cluster and, for other pods, those in Prometheus, because most pods of the
+        last two weeks no longer exist."""
         metric_owners = self.prometheus.read_owners(begin, end)
         return OwnerIndex(ChainLookup((owners.pods, metric_owners)), owners.workloads)
 
     @staticmethod
     def _mark_imported(history: LiveHistory, end: int) -> None:
-        """Mark every namespace as imported up to `end`, also those without any series."""
+        """Records that every namespace was imported up to `end`, including those without any series."""
         for namespace in history.imported_until:
             history.close_namespace_intervals(namespace, end)
             history.imported_until[namespace] = end
@@ -127,19 +128,20 @@ class RangeCollector:
 
 
 MAX_QUEUED_READINGS = 60
-"""The maximum of queued readings: an hour of one a minute. Then the oldest one is dropped and counted as missed."""
+"""The maximum number of readings in the queue: an hour of one a minute. If there are more, the oldest is dropped and
+counted as missed."""
 
 Reading = Sequence[Series] | Exception
-"""The series of one reading, or the error that prevented it."""
+"""The series that were read, or the error that prevented the reading."""
 
 
 @dataclass(slots=True)
 class Sampler:
-    """Takes a reading at a fixed interval in its own thread, from `__enter__` to `__exit__`."""
+    """Takes a reading at a fixed interval in a thread of its own, from `__enter__` to `__exit__`."""
 
     read_usage: Callable[[], Iterable[Series]]
     interval_seconds: float
-    """Seconds from the start of one reading to the start of the next."""
+    """The number of seconds from the start of one reading to the start of the next."""
     elapsed: Callable[[], float]
     on_missed: Callable[[], object] = lambda: None
     """Called for each reading that was dropped unused, or that could not start because the previous one took too
@@ -155,22 +157,22 @@ class Sampler:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the thread. A reading in progress ends by itself, and its result is dropped."""
+        """Ends the thread. If a reading is in progress, it runs to its end, and its result is dropped."""
         self._done.set()
 
     def join_thread(self) -> None:
-        """Wait until no reading is in progress, after `__exit__`."""
+        """Waits until no reading is in progress; call it after `__exit__`."""
         if self._thread is not None:
             self._thread.join()
 
     def wait_for_reading(self, alive: Callable[[], bool]) -> None:
-        """Wait until there is a reading, or the replica may not go on."""
+        """Waits until there is a reading, or until the replica may not continue."""
         while alive() and not self._available.wait(0.5):
             pass
 
     def take_readings(self) -> Iterator[Sequence[Series]]:
-        """Yields the queued readings, the oldest first. Raises the error of the last one, after all readings before
-        it."""
+        """Yields the readings in the queue, the oldest first. If the last one failed, its error is raised after all
+        readings before it."""
         self._available.clear()
         fault: Exception | None = None
         while self._queue:

@@ -1,7 +1,8 @@
-"""Writes days that are over to a history in a folder or an object store, for fleets and for longer than two weeks.
+"""Writes days that are over to a history in a folder or an object store, for histories of several clusters or of more
+than two weeks.
 
-ConfigMaps hold what the recommender itself needs to restart. The history is written beside them, never read here: an
-object store that does not answer stops nothing.
+The ConfigMaps hold what the recommender itself needs after a restart. This history is written in addition and is not
+read by the recommender, so an object store that does not respond stops nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ class DailyHistoryWriter:
     log: Logger
     elapsed: Callable[[], float]
     _written: set[int] | None = None
-    """The days that the history has, or None until it was listed."""
+    """The days that the store has, or None until it was listed."""
     _retry_at: float = field(default=float("-inf"))
 
     def write_due(self, history: LiveHistory, now: int) -> int:
-        """Write the days that are over and not in the store yet; returns their number. Raises UsageFault: then the
-        rest is written after a pause."""
+        """Writes the days that are over and not in the store yet. Returns how many. Raises UsageFault; the rest is then
+        written after a pause."""
         if self.elapsed() < self._retry_at:
             return 0
         over = (now - DAY_SETTLES_SECONDS) // DAY - 1

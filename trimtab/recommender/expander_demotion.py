@@ -1,7 +1,8 @@
-"""Demotes node groups that the cloud has no nodes for in the map of the cluster autoscaler's priority expander.
+"""Demotes node groups for which the cloud has no nodes, in the map of the cluster autoscaler's priority expander.
 
-Off by default (`demote_groups`). The recommender may read and change this one ConfigMap and read the autoscaler's
-status; `trimtab install --demote-groups` grants that. Whatever is wrong with the map is logged once, and the map stays.
+It is off by default (`demote_groups`). The recommender may read and change this one ConfigMap, and read the
+autoscaler's status; `trimtab install --demote-groups` grants that. If anything is wrong with the map, it is logged once
+and the map is not changed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from trimtab.sizing.ranking.demotion import DemotedMap, MapLeftAlone, update_dem
 
 
 class DemotionMetrics:
-    """How many groups are demoted."""
+    """The metric for the number of demoted groups."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.groups = Gauge(
@@ -33,19 +34,19 @@ class DemotionMetrics:
 
 @dataclass(slots=True)
 class GroupDemoter:
-    """Keeps the demotions of the map. Not thread-safe."""
+    """Applies demotions to the priority map and reverses them. Not thread-safe."""
 
     writer: Writer
     namespace: str
-    """The cluster autoscaler's."""
+    """The namespace of the cluster autoscaler."""
     status_name: str
     metrics: DemotionMetrics
     log: Logger
     _last_problem: str = ""
 
     def update_map(self, now: int) -> None:
-        """Demote groups in Backoff, and restore those whose hour is over. Raises KubeFault, Conflict if another client
-        changes the map at the same time."""
+        """Demotes groups in Backoff, and restores those whose hour is over. Raises KubeFault; in particular Conflict if
+        another client changes the map at the same time."""
         document = objects.get_plain(self.writer.client, "ConfigMap", MAP_NAME, self.namespace)
         decision = self._decide(document, now)
         if isinstance(decision, MapLeftAlone):
@@ -68,7 +69,7 @@ class GroupDemoter:
         return update_demotions(document.get("data") or {}, annotations, self._read_autoscaler(), now)
 
     def _read_autoscaler(self) -> Autoscaler:
-        """Returns the autoscaler's status; one without groups if there is none that can be read."""
+        """Returns the autoscaler's state; one without groups if no status can be read."""
         status = objects.get_plain(self.writer.client, "ConfigMap", self.status_name, self.namespace)
         if status is None:
             return Autoscaler()

@@ -1,4 +1,4 @@
-"""The recommender's rounds: collect usage, publish recommendations, store the history."""
+"""Runs the recommender's rounds: it collects usage, publishes recommendations, and stores the history."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from trimtab.usage.errors import UsageFault
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """Not thread-safe. No round raises: an error is logged, and the step is repeated in the next round."""
+    """Runs the rounds. Not thread-safe. A round raises nothing: an error is logged, and the step is repeated in the
+    next round."""
 
     history: LiveHistory
     source: UsageSource
@@ -36,26 +37,26 @@ class Loop:
     log: Logger
     publish_interval_seconds: float
     now: Callable[[], int]
-    """Seconds since 1970."""
+    """Returns the time in seconds since 1970."""
     elapsed: Callable[[], float]
     parameters: ParameterWriter | None = None
-    """Writes the parameters of the namespaces that opted in. None: there are none."""
+    """Writes the parameters of the namespaces that opted in, or None if there are no such namespaces."""
     measurer: ReservationMeasurer | None = None
-    """None if reservations are not measured."""
+    """Measures reservations, or None if they are not to be measured."""
     demoter: GroupDemoter | None = None
     daily_history: DailyHistoryWriter | None = None
-    """None if no history is written beside the checkpoints."""
+    """Writes the history in addition to the checkpoints, or None if that is not wanted."""
     alive: Callable[[], bool] = lambda: True
-    """Whether the replica may go on; False when it no longer leads."""
+    """Returns whether the replica may continue, that is, whether it still leads."""
     recommendations: ContainerRecommendations = field(default_factory=lambda: ContainerRecommendations({}, {}))
     """The recommendations computed in the latest round."""
     fault_count: int = 0
     _last_published: float = float("-inf")
     _collected: bool = False
-    """Whether usage was read completely at least once."""
+    """Whether usage has been read completely at least once."""
 
     def restore_state(self) -> None:
-        """Restore the stored history and read the published recommendations. Raises StoreUnavailable."""
+        """Restores the stored history, and reads the published recommendations. Raises StoreUnavailable."""
         for what, unreadable in (
             ("usage", self.checkpointer.restore_history()),
             ("recommendations", self.publisher.read_published()),
@@ -66,7 +67,8 @@ class Loop:
                 self.log.warning("shard.unreadable", what=what, where=text.where, problem=text.problem)
 
     def _import(self, batch: BatchHistory) -> None:
-        """Import VPAs' histories after the first read, only for containers without cpu usage of their own."""
+        """Imports the history in VPAs' checkpoints after the first reading, but only for containers without cpu usage
+        of their own."""
         containers_with_cpu = {container for container, resource in self.history.windows if resource == "cpu"}
         for container, resource in list(batch.dense_windows):
             if container in containers_with_cpu:
@@ -76,8 +78,8 @@ class Loop:
             self.log.info("vpa-checkpoints.imported", containers=len(batch.dense_windows))
 
     def run_round(self, import_batch: Callable[[], BatchHistory] | None = None, *, everything: bool = False) -> None:
-        """One round. `import_batch` returns a history from elsewhere for the first round. `everything`: there is no
-        other round, so the budgets do not apply."""
+        """Runs one round. `import_batch` returns a history from another source, for the first round. `everything` means
+        that there is no further round, so the budgets do not apply."""
         self._guarded("collect", self._collect)
         if import_batch is not None:
             self._guarded("import", lambda: self._import(import_batch()))
@@ -96,7 +98,7 @@ class Loop:
             self._guarded("demotions", lambda: demoter.update_map(self.now()))
 
     def store_all(self) -> bool:
-        """Store everything before the process ends; returns whether that was possible."""
+        """Stores everything before the process ends. Returns whether that was possible."""
         succeeded = self._guarded("checkpoint", lambda: self._store(everything=True))
         if (measurer := self.measurer) is not None:
             succeeded &= self._guarded("reservations", lambda: measurer.store_histories(self.now()))
@@ -157,8 +159,8 @@ class Loop:
             self.log.info(f"{what}.written", shards=written_shards, of=len(store.stored_sizes))
 
     def _guarded(self, what: str, step: Callable[[], None]) -> bool:
-        """Run a step and log what it raises; returns whether it succeeded. Errors of other systems are expected; a bug
-        must not end the collection of usage."""
+        """Runs a step and logs its error, if any. Returns whether it succeeded. Errors of other systems are expected,
+        and even a bug must not stop the collection of usage."""
         try:
             step()
             return True

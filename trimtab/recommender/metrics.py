@@ -1,4 +1,4 @@
-"""The metrics of the recommender. Every label value is defined in the code."""
+"""Defines the metrics of the recommender. Every label value is defined in the code."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Metrics:
         self.demotions = DemotionMetrics(registry)
 
     def set_recommendations(self, recommendations: ContainerRecommendations) -> None:
-        """Set the metrics of one computation of all recommendations."""
+        """Sets the metrics for one computation of all recommendations."""
         self.recommended.set(sum(map(len, recommendations.workloads.values())))
         counts = Count(
             (resource, not_yet.reason.code.name)
@@ -95,11 +95,11 @@ class Metrics:
 
 
 _UNITS = {"cpu": 1000.0, "memory": 1.0}
-"""Resource → what one unit of a metric is in millicores or bytes."""
+"""Resource → how many millicores or bytes one unit of its metric is."""
 
 
 class ReservationMetrics:
-    """Gauges about what kubelets and container runtimes use, and what is reserved for them."""
+    """Gauges for what kubelets and container runtimes use, and what is reserved for them."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._pool = Bounded()
@@ -148,7 +148,7 @@ class ReservationMetrics:
         )
 
     def set_pools(self, pools: list[PoolReservation]) -> None:
-        """Set the metrics of all pools; those of pools that no longer exist are removed."""
+        """Sets the metrics of all pools. Those of pools that no longer exist are removed."""
         for family in (self.overhead, self.base, self.per_pod, self.reserved, self.recommended, self.coverage,
                        self.change, self.dollars):  # fmt: skip
             family.clear()

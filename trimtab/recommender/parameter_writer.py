@@ -1,7 +1,8 @@
-"""Writes requests as parameters: one ConfigMap `trimtab-requests` in each namespace that opted in.
+"""Writes recommended requests as parameters of policies: one ConfigMap `trimtab-requests` in each namespace that has
+opted in.
 
-Policies that the API server evaluates itself read it (`trimtab policies compile --params usage`). A namespace opts in
-by a Role, which `trimtab install --parameter-namespace` grants; nothing is written anywhere else.
+Policies that the API server itself evaluates read it (`trimtab policies compile --params usage`). A namespace opts in
+by a Role that `trimtab install --parameter-namespace` creates; nothing is written to other namespaces.
 """
 
 from __future__ import annotations
@@ -45,16 +46,17 @@ class ParameterWriter:
     namespaces: tuple[str, ...]
     log: Logger
     _written: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """Namespace → what this replica wrote last."""
+    """Namespace → the data that this replica wrote last."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Namespace → why the API server refused to read or write there, the last time."""
+    """Namespace → why the API server refused the last reading or writing there."""
 
     def write_changes(self, workloads: Workloads, now: int) -> int:
-        """Write the ConfigMaps whose content changed, or whose rules end in less than half of their time; returns how
-        many were written.
+        """Writes the ConfigMaps whose content has changed, or whose namespace entry has passed half of its validity.
+        Returns how many were written.
 
-        What the API server refuses in one namespace is in `refused`, and the others are written all the same: a tenant
-        may delete the Role or the namespace, or fill its quota of ConfigMaps. Raises every other KubeFault.
+        If the API server refuses the request for one namespace, the reason is in `refused`, and the others are written
+        nevertheless: a tenant may delete the Role or the namespace, or use up its quota of ConfigMaps. Raises every
+        other KubeFault.
         """
         written, refused = 0, dict[str, str]()
         for namespace in self.namespaces:
@@ -68,7 +70,7 @@ class ParameterWriter:
         return written
 
     def _write_namespace(self, namespace: str, workloads: Workloads, now: int) -> bool:
-        """Write the ConfigMap of one namespace; returns False where it stays as it is."""
+        """Writes the ConfigMap of one namespace. Returns False if it need not be written."""
         built = build_parameters(list_containers(workloads, namespace), self._read_rules(namespace), now)
         before = self._written.get(namespace)
         half = format_timestamp(now + RULES_VALIDITY_SECONDS // 2)
@@ -109,7 +111,7 @@ def summarize_rules(snapshot: Snapshot) -> NamespaceRules:
 
 
 def list_containers(workloads: Workloads, namespace: str) -> dict[tuple[str, str, str], ContainerUsage]:
-    """Returns (kind, owner, container) → the recommendation, of one namespace."""
+    """Returns (kind, owner, container) → the recommendation, for one namespace."""
     found: dict[tuple[str, str, str], ContainerUsage] = {}
     for name, containers in workloads.items():
         place, kind, owner = name.split("/", 2)

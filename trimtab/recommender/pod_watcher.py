@@ -1,4 +1,4 @@
-"""The owners of pods and their OOM kills, from watches."""
+"""Watches the owners of pods, and their OOM kills."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PodOwnership:
-    """The retained facts of a pod."""
+    """What is kept of a pod: its owners and its OOM kills."""
 
     owners: tuple[Owner, ...]
-    """The chain of owners, as far as the pod itself names it."""
+    """The owners of the pod, as far as the pod itself names them."""
     kills: tuple[tuple[str, OomKill], ...] = ()
-    """(container, OOM kill)."""
+    """The OOM kills of the pod, as (container, kill)."""
 
 
 def ownership_of(pod: Pod) -> PodOwnership:
-    """Returns the retained facts of a pod of the API server."""
+    """Returns what is kept of a pod."""
     owners = owner_chain(pod.metadata, pod.metadata.namespace, lambda _namespace, _owner: None)
     return PodOwnership(owners, tuple(kills_of_pod(pod)))
 
 
 class TopOwners(dict[Key, Owner]):
-    """(namespace, pod) → its topmost owner, computed on demand: most pods are looked up once at most."""
+    """(namespace, pod) → its topmost owner, computed when it is read, because most pods are looked up at most once."""
 
     def __init__(self, state: PodWatchState) -> None:
         super().__init__()
@@ -49,18 +49,18 @@ class TopOwners(dict[Key, Owner]):
 
 @dataclass(slots=True)
 class PodWatchState:
-    """The state of all watches, updated by changes. Not thread-safe."""
+    """What the watches have delivered so far. Not thread-safe."""
 
     pods: dict[Key, PodOwnership] = field(default_factory=dict)
     owners_by_workload: dict[tuple[str, str, str], Owner | None] = field(default_factory=dict)
-    """(namespace, kind, name) of a workload → its owner."""
+    """(namespace, kind, name) of a workload → its owner, or None if it has none."""
     workloads: dict[Key, Owner] = field(default_factory=dict)
-    """(namespace, name) → the workload of that name that has no owner."""
+    """(namespace, name) → the workload with this name that has no owner."""
     new_kills: dict[Key, tuple[tuple[str, OomKill], ...]] = field(default_factory=dict)
-    """OOM kills that `take_new_kills` has not returned yet."""
+    """The OOM kills that `take_new_kills` has not returned yet."""
 
     def apply_change(self, change: WatchEvent[Any]) -> None:
-        """Apply one change."""
+        """Applies one change that a watch has delivered."""
         namespace, name = change.key
         gone = change.change_type is ChangeType.DELETED
         if change.kind == "Pod":
@@ -83,7 +83,7 @@ class PodWatchState:
             self.new_kills[key] = ownership.kills
 
     def topmost_owner(self, namespace: str, pod: str) -> Owner | None:
-        """Returns the topmost owner of a pod, or None for an unknown pod; the pod itself where it has no owner."""
+        """Returns the topmost owner of a pod; the pod itself if it has no owner; None if the pod is unknown."""
         ownership = self.pods.get((namespace, pod))
         if ownership is None:
             return None
@@ -102,11 +102,11 @@ class PodWatchState:
         return current
 
     def owner_index(self) -> OwnerIndex:
-        """Returns the owners of all pods, as an index."""
+        """Returns an index of the owners of all pods."""
         return OwnerIndex(TopOwners(self), self.workloads)
 
     def take_new_kills(self) -> dict[Key, tuple[tuple[str, OomKill], ...]]:
-        """Returns the OOM kills since the last call."""
+        """Returns the OOM kills that were observed since the last call."""
         kills, self.new_kills = self.new_kills, {}
         return kills
 
@@ -117,12 +117,12 @@ def _next_in_chain(owners: tuple[Owner, ...], current: Owner) -> Owner | None:
 
 
 def watched_lists() -> tuple[ListSource, ...]:
-    """Returns every list that is watched. Of owners only the metadata is requested."""
+    """Returns all lists that are watched. For owners, only the metadata is requested."""
     return (LIST_SOURCES["Pod"], *(replace(LIST_SOURCES[kind], metadata_only=True) for kind in OWNERS))
 
 
 class PodWatcher:
-    """The watches, from `__enter__` to `__exit__`."""
+    """Runs the watches from `__enter__` to `__exit__`."""
 
     def __init__(self, client: Client) -> None:
         self.state = PodWatchState()
@@ -138,10 +138,10 @@ class PodWatcher:
 
     @property
     def is_synced(self) -> bool:
-        """Whether every list was read at least once."""
+        """Whether every list has been read at least once."""
         return self._queue.is_synced
 
     def apply_changes(self) -> None:
-        """Apply the changes since the last call."""
+        """Applies the changes that were delivered since the last call."""
         for change in self._queue.take_changes():
             self.state.apply_change(change)

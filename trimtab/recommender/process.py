@@ -48,14 +48,14 @@ from trimtab.usage.series import Names, Series, invalid_names, parse_label_names
 
 NAME = "recommender"
 Wait = Callable[[], None]
-"""Waits until the next round, or until there is none."""
+"""A function that waits until the next round, or until it is clear that there is none."""
 MAX_SILENCE_SECONDS = 1800.0
-"""Seconds without a completed step after which the liveness probe fails: the first round reads two weeks."""
+"""After this many seconds without a completed step, the liveness probe fails. (The first round reads two weeks.)"""
 
 
 @dataclass(slots=True)
 class Process:
-    """The recommender's part of a replica: everything that it does while it leads."""
+    """The recommender's part of a replica: everything that the replica does while it leads."""
 
     settings: Settings
     replica: LeaderProcess
@@ -68,8 +68,8 @@ class Process:
         self.metrics = Metrics(CollectorRegistry(), self.replica.is_leading)
 
     def run(self, *, once: bool = False) -> bool:
-        """Run until the process is asked to stop: lead whenever the election allows it. `once`: one round, and the end;
-        False if it did not succeed."""
+        """Runs until the process is asked to stop, leading whenever the election allows it. With `once`, runs a single
+        round and returns whether it succeeded."""
         missing = lambda: (200, "application/json", render_missing(self._recommendations()))  # noqa: E731
         with self.replica.serve_and_elect(self.metrics.registry, {"/missing": missing}):
             if once:
@@ -78,7 +78,8 @@ class Process:
         return True
 
     def _lead(self, *, once: bool) -> bool:
-        """Lead once. Everything is read again: another replica may have changed it since this one last led."""
+        """Runs rounds as long as this replica leads. Everything is read again at the start, because another replica may
+        have changed it in the meantime."""
         with PodWatcher(self.replica.client) as watcher, ExitStack() as stack:
             source, wait = self._source(stack, once=once)
             loop = self._loop(watcher, source)
@@ -90,7 +91,7 @@ class Process:
         return succeeded
 
     def _open_loop(self, loop: Loop, watcher: PodWatcher) -> bool:
-        """Wait until the watches are synced and the stored history is restored. False if the replica no longer
+        """Waits until all lists are read and the stored history is restored. Returns False if the replica no longer
         leads."""
         while self.replica.may_continue():
             try:
@@ -159,7 +160,7 @@ class Process:
         )  # fmt: skip
 
     def _measurer(self) -> ReservationMeasurer | None:
-        """Returns the measurement of reservations, or None if it is not switched on."""
+        """Returns the object that measures reservations, or None if that is not switched on."""
         settings, client = self.settings, self.replica.client
         if not settings.measure_reservations:
             return None
@@ -172,7 +173,7 @@ class Process:
         )  # fmt: skip
 
     def _demoter(self) -> GroupDemoter | None:
-        """Returns what demotes node groups out of stock, or None if it is not switched on."""
+        """Returns the object that demotes node groups without nodes, or None if that is not switched on."""
         settings = self.settings
         if not settings.demote_groups:
             return None
@@ -182,7 +183,7 @@ class Process:
         )  # fmt: skip
 
     def _daily_history(self) -> DailyHistoryWriter | None:
-        """Returns what writes days that are over to a store, or None if it is not switched on."""
+        """Returns the object that writes days that are over to a store, or None if that is not switched on."""
         settings = self.settings
         if settings.daily_history is None or settings.cluster_name is None:
             return None
@@ -190,7 +191,7 @@ class Process:
         return DailyHistoryWriter(store, settings.cluster_name, self.log, clock.elapsed_seconds)
 
     def _half_budget(self) -> WriteBudget:
-        """Half of the write budget: one half is for usage, the other for recommendations."""
+        """Returns a budget of half the configured bytes: one half is for usage, the other for recommendations."""
         return WriteBudget(self.settings.max_written_kilobytes * 500, clock.elapsed_seconds)
 
     def _source(self, stack: ExitStack, *, once: bool) -> tuple[UsageSource, Wait]:
@@ -239,7 +240,7 @@ class Process:
 
 @dataclass(slots=True)
 class Pauses:
-    """Waits on every call but the first."""
+    """A function that returns at once when it is first called, and waits at every later call."""
 
     wait: Callable[[], None]
     _first: bool = True
@@ -251,7 +252,8 @@ class Pauses:
 
 
 class Headers(Mapping[str, str]):
-    """The headers with credentials and the tenant. Files are read at every use, since their content is renewed."""
+    """The headers for Prometheus, with credentials and tenant. Files are read each time, because their content is
+    renewed."""
 
     def __init__(self, settings: Settings) -> None:
         self._tenant = {"X-Scope-OrgID": settings.prometheus_tenant} if settings.prometheus_tenant else {}
@@ -315,7 +317,8 @@ def parse_names(settings: Settings) -> Names:
 
 
 def check_daily_history(settings: Settings) -> None:
-    """Raises ValueError where the history has no name for the cluster, and MissingExtra without its packages."""
+    """Checks the settings for the daily history. Raises ValueError if there is no name for the cluster, and
+    MissingExtra if a package is missing."""
     if settings.daily_history is None:
         return
     if not settings.cluster_name:
@@ -329,8 +332,8 @@ def _now() -> int:
 
 
 def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
-    """Run one replica until a signal, or for one round. Raises RuntimeFault where it cannot start, and ValueError where
-    settings contradict each other."""
+    """Runs one replica until a signal arrives, or for a single round. Raises RuntimeFault if it cannot start, and
+    ValueError if settings contradict each other."""
     parse_names(settings)
     check_daily_history(settings)
     with open_leader_process(

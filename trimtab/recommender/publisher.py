@@ -1,6 +1,7 @@
 """Publishes recommendations for the webhook and for `trimtab recommend`, and lists what is missing.
 
-A container with too little history has no recommendation: the page `/missing` says which, and what it needs.
+A container with too little history gets no recommendation: the page `/missing` lists these containers and what each one
+needs.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecommendations:
-    """One computation of all recommendations."""
+    """The result of computing the recommendations of all containers."""
 
     workloads: Workloads
     missing: Mapping[ContainerKey, Mapping[str, NotYet]]
-    """Container → the resources without a recommendation, and what each needs."""
+    """Container → resource without a recommendation → what is missing for it."""
 
 
 def compute_recommendations(history: LiveHistory, now: int) -> ContainerRecommendations:
-    """Compute the recommendations of all containers of a history."""
+    """Returns the recommendations for all containers of a history."""
     known: Workloads = {}
     missing: dict[ContainerKey, dict[str, NotYet]] = {}
     for container in history.list_containers():
@@ -61,14 +62,15 @@ def _statistics(history: LiveHistory, container: ContainerKey, resource: str, no
 
 
 def _last_sample(history: LiveHistory, container: ContainerKey) -> int | None:
-    """Returns the second of the container's newest sample: cpu has one at every moment, memory one in an interval."""
+    """Returns the time of the container's newest sample, or None if it has none. Cpu has a sample for every moment,
+    memory one per interval."""
     windows = (history.windows.get((container, resource)) for resource in RESOURCES)
     return max((window.last for window in windows if window is not None and window.last), default=None)
 
 
 def _knows_less(new_usage: ContainerUsage, old_usage: ContainerUsage) -> bool:
-    """Returns whether a young history would replace a longer one: after a loss of stored usage, the published
-    recommendation counts for a day."""
+    """Returns whether a short history would replace a longer one. After stored usage was lost, the published
+    recommendation is kept for a day."""
     for resource in RESOURCES:
         after, before = new_usage.percentiles_of(resource), old_usage.percentiles_of(resource)
         if before is not None and not before.young and (after is None or after.young):
@@ -77,7 +79,8 @@ def _knows_less(new_usage: ContainerUsage, old_usage: ContainerUsage) -> bool:
 
 
 SHARD_BYTES = 64_000
-"""The maximum size of one shard: about a hundred containers, all of which are written where one of them changed."""
+"""The maximum size of one shard in bytes: about a hundred containers, which are all written if one of them has
+changed."""
 
 
 @dataclass(slots=True)
@@ -89,7 +92,7 @@ class Publisher:
     tolerance: float
     budget: WriteBudget
     history_is_incomplete: bool = False
-    """Whether some of the stored usage could not be read: a container that the history lacks may still exist."""
+    """Whether some of the stored usage could not be read, so that a container without history may still exist."""
     shard_store: ShardedStore = field(init=False)
     published: dict[int, Workloads] = field(default_factory=dict)
     _to_publish: Workloads = field(default_factory=dict)
@@ -100,7 +103,7 @@ class Publisher:
         )
 
     def read_published(self) -> tuple[Unreadable, ...]:
-        """Read what is published; returns the shards that cannot be read. Raises StoreUnavailable."""
+        """Reads what is published. Returns the shards that cannot be read. Raises StoreUnavailable."""
         unreadable, texts = [], self.shard_backend.load_texts()
         for number, text in texts.items():
             workloads = decode(f"recommendations {number}", text)
@@ -114,8 +117,8 @@ class Publisher:
         return tuple(unreadable)
 
     def write_changes(self, recommendations: ContainerRecommendations, now: int, *, everything: bool = False) -> int:
-        """Write the shards that changed, those with the largest change first, as far as the budget allows or all of
-        them; returns how many were written. Raises StoreUnavailable."""
+        """Writes the shards that have changed, those with the largest change first, as far as the budget allows; with
+        `everything`, all of them. Returns how many were written. Raises StoreUnavailable."""
         self._to_publish = {name: dict(containers) for name, containers in recommendations.workloads.items()}
         for name, container, old in self._iter_published():
             new = self._to_publish.get(name, {}).get(container)
@@ -140,8 +143,8 @@ class Publisher:
                     yield name, container, recommendation
 
     def _is_gone(self, name: str, now: int) -> bool:
-        """Returns whether a published container no longer exists: the history would have it, since it covers the whole
-        window of the namespace."""
+        """Returns whether a published container no longer exists: the history of its namespace covers the whole window
+        and does not have it."""
         namespace = name.partition("/")[0]
         namespace_firsts = [
             window.first
@@ -154,8 +157,8 @@ class Publisher:
         return bool(firsts) and now - min(firsts) >= (self.history.days - 1) * DAY
 
     def _shard_change(self, shard: int, workloads: Sequence[str]) -> float:
-        """Returns how much the shard's content differs from what is published, beyond the tolerance: see
-        `sizing.recommendation`."""
+        """Returns by how much the shard's content differs from what is published, beyond the tolerance (see
+        `sizing.recommendation`)."""
         before = self.published.get(shard)
         if before is None or before.keys() != set(workloads):
             return inf
@@ -174,10 +177,10 @@ class Publisher:
 
 
 class MissingRecommendation(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource of one container without a recommendation."""
+    """One resource of one container that has no recommendation."""
 
     container: str
-    """NAMESPACE/KIND/NAME/CONTAINER."""
+    """The container as NAMESPACE/KIND/NAME/CONTAINER."""
     resource: str
     reason: str
     text: str
@@ -186,7 +189,7 @@ class MissingRecommendation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_missing(recommendations: ContainerRecommendations | None) -> bytes:
-    """Returns the page `/missing` as JSON; `leading` is false in a replica that waits, which has no history."""
+    """Returns the page `/missing` as JSON. `leading` is false in a replica that does not lead, which has no history."""
     missing = recommendations.missing.items() if recommendations else ()
     lines = [
         _missing_recommendation(container, resource, not_yet)

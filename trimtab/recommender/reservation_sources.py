@@ -1,4 +1,4 @@
-"""Where the measurement of reservations gets its nodes and samples, and where it stores what it knows."""
+"""The nodes and samples for measuring reservations, and the ConfigMaps in which the results are stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trimtab.usage.prometheus import Prometheus
 from trimtab.usage.prometheus_overhead import read_overhead_series
 
 FIRST_STEP_SECONDS = 3600
-"""The step in which a week of history is read; later reads have the queries' own step."""
+"""The step, in seconds, with which a week of history is read at first; later readings use the step of the queries."""
 
 
 def list_nodes(client: Client) -> list[NodeInfo]:
@@ -34,7 +34,7 @@ def list_nodes(client: Client) -> list[NodeInfo]:
 
 
 def read_from_kubelets(client: Client, nodes: Sequence[str], _start: int, _now: int) -> Iterator[NodeOverhead]:
-    """Yields what every kubelet reports now. Raises the fault of the first node if none of them responds."""
+    """Yields the present overhead of every kubelet. Raises the fault of the first node if none of them responds."""
     faults: list[KubeFault] = []
     for answer in read_overheads(client, nodes):
         if isinstance(answer, KubeFault):
@@ -47,7 +47,7 @@ def read_from_kubelets(client: Client, nodes: Sequence[str], _start: int, _now: 
 
 
 def read_from_prometheus(server: Prometheus, _nodes: Sequence[str], start: int, now: int) -> Iterator[NodeOverhead]:
-    """Yields what Prometheus has of every node since `start`. Raises UsageFault."""
+    """Yields the overhead of every node that Prometheus has since `start`. Raises UsageFault."""
     server.check_one_cluster(start, now)
     step = server.query_plan.step_seconds
     if now - start > FIRST_STEP_SECONDS * 2:
@@ -58,7 +58,7 @@ def read_from_prometheus(server: Prometheus, _nodes: Sequence[str], start: int, 
 
 
 def configmap_store(writer: Writer, namespace: str) -> ConfigMapStore:
-    """Returns the ConfigMaps of reservations and histories in Trimtab's namespace."""
+    """Returns the store for the ConfigMaps with reservations and histories in Trimtab's namespace."""
     return ConfigMapStore(
         published=ConfigMapShardBackend(writer, namespace, RESERVATIONS_NAME, RESERVATIONS_LABEL, RESERVATIONS_KEY),
         histories=ConfigMapShardBackend(writer, namespace, HISTORY_PREFIX, HISTORY_LABEL, HISTORY_KEY),

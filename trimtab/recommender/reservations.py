@@ -1,8 +1,8 @@
-"""The recommender's measurement of what kubelets and container runtimes use, and the reservations that it publishes.
+"""Measures what kubelets and container runtimes use, and publishes recommended reservations.
 
-Every few minutes it adds one sample of each node to the history of its pool. The recommendations are one ConfigMap,
-`trimtab-reservations`, written only if one of them changed beyond the tolerance. The history of each pool is a
-ConfigMap of its own, written once an hour and at the end of the process.
+Every few minutes, one sample of each node is added to the history of its pool. The recommendations are one ConfigMap,
+`trimtab-reservations`, which is written only if one of them has changed by more than the tolerance. The history of each
+pool is a ConfigMap of its own, written once an hour and at the end of the process.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ HISTORY_PREFIX = "trimtab-overhead"
 HISTORY_LABEL = "trimtab.dev/overhead"
 HISTORY_KEY = "overhead"
 HISTORY_DAYS = 8
-"""Days of history, today included: a lower reservation needs a whole week before now."""
+"""The number of days of history, including today: before a reservation is lowered, a whole week must have been
+measured."""
 STORE_INTERVAL_SECONDS = 3600
 MAX_HISTORY_BYTES = 900_000
-"""A ConfigMap holds no more than a megabyte."""
+"""The maximum size of a stored history in bytes. A ConfigMap holds no more than a megabyte."""
 
 
 class ReservationStore(Protocol):
-    """The ConfigMaps of reservations and histories. Every method raises StoreUnavailable."""
+    """Stores reservations and histories. Every method raises StoreUnavailable."""
 
     def load_published(self) -> str:
         """Returns the text of the published reservations, or an empty string if there is none."""
@@ -56,7 +57,7 @@ class ReservationStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapStore:
-    """Reservations and histories in ConfigMaps."""
+    """Stores reservations and histories in ConfigMaps."""
 
     published: ConfigMapShardBackend
     histories: ConfigMapShardBackend
@@ -66,7 +67,7 @@ class ConfigMapStore:
         return self.published.texts_by_name().get(RESERVATIONS_NAME, "")
 
     def store_published(self, text: str) -> None:
-        """Write the published reservations."""
+        """Writes the published reservations."""
         self.published.apply_config_map(RESERVATIONS_NAME, text)
 
     def load_histories(self) -> Mapping[str, str]:
@@ -74,11 +75,11 @@ class ConfigMapStore:
         return self.histories.texts_by_name()
 
     def store_history(self, name: str, text: str) -> None:
-        """Write the history of one pool."""
+        """Writes the history of one pool."""
         self.histories.apply_config_map(name, text)
 
     def delete_history(self, name: str) -> None:
-        """Delete the history of one pool."""
+        """Deletes the history of one pool."""
         self.histories.delete_config_map(name)
 
 
@@ -90,13 +91,14 @@ class _StoredHistory(msgspec.Struct, frozen=True):
 
 ReadNodes = Callable[[], Iterable[NodeInfo]]
 ReadOverheads = Callable[[Sequence[str], int, int], Iterable[NodeOverhead]]
-"""(nodes, from, until) → the overheads of these nodes in this time; the latest one alone where there is no history.
-Raises UsageFault or KubeFault."""
+"""A function of (nodes, from, until) that returns the overheads of these nodes in this time; only the latest one from a
+source without history. Raises UsageFault or KubeFault."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ReservationMeasurer:
-    """Measures, assesses and publishes. Not thread-safe; every step raises what its source and its store raise."""
+    """Measures, assesses and publishes reservations. Not thread-safe. A step raises the errors of its source and its
+    store."""
 
     read_nodes: ReadNodes
     read_overheads: ReadOverheads
@@ -106,16 +108,16 @@ class ReservationMeasurer:
     interval_seconds: float
     histories: dict[PoolRuntime, OverheadHistory] = field(default_factory=dict)
     pools: list[PoolReservation] = field(default_factory=list)
-    """The assessment of the latest step."""
+    """What the latest step has found about each pool."""
     _published: dict[PoolRuntime, PublishedReservation] = field(default_factory=dict)
     _previous: dict[str, NodeOverhead] = field(default_factory=dict)
-    """Node → its last reading, for the difference of counters."""
+    """Node → its last reading, from which the increase of counters is computed."""
     _read_until: int | None = None
     _stored_at: int = 0
     _restored: bool = False
 
     def measure_if_due(self, now: int) -> None:
-        """Measure once if the interval has passed since the last time; publish what changed."""
+        """Measures once if the interval has passed since the last time, and publishes what has changed."""
         if not self._restored:
             self._restore(now)
         if self._read_until is not None and now - self._read_until < self.interval_seconds:
@@ -149,7 +151,7 @@ class ReservationMeasurer:
         )  # fmt: skip
 
     def _publish(self, now: int) -> None:
-        """Write the recommendations if one of them differs from what is published."""
+        """Writes the recommendations if one of them differs from the published one."""
         known = {pool.key for pool in self.pools}
         wanted = {key: published for key, published in self._published.items() if key in known}
         for pool in self.pools:
@@ -164,7 +166,7 @@ class ReservationMeasurer:
             self.log.info("reservations.written", pools=len(wanted))
 
     def store_histories(self, now: int) -> None:
-        """Write the history of every pool, and delete those of pools without any."""
+        """Writes the history of every pool, and deletes stored histories of pools without one."""
         names = set()
         for key, history in sorted(self.histories.items()):
             text = msgspec.json.encode(_StoredHistory(key.pool, key.runtime, encode_history(history))).decode()
@@ -194,7 +196,8 @@ class ReservationMeasurer:
 
 
 def _history_name(key: PoolRuntime) -> str:
-    """Returns the name of a pool's ConfigMap: pools may have names that no ConfigMap can have."""
+    """Returns the name of the ConfigMap with a pool's history. It is a hash, because a pool's name may not be valid as
+    the name of a ConfigMap."""
     return f"{HISTORY_PREFIX}-{hashlib.sha256(f'{key.pool}/{key.runtime}'.encode()).hexdigest()[:12]}"
 
 

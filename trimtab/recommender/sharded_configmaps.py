@@ -1,10 +1,11 @@
-"""Facts about workloads in shards, and the ConfigMaps that hold them.
+"""Stores facts about workloads in shards, each of which is a ConfigMap.
 
-A shard is written when it changed and the budget has room for it; more urgent shards are first, and the others wait for
-the next round. A workload that moves to another shard is written there before it is removed from the old one. A damaged
-shard is copied under another name before it is written again.
+A shard is written if it has changed and the budget allows it; more urgent shards come first, and the others wait for
+the next round. A workload that moves to another shard is written there before it is removed from its old shard. A
+damaged shard is copied under another name before it is overwritten.
 
-A day that is over is stored in parts of its own, each written once and removed when no window covers it any more.
+A day that is over is stored in parts of its own, each of which is written once, and removed when no window includes the
+day any more.
 
 All of these ConfigMaps are in Trimtab's namespace, and only Trimtab writes them.
 """
@@ -32,25 +33,27 @@ from trimtab.kube.resources import ListSource
 from trimtab.recommender.write_budget import OVERHEAD_BYTES, WriteBudget
 
 Render = Callable[[Sequence[str], ShardLayout], str]
-"""(workloads, layout of all workloads) → the text of a shard."""
+"""A function of (workloads, layout of all workloads) that returns the text of a shard."""
 OnWrite = Callable[[int, Sequence[str]], None]
-"""Called for every shard that was written, with its workloads."""
+"""A function that is called for every shard that was written, with its workloads."""
 Urgency = Callable[[int, Sequence[str]], float]
-"""The urgency of writing this shard with these workloads; 0: not now."""
+"""A function that returns how urgent it is to write this shard with these workloads; 0 means that it is not to be
+written now."""
 BeforeWrite = Callable[[Sequence[str]], None]
-"""Writes what must be stored before a shard with these workloads. It raises what `ShardedStore.check_size` raises."""
+"""A function that writes what must be stored before a shard with these workloads. It raises the same errors as
+`ShardedStore.check_size`."""
 
 
 class StoreUnavailable(Exception):
-    """The API server did not complete the operation; the next round tries again."""
+    """Raised if the API server did not complete an operation; it is tried again in the next round."""
 
 
 class _BudgetExhausted(Exception):
-    """The write budget of the last ten minutes is used up."""
+    """Raised if the write budget of the last ten minutes is used up."""
 
 
 class _TextTooLarge(Exception):
-    """A text with these workloads is larger than a shard may be."""
+    """Raised if a text with these workloads is larger than a shard may be."""
 
     def __init__(self, workloads: Sequence[str]) -> None:
         super().__init__()
@@ -58,22 +61,22 @@ class _TextTooLarge(Exception):
 
 
 class ShardBackend(Protocol):
-    """A storage of shards. Every method raises StoreUnavailable."""
+    """Where shards are stored. Every method raises StoreUnavailable."""
 
     def load_texts(self) -> Mapping[int, str]:
-        """Returns Shard → its text."""
+        """Returns shard → its text."""
 
     def store_text(self, shard: int, text: str) -> None: ...
 
     def delete_text(self, shard: int) -> None: ...
 
     def store_damaged(self, shard: int, text: str) -> None:
-        """Store this text where it is not read as a shard."""
+        """Stores this text under a name that is not read as a shard."""
 
 
 @dataclass(slots=True)
 class ShardedStore:
-    """The shards of one kind of facts, and what is written of them in a round."""
+    """The shards of one kind of facts, and how they are written in a round."""
 
     backend: ShardBackend
     render: Render
@@ -84,17 +87,17 @@ class ShardedStore:
     layout: ShardLayout = field(default_factory=ShardLayout)
     assignment: ShardAssignment = field(default_factory=ShardAssignment)
     stored_sizes: dict[int, int] = field(default_factory=dict)
-    """Stored shards → the size of each in bytes."""
+    """Stored shard → its size in bytes."""
     damaged_texts: dict[int, str] = field(default_factory=dict)
-    """Shards that cannot be decoded, with their text, until a copy is stored."""
+    """Shard that cannot be decoded → its text, until a copy is stored."""
     write_count: int = 0
     unlimited: bool = False
-    """Whether writes are counted but not held back, as at the end of the process."""
+    """Whether writes are only counted and not limited by the budget, as at the end of the process."""
 
     def set_stored(
         self, texts: Mapping[int, str], workloads_by_shard: Mapping[int, Iterable[str]], layout: ShardLayout
     ) -> None:
-        """Set what is stored, and its layout. A text without an entry in `workloads_by_shard` is damaged."""
+        """Sets what is stored, and its layout. A text without an entry in `workloads_by_shard` is damaged."""
         self.layout = layout
         self.damaged_texts = {shard: text for shard, text in texts.items() if shard not in workloads_by_shard}
         self.stored_sizes = {shard: len(text.encode()) for shard, text in texts.items()}
@@ -102,8 +105,8 @@ class ShardedStore:
             self.assignment.record_move(shard, workloads)
 
     def write_urgent(self, workloads: Collection[str], urgency: Urgency, *, unlimited: bool = False) -> int:
-        """Write what is urgent, as far as the budget allows; returns how many shards were written. Raises
-        StoreUnavailable and ShardOverflow; what was written stays."""
+        """Writes the urgent shards, as far as the budget allows. Returns how many were written. Raises StoreUnavailable
+        and ShardOverflow; the shards that were written before stay written."""
         before, self.unlimited = self.write_count, unlimited
         while True:
             try:
@@ -120,11 +123,12 @@ class ShardedStore:
 
     @property
     def stored_bytes(self) -> int:
-        """The size of all shards."""
+        """The size of all stored shards in bytes."""
         return sum(self.stored_sizes.values())
 
     def check_size(self, text: str, workloads: Sequence[str]) -> int:
-        """Returns the size of a text with these workloads, if it may be written now; `spend` records that it was."""
+        """Returns the size of a text with these workloads, if it may be written now; otherwise raises an error. Call
+        `spend` after writing it."""
         size = len(text.encode())
         if size > self.max_bytes:
             raise _TextTooLarge(workloads)
@@ -133,7 +137,7 @@ class ShardedStore:
         return size
 
     def spend(self, size: int) -> None:
-        """Record that a text of this size was written."""
+        """Records in the budget that a text of this size was written."""
         self.budget.spend(size + OVERHEAD_BYTES)
 
     def _write(self, workloads: Collection[str], urgency: Urgency) -> None:
@@ -152,8 +156,8 @@ class ShardedStore:
     def _ordered_shards(
         self, plan: Mapping[int, Sequence[str]], workloads: Collection[str], urgency: Urgency, losing: Collection[int]
     ) -> list[int]:
-        """Returns the shards to write: first those that gain a workload from another shard; among these, those that
-        lose one as well are last, since by then they have less to hold."""
+        """Returns the shards to write in order. Shards that get a workload from another shard come first; those of them
+        that also lose workloads come after the others, because by then they hold fewer."""
         ranked = []
         for shard, placed in plan.items():
             workloads_in = self._workloads_in(shard, placed, workloads, losing)
@@ -166,8 +170,8 @@ class ShardedStore:
     def _workloads_in(
         self, shard: int, placed: Sequence[str], workloads: Collection[str], losing: Collection[int]
     ) -> list[str]:
-        """Returns the workloads that belong to a shard, and those that it still holds until their new shard is
-        written."""
+        """Returns the workloads to write into a shard: those that belong to it, and those that it keeps until their new
+        shard is written."""
         waiting = self.assignment.workloads_to_move(shard, self.layout, workloads) if shard in losing else []
         return sorted([*placed, *waiting])
 
@@ -203,14 +207,15 @@ class ShardedStore:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DayName:
-    """The day of a text (since 1970), and a tag that distinguishes it from other texts of that day."""
+    """Names a text of one day: the day (since 1970), and a tag that distinguishes it from other texts of the same
+    day."""
 
     day: int
     tag: str
 
 
 class DailyShardBackend(Protocol):
-    """A storage of day texts. Every method raises StoreUnavailable."""
+    """Where the texts of single days are stored. Every method raises StoreUnavailable."""
 
     def load_texts(self) -> Mapping[DayName, str]:
         """Returns name → text."""
@@ -222,37 +227,38 @@ class DailyShardBackend(Protocol):
 
 @dataclass(slots=True)
 class StoredDays:
-    """The stored day texts. A damaged one stays until its day is too old: no text is written in its place."""
+    """The stored texts of single days. A damaged text stays until its day is too old, because no other text replaces
+    it."""
 
     backend: DailyShardBackend
     sizes: dict[DayName, int] = field(default_factory=dict)
 
     @property
     def stored_bytes(self) -> int:
-        """The size of all texts."""
+        """The size of all these texts in bytes."""
         return sum(self.sizes.values())
 
     def load_texts(self) -> Mapping[DayName, str]:
-        """Returns name → text, of all that are stored. Raises StoreUnavailable."""
+        """Returns name → text for all stored texts. Raises StoreUnavailable."""
         texts = self.backend.load_texts()
         self.sizes = {name: len(text.encode()) for name, text in texts.items()}
         return texts
 
     def store_day(self, day: int, text: str) -> None:
-        """Store another text of that day. Raises StoreUnavailable."""
+        """Stores another text for this day. Raises StoreUnavailable."""
         name = DayName(day, hashlib.sha256(text.encode()).hexdigest()[:12])
         self.backend.store_text(name, text)
         self.sizes[name] = len(text.encode())
 
     def drop_before(self, day: int) -> int:
-        """Remove the texts of earlier days; returns how many. Raises StoreUnavailable."""
+        """Removes the texts of earlier days, and returns how many. Raises StoreUnavailable."""
         old = sorted(name for name in self.sizes if name.day < day)
         for name in old:
             self._drop(name)
         return len(old)
 
     def drop_oldest(self) -> bool:
-        """Remove one text of the oldest day; False if there is none. Raises StoreUnavailable."""
+        """Removes one text of the oldest day. Returns False if there are no texts. Raises StoreUnavailable."""
         oldest = min(self.sizes, default=None)
         if oldest is not None:
             self._drop(oldest)
@@ -264,31 +270,32 @@ class StoredDays:
 
 
 USAGE_LABEL = "trimtab.dev/usage"
-"""The label of checkpoints."""
+"""The label of the ConfigMaps with checkpoints."""
 USAGE_NAMES, RECOMMENDATION_NAMES = "trimtab-usage", "trimtab-recommendations"
-"""The prefixes of the ConfigMaps' names."""
+"""The prefixes of the names of ConfigMaps with usage, and of those with recommendations."""
 DAMAGED_LABEL = "trimtab.dev/damaged"
-"""The label of copies of damaged shards; no process reads them."""
+"""The label of copies of damaged shards, which no process reads."""
 
 
 def checkpoint_backend(writer: Writer, namespace: str) -> ConfigMapShardBackend:
-    """Returns the backend of checkpoints."""
+    """Returns the backend for checkpoints."""
     return ConfigMapShardBackend(writer, namespace, USAGE_NAMES, USAGE_LABEL, "usage.json")
 
 
 def day_backend(writer: Writer, namespace: str) -> DailyShards:
-    """Returns the backend of day texts, under the same label as checkpoints: a backup of one has the other."""
+    """Returns the backend for texts of single days. They have the same label as checkpoints, so that a backup by label
+    includes both."""
     return DailyShards(checkpoint_backend(writer, namespace))
 
 
 def recommendation_backend(writer: Writer, namespace: str) -> ConfigMapShardBackend:
-    """Returns the backend of recommendations."""
+    """Returns the backend for recommendations."""
     return ConfigMapShardBackend(writer, namespace, RECOMMENDATION_NAMES, RECOMMENDATIONS_LABEL, PAYLOAD_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapShardBackend:
-    """ConfigMaps `PREFIX-NNN` with the label `LABEL: v1`, and the text under one key."""
+    """Stores texts in ConfigMaps `PREFIX-NNN` with the label `LABEL: v1`, under one key."""
 
     writer: Writer
     namespace: str
@@ -297,12 +304,12 @@ class ConfigMapShardBackend:
     key: str
 
     def load_texts(self) -> Mapping[int, str]:
-        """Returns Shard → its text. Raises StoreUnavailable."""
+        """Returns shard → its text. Raises StoreUnavailable."""
         numbered = ((self._shard_number(name), text) for name, text in self.texts_by_name().items())
         return {number: text for number, text in numbered if number is not None}
 
     def texts_by_name(self) -> Mapping[str, str]:
-        """Returns name → text, of any name."""
+        """Returns name → text for all ConfigMaps with the label, whatever their names are."""
         source = ListSource(
             kind="ConfigMap", group_version="v1", plural="configmaps", label_selector=f"{self.label}=v1",
             namespace=self.namespace,
@@ -314,7 +321,8 @@ class ConfigMapShardBackend:
         return {config_map.metadata.name: config_map.data.get(self.key, "") for config_map in config_maps}
 
     def _shard_number(self, name: str) -> int | None:
-        """Returns the number in a name, or None for a name that a person gave: such a ConfigMap is left alone."""
+        """Returns the number of the shard with this name, or None if the name has another form; such a ConfigMap is not
+        touched."""
         prefix, _, number = name.rpartition("-")
         return int(number) if prefix == self.prefix and number.isdecimal() and len(number) >= 3 else None
 
@@ -328,11 +336,11 @@ class ConfigMapShardBackend:
         self.delete_config_map(self._name(shard))
 
     def apply_config_map(self, name: str, text: str) -> None:
-        """Apply a ConfigMap of this name with the label."""
+        """Applies a ConfigMap with this name and text, and with the label."""
         self._apply(name, text, {self.label: "v1"})
 
     def delete_config_map(self, name: str) -> None:
-        """Delete the ConfigMap of this name."""
+        """Deletes the ConfigMap with this name. Raises StoreUnavailable."""
         try:
             objects.delete(self.writer, "ConfigMap", name, self.namespace)
         except KubeFault as error:
@@ -351,22 +359,22 @@ class ConfigMapShardBackend:
 
 @dataclass(frozen=True, slots=True)
 class DailyShards:
-    """ConfigMaps `PREFIX-day-DAY-HASH`: the day since 1970 and the first characters of the text's hash. A stored text
-    never changes."""
+    """Stores texts of single days in ConfigMaps `PREFIX-day-DAY-HASH`, with the day since 1970 and the beginning of the
+    text's hash. A stored text is never changed."""
 
     config_maps: ConfigMapShardBackend
 
     def load_texts(self) -> Mapping[DayName, str]:
-        """Returns name → text, of all that are stored. Raises StoreUnavailable."""
+        """Returns name → text for all stored texts. Raises StoreUnavailable."""
         parsed = ((self._parse_name(name), text) for name, text in self.config_maps.texts_by_name().items())
         return {day_name: text for day_name, text in parsed if day_name is not None}
 
     def store_text(self, name: DayName, text: str) -> None:
-        """Store a text. Raises StoreUnavailable."""
+        """Stores a text under this name. Raises StoreUnavailable."""
         self.config_maps.apply_config_map(self._name(name), text)
 
     def delete_text(self, name: DayName) -> None:
-        """Remove a text. Raises StoreUnavailable."""
+        """Removes the text with this name. Raises StoreUnavailable."""
         self.config_maps.delete_config_map(self._name(name))
 
     def _name(self, name: DayName) -> str:

@@ -1,4 +1,4 @@
-"""A limit for the bytes written in any ten minutes."""
+"""Limits the number of bytes that are written in any ten minutes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 PERIOD_SECONDS = 600.0
 OVERHEAD_BYTES = 600
-"""The size of a ConfigMap in addition to its text: name, labels, managed fields, as the API server stores them."""
+"""The size of a ConfigMap in addition to its text, in bytes: name, labels and managed fields, as the API server stores
+them."""
 
 
 @dataclass(slots=True)
 class WriteBudget:
-    """The bytes written in the last ten minutes, and their maximum."""
+    """The bytes written in the last ten minutes, and the largest number allowed."""
 
     max_bytes: int
     elapsed: Callable[[], float]
@@ -27,11 +28,11 @@ class WriteBudget:
         return sum(size for _, size in self._spent)
 
     def has_room(self, size: int) -> bool:
-        """Returns whether so many bytes may be written now. A text that is larger than the whole budget may be written
-        alone: otherwise it would never be written."""
+        """Returns whether this many bytes may be written now. A text that is larger than the whole budget may be
+        written if nothing else was; otherwise it could never be written."""
         spent = self.spent_bytes()
         return not spent or spent + size <= self.max_bytes
 
     def spend(self, size: int) -> None:
-        """Record that so many bytes were written."""
+        """Records that this many bytes were written."""
         self._spent.append((self.elapsed(), size))

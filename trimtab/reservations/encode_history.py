@@ -1,4 +1,4 @@
-"""An `OverheadHistory` as text, so that a restart loses none of it, and back.
+"""Converts an `OverheadHistory` to text and back, without loss, so that it survives a restart.
 
 The text is JSON, packed with gzip and base64: a week of one pool takes some tens of kilobytes in a ConfigMap.
 """
@@ -39,7 +39,7 @@ class _History(msgspec.Struct, frozen=True):
 
 
 def encode_history(history: OverheadHistory) -> str:
-    """Returns the history as text; equal histories give equal texts."""
+    """Returns the history as text. Equal histories give equal texts."""
     groups = tuple(
         _Group(
             day, resource, pod_group, group.count, group.pods, round(group.maximum, 1),
@@ -57,7 +57,7 @@ def encode_history(history: OverheadHistory) -> str:
 
 
 def decode_history(where: str, text: str, max_days: int) -> OverheadHistory | Unreadable:
-    """Returns the history of a text; Unreadable if it is damaged, or of another version."""
+    """Returns the history in a text; Unreadable if the text is damaged or of another version."""
     try:
         content = msgspec.json.decode(gzip.decompress(base64.b64decode(text, validate=True)), type=_History)
     except (ValueError, OSError, EOFError, zlib.error, msgspec.DecodeError) as error:

@@ -17,12 +17,12 @@ class NetworkInterfaces:
 
     count: int
     addresses: int
-    """IPv4 addresses of each interface, its own included."""
+    """The number of IPv4 addresses of each interface, including its own."""
 
 
 @lru_cache(maxsize=1)
 def interfaces_by_type() -> Mapping[str, NetworkInterfaces]:
-    """Returns instance type → its network interfaces. A type that is missing is not known."""
+    """Returns instance type → its network interfaces. A type that is not in the mapping is unknown."""
     table: dict[str, NetworkInterfaces] = {}
     shape = NetworkInterfaces(0, 0)
     for line in files("trimtab.reservations").joinpath("eni_table.txt").read_text("utf-8").splitlines():

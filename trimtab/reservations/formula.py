@@ -1,7 +1,7 @@
-"""The reservations of a node of some size by a profile.
+"""Calculates the reservations of a node of a given size by a profile.
 
-Allocatable = what the kubelet sees − kube reserved − system reserved − the hard eviction threshold
-(kubelet, pkg/kubelet/cm/node_container_manager_linux.go `GetNodeAllocatableReservation`, 1.36).
+Allocatable = what the kubelet sees − kube reserved − system reserved − the hard eviction threshold (kubelet,
+pkg/kubelet/cm/node_container_manager_linux.go `GetNodeAllocatableReservation`, 1.36).
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ class NodeSize:
 
     millicores: int
     memory_bytes: int
-    """What the machine has; what the kubelet sees is less by `lost_bytes`."""
+    """The memory of the machine in bytes. The kubelet sees this minus `lost_bytes`."""
     max_pods: int | Fraction = 110
-    """The pods for which the node reserves: the kubelet's maxPods for a vendor's formula. May be a fraction where a
-    model predicts a mean."""
+    """The number of pods for which the node reserves: the kubelet's maxPods for a vendor's formula. It may be a
+    fraction if a model predicts a mean."""
     lost_bytes: int = 0
-    """Memory that the hypervisor and the kernel take before the kubelet sees it; 0 if `memory_bytes` is a node's
-    capacity."""
+    """The memory in bytes that the hypervisor and the kernel use before the kubelet sees it; 0 if `memory_bytes` is a
+    node's capacity."""
     architecture: str = "amd64"
     is_shared_core: bool = False
     boot_disk_bytes: int | None = None
-    """None if the disk is not known."""
+    """The size of the boot disk in bytes, or None if it is not known."""
     local_disks: int = 0
-    """Local disks that hold ephemeral storage instead of the boot disk."""
+    """The number of local disks that hold ephemeral storage in place of the boot disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceReservation:
-    """What is reserved of one resource, exact; millicores for cpu, bytes otherwise."""
+    """What is reserved of one resource, as exact amounts: millicores for cpu, bytes otherwise."""
 
     size: Fraction
     lost: Fraction = ZERO
-    """What the kubelet does not see."""
+    """The amount that the kubelet does not see."""
     kube: Fraction = ZERO
     system: Fraction = ZERO
     eviction: Fraction = ZERO
     terms: tuple[Term, ...] = ()
-    """The terms of kube and system reserved together."""
+    """The terms whose sum is kube reserved and system reserved."""
 
     @property
     def reserved(self) -> Fraction:
-        """Kube reserved and system reserved together."""
+        """The sum of kube reserved and system reserved."""
         return self.kube + self.system
 
     @property
     def withheld(self) -> Fraction:
-        """Everything that pods cannot request, at most the size itself."""
+        """The sum of everything that pods cannot request, at most the size itself."""
         return min(self.size, self.lost + self.reserved + self.eviction)
 
     @property
     def allocatable(self) -> int:
-        """What pods can request, in whole units; 0 if nothing is left."""
+        """The amount that pods can request, in whole units; 0 if nothing is left."""
         return int((self.size - self.withheld) // 1)
 
 
@@ -74,31 +74,31 @@ class NodeReservations:
     cpu: ResourceReservation
     memory: ResourceReservation
     disk: ResourceReservation | None
-    """None if the profile does not say, or the disk is not known."""
+    """The reservation of ephemeral storage, or None if the profile has none or the disk is not known."""
 
     @property
     def process_ids(self) -> int | None:
-        """The reserved process ids, or None if the profile does not say."""
+        """The number of reserved process ids, or None if the profile has none."""
         return self.profile.process_ids
 
     @property
     def allocatable_millicores(self) -> int:
-        """What pods can request."""
+        """The cpu that pods can request, in millicores."""
         return self.cpu.allocatable
 
     @property
     def allocatable_memory_bytes(self) -> int:
-        """What pods can request."""
+        """The memory that pods can request, in bytes."""
         return self.memory.allocatable
 
     @property
     def fits_machine(self) -> bool:
-        """Whether something is left of both cpu and memory."""
+        """Whether some cpu and some memory are left for pods."""
         return self.cpu.allocatable > 0 and self.memory.allocatable > 0
 
 
 def calculate_reservations(profile: Profile, size: NodeSize) -> NodeReservations:
-    """Returns the reservations of a node of this size by the profile. A pure function of its arguments."""
+    """Returns the reservations of a node of this size by the profile."""
     pods = Fraction(size.max_pods)
     installed = Fraction(size.memory_bytes)
     lost = Fraction(size.lost_bytes) if profile.loss is None else _planned_loss(profile.loss, size)
@@ -156,9 +156,9 @@ def compare_profiles(profiles: Iterable[Profile], size: NodeSize) -> tuple[NodeR
 
 
 def withheld_price_share(reservations: NodeReservations, cpu_price_share: Fraction) -> Fraction:
-    """Returns the share of a node's price that pays for what pods cannot request, from 0 to 1.
+    """Returns the share of a node's price, from 0 to 1, that pays for what pods cannot request.
 
-    `cpu_price_share`: the share of the price that pays for cpu; the rest pays for memory.
+    `cpu_price_share` is the share of the price that pays for cpu; the rest pays for memory.
     """
     cpu, memory = reservations.cpu, reservations.memory
     return cpu_price_share * cpu.withheld / cpu.size + (1 - cpu_price_share) * memory.withheld / memory.size

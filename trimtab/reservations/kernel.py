@@ -1,8 +1,8 @@
-"""The memory that a machine's hypervisor and kernel take before the kubelet sees it.
+"""The memory that a machine's hypervisor and kernel use before the kubelet sees it.
 
-A node's capacity is less than the memory that its machine is sold with. Google's loss is known by a formula (cluster
-autoscaler, cloudprovider/gce/gce_reserved.go, August 2026); elsewhere the share is known by size, from what the kernel
-of 1 092 EC2 instance types shows (July 2026; the median of each size).
+A node's capacity is less than the memory with which its machine is sold. For Google Cloud, the difference follows from
+a formula (cluster autoscaler, cloudprovider/gce/gce_reserved.go, August 2026). For other clouds, it is estimated by
+size, from what the kernels of 1 092 EC2 instance types show (July 2026; the median of each size).
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from trimtab.reservations.profile import GIB, MIB
 
 UBUNTU_EXTRA_BYTES = 4 * MIB
 ARM_COS_SHARE = Fraction(9971, 10000)
-"""`architectureOffsetRatio` of that file: the whole loss of an arm64 machine with Container-Optimized OS is scaled by
-it. Its authors fitted it to measurements; they name no cause."""
+"""The factor (`architectureOffsetRatio` in that file) for the whole loss of an arm64 machine with Container-Optimized
+OS. Its authors fitted it to measurements and give no cause."""
 
 _SHARE_BY_SIZE = ((4, Fraction(74, 1000)), (8, Fraction(52, 1000)), (16, Fraction(42, 1000)), (64, Fraction(37, 1000)))
-"""(GiB up to and including which, the share of the memory that is lost)."""
+"""(largest size in GiB, share of the memory that is lost), by ascending size."""
 _SHARE_ABOVE = Fraction(32, 1000)
 
 
 def gce_kernel_bytes(memory_bytes: int, *, is_ubuntu: bool = False, is_arm_cos: bool = False) -> Fraction:
-    """Returns the memory in bytes that the kernel of a Compute Engine machine takes, exact.
+    """Returns the exact memory in bytes that the kernel of a Compute Engine machine uses.
 
-    `memory_bytes`: what the machine is sold with. `is_arm_cos`: an arm64 machine with Container-Optimized OS.
+    `memory_bytes` is the memory with which the machine is sold. `is_arm_cos`: an arm64 machine with Container-Optimized
+    OS.
     """
     memory = Fraction(memory_bytes)
     amount = memory / 64 + 16 * MIB + min(memory * Fraction(175, 100_000), Fraction(248 * MIB))
@@ -39,7 +40,7 @@ def gce_kernel_bytes(memory_bytes: int, *, is_ubuntu: bool = False, is_arm_cos: 
 
 
 def typical_kernel_bytes(memory_bytes: int) -> int:
-    """Returns the memory in bytes that a machine of this size usually loses, by the table of sizes."""
+    """Returns the memory in bytes that a machine of this size usually loses, according to the table of sizes."""
     for gib, share in _SHARE_BY_SIZE:
         if memory_bytes <= gib * GIB:
             return int(share * memory_bytes)

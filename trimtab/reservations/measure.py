@@ -1,8 +1,9 @@
-"""What a pool's kubelets and runtimes use, and the reservation that follows from it.
+"""What a pool's kubelets and container runtimes use, and the reservation that follows from it.
 
-Memory is a matter of safety: what is recommended is never below the measured maximum. CPU is only shares: the 95th
-percentile is enough. A change of reservations replaces nodes, or restarts kubelets and may evict pods, so small
-differences change nothing, a raise is for new nodes only, and a lower reservation waits for seven days of data.
+Memory is a matter of safety, so a recommendation is never below the measured maximum. For cpu, reservations only set
+shares, so the 95th percentile is enough. To change a reservation replaces nodes, or restarts kubelets and may evict
+pods. So small differences change nothing, a raise applies only to new nodes, and before a reservation is lowered, seven
+days must have been measured.
 """
 
 from __future__ import annotations
@@ -18,43 +19,43 @@ from trimtab.reservations.overhead_history import CPU, DAY_SECONDS, MEMORY, Over
 from trimtab.reservations.profile import MIB, AmountRule, Profile
 
 CPU_STEP = 10
-"""Millicores to which a reservation of cpu is rounded up."""
+"""The number of millicores to whose multiple a cpu reservation is rounded up."""
 MEMORY_STEP = 64 * MIB
 MIN_COVERAGE = 0.9
-"""The share of a pool's nodes, and of the samples, that must be known."""
+"""The share of a pool's nodes, and the share of the samples, that must be known."""
 MIN_DAYS_TO_LOWER = 7
 TOLERANCE = 0.1
 TOLERANCE_MILLICORES, TOLERANCE_BYTES = 20, 128 * MIB
-"""A difference counts if it is larger than ten percent of what is reserved, and than this."""
+"""A difference counts only if it is larger than ten percent of what is reserved, and larger than these amounts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceUse:
-    """The use of one resource by kubelet and runtime, in millicores or bytes for each node."""
+    """The usage of one resource by kubelet and container runtime, in millicores or bytes per node."""
 
     fit: OverheadFit | NotYet
     p50: float
     p95: float
     maximum: float
     residual_p95: float
-    """By how much nodes exceed the fitted line, at the 95th percentile; 0 without a line."""
+    """By how much nodes exceed the fitted line, at the 95th percentile; 0 if there is no line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUse:
-    """What was measured of one pool with one container runtime."""
+    """What was measured for one pool with one container runtime."""
 
     cpu: ResourceUse
     memory: ResourceUse
     nodes: int
-    """Nodes that were measured."""
+    """The number of nodes that were measured."""
     silent_nodes: int
-    """Nodes of the pool that were not."""
+    """The number of the pool's nodes that were not measured."""
     coverage: float
-    """The share of samples that know both resources."""
+    """The share of samples in which both resources are known."""
     span_seconds: int
     max_pods: int
-    """The most pods that a measured node had."""
+    """The largest number of pods on a measured node."""
 
     @property
     def node_coverage(self) -> float:
@@ -63,7 +64,7 @@ class PoolUse:
 
 
 def measure_pool(history: OverheadHistory, silent_nodes: int = 0) -> PoolUse | NotYet:
-    """Returns what the pool's nodes use; NotYet without any sample."""
+    """Returns what the pool's nodes use; NotYet if there are no samples."""
     if not history.groups:
         return NotYet(
             reason=reasons.NO_SAMPLES("no kubelet of the pool reported its own usage"),
@@ -94,16 +95,16 @@ def _resource_use(history: OverheadHistory, resource: str) -> ResourceUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserved:
-    """A reservation of a node: kube and system reserved together."""
+    """The reservation of a node: the sum of kube reserved and system reserved."""
 
     millicores: int
     memory_bytes: int
 
 
 def recommend_reservation(use: PoolUse, max_pods: int | None = None) -> Reserved | NotYet:
-    """Returns the reservation that covers what was measured; NotYet if too little of the pool was.
+    """Returns the reservation that covers what was measured; NotYet if too little of the pool was measured.
 
-    `max_pods`: plan for this many pods on a node, or None for the most that a measured node had.
+    `max_pods` is the number of pods on a node for which to plan; None means the largest number on a measured node.
     """
     if min(use.node_coverage, use.coverage) < MIN_COVERAGE:
         return NotYet(
@@ -128,13 +129,13 @@ def _round_up(amount: float, step: int) -> int:
 
 
 class ChangeKind(StrEnum):
-    """What to do with a reservation."""
+    """What to do with a present reservation."""
 
     KEEP = "keep"
     RAISE = "raise"
     LOWER = "lower"
     WAIT = "wait"
-    """The reservation could be lowered, but the measurement is too short."""
+    """The reservation could be lowered, but not enough days have been measured yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,14 +144,15 @@ class ReservationChange:
 
     kind: ChangeKind
     reserved: Reserved
-    """What should be reserved: the present value where nothing changes."""
+    """What should be reserved; the present reservation if nothing is to be changed."""
     reason: Reason
 
 
 def decide_change(now: Reserved | None, recommended: Reserved, span_seconds: int) -> ReservationChange:
     """Returns whether the reservation should change.
 
-    `now`: what is reserved, or published, or None if it is not known. `span_seconds`: the time that was measured.
+    `now` is the present or published reservation, or None if it is not known. `span_seconds` is the length of the
+    measured time.
     """
     if now is None:
         reason = reasons.RESERVED_UNKNOWN("the present reservation is not known")
@@ -184,7 +186,8 @@ def decide_change(now: Reserved | None, recommended: Reserved, span_seconds: int
 
 
 def _beyond_tolerance(now: int, recommended: int, least: int) -> int:
-    """Returns 1 for a raise, -1 for a lower value, 0 for a difference that changes nothing."""
+    """Returns 1 if the reservation should be raised, -1 if it should be lowered, and 0 if the difference is too
+    small."""
     difference = recommended - now
     if abs(difference) <= max(TOLERANCE * now, least):
         return 0
@@ -205,9 +208,10 @@ def _describe_change(now: Reserved, wanted: Reserved) -> str:
 
 
 def profile_of_use(name: str, use: PoolUse) -> Profile:
-    """Returns the measured use as a profile: a base and an amount for each pod, where a line was fitted.
+    """Returns the measured usage as a profile: a base and, if a line was fitted, an amount for each pod.
 
-    For the pods that a node really has, not for its maxPods: `NodeSize.max_pods` is what a model predicts.
+    The profile is for the number of pods that a node really has, not for its maxPods: set `NodeSize.max_pods` to the
+    number that a model predicts.
     """
     rules = {resource: _measured_rule(use) for resource, use in ((CPU, use.cpu), (MEMORY, use.memory))}
     return Profile(

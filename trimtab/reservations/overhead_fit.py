@@ -1,7 +1,8 @@
-"""What a node's kubelet and runtime use at base and for each pod, fitted to what was measured.
+"""Fits a line to what was measured: what a node's kubelet and container runtime use without pods, and what each pod
+adds.
 
 The line is a weighted Theil-Sen estimate: the weighted median of the slopes of all pairs of points. A quarter of the
-points may be wrong (a restarted kubelet, an image being pulled, a scrape that failed) without moving it, where least
+points may be wrong (a restarted kubelet, an image being pulled, a failed scrape) without affecting it, while least
 squares would follow each of them.
 """
 
@@ -17,30 +18,31 @@ from trimtab.reservations.reasons import TOO_FLAT
 
 MIN_POINTS = 4
 MIN_POD_SPAN = 10
-"""The least difference of pods between the emptiest and the fullest point: below it, noise is larger than the slope."""
+"""The smallest difference in pods between the emptiest and the fullest point. With a smaller one, noise is larger than
+the slope."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverheadPoint:
-    """The use of nodes with about the same number of pods."""
+    """The usage of nodes with about the same number of pods."""
 
     pods: float
     amount: float
-    """Millicores or bytes."""
+    """The amount in millicores or bytes."""
     weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverheadFit:
-    """A line: what a node uses with no pods, and what each pod adds."""
+    """The fitted line: what a node uses without pods, and what each pod adds."""
 
     base: float
-    """Millicores or bytes; 0 if the line begins below it."""
+    """The usage without pods in millicores or bytes; 0 if the line begins below 0."""
     per_pod: float
-    """Never below 0: a pod frees nothing."""
+    """The usage that each pod adds; never below 0."""
     min_pods: float
     max_pods: float
-    """The pods between which the line was fitted."""
+    """The largest number of pods among the points; with `min_pods`, the range for which the line was fitted."""
 
     def predict_use(self, pods: float) -> float:
         """Returns the use of a node with this many pods."""
@@ -48,7 +50,7 @@ class OverheadFit:
 
 
 def fit_overhead(points: Sequence[OverheadPoint]) -> OverheadFit | NotYet:
-    """Returns the line through the points; NotYet if their numbers of pods are too much alike."""
+    """Returns the line through the points; NotYet if the points have too similar numbers of pods."""
     pods = [point.pods for point in points]
     span = max(pods) - min(pods) if pods else 0.0
     if len(points) < MIN_POINTS or span < MIN_POD_SPAN:
@@ -66,7 +68,8 @@ def fit_overhead(points: Sequence[OverheadPoint]) -> OverheadFit | NotYet:
 
 
 def _pair_slopes(points: Sequence[OverheadPoint]) -> Iterable[tuple[float, float]]:
-    """Yields (slope, weight) of every pair; the weight grows with the distance, since noise matters less there."""
+    """Yields (slope, weight) for every pair of points. The weight grows with the distance of the two, because noise
+    then matters less."""
     for first, second in combinations(points, 2):
         distance = second.pods - first.pods
         if distance:
@@ -74,12 +77,12 @@ def _pair_slopes(points: Sequence[OverheadPoint]) -> Iterable[tuple[float, float
 
 
 def weighted_median(pairs: Iterable[tuple[float, float]]) -> float:
-    """Returns the value at which half of the weight is reached; 0 without any."""
+    """Returns the value at which half of the weight is reached; 0 if there are no values."""
     return weighted_percentile(pairs, 0.5)
 
 
 def weighted_percentile(pairs: Iterable[tuple[float, float]], share: float) -> float:
-    """Returns the smallest value at which this share of the weight is reached; 0 without any."""
+    """Returns the smallest value at which this share of the weight is reached; 0 if there are no values."""
     ordered = sorted(pairs)
     wanted = share * sum(weight for _, weight in ordered)
     reached = 0.0

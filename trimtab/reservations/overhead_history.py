@@ -1,7 +1,9 @@
-"""What kubelets and runtimes of one pool used, in little memory: some samples of each day and number of pods.
+"""What kubelets and container runtimes of one pool have used, in little memory: some samples for each day and number of
+pods.
 
-For each day and each group of nodes with about the same number of pods it keeps the sixteen samples with the smallest
-hash, a uniform choice that depends on neither the order of the samples nor a random number. Maxima are kept exactly.
+For each day, and each group of nodes with about the same number of pods, the sixteen samples with the smallest hash are
+kept. This is a uniform choice that depends neither on the order of the samples nor on random numbers. Maxima are kept
+exactly.
 """
 
 from __future__ import annotations
@@ -15,51 +17,51 @@ from trimtab.reservations.overhead_fit import OverheadPoint, weighted_median
 
 DAY_SECONDS = 86400
 POD_GROUP = 5
-"""Nodes whose numbers of pods differ by less are one group."""
+"""Nodes whose numbers of pods differ by less than this are in one group."""
 MAX_SAMPLES = 16
-"""The samples of a day that are kept for one group."""
+"""The number of samples that are kept for one group and day."""
 CPU, MEMORY = "cpu", "memory"
 RESOURCES = (CPU, MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverheadSample:
-    """What the kubelet and the runtime of one node used at one moment."""
+    """What the kubelet and the container runtime of one node used at one moment."""
 
     node: str
     second: int
     pods: int
     millicores: float | None
-    """None if it is not known."""
+    """The cpu usage, or None if it is not known."""
     memory_bytes: float | None
-    """None if it is not known."""
+    """The memory usage, or None if it is not known."""
     max_memory_bytes: float | None = None
-    """The most memory since the sample before, or None if only the memory of this moment is known."""
+    """The largest memory usage since the previous sample, or None if only the usage at this moment is known."""
 
     def amount_of(self, resource: str) -> float | None:
-        """Returns millicores or bytes, or None if it is not known."""
+        """Returns the usage in millicores or bytes, or None if it is not known."""
         return self.millicores if resource == CPU else self.memory_bytes
 
     def max_amount_of(self, resource: str) -> float:
-        """Returns the most millicores or bytes that the sample knows of; 0 if it knows none."""
+        """Returns the largest usage, in millicores or bytes, that the sample contains; 0 if it contains none."""
         amount = self.amount_of(resource) or 0.0
         return max(amount, self.max_memory_bytes or 0.0) if resource == MEMORY else amount
 
 
 @dataclass(slots=True)
 class SampleGroup:
-    """The samples of one resource of one day, of nodes with about the same number of pods."""
+    """The samples of one resource on one day, from nodes with about the same number of pods."""
 
     count: int = 0
     pods: int = 0
-    """The sum over all samples."""
+    """The sum of the numbers of pods of all samples."""
     maximum: float = 0.0
-    """The most that was measured, between the samples too where the source knows it."""
+    """The largest measured amount, including the time between samples if the source knows it."""
     kept: list[tuple[int, float]] = field(default_factory=list)
-    """(hash, amount) of the samples that are kept, by hash."""
+    """(hash, amount) of the samples that are kept, sorted by hash."""
 
     def add_amount(self, sample_hash: int, pods: int, amount: float, max_amount: float) -> None:
-        """Adds one sample; one that is kept already is not counted twice."""
+        """Adds one sample. A sample that is already there is not added again."""
         if (sample_hash, amount) in self.kept:
             return
         self.count += 1
@@ -76,19 +78,19 @@ class OverheadHistory:
 
     max_days: int = 30
     groups: dict[tuple[int, str, int], SampleGroup] = field(default_factory=dict)
-    """(day since 1970, resource, group of pods) → its samples."""
+    """(day since 1970, resource, group of pods) → the samples of the group."""
     nodes: dict[str, int] = field(default_factory=dict)
-    """Node → the second of its last sample."""
+    """Node → the time of its last sample."""
     moments: int = 0
-    """Samples that were added, complete or not."""
+    """The number of samples added, complete or not."""
     complete: int = 0
-    """Samples with both resources."""
+    """The number of samples with both resources."""
     first: int | None = None
     last: int | None = None
     max_pods_by_day: dict[int, int] = field(default_factory=dict)
 
     def add_sample(self, sample: OverheadSample) -> None:
-        """Adds one sample; what it does not know is left out, and counts against the coverage."""
+        """Adds one sample. An unknown amount is left out and lowers the coverage."""
         amounts = {resource: sample.amount_of(resource) for resource in RESOURCES}
         self.moments += 1
         self.complete += None not in amounts.values()
@@ -108,7 +110,7 @@ class OverheadHistory:
                 group.add_amount(sample_hash, sample.pods, amount, sample.max_amount_of(resource))
 
     def drop_old_days(self, now: int) -> None:
-        """Removes the days before the last `max_days`, the day of `now` included."""
+        """Removes days so that the last `max_days` remain, including that of `now`."""
         first_day = now // DAY_SECONDS - self.max_days + 1
         self.groups = {key: group for key, group in self.groups.items() if key[0] >= first_day}
         self.first = max(self.first or 0, first_day * DAY_SECONDS)
@@ -117,21 +119,21 @@ class OverheadHistory:
 
     @property
     def max_pods(self) -> int:
-        """The most pods that a measured node had."""
+        """The largest number of pods on a measured node."""
         return max(self.max_pods_by_day.values(), default=0)
 
     @property
     def span_seconds(self) -> int:
-        """The time from the first to the last sample."""
+        """The number of seconds from the first to the last sample."""
         return 0 if self.first is None or self.last is None else self.last - self.first
 
     @property
     def coverage(self) -> float:
-        """The share of samples that know both resources, from 0 to 1."""
+        """The share of samples with both resources, from 0 to 1."""
         return self.complete / self.moments if self.moments else 0.0
 
     def list_points(self, resource: str) -> list[OverheadPoint]:
-        """Returns the median of every group of samples, for the fit."""
+        """Returns the median of every group of samples, as points for the fit."""
         return [
             OverheadPoint(group.pods / group.count, weighted_median((amount, 1.0) for _, amount in group.kept),
                           min(group.count, MAX_SAMPLES))
@@ -139,17 +141,18 @@ class OverheadHistory:
         ]  # fmt: skip
 
     def iter_groups(self, resource: str) -> Iterator[tuple[int, SampleGroup]]:
-        """Yields (day, samples) of a resource in the order of days and pods."""
+        """Yields (day, samples of a group) for a resource, sorted by day and number of pods."""
         for (day, name, _), group in sorted(self.groups.items(), key=lambda item: item[0]):
             if name == resource:
                 yield day, group
 
     def weighted_amounts(self, resource: str) -> Iterator[tuple[float, float, float]]:
-        """Yields (pods, amount, weight) of every kept sample; the weights add up to the number of all samples."""
+        """Yields (pods, amount, weight) for every sample that was kept. The weights add up to the number of all
+        samples."""
         for _, group in self.iter_groups(resource):
             for _, amount in group.kept:
                 yield group.pods / group.count, amount, group.count / len(group.kept)
 
     def maximum_of(self, resource: str) -> float:
-        """Returns the largest amount ever measured in these days; 0 without any."""
+        """Returns the largest amount that was measured in these days; 0 if there is none."""
         return max((group.maximum for _, group in self.iter_groups(resource)), default=0.0)

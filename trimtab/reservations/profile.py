@@ -1,7 +1,7 @@
 """A profile: the formula by which one vendor reserves cpu, memory, disk and process ids of a node.
 
-Amounts are exact fractions: a percentage of a number of bytes is no whole number, and a sum of rounded parts is not the
-rounded sum. CPU is in millicores, memory and disk in bytes.
+Amounts are exact fractions, because a percentage of a number of bytes is not a whole number, and the sum of rounded
+parts is not the rounded sum. Cpu is in millicores, memory and disk in bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Direction(StrEnum):
     UP = "up"
     DOWN = "down"
     NEAREST = "nearest"
-    """To the nearest step; from the middle upwards."""
+    """To the nearest step; an amount in the middle is rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Rounding:
     direction: Direction
 
     def round_amount(self, amount: Fraction) -> Fraction:
-        """Returns the amount as a multiple of the step."""
+        """Returns the amount, rounded to a multiple of the step."""
         steps = amount / self.step
         if self.direction is Direction.UP:
             return self.step * -(-steps // 1)
@@ -44,16 +44,18 @@ class Rounding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bracket:
-    """A share of that part of a machine's size that lies in the bracket. It begins where the previous one ends."""
+    """A share of that part of a machine's size that lies in the bracket. A bracket begins where the previous one
+    ends."""
 
     up_to: Fraction | None
     """The end of the bracket, or None for the last one, which has no end."""
     share: Fraction
     """The reserved share, from 0 to 1."""
     width_beyond: Fraction | None = None
-    """What the vendor's program counts of this bracket for a machine that is larger than it, or None for its width."""
+    """The amount of this bracket that the vendor's program counts for a machine that is larger than the bracket; None:
+    the width of the bracket."""
     counted_from: Fraction | None = None
-    """Where the vendor's program begins to count this bracket, or None for its beginning."""
+    """Where the vendor's program begins to count this bracket; None: at its beginning."""
 
 
 class TermKind(StrEnum):
@@ -70,39 +72,40 @@ class TermKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One term of a reservation; the terms of a reservation add up to it exactly."""
+    """One term of a reservation. The terms of a reservation add up to exactly its amount."""
 
     kind: TermKind
     amount: Fraction
     low: Fraction = ZERO
-    """The beginning of a bracket, or the amount of each pod."""
+    """The beginning of a bracket; for an amount per pod, the amount of each pod."""
     high: Fraction | None = None
-    """The end of what a bracket counts, or the number of pods."""
+    """The end of what a bracket counts; for an amount per pod, the number of pods."""
     share: Fraction = ZERO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmountRule:
-    """How much of one resource is reserved, by the size of the machine and its number of pods."""
+    """How much of one resource is reserved, depending on the size of the machine and its number of pods."""
 
     base: Fraction = ZERO
     brackets: tuple[Bracket, ...] = ()
     per_pod: Fraction = ZERO
     max_share: Fraction | None = None
-    """No more than this share of the size is reserved, or None without such a bound."""
+    """The largest share of the size that may be reserved, or None if there is no such limit."""
     minimum: Fraction = ZERO
     small_below: Fraction | None = None
-    """A machine that is smaller than this has `small_amount` reserved, and no other term counts."""
+    """For a machine that is smaller than this, `small_amount` is reserved, and no other term counts; None: there is no
+    such rule."""
     small_amount: Fraction = ZERO
     shared_core: Fraction | None = None
-    """What is reserved of a machine that shares its cores, or None if it is treated like any other."""
+    """The amount that is reserved on a machine with shared cores, or None if it is treated like any other machine."""
     size_rounding: Rounding | None = None
-    """How the vendor's program reads the size of the machine."""
+    """How the vendor's program rounds the size of the machine, or None if it does not."""
     bracket_rounding: Rounding | None = None
     rounding: Rounding | None = None
 
     def list_terms(self, size: Fraction, pods: Fraction, *, is_shared_core: bool = False) -> tuple[Term, ...]:
-        """Returns the terms for a machine of this size; they add up to what is reserved of it."""
+        """Returns the terms for a machine of this size, whose sum is what is reserved."""
         if is_shared_core and self.shared_core is not None:
             return (Term(kind=TermKind.SMALL_MACHINE, amount=self.shared_core),)
         if self.small_below is not None and size < self.small_below:
@@ -157,7 +160,7 @@ def _sum_amounts(terms: list[Term]) -> Fraction:
 
 
 class ReservedAs(StrEnum):
-    """The kubelet's setting that holds the reservation."""
+    """The kubelet setting under which a vendor makes the reservation."""
 
     KUBE = "kube"
     SYSTEM = "system"
@@ -165,47 +168,49 @@ class ReservedAs(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRule:
-    """The reserved ephemeral storage: the smallest of some amounts, each a base and a share of the boot disk."""
+    """The reserved ephemeral storage: the smallest of several amounts, each of which is a base plus a share of the boot
+    disk."""
 
     smallest_of: tuple[tuple[Fraction, Fraction], ...]
-    """(base in bytes, share of the disk)."""
+    """The amounts of which the smallest counts, each as (base in bytes, share of the disk)."""
     local_disks: tuple[Fraction, ...] = ()
-    """Bytes for one, two, … local disks that hold ephemeral storage; the last one also for more. Empty: as a boot
-    disk."""
+    """The reserved bytes for one, two, … local disks that hold ephemeral storage; the last entry is also for more
+    disks. Empty: as for a boot disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossRule:
-    """The memory that a planner takes off a machine's own before the kubelet sees it."""
+    """The memory that a planner subtracts from a machine's memory, because the kubelet does not see it."""
 
     share: Fraction
     rounding: Rounding | None = None
     arm64: Fraction = ZERO
-    """Bytes that an arm64 machine loses first."""
+    """The bytes that are subtracted first for an arm64 machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The formula of one vendor."""
+    """The formula by which one vendor reserves resources of a node."""
 
     name: str
     title: str
     source: str
-    """Where the numbers are published."""
+    """Where the vendor has published the numbers."""
     cpu: AmountRule
     memory: AmountRule
     reserved_as: ReservedAs = ReservedAs.KUBE
     counts_installed_memory: bool = False
-    """Whether the memory formula counts what the machine is sold with; otherwise what the kubelet sees."""
+    """Whether the memory formula uses the memory with which the machine is sold; otherwise it uses what the kubelet
+    sees."""
     eviction_memory: Fraction = Fraction(100 * MIB)
-    """Bytes of the kubelet's hard eviction threshold memory.available."""
+    """The kubelet's hard eviction threshold for memory.available, in bytes."""
     eviction_disk: Fraction = ZERO
-    """The share of the disk below which the kubelet evicts (nodefs.available)."""
+    """The share of the disk below which the kubelet evicts pods (nodefs.available)."""
     disk: DiskRule | None = None
-    """None if the profile says nothing about ephemeral storage."""
+    """The rule for ephemeral storage, or None if the profile has none."""
     process_ids: int | None = None
-    """Process ids that are reserved, or None if the profile says nothing about them."""
+    """The number of reserved process ids, or None if the profile has none."""
     loss: LossRule | None = None
-    """None if the profile does not plan with a machine's own memory."""
+    """The memory that the kubelet does not see, or None if the profile does not start from a machine's own memory."""
     smallest: tuple[int, int] = (1000, GIB)
     """(millicores, bytes) of the smallest machine that the vendor offers for nodes."""

@@ -1,6 +1,6 @@
-"""Reads profiles from YAML: those that ship with Trimtab, and those that a user writes in the same form.
+"""Reads profiles from YAML: those that ship with Trimtab, and those that a user has written in the same form.
 
-All mistakes of all documents are reported together. Every field but `name`, `cpu` and `memory` is optional:
+All mistakes of all documents are reported together. Every field except `name`, `cpu` and `memory` is optional:
 
     name: ours
     title: What we measured
@@ -53,12 +53,12 @@ Parse = Callable[[Any, Path], Any]
 
 _NANO_PER_MILLICORE = 10**6
 _MAX_PIDS = 4_194_304
-"""The kernel's largest pid_max on 64 bits."""
+"""The kernel's largest pid_max on 64-bit machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileReading:
-    """The profiles that could be read, and the mistakes of the others."""
+    """The profiles that could be read, and the mistakes in the others."""
 
     profiles: tuple[Profile, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
@@ -66,7 +66,7 @@ class ProfileReading:
 
 @lru_cache(maxsize=1)
 def shipped_profiles() -> Mapping[str, Profile]:
-    """Returns the profiles that ship with Trimtab, by name, in the order of their file."""
+    """Returns name → profile for the profiles that ship with Trimtab, in the order of their file."""
     text = files("trimtab.reservations").joinpath("profiles", "profiles.yaml").read_bytes()
     reading = read_profiles("profiles.yaml", text)
     assert not reading.mistakes, reading.mistakes
@@ -92,7 +92,7 @@ def read_profiles(file: str, content: bytes) -> ProfileReading:
 
 
 class _InvalidField(Exception):
-    """A value that is not valid; its mistake is recorded where it is caught."""
+    """Raised for a value that is not valid; its mistake is recorded where the exception is caught."""
 
     def __init__(self, path: Path, expected: str, got: str, todo: str = "") -> None:
         super().__init__(expected)
@@ -114,7 +114,7 @@ def _parse_amount(value: Any, path: Path, scale: int, expected: str) -> Fraction
 
 
 def _parse_share(value: Any, path: Path) -> Fraction:
-    """Returns a percentage as a share from 0 to 1, exact: 0.25 is a quarter of a hundredth."""
+    """Returns a percentage as an exact share from 0 to 1: the percentage 0.25 is 1/400."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
         raise _InvalidField(path, "a percentage from 0 to 100", quote_value(value))
     return Fraction(str(value)) / 100
@@ -160,7 +160,7 @@ class _Reader:
     mistakes: list[ConfigError] = field(default_factory=list)
 
     def read_profile(self) -> Profile | None:
-        """Returns the profile, or None if it has no name, no cpu or no memory."""
+        """Returns the profile, or None if its name, its cpu or its memory is missing."""
         section = self._section(self.document.value, (), (*_PROFILE_FIELDS, *_PROFILE_SECTIONS))
         values = self._fields(section, (), _PROFILE_FIELDS)
         for name in ("name", "memory", "cpu"):
@@ -266,8 +266,8 @@ class _Reader:
         return self._fields(self._section(section.get(key), place, fields), place, fields)
 
     def _section(self, value: Any, path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
-        """Returns the mapping at a path, or an empty mapping if it is absent or not a mapping. Unknown keys are
-        mistakes."""
+        """Returns the mapping at a path; an empty mapping if it is absent or not a mapping. Every unknown key is
+        recorded as a mistake."""
         names = tuple(keys)
         if value is None:
             return {}
@@ -295,7 +295,7 @@ class _Reader:
         return {name: value for name, value in parsed.items() if value is not None}
 
     def _parsed(self, parse: Parse, value: Any, path: Path) -> Any:
-        """Returns the parsed value; None, and a mistake, if it is not valid."""
+        """Returns the parsed value. If it is not valid, records a mistake and returns None."""
         try:
             return parse(value, path)
         except _InvalidField as invalid:

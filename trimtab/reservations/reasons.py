@@ -1,4 +1,4 @@
-"""The reasons about measured reservations."""
+"""Reasons why a reservation is changed or not, or is not known."""
 
 from trimtab.cluster.reason import Code
 

@@ -1,21 +1,21 @@
-"""The budget of bytes that a server holds for requests that it has not answered yet."""
+"""Limits how many bytes a server holds for requests that it has not answered yet."""
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Maximum bytes of unfinished requests: incomplete requests must not fill the pod's memory."""
+"""The maximum number of bytes held for unfinished requests, which must not fill the pod's memory."""
 
 ADDRESS_SHARE = 2
-"""One client address may hold the total divided by this number, so that one client leaves the rest to the others."""
+"""One client address may use at most the total divided by this number, so that it leaves the rest to others."""
 
 
 class TooManyBodies(Exception):
-    """The budget has no room for that many more bytes, in total or for this address."""
+    """Raised if the budget does not allow that many more bytes, in total or for this address."""
 
     def __init__(self) -> None:
         super().__init__("the server already processes too many large request bodies")
 
 
 class BodyBudget:
-    """The bytes held for unfinished requests, in total and by client address. For one event loop."""
+    """The bytes held for unfinished requests, in total and by client address. It belongs to one event loop."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self.available_bytes = max_bytes
@@ -23,9 +23,10 @@ class BodyBudget:
         self._by_address: dict[str, int] = {}
 
     def reserve_bytes(self, address: str, size: int, *, always: bool = False) -> None:
-        """Counts `size` more bytes. Raises `TooManyBodies`, and counts nothing, if they exceed the budget.
+        """Counts `size` more bytes. If they exceed the budget, raises `TooManyBodies` and counts nothing.
 
-        always: count them regardless of the budget; for small amounts that the number of connections bounds.
+        With `always`, the bytes are counted regardless of the budget; this is for small amounts, whose sum is limited
+        by the number of connections.
         """
         address_bytes = self._by_address.get(address, 0) + size
         # Checked before anything is counted: a refused body leaves the budget as it was.
@@ -35,7 +36,7 @@ class BodyBudget:
         self._by_address[address] = address_bytes
 
     def release_bytes(self, address: str, size: int) -> None:
-        """Returns counted bytes to the budget."""
+        """Subtracts bytes that are no longer held."""
         self.available_bytes += size
         address_bytes = self._by_address.get(address, 0) - size
         if address_bytes > 0:

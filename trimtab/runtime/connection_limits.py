@@ -1,9 +1,9 @@
-"""Limits on the number of client connections, in total and from one address, and the names in client certificates.
+"""Limits the number of client connections, in total and from one address; and reads the names in client certificates.
 
-gunicorn's `asgi` worker counts its connections and limits nothing. It keeps a connection that never sends a request
-forever, and does not know one that never finishes its TLS handshake. Measured with gunicorn 27 under uvloop: 53 kB for
-a TLS connection, so that any client that reaches the port could exhaust a pod's memory, or its file descriptors,
-without sending a byte.
+gunicorn's `asgi` worker counts its connections but does not limit them. It keeps a connection that never sends a
+request for ever, and does not notice one that never finishes its TLS handshake. A TLS connection needs 53 kB (measured
+with gunicorn 27 under uvloop), so any client that reaches the port could exhaust a pod's memory, or its file
+descriptors, without sending a byte.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 SPARE_DESCRIPTORS = 256
-"""File descriptors for everything but clients: watches, files, the heartbeat."""
+"""The number of file descriptors for everything but clients: watches, files, the heartbeat."""
 
 STALLED_AFTER_SECONDS = 1.0
-"""Seconds after which answers that a client does not read count as stalled. API servers read theirs at once."""
+"""If a client does not read its responses for this many seconds, its connection counts as stalled. API servers read
+theirs at once."""
 
 
 class ConnectionSlots:
-    """The open connections, handshakes included, by address; chooses the connection that is closed if there are too
-    many."""
+    """The open connections by address, including those in their handshake. If there are too many, it chooses which one
+    is closed."""
 
     def __init__(self, max_total: int, max_by_address: int) -> None:
         self._max_total, self._max_by_address = max_total, max_by_address
@@ -30,10 +31,11 @@ class ConnectionSlots:
         self._crowd_by_connection: dict[Any, AddressCrowd] = {}
 
     def add_connection(self, connection: Any, address: str, transport: Any) -> bool:
-        """Adds a new connection. Returns False if it was closed, because every other connection is being answered.
+        """Adds a new connection. Returns False if the new connection was closed instead, because every other connection
+        is waiting for a response.
 
-        If its address has too many, the least useful connection of that address is closed; if there are too many in
-        total, that of the address with the most connections.
+        If its address has too many connections, the least useful one of that address is closed. If there are too many
+        in total, the least useful one of the address with the most connections is closed.
         """
         crowd = self._by_address.setdefault(address, AddressCrowd(address))
         crowd.handshakes[connection] = transport
@@ -50,21 +52,21 @@ class ConnectionSlots:
         return connection in self._crowd_by_connection
 
     def record_handshake(self, connection: Any) -> None:
-        """Records that the connection's handshake is over and that it waits for its first request."""
+        """Records that the connection has finished its handshake and waits for its first request."""
         crowd = self._crowd_by_connection.get(connection)
         if crowd is not None:
             crowd.handshakes.pop(connection, None)
             crowd.idle.add_connection(connection)
 
     def record_closing(self, connection: Any) -> None:
-        """Records that the connection is closed and only waits for its client's part of the TLS closure, which may take
-        a while."""
+        """Records that the connection is being closed and only waits for the client to close its side of the TLS
+        connection, which may take a while."""
         crowd = self._crowd_by_connection.get(connection)
         if crowd is not None:
             crowd.closing[connection] = None
 
     def remove_connection(self, connection: Any) -> None:
-        """Removes a connection that is gone."""
+        """Removes a connection that is closed."""
         crowd = self._crowd_by_connection.pop(connection, None)
         if crowd is None:
             return
@@ -73,12 +75,12 @@ class ConnectionSlots:
             del self._by_address[crowd.address]
 
     def idle_connections(self, connection: Any) -> IdleConnections:
-        """Returns the idle connections of its address."""
+        """Returns the idle connections of the address of this connection."""
         crowd = self._crowd_by_connection.get(connection)
         return crowd.idle if crowd is not None else IdleConnections()
 
     def stalled_connections(self, connection: Any) -> StalledConnections:
-        """Returns the connections of its address that do not read their answers."""
+        """Returns the connections, of the address of this connection, whose clients do not read their responses."""
         crowd = self._crowd_by_connection.get(connection)
         return crowd.stalled if crowd is not None else StalledConnections()
 
@@ -105,18 +107,18 @@ class AddressCrowd:
         self.idle, self.stalled = IdleConnections(), StalledConnections()
 
     def least_useful(self, newcomer: Any) -> Any | None:
-        """Returns the least useful connection, or None if all are being answered.
+        """Returns the least useful connection, or None if all are waiting for a response.
 
-        In this order: one that is closed and waits for its client's part of the TLS closure, the one that has not read
-        its answers for the longest time, the one longest in its handshake, one that never sent a request, the one idle
-        for the longest time.
+        The first of these that exists is returned: one that is being closed and waits for its client, the one whose
+        client has not read its responses for the longest time, the one that has been in its handshake for the longest
+        time, one that never sent a request, the one that has been idle for the longest time.
         """
         closing = next(iter(self.closing), None)
         handshaking = next((connection for connection in self.handshakes if connection is not newcomer), None)
         return closing or self.stalled.longest_stalled() or handshaking or self.idle.least_useful()
 
     def remove_connection(self, connection: Any) -> None:
-        """Removes a connection that is gone."""
+        """Removes a connection that is closed."""
         self.size -= 1
         self.handshakes.pop(connection, None)
         self.closing.pop(connection, None)
@@ -125,21 +127,22 @@ class AddressCrowd:
 
 
 class StalledConnections:
-    """Connections whose clients do not read their answers, longest first."""
+    """The connections whose clients do not read their responses; those that have not for the longest time come
+    first."""
 
     def __init__(self) -> None:
         self._since: dict[Any, float] = {}
 
     def add_connection(self, connection: Any) -> None:
-        """Records that the connection has no room for more of its answers."""
+        """Records that the write buffer of the connection is full."""
         self._since.setdefault(connection, connection.worker.loop.time())
 
     def remove_connection(self, connection: Any) -> None:
-        """Records that the client read some of its answers, or is gone."""
+        """Records that the client has read some of its responses, or that the connection is closed."""
         self._since.pop(connection, None)
 
     def longest_stalled(self) -> Any | None:
-        """Returns the connection that has been stalled the longest, or None if none has been for
+        """Returns the connection that has been stalled for the longest time, or None if none has been for
         `STALLED_AFTER_SECONDS`."""
         first = next(iter(self._since.items()), None)
         if first is None or first[0].worker.loop.time() - first[1] < STALLED_AFTER_SECONDS:
@@ -148,10 +151,11 @@ class StalledConnections:
 
 
 class IdleConnections:
-    """Connections that wait for a request, longest first. Closes each after gunicorn's `keepalive`.
+    """The connections that wait for a request; those that have waited longest come first. Each is closed after
+    gunicorn's `keepalive` seconds.
 
-    All connections of an address share one timer: gunicorn's own, one per connection and request, takes a twentieth of
-    the time of a small review.
+    All connections of an address share one timer. gunicorn's own timers, one per connection and request, would take a
+    twentieth of the time of a small review.
     """
 
     def __init__(self) -> None:
@@ -160,7 +164,7 @@ class IdleConnections:
         self._timer: asyncio.TimerHandle | None = None
 
     def add_connection(self, connection: Any) -> None:
-        """Records that the connection waits for a request from now on."""
+        """Records that the connection now waits for a request."""
         loop, seconds = connection.worker.loop, connection._keepalive
         if seconds <= 0:
             return
@@ -172,13 +176,13 @@ class IdleConnections:
             self._timer = loop.call_later(seconds, self._close_idle, loop, seconds)
 
     def remove_connection(self, connection: Any) -> None:
-        """Records that the connection got a request, or is gone."""
+        """Records that the connection has received a request, or that it is closed."""
         self._since.pop(connection, None)
         self._without_request.pop(connection, None)
 
     def least_useful(self) -> Any | None:
-        """Returns the least useful connection: one that never sent a request, or the one idle for the longest time, or
-        None if all are being answered."""
+        """Returns the least useful connection: one that never sent a request, or else the one that has been idle for
+        the longest time; None if none is idle."""
         # Dicts keep insertion order, so the longest-waiting connections come first and few are looked at.
         never_asked = next((one for one in self._without_request if one._awaiting_request), None)
         return never_asked or next((one for one in self._since if one._awaiting_request), None)
@@ -196,10 +200,11 @@ class IdleConnections:
 
 
 def raise_descriptor_limit(max_connections: int) -> int:
-    """Returns how many connections this process may hold, and raises its limit of file descriptors to twice as many.
+    """Returns how many connections this process may hold, and raises its limit of file descriptors to twice that
+    number.
 
-    No more than that: connections that the kernel has accepted and the process has not looked at yet must be bounded,
-    too.
+    The limit is not higher, because connections that the kernel has accepted and the process has not seen yet must be
+    limited too.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * max_connections + SPARE_DESCRIPTORS
@@ -212,7 +217,7 @@ def raise_descriptor_limit(max_connections: int) -> int:
 Scope = Mapping[str, Any]
 
 CLIENT_NAMES_KEY = "trimtab.client"
-"""The key of a request's scope under which the common names of the verified client certificate are.
+"""The key in a request's ASGI scope for the common names of the verified client certificate.
 `trimtab.runtime.gunicorn_patches` sets it."""
 
 
@@ -226,9 +231,10 @@ def certificate_names(connection: Any) -> tuple[str, ...] | None:
 
 
 def client_test(name: str | None) -> Callable[[Scope], bool]:
-    """Returns a test whether a request came with a verified certificate, one with this common name if `name` is given.
+    """Returns a function that tests whether a request was sent with a verified certificate and, if `name` is given,
+    with this common name.
 
-    It is False wherever the scope has no names: also if another server than gunicorn runs the application.
+    The test is False if the scope has no names, for example if another server than gunicorn runs the application.
     """
 
     def is_verified(scope: Scope) -> bool:

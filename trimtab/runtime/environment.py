@@ -1,4 +1,5 @@
-"""Settings from environment variables, and settings as environment variables. All mistakes are reported together."""
+"""Reads settings from environment variables, and writes settings as environment variables. All mistakes are reported
+together."""
 
 import os
 import re
@@ -15,7 +16,7 @@ from trimtab.runtime.settings import COMMON_SETTINGS, PROCESSES, ListenAddress, 
 
 PREFIX = "TRIMTAB_"
 _MAX_COMPARED = 64
-"""Characters of an unknown name that are compared with the known ones."""
+"""How many characters of an unknown variable name are compared with the known names."""
 _MAX_NUMBER = 1_000_000
 
 # The kubelet sets these variables in every pod for a Service called `trimtab-…`: they are not settings.
@@ -26,23 +27,24 @@ S = TypeVar("S")
 
 
 def variable_name(process: str, field: str) -> str:
-    """Returns the variable of a process' setting, such as `TRIMTAB_COMPACTOR_PLAN_INTERVAL_SECONDS`.
+    """Returns the environment variable of a process' setting, such as `TRIMTAB_COMPACTOR_PLAN_INTERVAL_SECONDS`.
 
-    Settings on which all processes of one installation must agree have no process in their name: `TRIMTAB_NAMESPACE`.
+    Settings on which all processes of one installation must agree do not have the process in their name:
+    `TRIMTAB_NAMESPACE`.
     """
     return PREFIX + (field if field in COMMON_SETTINGS else f"{process}_{field}").upper()
 
 
 def fields_by_variable(kind: Any) -> dict[str, str]:
-    """Returns variable → field of a settings class, or of an instance of one."""
+    """Returns environment variable → field of a settings class, or of an instance of one."""
     return {variable_name(kind.process, field.name): field.name for field in fields(kind)}
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
-    """Returns the webhook's settings; a setting without a variable has its default.
+    """Returns the webhook's settings. A setting whose variable is absent has its default.
 
-    Raises `SettingsError` with every mistake: values that are not valid, names that do not exist, and a shutdown that
-    would be cut short.
+    Raises `SettingsError` with every mistake: values that are not valid, variables that do not exist, and shutdown
+    times that contradict each other.
     """
     settings = read_as(environ, Settings)
     _check_shutdown_times(settings)
@@ -50,7 +52,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
 
 def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
-    """Returns the settings of the class `kind`, each from its variable.
+    """Returns the settings of the class `kind`, each from its environment variable.
 
     Variables of other processes are ignored, so that all processes can share one ConfigMap of settings.
     """
@@ -73,10 +75,11 @@ def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
 
 
 def read_with_options(environ: Mapping[str, str], kind: type[S], listen: str | None, options: Mapping[str, Any]) -> S:
-    """Returns the settings of a process: those of the environment, overridden by the options of its command line.
+    """Returns the settings of a process: those of the environment, with the options of its command line in place of
+    some of them.
 
-    listen: HOST:PORT as text, parsed like the variable. options: field → value, or None if the option is absent. Raises
-    SettingsError.
+    `listen` is HOST:PORT as text, parsed like the variable. `options`: field → value, or None if the option is absent.
+    Raises SettingsError.
     """
     name = variable_name(kind.process, "listen")  # type: ignore[attr-defined]
     environment = {**environ, name: listen} if listen is not None else environ
@@ -86,8 +89,8 @@ def read_with_options(environ: Mapping[str, str], kind: type[S], listen: str | N
 
 
 def write_environment(settings: Any) -> dict[str, str]:
-    """Returns the variables of these settings; reading them gives the same settings. A field that is None is left
-    out."""
+    """Returns the environment variables for these settings; reading them gives the same settings. A field that is None
+    is left out."""
     values = ((name, getattr(settings, field)) for name, field in fields_by_variable(settings).items())
     return {name: _format_value(value) for name, value in values if value is not None}
 
@@ -109,9 +112,9 @@ def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], proce
 
 
 def _suggest_variable(name: str, names: tuple[str, ...], process: str) -> str:
-    """Returns the most similar variable as advice, or nothing.
+    """Returns advice that names the most similar variable, or an empty string.
 
-    The prefix is not compared: with it every name looks similar.
+    The prefix is not compared, because with it all names would seem similar.
     """
     prefix = f"{PREFIX}{process.upper()}_"
     by_ending = {each.removeprefix(prefix).removeprefix(PREFIX): each for each in names}
@@ -121,7 +124,7 @@ def _suggest_variable(name: str, names: tuple[str, ...], process: str) -> str:
 
 
 def _renamed_variable(name: str, process: str) -> ConfigError | None:
-    """Returns the error for a setting that had this name in an earlier version, or None for any other name."""
+    """Returns the mistake for a variable that an earlier version used for a setting, or None for any other name."""
     new = RENAMED[process].get(name.removeprefix(PREFIX))
     if new is None:
         return None

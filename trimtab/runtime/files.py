@@ -1,4 +1,4 @@
-"""Input files, and the errors with which a process cannot start.
+"""Reads input files, and defines the errors with which a process cannot start.
 
 Files, folders, standard input and the policies that are part of Trimtab are read as (name, bytes).
 
@@ -23,7 +23,7 @@ class RuntimeFault(Exception):
 
 
 class SettingsError(RuntimeFault):
-    """All mistakes of one environment together."""
+    """The environment contains invalid settings; `mistakes` has all of them."""
 
     def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
         super().__init__("\n".join(str(mistake) for mistake in mistakes))
@@ -44,7 +44,7 @@ ENDINGS = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 
 
 class UnreadableFiles(RuntimeFault):
-    """All paths that cannot be read together."""
+    """Some paths cannot be read; `mistakes` has all of them."""
 
     def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
         super().__init__("\n".join(map(str, mistakes)))
@@ -52,8 +52,8 @@ class UnreadableFiles(RuntimeFault):
 
 
 def read_files(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:
-    """Returns every file of every path; in folders, files with these endings in alphabetical order. Raises
-    UnreadableFiles."""
+    """Returns the content of every file of every path. Of folders, the files with these endings are read, in
+    alphabetical order. Raises UnreadableFiles."""
     contents: list[Content] = []
     mistakes: list[ConfigError] = []
     for path in map(str, paths):
@@ -91,7 +91,7 @@ def _is_input_file(file: Path, endings: tuple[str, ...]) -> bool:
 
 
 def shipped_policies(folder: str = "recommended") -> list[Content]:
-    """Returns the policies that are part of Trimtab: `recommended`, or `library` for those to choose from."""
+    """Returns the policies that are part of Trimtab: `recommended`, or `library` for those from which users choose."""
     return sorted(_shipped_files(resources.files("policies") / folder, f"policies/{folder}"))
 
 

@@ -1,4 +1,5 @@
-"""The shutdown of a server: it reports that it is not ready, keeps answering for a while, and then ends."""
+"""Shuts down a server gracefully: it reports that it is not ready, answers requests for a while longer, and then
+ends."""
 
 import signal
 import threading
@@ -8,24 +9,24 @@ from typing import Any, Protocol, runtime_checkable
 from trimtab.runtime.settings import ServerSettings
 
 MARGIN_SECONDS = 4
-"""Seconds reserved for gunicorn's own steps: its loop checks once a second, its master four times."""
+"""The seconds reserved for gunicorn's own steps: its loop checks for signals once a second, its master four times."""
 
 
 @runtime_checkable
 class GracefulApplication(Protocol):
-    """An application that reacts to the coming end of its process."""
+    """An application that can prepare for the end of its process."""
 
     def drain(self) -> None:
-        """From now on reports "not ready", and asks clients to send their next request to another replica."""
+        """Makes the application report "not ready", and ask clients to send their next request to another replica."""
 
 
 def drain_on_term(worker: Any, settings: ServerSettings) -> None:
-    """Makes SIGTERM start a drain in this gunicorn `asgi` worker.
+    """Makes SIGTERM start a graceful shutdown in this gunicorn `asgi` worker.
 
-    gunicorn alone would stop accepting connections at once, while endpoints still direct clients here. With the drain,
-    readiness is off and service is normal for `shutdown_delay_seconds`; then no new connections are accepted,
-    and existing ones
-    are answered until their clients close them or `graceful_timeout_seconds` is nearly over.
+    gunicorn itself would stop accepting connections at once, while endpoints still direct clients to this pod. With
+    this function, the process reports "not ready" and serves normally for `shutdown_delay_seconds`. Then it accepts no
+    new connections, and answers existing ones until their clients close them or `graceful_timeout_seconds` are nearly
+    over.
     """
     begun = False
 
@@ -49,25 +50,25 @@ def drain_on_term(worker: Any, settings: ServerSettings) -> None:
 
 
 def _deliver_early_signals(loop: Any) -> None:
-    """Makes signals count that arrive before the loop runs.
+    """Makes signals count that arrived before the event loop ran.
 
-    uvloop stores them, and reads what it stored when a signal arrives while it runs. A process that is asked to stop
-    while the application is loading would run on until its master kills it. So it sends itself a signal without an
-    effect.
+    uvloop stores such signals, and handles them only when another signal arrives while the loop runs. So if a process
+    was asked to stop while it was loading the application, it would run on until its master kills it. This function
+    sends the process a signal without any effect.
     """
     loop.add_signal_handler(signal.SIGWINCH, lambda: None)
     loop.call_soon(signal.raise_signal, signal.SIGWINCH)
 
 
 class GracefulShutdown:
-    """Whether this process was asked to stop. It starts once and is never undone; safe from any thread."""
+    """Whether this process has been asked to stop. That can happen once and is never undone. Any thread may use it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     @property
     def is_requested(self) -> bool:
-        """True from the moment at which the process was asked to stop."""
+        """Whether the process has been asked to stop."""
         return self._event.is_set()
 
     def request_stop(self) -> None:
@@ -75,12 +76,12 @@ class GracefulShutdown:
         self._event.set()
 
     def wait_for_stop(self, seconds: float) -> bool:
-        """Sleeps, but not longer than until the process is asked to stop; returns True if it was."""
+        """Sleeps for this many seconds, but only until the process is asked to stop. Returns True if it was asked."""
         return self._event.wait(seconds)
 
 
 def stop_on_signals(stop: GracefulShutdown, also: Callable[[], None] = lambda: None) -> None:
-    """Begins `stop` on SIGTERM and SIGINT, and calls `also`: for loops without a server of their own."""
+    """Requests the stop on SIGTERM and SIGINT, and calls `also`. It is for processes without a gunicorn server."""
 
     def stop_and_notify() -> None:
         stop.request_stop()

@@ -2,16 +2,16 @@
 
 They replace methods of gunicorn's `ASGIProtocol`. They are written for gunicorn 27.0.1 (`constraints.txt` pins it) and
 its `asgi` worker; `tests/runtime/test_gunicorn_patches.py` has a test for each. Each patch names the attributes that it
-needs; if a version of gunicorn lacks one, the patch is left out with a warning in the log, and gunicorn's own behaviour
-stays.
+needs. If a version of gunicorn lacks one of them, the patch is left out with a warning in the log, and gunicorn's own
+behaviour stays.
 
-The heads of requests are parsed by the parser in C (gunicorn_h1c 0.6.9) where it can be imported, which halves the time
-of a small review, and by gunicorn's parser in Python otherwise. The parser in C is young, so it parses only heads
+The heads of requests are parsed by the parser in C (gunicorn_h1c 0.6.9) if it can be imported, which halves the time of
+a small review, and otherwise by gunicorn's parser in Python. The parser in C is young, so it only parses heads
 (`trimtab.runtime.http_framing`).
 
-A TLS connection leaves 280 kB behind in a cycle of few objects (measured with gunicorn 27 on CPython 3.11 and 3.13).
-The garbage collector counts objects and not bytes, so thousands of such cycles would accumulate: probes alone open that
-many connections in some hours. The last two functions of this module reduce and free that memory.
+A TLS connection leaves 280 kB behind in a reference cycle of few objects (measured with gunicorn 27 on CPython 3.11 and
+3.13). The garbage collector counts objects and not bytes, so thousands of such cycles would accumulate: probes alone
+open that many connections in some hours. The last two functions of this module reduce and free that memory.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ _LIMITS = {"limit_request_line": MAX_LINE_BYTES, "limit_request_fields": 100, "l
 
 @lru_cache
 def choose_parser(load: Callable[[], Any] | None = None) -> str:
-    """Returns the name of the parser that gunicorn is to use. Call it before the worker is forked, or in it.
+    """Returns the name of the parser that gunicorn is to use. Call it before the worker is forked, or in the worker.
 
-    load: returns the parser in C, or raises what an import may raise.
+    `load` returns the parser in C, or raises what an import may raise.
     """
     try:
         (load or _load_parser_in_c)()()
@@ -55,7 +55,7 @@ def choose_parser(load: Callable[[], Any] | None = None) -> str:
 
 
 def bounded_parser_factory(room: BodyBudget) -> Callable[..., Any]:
-    """Returns the constructor of a bounded parser for a connection; its arguments are callbacks and the client's
+    """Returns the constructor of a parser with limits for one connection. Its arguments are callbacks and the client's
     address."""
     base = _load_parser_in_c() if choose_parser() == FAST else PythonProtocol
     return partial(framed_parser(base, room), limits=_LIMITS)
@@ -69,18 +69,20 @@ def _load_parser_in_c() -> Any:
 
 
 HANDSHAKE_SECONDS = 4.0
-"""Seconds for a TLS handshake. An API server gives up after 10 by default; a normal handshake takes milliseconds."""
+"""The number of seconds that a TLS handshake may take. By default, an API server gives up after 10; a normal handshake
+takes milliseconds."""
 
 TLS_CLOSE_SECONDS = 2.0
-"""Seconds for the client's part of the TLS closure after the answer was sent."""
+"""For how many seconds, after a response was sent, the server waits until the client closes its side of the TLS
+connection."""
 
 MAX_BUFFER_BYTES = 64 * 1024
-"""Bytes of one connection that the application has not read, above which nothing more is read from it."""
+"""If one connection has more bytes than this that the application has not read, nothing more is read from it."""
 
 
 @runtime_checkable
 class HasBodyBudget(Protocol):
-    """An application that counts the bodies it holds: the parser uses the same budget."""
+    """An application that counts the bodies that it holds, so that the parser can use the same budget."""
 
     room: BodyBudget
 
@@ -96,15 +98,16 @@ class PatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One change to gunicorn."""
+    """One patch to gunicorn."""
 
     name: str
     needs: tuple[str, ...]
-    """Attributes of `ASGIProtocol` that it replaces or uses; attributes of the worker begin with `worker.`."""
+    """The attributes of `ASGIProtocol` that the patch replaces or uses; names of the worker's attributes begin with
+    `worker.`."""
     apply: Callable[[PatchSettings], None]
 
     def missing_attributes(self, worker: Any) -> tuple[str, ...]:
-        """Returns the attributes that this version of gunicorn lacks."""
+        """Returns those of the needed attributes that this version of gunicorn lacks."""
         return tuple(
             name
             for name in self.needs
@@ -169,10 +172,11 @@ def _patch_parser(server: PatchSettings) -> None:
 
 
 def _patch_release(server: PatchSettings) -> None:
-    """Releases the buffers and the parser of a connection that ends.
+    """Releases the buffers and the parser of a connection when it ends.
 
-    The parser in C refers to its connection and the garbage collector does not track it: the two would stay in memory
-    forever, 63 kB for each connection. And over TLS, a closed connection waits for its client's part of the closure.
+    The parser in C refers to its connection, and the garbage collector does not track it: without this patch both would
+    stay in memory for ever, 63 kB for each connection. And a closed TLS connection stays until its client closes its
+    side.
     """
     original_close, original_lost = ASGIProtocol._close_transport, ASGIProtocol.connection_lost
 
@@ -198,7 +202,7 @@ def _patch_release(server: PatchSettings) -> None:
 
 
 def _patch_connection_count(server: PatchSettings) -> None:
-    """Counts connections from the moment they are accepted, by address, and limits the time of handshakes."""
+    """Counts connections by address from the moment at which they are accepted, and limits the time of handshakes."""
     context = server.worker._get_ssl_context()
     # `CountingProtocol` starts TLS itself, so gunicorn must create plain connections.
     server.worker._get_ssl_context = lambda: None
@@ -206,7 +210,7 @@ def _patch_connection_count(server: PatchSettings) -> None:
 
 
 def _patch_idle_timer(server: PatchSettings) -> None:
-    """Uses one timer for all idle connections of an address, from a connection's first second."""
+    """Uses one timer for all idle connections of an address, including those that have not sent a request yet."""
     original_made, slots = ASGIProtocol.connection_made, server.slots
 
     def connection_made(self: Any, transport: Any) -> None:
@@ -219,8 +223,8 @@ def _patch_idle_timer(server: PatchSettings) -> None:
 
 
 def _patch_write_pause(server: PatchSettings) -> None:
-    """Stops reading from a client that does not read its answers: gunicorn would parse requests until memory is
-    exhausted."""
+    """Stops reading from a client that does not read its responses; gunicorn would parse further requests until the
+    memory is exhausted."""
     original_pause, original_resume, slots = ASGIProtocol.pause_writing, ASGIProtocol.resume_writing, server.slots
 
     def pause_writing(self: Any) -> None:
@@ -241,8 +245,9 @@ def _patch_write_pause(server: PatchSettings) -> None:
 def _patch_inline_serving(_: PatchSettings) -> None:
     """Runs the application in its connection's own task; other tasks run between two pipelined requests.
 
-    gunicorn 27 starts a task for each request, so that an application may continue after its answer. Trimtab's never
-    does: a task, a future and two turns of the loop take a twentieth of the time of a small review.
+    gunicorn 27 starts a task for each request, so that an application may go on after its response. Trimtab's
+    applications do not: without it, a small review saves a twentieth of its time, for a task, a future and two turns of
+    the event loop.
     """
 
     async def serve_request(self: Any, request: Any, sockname: Any, peername: Any) -> Any:
@@ -255,8 +260,8 @@ def _patch_inline_serving(_: PatchSettings) -> None:
 
 
 def _patch_client_names(_: PatchSettings) -> None:
-    """Adds the names in the client's certificate to a request's scope: gunicorn does not give them to its
-    application."""
+    """Adds the names in the client's certificate to the ASGI scope of a request, because gunicorn does not provide
+    them."""
     original_build = ASGIProtocol._build_http_scope
 
     def build_http_scope(self: Any, request: Any, sockname: Any, peername: Any) -> dict[str, Any]:
@@ -270,7 +275,8 @@ def _patch_client_names(_: PatchSettings) -> None:
 
 
 CLIENT_NAMES_PATCH = Patch("client certificates", ("_build_http_scope",), _patch_client_names)
-"""Only for a server with client authorities. If it is left out, no client is verified, and no review is answered."""
+"""The patch for servers that verify client certificates. If it is left out, no client counts as verified, and no review
+is answered."""
 
 PATCHES = (
     Patch(
@@ -291,13 +297,13 @@ PATCHES = (
 
 
 class CountingProtocol(asyncio.Protocol):
-    """The first protocol of each accepted connection: counts the connection, then passes it on to TLS and HTTP."""
+    """The first protocol of each accepted connection: it counts the connection, and then hands it to TLS and HTTP."""
 
     def __init__(self, worker: Any, slots: ConnectionSlots, context: ssl.SSLContext | None) -> None:
         self._worker, self._slots, self._context = worker, slots, context
 
     def connection_made(self, transport: Any) -> None:
-        """Gives the connection a slot, or closes it; begins the handshake."""
+        """Counts the connection and begins its handshake, or closes it if there are too many."""
         http = ASGIProtocol(self._worker)
         if not self._slots.add_connection(http, address_of(transport.get_extra_info("peername")), transport):
             return
@@ -331,7 +337,7 @@ class CountingProtocol(asyncio.Protocol):
 
 
 def _tls_protocol_class(loop: Any) -> Any:
-    """Returns the class that implements TLS on this event loop: uvloop has one of its own."""
+    """Returns the class that implements TLS in this event loop; uvloop has its own."""
     if type(loop).__module__.startswith("uvloop"):
         from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]
 
@@ -347,19 +353,20 @@ def address_of(peer: Any) -> str:
 
 
 TLS_BUFFER_BYTES = 32 * 1024
-"""Bytes of the read buffer per TLS connection: two records. asyncio's own 256 kB are for bulk transfers."""
+"""The size in bytes of the read buffer per TLS connection: two records. asyncio's own 256 kB are for bulk transfers."""
 
 HANDSHAKES_PER_SWEEP = 64
-"""New connections between two garbage collections: at most about 4 MB of garbage, and some milliseconds for each."""
+"""The number of new connections between two garbage collections: at most about 4 MB of garbage, and some milliseconds
+per collection."""
 
 
 OBJECTS_PER_COLLECTION = 5_000
-"""New objects between two garbage collections of the youngest generation; Python's own number is 700."""
+"""The number of new objects between two garbage collections of the youngest generation; Python's default is 700."""
 
 
 def reduce_memory() -> None:
-    """Reduces the TLS read buffers, excludes all present objects from later garbage collections, and makes these less
-    frequent. Call it once when everything is loaded."""
+    """Makes TLS read buffers smaller, excludes all existing objects from later garbage collections, and makes
+    collections less frequent. Call it once, when everything is loaded."""
     # There is no documented setting for this size; CPython 3.11 to 3.14 have the attribute.
     if hasattr(sslproto.SSLProtocol, "max_size"):
         sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
@@ -370,7 +377,7 @@ def reduce_memory() -> None:
 
 
 def collect_after_handshakes(context: ssl.SSLContext, every: int = HANDSHAKES_PER_SWEEP) -> None:
-    """Collects garbage after each `every` handshakes of this server context, on its event loop."""
+    """Makes this server context run a garbage collection, in its event loop, after each `every` handshakes."""
     original_callback: Callable[..., None] | None = context.sni_callback  # type: ignore[assignment]
     handshakes = 0
 

@@ -1,8 +1,9 @@
-"""Reads HTTP/1.1 requests for gunicorn: gunicorn's parser parses the head, and this module frames and bounds the body.
+"""Reads HTTP/1.1 requests for gunicorn: gunicorn's parser parses the head, and this module delimits the body and limits
+its size.
 
-gunicorn 27 and gunicorn_h1c 0.6.9 call Python for each chunk; they keep trailers, chunk extensions and pipelined bytes
-without a bound that fits a pod's memory; and gunicorn_h1c reads sizes modulo 2^64 and accepts lines that end without
-CR. So a head reaches the parser only if it is complete, well formed and small, and a body never does.
+gunicorn 27 and gunicorn_h1c 0.6.9 call Python for each chunk. They keep trailers, chunk extensions and pipelined bytes
+without a limit that would protect a pod's memory. And gunicorn_h1c reads sizes modulo 2^64, and accepts lines that end
+without CR. So a head is passed to the parser only if it is complete, well formed and small, and a body never is.
 """
 
 from collections.abc import Callable
@@ -13,17 +14,18 @@ from gunicorn.asgi.parser import InvalidChunkExtension, LimitRequestHeaders, Lim
 from trimtab.runtime.body_budget import BodyBudget
 
 MAX_HEAD_BYTES = 16 * 1024
-"""Bytes of a request line with its headers. An API server's take about 400, with a bearer token some 2 000."""
+"""The maximum size in bytes of a request line with its headers. Those of an API server have about 400, with a bearer
+token some 2 000."""
 
 MAX_LINE_BYTES = 4094
-"""Bytes of a request line: gunicorn's own default."""
+"""The maximum size in bytes of a request line, which is gunicorn's own default."""
 
 MAX_CHUNKS = 10_000
-"""Chunks of one body: enough for the largest body that is read, in chunks of 840 bytes. Go writes chunks of 4 096
-bytes."""
+"""The maximum number of chunks in one body: enough for the largest accepted body in chunks of 840 bytes. Go writes
+chunks of 4 096 bytes."""
 
 MAX_ASIDE_BYTES = 8 * 1024
-"""Bytes of one body's chunk extensions and trailers together. They are parsed and dropped."""
+"""The maximum size in bytes of all chunk extensions and trailers of a body. They are parsed and dropped."""
 
 # Hexadecimal digits of a chunk's size: 4 GB. Parsers in C read longer ones modulo 2^64.
 _SIZE_DIGITS = 8
@@ -34,15 +36,17 @@ _LENGTH_DIGITS = 15
 _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
 _HEAD, _LENGTH, _CHUNKS, _TRAILERS, _DONE = range(5)
-"""The part that comes next. After `_DONE` it is the next request, which waits until this one has its answer."""
+"""The parts of a request, in order, of which one is read next. After `_DONE` follows the next request, which waits
+until this one is answered."""
 
 
 def framed_parser(base: type, room: BodyBudget | None = None) -> type:
-    """Returns the class of parsers that use `base` (gunicorn's, in Python or in C) for heads and draw on one budget."""
+    """Returns a class of parsers that use `base` (gunicorn's parser, in Python or in C) for heads and share one
+    budget."""
     budget = room or BodyBudget()
 
     class Framed(_FramedParser, base):  # type: ignore[misc]
-        """A parser that gunicorn's `asgi` protocol feeds."""
+        """A parser that gunicorn's `asgi` protocol feeds with bytes."""
 
         __slots__ = _SLOTS
 
@@ -66,7 +70,8 @@ _SLOTS = (
 
 
 class _FramedParser:
-    """The part that both parsers share. Its attribute names do not collide with those of gunicorn's parsers."""
+    """The code that the parsers in Python and in C share. Its attribute names are different from those of gunicorn's
+    parsers."""
 
     __slots__ = ()
 
@@ -91,7 +96,7 @@ class _FramedParser:
 
     def feed(self: Any, data: bytes) -> None:
         """Reads bytes from the client. Raises gunicorn's errors for malformed input, and `TooManyBodies` if the budget
-        has no room."""
+        does not allow more bytes."""
         if self._next == _DONE:
             # A pipelined request waits until gunicorn calls `reset` after the answer.
             self._ahead += data
@@ -108,17 +113,17 @@ class _FramedParser:
 
     @property
     def remaining_truncated(self) -> bool:
-        """Always False: the connection stops reading before bytes would have to be dropped."""
+        """Always False, because the connection stops reading before bytes would have to be dropped."""
         return False
 
     def reset(self: Any) -> None:
-        """Prepares for the next request. The caller feeds the bytes of it that have already arrived again."""
+        """Prepares for the next request. The caller must feed those bytes of it again that have already arrived."""
         self._base.reset(self)
         self._reset_state()
         self.release()
 
     def release(self: Any) -> None:
-        """Releases everything held for the client."""
+        """Releases all bytes held for the client."""
         self._partial = self._ahead = b""
         if self._held:
             self._count_held(0)
@@ -133,7 +138,7 @@ class _FramedParser:
         self._held = held_bytes
 
     def _read_data(self: Any, data: bytes) -> bytes:
-        """Continues where the last bytes ended; returns the bytes that follow the request."""
+        """Continues reading where the last bytes ended. Returns the bytes that follow the request."""
         if self._partial:
             data, self._partial = self._partial + data, b""
         if self._next == _HEAD:
@@ -151,7 +156,8 @@ class _FramedParser:
         return ahead
 
     def _head_end(self: Any, data: bytes) -> int:
-        """Returns the offset at which the body begins; 0 if the head is not complete. Raises what is wrong with it."""
+        """Returns the offset at which the body begins; 0 if the head is not complete. Raises an error if the head is
+        not valid."""
         end = data.find(b"\r\n\r\n") + 4
         head = data[:end] if end > 3 else data
         if len(head) > MAX_HEAD_BYTES:
@@ -262,7 +268,7 @@ class _FramedParser:
         return b""
 
     def _line_end(self: Any, data: bytes, start: int) -> int:
-        """Returns the offset of the end of the line that begins `at`; -1 if its end has not arrived yet."""
+        """Returns the offset of the end of the line that begins at `start`; -1 if its end has not arrived yet."""
         longest = start + _SIZE_DIGITS + MAX_ASIDE_BYTES - self._aside
         # The search is bounded: a client that sends an endless line must not cost more with every piece.
         end = data.find(b"\r\n", start, longest + 2)

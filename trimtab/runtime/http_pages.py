@@ -1,6 +1,6 @@
-"""A plain HTTP server for a few pages, such as metrics and health, and the ready file of a process.
+"""A simple HTTP server for a few pages, such as metrics and health, and the ready file of a process.
 
-The pages answer from memory; they send no requests.
+The pages are answered from memory; they send no requests.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from trimtab.runtime.files import CannotServe
 from trimtab.runtime.settings import ListenAddress
 
 Page = Callable[[], tuple[int, str, bytes]]
-"""Returns (status, content type, body). Called in a thread of its own."""
+"""A function that returns (status, content type, body). It is called in a thread of its own."""
 TEXT = "text/plain; charset=utf-8"
 MAX_CONNECTIONS = 32
-"""Maximum number of connections: each has a thread. Probes and scrapes are few, and take milliseconds."""
+"""The maximum number of connections, each of which has a thread. Probes and scrapes are few and take milliseconds."""
 MAX_SILENCE_SECONDS = 10
-"""Seconds without a byte after which a connection is closed."""
+"""A connection is closed after this many seconds without a byte."""
 
 
 class HttpPages:
@@ -42,7 +42,7 @@ class HttpPages:
 
     @property
     def url(self) -> str:
-        """The address with the actual port."""
+        """The URL of the server, with the port on which it really listens."""
         host, port = self._server.server_address[:2]
         return f"http://{host!s}:{port}"
 
@@ -59,13 +59,13 @@ class HttpPages:
 
 
 class _Server(ThreadingHTTPServer):
-    """A server that closes the oldest connection if there are too many: idle clients must not block a probe, nor fill
-    memory."""
+    """A server that closes the oldest connection if there are too many: idle clients must neither block a probe nor
+    fill the memory."""
 
     daemon_threads = True
     request_queue_size = 4 * MAX_CONNECTIONS
-    """Connections that wait in the kernel during a burst. With Python's default of 5 a probe could wait a second for
-    its retry: its whole timeout."""
+    """The number of connections that wait in the kernel during a burst. With Python's default of 5, a probe could have
+    to wait a second for its retry, which is its whole timeout."""
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._connections: dict[Any, None] = {}
@@ -89,7 +89,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Reports an error, but not that a client disconnected or was disconnected."""
+        """Reports an error, except that a client has disconnected or was disconnected."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -114,8 +114,8 @@ def _handler_class(pages: Mapping[str, Page]) -> type[BaseHTTPRequestHandler]:
 
 
 def write_ready_file(file: Path | None, facts: Mapping[str, Any]) -> None:
-    """Writes `facts` as JSON into the ready file, if there is one. The file appears complete: a reader never sees half
-    of it."""
+    """Writes `facts` as JSON into the ready file, if one is configured. The file is written in one step, so a reader
+    never sees half of it."""
     if file is None:
         return
     temporary = file.with_name(f".{file.name}.{os.getpid()}")

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 Logger = structlog.typing.FilteringBoundLogger
-"""The logger of every module: `log.info("event", name=value)`. It is passed as a parameter, never looked up."""
+"""The type of the logger that all modules get as a parameter: `log.info("event", name=value)`."""
 
 _SECRET_NAME = re.compile(r"token|password|secret|authorization|private|credential", re.IGNORECASE)
 # Field names are constants of Trimtab's code: few, and checked on every line.
@@ -42,7 +42,8 @@ def build_logger(level: str = "info", style: str = "auto", stream: TextIO | None
 
 
 def _direct_class(filtering: type) -> type:
-    """Returns the same logger class with a shorter way for plain info lines: one is written for every changed pod."""
+    """Returns the same logger class with a faster path for plain info lines, because one is written for every changed
+    pod."""
 
     class Direct(filtering):  # type: ignore[misc]  # made at run time
         def info(self, event: str, *args: Any, **fields: Any) -> Any:
@@ -56,14 +57,14 @@ def _direct_class(filtering: type) -> type:
 
 
 class Forward(logging.Handler):
-    """A `logging` handler that writes the records of libraries as structured lines."""
+    """A handler for Python's `logging` that writes the records of libraries as structured lines."""
 
     def __init__(self, to: Logger) -> None:
         super().__init__()
         self._to = to
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes one line with the logger's name as `source`. Never raises into the library."""
+        """Writes one line, with the name of the library's logger as `source`. Raises nothing."""
         try:
             level = max(lvl for lvl in (10, 20, 30, 40) if lvl <= max(record.levelno, 10))
             self._to.log(level, record.getMessage(), source=record.name, exc_info=record.exc_info)
@@ -72,7 +73,7 @@ class Forward(logging.Handler):
 
 
 def forward_logging(to: Logger) -> Forward:
-    """Sends the warnings of all libraries to this logger; returns the handler, for loggers that do not propagate."""
+    """Sends the warnings of all libraries to this logger. Returns the handler, for loggers that do not propagate."""
     handler = Forward(to)
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -11,15 +11,15 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""The content type of the exposition format."""
+"""The content type of Prometheus' text format."""
 
 OTHER_VALUE = "other"
 
 
 class Bounded:
-    """Keeps the first `limit` different values of a label; every later value becomes `other`.
+    """Keeps the first `limit` different values of a label; every further value becomes `other`.
 
-    A label value that users choose (a policy's name, a namespace) could otherwise fill the memory of every scraper.
+    Label values that users choose (a policy's name, a namespace) could otherwise fill the memory of every scraper.
     """
 
     def __init__(self, limit: int = 200) -> None:
@@ -27,7 +27,7 @@ class Bounded:
         self._values: set[str] = set()
 
     def __call__(self, value: str) -> str:
-        """Returns the value itself, or `other`."""
+        """Returns the value itself, or `other` if there are too many values already."""
         if value in self._values:
             return value
         # First come, first served: values that are already counted keep their series.
@@ -58,7 +58,8 @@ def render_metrics(registry: CollectorRegistry) -> bytes:
 
 
 def nan_on_error(read: Callable[[], float]) -> Callable[[], float]:
-    """Wraps `read` for a gauge that must not break a scrape: NaN, Prometheus' unknown value, if it raises."""
+    """Returns a function for a gauge that calls `read`, and returns NaN, Prometheus' unknown value, if that raises an
+    error. So an error does not break a scrape."""
 
     def read_or_nan() -> float:
         try:
@@ -70,7 +71,7 @@ def nan_on_error(read: Callable[[], float]) -> Callable[[], float]:
 
 
 class LabelledHistogram(Collector):
-    """A histogram for the hot path, with at most one label: counting takes a third of the time of the library's own."""
+    """A fast histogram with at most one label: counting takes a third of the time of the Prometheus library's own."""
 
     def __init__(
         self, name: str, says: str, bounds: Sequence[float], registry: CollectorRegistry, label: str = ""
@@ -82,7 +83,8 @@ class LabelledHistogram(Collector):
         registry.register(self)
 
     def observe(self, value: float, label: str = "", times: int = 1) -> None:
-        """Counts `times` samples of this value. For one thread; a concurrent scrape may miss the newest sample."""
+        """Counts `times` samples of this value. Only one thread may call it; a scrape at the same time may miss the
+        newest sample."""
         counts = self._counts.get(label)
         if counts is None:
             counts = self._counts[label] = self._empty()
@@ -93,7 +95,7 @@ class LabelledHistogram(Collector):
         self._sums[label] += value * times
 
     def describe(self) -> Iterator[HistogramMetricFamily]:
-        """Yields the metric without samples, by which the registry knows its name."""
+        """Yields the metric without samples, so that the registry knows its name."""
         yield HistogramMetricFamily(self._name, self._says, labels=self._labels)
 
     def _empty(self) -> list[int]:

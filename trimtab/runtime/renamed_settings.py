@@ -1,6 +1,7 @@
-"""Names that settings had before they were called by their process and unit, so that an old one is refused by name.
+"""The names that settings had in earlier versions, before they contained process and unit. A variable with an old name
+is rejected with the new name.
 
-Process, then the old variable without `TRIMTAB_`, then today's field.
+The entries are: process → old variable without `TRIMTAB_` → the present field.
 """
 
 RENAMED: dict[str, dict[str, str]] = {

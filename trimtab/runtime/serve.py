@@ -1,4 +1,4 @@
-"""Starts gunicorn for an application given as a string, and reports the address at which it listens."""
+"""Starts gunicorn for an application that is given as a string, and logs the address on which it listens."""
 
 import importlib.util
 import os
@@ -18,23 +18,23 @@ from trimtab.runtime.log import Forward, Logger, forward_logging
 from trimtab.runtime.settings import ListenAddress, ServerSettings
 
 WORKER_TIMEOUT_SECONDS = 30
-"""Seconds without a heartbeat after which a worker is replaced; also the longest pause within a body."""
+"""A worker that sends no heartbeat for this many seconds is replaced. It is also the longest pause within a body."""
 
 BACKLOG = 2048
-"""Connections that wait in the kernel during a burst of handshakes."""
+"""The number of connections that wait in the kernel during a burst of handshakes."""
 
 
 RECEIVE_BUFFER_BYTES = 32 * 1024
-"""Bytes of one connection that the kernel buffers (it doubles the number), and so the most that one read returns:
-uvloop keeps as much of its 256 kB per connection as the largest read filled."""
+"""How many bytes of one connection the kernel buffers (it doubles the number), and so the largest result of one read.
+uvloop keeps as much of its 256 kB per connection in memory as the largest read has filled."""
 
 
 def launch_gunicorn(application: str, settings: ServerSettings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:
-    """Serves `application` (`module:name`, an ASGI callable) until a signal; then exits the process.
+    """Serves `application` (`module:name`, an ASGI callable) until a signal arrives; then exits the process.
 
     The settings are written to the environment first, so that the worker, which imports the application after the fork,
-    reads the same ones. `tls` None means plain HTTP. Never returns: it ends in `SystemExit`, in the worker too, so a
-    caller must not clean up after it. Raises `CannotServe` if it cannot listen at the address.
+    reads the same ones. `tls` is None for plain HTTP. The function does not return: it raises `SystemExit`, in the
+    worker too, so a caller must not clean up after it. Raises `CannotServe` if it cannot listen on the address.
     """
     os.environ.update(environment.write_environment(settings))
     if settings.ready_file:
@@ -46,9 +46,9 @@ def launch_gunicorn(application: str, settings: ServerSettings, log: Logger, tls
 
 
 def open_listener(address: ListenAddress) -> socket.socket:
-    """Returns a listening socket, before anything else is started. Raises `CannotServe` with the reason.
+    """Returns a listening socket. It is opened before anything else is started. Raises `CannotServe` with the reason.
 
-    gunicorn would retry for five seconds and exit with the reason spread over several log lines.
+    gunicorn itself would retry for five seconds, and then exit with the reason spread over several log lines.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
@@ -62,7 +62,7 @@ def open_listener(address: ListenAddress) -> socket.socket:
 
 
 class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
-    """gunicorn without its command line, its config file and its environment variables."""
+    """A gunicorn server that reads no command line, no configuration file and no environment variables."""
 
     def __init__(
         self, application: str, settings: ServerSettings, log: Logger, tls: ssl.SSLContext | None, listener: int
@@ -109,7 +109,7 @@ def _gunicorn_options(settings: ServerSettings) -> dict[str, Any]:
 
 
 def _event_loop_name() -> str:
-    """Returns uvloop, with which Trimtab is measured, where it is installed, and asyncio's loop elsewhere."""
+    """Returns `uvloop`, with which Trimtab is measured, if it is installed, and otherwise `asyncio`."""
     return "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
 
 

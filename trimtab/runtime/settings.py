@@ -5,22 +5,21 @@ from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
 PROCESSES = ("webhook", "compactor", "recommender", "watchdog", "metrics_api")
-"""As they are in the names of variables."""
+"""The processes, as they are named in environment variables."""
 COMMON_SETTINGS = frozenset({
     "namespace", "policies", "overhead", "autoscaler_namespace", "autoscaler_status_configmap", "log_level",
     "log_format",
 })  # fmt: skip
-"""Fields whose variable has no process in its name, because the processes of an installation must agree on them, or
+"""The fields whose variable has no process in its name, because the processes of an installation must agree on them, or
 because one log collector reads the logs of all."""
 
 LIVE_CLUSTER = Path("live")
-"""The value of `Settings.cluster` that stands for the cluster itself."""
+"""The value of `Settings.cluster` that means the cluster itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """The address to listen on. Port 0 means any free port, which is in the ready line of the log and in the ready
-    file."""
+    """The address to listen on. Port 0 means any free port; the log and the ready file name the chosen one."""
 
     host: str
     port: int
@@ -30,7 +29,7 @@ class ListenAddress:
 
 
 class ServerSettings(Protocol):
-    """The settings of a process that gunicorn serves: what `trimtab.runtime.serve` reads of them."""
+    """The settings of a process that gunicorn serves, as far as `trimtab.runtime.serve` reads them."""
 
     @property
     def listen(self) -> ListenAddress: ...
@@ -54,98 +53,102 @@ class ServerSettings(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The webhook's settings; `trimtab.runtime.environment` gives each one its variable."""
+    """The settings of the webhook; `trimtab.runtime.environment` gives each one its environment variable."""
 
     process: ClassVar[str] = "webhook"
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 8443)  # noqa: S104
     """The HOST:PORT to listen on. The default is all interfaces, because the API server calls the pod's address; port
-    8443 needs no privilege."""
+    8443 needs no special privilege."""
 
     certs_folder: Path = Path(".trimtab/certs")
-    """The folder with `tls.crt` and `tls.key`. The default is relative, so that a first try needs no rights; the chart
-    sets it."""
+    """The folder with `tls.crt` and `tls.key`. The default is a relative path, so that you can try the webhook without
+    special permissions; the chart sets another one."""
 
     certs_secret: str | None = None
-    """The Secret in Trimtab's namespace that the replicas share and renew; the folder then only holds the pair that is
-    served. None: something else fills the folder (cert-manager, a person), and the webhook reads no Secret."""
+    """The name of the Secret in Trimtab's namespace with the certificate, which the replicas share and renew; the
+    folder then only holds the key pair that is being served. None: cert-manager or you fill the folder, and the webhook
+    reads no Secret."""
 
     certs_check_interval_seconds: float = 10.0
-    """Seconds between two checks of that Secret and of both webhook configurations. A new authority signs only after
-    three checks have found it in both configurations, because API servers need a moment to notice."""
+    """The number of seconds between two checks of that Secret and of both webhook configurations. A new authority signs
+    certificates only after three checks have found it in both configurations, because API servers need a moment to
+    notice it."""
 
     client_ca_file: Path | None = None
-    """A file of authorities (PEM) that sign the API servers' client certificate. Only a client with such a certificate
-    may then send reviews; health and metrics stay open. None: any client that reaches the port may send a review,
-    and can find out what policies do to pods."""
+    """The path of a file with the authorities (PEM) that sign the API servers' client certificates. Only a client with
+    such a certificate may then send reviews; health and metrics stay open. None: any client that reaches the port may
+    send a review, and so find out what policies do to pods."""
 
     client_common_name: str | None = None
     """The common name that the client certificate must have, for authorities that also sign other certificates. None:
     any."""
 
     service_name: str = "trimtab-webhook"
-    """The Service through which API servers call the webhook: the certificate contains its name."""
+    """The name of the Service through which API servers call the webhook. The certificate contains this name."""
 
     configuration_name: str = "trimtab"
     """The name of both webhook configurations, whose caBundle the webhook keeps equal to the Secret's."""
 
     policies: tuple[Path, ...] = ()
-    """Files or folders of policies, separated by `:`. Empty: the cluster's PodPolicies if TRIMTAB_WEBHOOK_CLUSTER is
-    `live`, otherwise the recommended set that Trimtab ships."""
+    """The files or folders with policies, separated by `:`. Empty: the cluster's PodPolicies if TRIMTAB_WEBHOOK_CLUSTER
+    is `live`, otherwise the recommended set that is part of Trimtab."""
 
     cluster: Path | None = None
-    """The source of the facts: `live` (watches, with KUBECONFIG or the pod's own account), or a snapshot file. None:
-    there are no facts, and a policy that needs one reports it as missing."""
+    """Where the facts about the cluster come from: `live` (watches, with KUBECONFIG or the pod's service account), or
+    the path of a snapshot file. None: there are no facts, and a policy that needs one reports it as missing."""
 
     overhead: Literal["server", "webhook"] = "server"
-    """The component that writes pod overhead. `server`: the API server's RuntimeClass admission, which is on by
-    default. `webhook`: Trimtab's webhook."""
+    """The component that sets the overhead of pods. `server`: the API server's RuntimeClass admission plugin, which is
+    on by default. `webhook`: Trimtab's webhook."""
 
     namespace: str = "trimtab-system"
     """Trimtab's own namespace. The webhook never changes its pods."""
 
     autoscaler_namespace: str = "kube-system"
-    """The namespace in which the cluster autoscaler writes its status: its own flag `--namespace`."""
+    """The namespace in which the cluster autoscaler writes its status: the value of its flag `--namespace`."""
 
     autoscaler_status_configmap: str = "cluster-autoscaler-status"
-    """The ConfigMap with the cluster autoscaler's status: its own flag `--status-config-map-name`. The webhook's role
-    lets it read only this name: if you change it, give the same name to `trimtab install` or to the chart."""
+    """The ConfigMap with the cluster autoscaler's status: the value of its flag `--status-config-map-name`. The
+    webhook's role lets it read only this name: if you change it, give the same name to `trimtab install` or to the
+    chart."""
 
     paused: bool = False
-    """True: the webhook lets every pod through unchanged. Use it as the emergency switch."""
+    """True: the webhook admits every pod unchanged. Use it as the emergency switch."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The lowest level that is logged. `info` has one line for each changed pod."""
+    """The lowest level of messages that are logged. `info` has one line for each changed pod."""
 
     log_format: Literal["auto", "json", "console"] = "auto"
     """`auto`: colours on a terminal, JSON lines everywhere else."""
 
     ready_file: Path | None = None
-    """A file that the webhook writes when it serves requests: JSON with `url`, `host`, `port`, `pid`. None: only the
-    log line."""
+    """The path of a file that the webhook writes as soon as it serves requests: JSON with `url`, `host`, `port` and
+    `pid`. None: there is only the log line."""
 
     shutdown_delay_seconds: float = 5.0
-    """Seconds between the stop signal and the moment at which the webhook accepts no more connections: endpoints need a
-    few seconds to drop a pod."""
+    """The number of seconds from the stop signal until the webhook accepts no more connections, because endpoints need
+    a few seconds to drop a pod."""
 
     graceful_timeout_seconds: float = 30.0
-    """The longest time in seconds from the stop signal to the end. The pod's grace period must be longer."""
+    """The longest time in seconds from the stop signal until the process ends. The pod's termination grace period must
+    be longer."""
 
     keepalive_seconds: int = 120
-    """Seconds for which an idle connection is kept. The API server keeps its connections for 90 seconds, and must be
-    the side that closes them."""
+    """For how many seconds an idle connection is kept open. The API server keeps its connections for 90 seconds, and
+    must be the side that closes them."""
 
     max_connections: int = 2000
-    """The largest number of open connections: 106 MB of memory at most. An API server opens as many as it has pods to
-    review at the same moment, 200 by default. When there is one too many, the webhook closes one of the address that
-    has the most: one that was never used, or the one that was idle the longest."""
+    """The largest number of open connections, which need at most 106 MB of memory. An API server opens as many as it
+    has pods to review at the same moment, by default up to 200. If there is one too many, the webhook closes one of the
+    address with the most connections: one that was never used, or the one that was idle the longest."""
 
     max_connections_per_address: int = 1000
-    """The largest number of open connections from one client address, unfinished handshakes included. The default is
-    half of all, so that no machine locks the others out. All API servers behind one address count as one: it is
-    enough for five of them with 200 each."""
+    """The largest number of open connections from one client address, including unfinished handshakes. The default is
+    half of all, so that no machine can lock the others out. All API servers behind one address count together: the
+    default is enough for five of them with 200 each."""
 
     @property
     def is_live(self) -> bool:
-        """Whether the facts come from watches of the cluster."""
+        """Whether the facts about the cluster come from watches."""
         return self.cluster == LIVE_CLUSTER

@@ -1,7 +1,7 @@
 """kube-scheduler's Filter step (Kubernetes 1.36) as a library: it decides whether pods fit on nodes.
 
-The library is pure, calculates in integers, and is fast enough for a hundred thousand checks per plan. A pod fits, or
-the first constraint that rejects it is named. A pod that cannot be judged does not fit.
+The library is pure, calculates in integers, and is fast enough for a hundred thousand checks per plan. For a pod that
+does not fit, it names the first constraint that rejects the pod. A pod that cannot be judged counts as not fitting.
 
     node_filters           labels, names and taints: the filters whose result no move of a pod changes
     topology               which pods an affinity, anti-affinity, spread or port counts, and in which domain

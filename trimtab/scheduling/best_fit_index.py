@@ -1,10 +1,9 @@
-"""A best-fit index: finds the open node with the least free capacity that is enough for a pod.
+"""A best-fit index: finds, among the nodes with enough free capacity for a pod, the one with the least.
 
-Open nodes are kept in buckets,
-sorted by the free amount of the scarcer resource. Nodes that the same pods may use share
-a bucket; pools that keep capacity free have buckets of their own. Best fit is then a binary search on a few lists. A
-node without a free pod slot, or too full for the smallest request, is in no bucket. The buckets of a pool that may not
-receive more are skipped as a whole.
+Open nodes (those that may receive pods) are kept in buckets, sorted by the free amount of the scarcer resource. Nodes
+that the same pods may use share a bucket; pools that keep capacity free have buckets of their own. Best fit is then a
+binary search in a few lists. A node without a free pod slot, or too full for the smallest request, is in no bucket. The
+buckets of a pool that may not receive more are skipped as a whole.
 """
 
 from bisect import bisect_left, insort
@@ -14,22 +13,23 @@ from itertools import chain
 from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
 
 NODE_BITS = 20
-"""The bits below the free amount in one sortable integer: enough for a million node numbers."""
+"""A node is stored as one sortable integer: its free amount, and below that the node number in this many bits, which
+are enough for a million nodes."""
 NODE_MASK = (1 << NODE_BITS) - 1
 MAX_KEY = 1 << 100
-"""Larger than every such integer."""
+"""An integer that is larger than that of any node."""
 MAX_NEAR_MISSES = 48
-"""The number of nearly fitting nodes per bucket that are examined for an exchange."""
+"""How many nodes per bucket, with slightly too little free capacity, are examined for an exchange of pods."""
 Bucket = list[int]
-"""Nodes sorted by what they have free: each an integer of the free amount and, below it, the node number."""
+"""The nodes of a bucket, each as an integer of its free amount and, in the lowest bits, its number; sorted."""
 Allowance = list[int]
-"""[scarcer resource, other resource]: the amounts that the nodes of one pool may still receive together. The owner
-changes the list in place as pods arrive and leave."""
+"""[scarcer resource, other resource]: the amounts that the nodes of one pool may still receive together. The list is
+changed in place by its owner as pods arrive and leave."""
 
 
 class BestFitIndex:
-    """Open nodes by free capacity. The capacity must change only through `place_pod` and `remove_pod`, which keep the
-    order."""
+    """Open nodes, sorted by free capacity. The capacity may change only through `place_pod` and `remove_pod`, which
+    keep the nodes sorted."""
 
     __slots__ = (
         "_bucket_of",
@@ -45,10 +45,10 @@ class BestFitIndex:
     )
 
     def __init__(self, requests: PlacementRequests, allowances: Sequence[Allowance | None] | None = None) -> None:
-        """Indexes the nodes for these requests, all closed.
+        """Indexes the nodes for these requests. All nodes are closed at first.
 
-        `allowances`: node → the amounts that its pool may still receive, or None if a pool, or every pool, keeps no
-        capacity free.
+        `allowances`: node → the amounts that its pool may still receive. It is None for a node whose pool keeps no
+        capacity free, and None as a whole if no pool does.
         """
         self.capacity = requests.room
         self.allowances = allowances if allowances is not None else [None] * len(requests.model.nodes)
@@ -90,7 +90,7 @@ class BestFitIndex:
             self._insert(node)
 
     def close_node(self, node: int) -> None:
-        """Stops the node from receiving pods."""
+        """Closes the node, so that it receives no pods."""
         self._remove(node)
         self.open_nodes[node] = 0
 
@@ -123,13 +123,15 @@ class BestFitIndex:
         self._insert(node)
 
     def remove_pod(self, request: PlacementRequest, node: int) -> None:
-        """Removes the pod from the node: the exact opposite of placing it."""
+        """Removes the pod from the node and updates the node's position in its bucket: the exact opposite of
+        `place_pod`."""
         self._remove(node)
         self.capacity.remove_pod(request.pod_class, node)
         self._insert(node)
 
     def find_best_fit(self, request: PlacementRequest) -> int:
-        """Returns the open node with the least free capacity that is enough; -1 when there is none."""
+        """Returns the open node with the least free capacity among those with enough for the request; -1 if there is
+        none."""
         minor, need, simple = (
             self.capacity.minor,
             request.minor,
@@ -159,10 +161,10 @@ class BestFitIndex:
         return -1
 
     def find_alternatives(self, request: PlacementRequest, max_nodes: int) -> Iterable[int]:
-        """Yields open nodes with enough free capacity, the tightest of each bucket first. At most `max_nodes` are
-        examined.
+        """Yields open nodes with enough free capacity, from each bucket those with the least first. At most `max_nodes`
+        are examined.
 
-        The allowances of the pools are ignored: this is for pods that stay in their pool.
+        The pools' allowances are not checked, because this is for pods that stay in their pool.
         """
         minor, need, simple = (
             self.capacity.minor,
@@ -185,8 +187,8 @@ class BestFitIndex:
                 return
 
     def satisfies_other_constraints(self, request: PlacementRequest, node: int) -> bool:
-        """Returns whether a node satisfies what the buckets do not express: other resources, and constraints about the
-        pods that are on it."""
+        """Returns whether a node satisfies the constraints that the buckets do not express: other resources, and
+        constraints about the pods on the node."""
         for number, amount in request.pod_class.other_requests:
             if self.capacity.other_free[number][node] < amount:
                 return False
@@ -199,8 +201,8 @@ class BestFitIndex:
         )
 
     def fits_on_node(self, request: PlacementRequest, node: int) -> bool:
-        """Returns whether the pod fits on this node, open or closed. The pool's allowance is checked by
-        `is_allowed`."""
+        """Returns whether the pod fits on this node, open or closed. The pool's allowance is not checked (see
+        `is_within_allowance`)."""
         capacity = self.capacity
         return (
             request.nodes[node] == 1
@@ -213,7 +215,8 @@ class BestFitIndex:
     def is_within_allowance(
         self, request: PlacementRequest, node: int, leaving: PlacementRequest | None = None
     ) -> bool:
-        """Returns whether the node's pool may receive the pod after `leaving`, a pod of the pool, has left it."""
+        """Returns whether the node's pool may receive the pod, after `leaving`, another pod of the same pool, has been
+        removed."""
         allowance = self.allowances[node]
         if allowance is None:
             return True
@@ -221,7 +224,7 @@ class BestFitIndex:
         return allowance[0] + major >= request.major and allowance[1] + minor >= request.minor
 
     def find_node_over_allowance(self, request: PlacementRequest) -> int:
-        """Returns an open node with enough capacity whose pool may not receive the pod; -1 when there is none."""
+        """Returns an open node with enough capacity whose pool may not receive the pod; -1 if there is none."""
         minor, floor = self.capacity.minor, request.major << NODE_BITS
         for bucket, allowance in chain(*self._light[request.node_set]):
             if allowance is not None and (allowance[0] < request.major or allowance[1] < request.minor):
@@ -232,7 +235,8 @@ class BestFitIndex:
         return -1
 
     def find_near_misses(self, request: PlacementRequest) -> Iterable[int]:
-        """Yields open nodes with a little less free capacity than requested, the smallest gap of each bucket first."""
+        """Yields open nodes with slightly less free capacity than requested, from each bucket those with the smallest
+        shortage first."""
         floor = request.major << NODE_BITS
         for bucket, _ in chain(*self._light[request.node_set]):
             position = bisect_left(bucket, floor)

@@ -1,7 +1,7 @@
-"""Groups pods into classes of pods that the scheduler treats alike.
+"""Groups pods into classes: the pods of a class are all the same to the scheduler.
 
-Classes are created as pods are read. `assign_numbers` then numbers resources, sets of nodes and topology groups, once
-everything that the pods refer to is known.
+Classes are created as pods are read. When all pods have been read, `assign_numbers` numbers the resources, sets of
+nodes and topology groups to which they refer.
 """
 
 from collections import Counter
@@ -36,12 +36,12 @@ from trimtab.scheduling.topology import (
 
 @dataclass(slots=True)
 class PodClassifier:
-    """Creates one `PodClass` per set of pods that have the same constraints and requests."""
+    """Creates one `PodClass` for all pods with the same constraints and requests."""
 
     inventory: Inventory
     classes: list[PodClass] = field(default_factory=list)
     amounts: list[Amounts] = field(default_factory=list)
-    """Class number → everything that a pod of the class requests, volumes to attach included."""
+    """Class number → everything that a pod of the class requests, including the volumes to attach."""
     classes_by_key: dict[object, PodClass] = field(default_factory=dict)
     topology_groups: TopologyGroups = field(init=False)
     node_sets: list[bytearray] = field(default_factory=list)
@@ -53,7 +53,8 @@ class PodClassifier:
     workload_numbers: dict[object, int] = field(default_factory=dict)
     """Owner → its number."""
     shared_claims: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """(namespace, claim) → access mode in words, for claims with an exclusive access mode that several pods mount."""
+    """(namespace, claim) → its access mode as text, for claims with an exclusive access mode that several pods
+    mount."""
 
     _has_all_namespaces: bool | None = None
 
@@ -85,10 +86,10 @@ class PodClassifier:
         return classes
 
     def classify(self, pod: PodInfo, readmitted_requests: Amounts | Unreadable | None = None) -> PodClass:
-        """Returns the class of this pod; creates it for the first pod of the class.
+        """Returns the class of this pod. For the first pod of a class, the class is created.
 
-        `again`: the requests of its successor, where they differ from its own; Unreadable where they cannot be
-        determined.
+        `readmitted_requests`: the requests of the pod's successor, if they differ from the pod's own; Unreadable if
+        they cannot be determined.
         """
         ask, claims = pod.requirements, pod.claims
         if isinstance(readmitted_requests, Unreadable):
@@ -104,8 +105,8 @@ class PodClassifier:
         return pod_class if pod_class is not None else self._create(key, pod, readmitted_requests or {}, volumes)
 
     def _classify_unknown(self, pod: PodInfo, reason: Unreadable) -> PodClass:
-        """Returns a class that keeps the pod's own requests and fits on no node: the requests of its successor are
-        unknown."""
+        """Returns a class with the pod's own requests that fits on no node, because the requests of the pod's successor
+        are unknown."""
         pod_class = self.classes_by_key.get((id(pod.requirements), reason))
         if pod_class is None:
             claims = [self.inventory.claims.get((pod.namespace, name)) for name in pod.claims]
@@ -141,7 +142,8 @@ class PodClassifier:
         return pod_class
 
     def _devices(self, pod: PodInfo) -> Claimed:
-        """Returns the devices that the pod's resource claims hold; a text that says why they cannot be determined."""
+        """Returns the devices that the pod's resource claims hold, or a text that says why they cannot be
+        determined."""
         return self.inventory.devices.held_by_claims(pod.namespace, pod.device_claims) if pod.has_device_claims else {}
 
     def _workload_number(self, pod: PodInfo) -> int:
@@ -174,8 +176,8 @@ class PodClassifier:
         return None
 
     def assign_numbers(self, movable: Sequence[PodClass]) -> None:
-        """Numbers everything that the classes refer to. Only `movable` classes, whose pods may look for a node, get a
-        set of nodes."""
+        """Numbers everything to which the classes refer. Only the `movable` classes, whose pods may need another node,
+        get a set of nodes."""
         self._number_resources()
         self._number_node_sets(movable)
         for pod_class in self.classes:
@@ -219,7 +221,7 @@ class PodClassifier:
 
     # ── sets of nodes ────────────────────────────────────────────────────
     def _number_node_sets(self, movable: Sequence[PodClass]) -> None:
-        """Sets `node_set` of each class. Nodes that are alike in every label and taint that a pod refers to are checked
+        """Sets `node_set` of each class. Nodes that agree in every label and taint to which a pod refers are checked
         once."""
         node_keys = [_node_constraints_key(pod_class.ask, pod_class.volumes) for pod_class in movable]
         constrained = {
@@ -270,8 +272,8 @@ class PodClassifier:
         )
 
     def _required_term(self, pod_class: PodClass, term: PodAffinityTerm) -> Term | None:
-        """Returns the pods that a term selects. None if that cannot be determined: the class then gets a reason and
-        fits nowhere."""
+        """Returns the pods that a required term selects. None if that cannot be determined: the class then gets a
+        reason, and fits on no node."""
         namespaces = self._namespaces(pod_class, term)
         if isinstance(namespaces, str):
             pod_class.unjudged_reason = pod_class.unjudged_reason or UNJUDGED(namespaces)
@@ -279,8 +281,8 @@ class PodClassifier:
         return namespaces, self._selector(pod_class, term)
 
     def _preferred_term(self, pod_class: PodClass, term: PodAffinityTerm) -> Term | None:
-        """Returns the pods that a preferred term selects, or None if that cannot be determined. The class stays
-        placeable."""
+        """Returns the pods that a preferred term selects, or None if that cannot be determined. The class can be placed
+        in either case."""
         namespaces = self._namespaces(pod_class, term)
         return None if isinstance(namespaces, str) else (namespaces, self._selector(pod_class, term))
 
@@ -291,8 +293,8 @@ class PodClassifier:
         )
 
     def _shows_all_namespaces(self) -> bool:
-        """Returns whether the snapshot has every namespace of its pods. Otherwise a selector may match one that is
-        missing."""
+        """Returns whether the snapshot has the namespaces of all its pods. If not, a namespace selector may match a
+        namespace whose labels are not known."""
         if self._has_all_namespaces is None:
             self._has_all_namespaces = {
                 pod.namespace for pod in self.inventory.pods
@@ -357,7 +359,7 @@ class PodClassifier:
     def _eligible_nodes(
         self, ask: SchedulingRequirements, constraint: TopologySpreadConstraint, honours: bool
     ) -> bytearray | None:
-        """Returns the nodes whose pods and domains count, or None if all do (podtopologyspread
+        """Returns the nodes whose pods and domains count for a spread constraint, or None if all do (podtopologyspread
         `matchNodeInclusionPolicies`)."""
         affinity = constraint.node_affinity_policy != "Ignore" and (ask.node_selector or ask.node_affinity is not None)
         keys = {c.topology_key for c in ask.hard_spreads}
@@ -376,7 +378,7 @@ class PodClassifier:
         return eligible
 
     def _add_groups_of_others(self) -> None:
-        """Adds the groups that other pods forbid to a class: through their anti-affinity terms and their host ports."""
+        """Adds to each class the groups whose pods forbid it, through their anti-affinity terms and host ports."""
         carried = {
             key[1]: g
             for key, g in self.topology_groups._groups.items()
@@ -407,7 +409,7 @@ class PodClassifier:
 
 
 def _has_pod_constraints(ask: SchedulingRequirements) -> bool:
-    """Returns whether the requirements say anything about other pods, host ports or preferred nodes."""
+    """Returns whether the requirements refer to other pods, host ports or preferred nodes."""
     return bool(
         ask.hard_spreads
         or ask.required_affinity

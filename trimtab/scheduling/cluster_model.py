@@ -24,37 +24,37 @@ __all__ = ["Again", "ClusterModel", "SchedulingRequirements", "build_cluster_mod
 
 
 Again = Callable[[PodInfo], Amounts | Unreadable | None]
-"""Returns what a pod would request if it were admitted again now, or None if that is what it requests already.
-Unreadable: it cannot be determined, so the successor cannot be placed."""
+"""A function that returns what a pod would request if it were admitted again now; None if that is what it already
+requests; Unreadable if it cannot be determined, so that the pod's successor cannot be placed."""
 
 
 @dataclass(slots=True, eq=False)
 class ClusterModel:
-    """One snapshot as numbers. Nothing in it changes after `build_cluster_model`."""
+    """One snapshot as numbers. It does not change after `build_cluster_model`."""
 
     inventory: Inventory
     nodes: Sequence[NodeInfo]
     node_numbers: dict[str, int]
     pods: list[PodInfo]
-    """Pods on known nodes that have not finished, by namespace and name."""
+    """The pods on known nodes that have not finished, sorted by namespace and name."""
     node_of: list[int]
     class_of: list[PodClass]
-    """Pod → its class with the requests that it has now, where it is."""
+    """Pod → its class, with the requests that the pod has now."""
     successor_class_of: list[PodClass]
-    """Pod → the class of its successor: the larger of the requests now and after readmission."""
+    """Pod → the class of its successor, whose requests are the larger of the pod's own and those after readmission."""
     pods_on_node: list[list[int]]
-    """Node → the numbers of its pods."""
+    """Node → the numbers of the pods on it."""
     pending_pods: list[tuple[PodInfo, PodClass]]
-    """Pods that have no node yet."""
+    """Pods that have no node yet, with their classes."""
     buffer_pods: list[tuple[ReservedPods, PodClass]]
-    """Capacity that is reserved for pods that do not exist."""
+    """Capacity that is reserved for pods that do not exist yet, with the classes of these pods."""
     groups: list[TopologyGroup]
     node_sets: list[bytearray]
-    """Sets of nodes by label, name and taint: 1 if the node admits the pod."""
+    """Sets of nodes: in each, a node has 1 if its labels, name and taints admit the pods of the set's classes."""
     main_resources: tuple[str, str]
-    """The scarcer of cpu and memory, and the other."""
+    """cpu and memory, the scarcer of the two first."""
     other_resources: tuple[str, ...]
-    """Every other requested resource, by resource number."""
+    """The names of all other requested resources; the position is the resource number."""
     major: list[int] = field(default_factory=list)
     minor: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
@@ -62,21 +62,22 @@ class ClusterModel:
     group_counts: list[dict[int, int]] = field(default_factory=list)
     closed_nodes: bytearray = field(default_factory=bytearray)
     growth_by_node: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Node → by how much the requests of pods that stay on it may grow (`GrowingAmounts`), (major, minor)."""
+    """Node → how much the requests of pods that stay on it may grow (`GrowingAmounts`), as (scarcer resource, other
+    resource)."""
     unreadable_nodes: dict[int, str] = field(default_factory=dict)
-    """Node → what about it cannot be read: such a node is neither drained nor used as a target."""
+    """Node → what about it cannot be read. Such a node is not drained and receives no pods."""
 
     def allocatable_amount(self, node: int, resource: str) -> int:
-        """Returns the allocatable amount; 0 if the node does not have the resource or cannot be read."""
+        """Returns the node's allocatable amount of a resource; 0 if it has none or cannot be read."""
         allocatable = self.nodes[node].allocatable
         return 0 if isinstance(allocatable, Unreadable) else allocatable.get(resource, 0)
 
 
 @without_garbage_collection()
 def build_cluster_model(inventory: Inventory, again: Again | None = None) -> ClusterModel:
-    """Builds the model of one snapshot, in a few microseconds per pod.
+    """Returns the model of one snapshot. Building it takes a few microseconds per pod.
 
-    `again` returns the requests of a pod's successor; without it, successors request what the pods request now.
+    `again` returns the requests of a pod's successor. Without it, successors request what the pods request now.
     """
     nodes = inventory.nodes
     index = {node.name: number for number, node in enumerate(nodes)}
@@ -131,9 +132,10 @@ def _sum_growth(model: ClusterModel, pods: Iterable[int]) -> None:
 
 
 def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Again | None:
-    """Returns `again`, completed with the amounts that the inventory assumes for pods without a request of a resource.
+    """Returns a function like `again` that also adds the amounts which the inventory assumes for pods without a request
+    for a resource.
 
-    DaemonSet and static pods are left out: they do not move, and every node has the same ones.
+    For DaemonSet and static pods nothing is added, because they do not move and every node has the same ones.
     """
     assumed = inventory.assumed_requests
     if not assumed or not any(_assumed_resources(pod, assumed) for pod in inventory.pods):
@@ -153,7 +155,7 @@ def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Ag
 
 
 def _assumed_resources(pod: PodInfo, assumed: Mapping[str, int]) -> list[str]:
-    """Returns the resources that are assumed for this pod because it does not request them."""
+    """Returns the resources that this pod does not request and for which an amount is assumed."""
     requests = pod.requirements.requests
     if isinstance(requests, Unreadable) or pod.is_daemon or pod.is_static:
         return []
@@ -161,8 +163,8 @@ def _assumed_resources(pod: PodInfo, assumed: Mapping[str, int]) -> list[str]:
 
 
 def _expected_use(inventory: Inventory, pod: PodInfo) -> Mapping[str, int]:
-    """Returns the amounts that count for a pod where it requests nothing: the assumed ones, or its measured use where
-    that is larger. A moment of little use does not make a pod small."""
+    """Returns the amounts that count for a pod instead of missing requests: the assumed ones, or the pod's measured
+    usage where that is larger. (The measured usage may be small only at the moment.)"""
     assumed, use = inventory.assumed_requests, inventory.measured_use.get(owner_key(pod))
     return assumed if use is None else {name: max(amount, use.get(name, 0)) for name, amount in assumed.items()}
 
@@ -175,7 +177,7 @@ def _pods_by_node(node_of: Sequence[int], count: int) -> list[list[int]]:
 
 
 def _fill_capacity(model: ClusterModel) -> None:
-    """Sets the free capacity and the group counts as the snapshot shows them."""
+    """Sets the free capacity and the group counts to their values in the snapshot."""
     nodes = range(len(model.nodes))
     model.major = [model.allocatable_amount(node, model.main_resources[0]) for node in nodes]
     model.minor = [model.allocatable_amount(node, model.main_resources[1]) for node in nodes]
@@ -224,8 +226,8 @@ def _subtract_pods(model: ClusterModel) -> None:
 
 
 def _subtract_assumed(model: ClusterModel) -> None:
-    """Subtracts the amounts that count for pods without a request of a resource; DaemonSet and static pods are left
-    out."""
+    """Subtracts from the free capacity the amounts that count for pods instead of missing requests. DaemonSet and
+    static pods are left out."""
     if not model.inventory.assumed_requests:
         return
     major, minor = model.main_resources
@@ -237,8 +239,8 @@ def _subtract_assumed(model: ClusterModel) -> None:
 
 
 _GroupCounts = tuple[Sequence[int] | None, dict[int, int], bool]
-"""Node → domain of a group (None: each node is its own domain), its counts, and whether pods with a deletion timestamp
-count."""
+"""(node → domain of a group, or None if each node is its own domain; the group's counts by domain; whether pods with a
+deletion timestamp count)."""
 
 
 def _group_counts(model: ClusterModel, number: int) -> _GroupCounts:
@@ -247,7 +249,7 @@ def _group_counts(model: ClusterModel, number: int) -> _GroupCounts:
 
 
 def _close_nodes(model: ClusterModel) -> None:
-    """Marks the nodes that receive no pods and those that cannot be read."""
+    """Marks the nodes that receive no pods, and the nodes that cannot be read."""
     model.closed_nodes = bytearray(len(model.nodes))
     for number, node in enumerate(model.nodes):
         if isinstance(node.allocatable, Unreadable):
@@ -269,7 +271,7 @@ def _close_nodes(model: ClusterModel) -> None:
 
 
 class SavedCapacity(NamedTuple):
-    """A copy of everything that changes in a `FreeCapacity`."""
+    """A copy of everything in a `FreeCapacity` that can change."""
 
     major: list[int]
     minor: list[int]
@@ -281,7 +283,8 @@ class SavedCapacity(NamedTuple):
 
 
 class FreeCapacity:
-    """Free resources by node, and pods by group and domain. `add_pod` and `remove_pod` undo each other exactly."""
+    """The free resources of each node, and the number of pods by group and domain. `add_pod` and `remove_pod` undo each
+    other exactly."""
 
     __slots__ = (
         "_domains",
@@ -309,7 +312,7 @@ class FreeCapacity:
         self._domains = [g.domain_of if not g.is_counted_per_node else range(len(model.nodes)) for g in model.groups]
 
     def reserve_growth(self) -> None:
-        """Subtracts the amounts by which the requests of pods that stay may grow."""
+        """Subtracts from the free capacity the amounts by which the requests of pods that stay may grow."""
         for node, (major, minor) in self.world.growth_by_node.items():
             self.major[node] -= major
             self.minor[node] -= minor
@@ -322,7 +325,7 @@ class FreeCapacity:
         )  # fmt: skip
 
     def restore_state(self, saved: SavedCapacity) -> None:
-        """Restores a saved state in the same lists and dicts: other objects hold references to them."""
+        """Restores a saved state. The lists and dicts stay the same objects, because other objects refer to them."""
         self.major[:], self.minor[:], self.slots[:] = saved.major, saved.minor, saved.slots
         self.closed_nodes[:] = saved.closed_nodes
         for amounts, saved_amounts in zip(self.other_free, saved.other_free, strict=True):
@@ -355,7 +358,7 @@ class FreeCapacity:
             self.uncount_pod(pod_class.member_groups, node)
 
     def count_pod(self, groups: Iterable[int], node: int) -> None:
-        """Counts a pod of the node in these groups."""
+        """Adds one to the counts of these groups in the node's domains."""
         for number in groups:
             domain = self._domains[number][node]
             if domain >= 0:
@@ -363,7 +366,7 @@ class FreeCapacity:
                 counts[domain] = counts.get(domain, 0) + 1
 
     def uncount_pod(self, groups: Iterable[int], node: int) -> None:
-        """Stops counting a pod of the node in these groups."""
+        """Subtracts one from the counts of these groups in the node's domains."""
         for number in groups:
             domain = self._domains[number][node]
             if domain >= 0:
@@ -375,7 +378,7 @@ class FreeCapacity:
                     counts.pop(domain, None)
 
     def cordon_node(self, node: int) -> None:
-        """Cordons the node: it receives no pods any more."""
+        """Marks the node as cordoned, so that it receives no pods."""
         self.closed_nodes[node] = 1
         self.draining_nodes.add(node)
 

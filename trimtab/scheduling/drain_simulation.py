@@ -1,7 +1,8 @@
-"""Simulates the drain of one node: finds places for all its pods together.
+"""Simulates the drain of one node: finds nodes for all its pods together.
 
-`DrainSimulation` is built once per state of the cluster and answers for one node in well under a millisecond; it undoes
-every placement that it tries. Pods whose place depends on the order of moves are placed exactly, one after the other.
+A `DrainSimulation` is built once per state of the cluster, and answers for one node in well under a millisecond; it
+undoes every placement that it tries. Pods whose placement depends on the order of moves are placed one after the other,
+as kube-scheduler would place them.
 """
 
 from collections import Counter
@@ -20,25 +21,26 @@ from trimtab.scheduling.reasons import NO_ROOM
 
 @dataclass(frozen=True, slots=True)
 class DrainPlacement:
-    """Pairs (pod number, node number), in the order in which the pods would move."""
+    """Where each pod of a drained node goes: (pod number, node number), in the order in which the pods would move."""
 
     moves: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NoPlacement:
-    """The pod that fits on no node after the larger pods of its node were placed."""
+    """The pod that fits on no node after the larger pods of its node were placed, so that the node cannot be
+    drained."""
 
     pod: int
     reason: Reason
 
 
 ChooseNode = Callable[[FreeCapacity, PodClass, Iterable[int]], int]
-"""Returns the node for a pod of this class among these nodes; -1 when none fits."""
+"""A function that returns, among these nodes, the one for a pod of this class; -1 if the pod fits on none."""
 
 
 class DrainSimulation:
-    """Simulates drains over one cluster model: every node that receives pods is open."""
+    """Simulates drains on one cluster model. Every node that receives pods counts as open."""
 
     def __init__(self, model: ClusterModel, capacity: FreeCapacity | None = None) -> None:
         self.model = model
@@ -56,8 +58,8 @@ class DrainSimulation:
                 self.index.open_node(node)
 
     def can_drain(self, node: int, pods: Sequence[int]) -> bool:
-        """Returns whether this node can be drained. The reason is not calculated: it would require a check of every
-        node."""
+        """Returns whether this node can be drained. It is faster than `place_pods`, because it does not determine a
+        reason."""
         if all(self.requests[pod] is not None for pod in pods):
             placement = self._place_by_requests(node, pods)
             if isinstance(placement, DrainPlacement):
@@ -69,7 +71,7 @@ class DrainSimulation:
         )
 
     def _fits_nowhere(self, node: int, pod: int) -> bool:
-        """Returns whether the pod fits on no node even alone, whatever the order of moves."""
+        """Returns whether the pod fits on no node even if it alone moved, in whatever order."""
         request = self.requests[pod]
         if request is None or request.is_bound:
             return False
@@ -82,12 +84,13 @@ class DrainSimulation:
         return place < 0
 
     def _depends_on_order(self, pod: int) -> bool:
-        """Returns whether exact placement may find a node where the placement request allows none."""
+        """Returns whether the pod, placed one after the other with the rest, may fit on a node that its placement
+        request does not allow."""
         request = self.requests[pod]
         return request is None or request.is_bound
 
     def place_pods(self, node: int, pods: Sequence[int]) -> DrainPlacement | NoPlacement:
-        """Returns places for all of these pods of the node, or the first pod without one. The state stays unchanged."""
+        """Returns nodes for all of these pods of the node, or the first pod without one. The state is not changed."""
         if all(self.requests[pod] is not None for pod in pods):
             placement = self._place_by_requests(node, pods)
             if isinstance(placement, DrainPlacement):
@@ -95,7 +98,8 @@ class DrainSimulation:
         return drain_exactly(self.capacity, node, pods)
 
     def _place_by_requests(self, node: int, pods: Sequence[int]) -> DrainPlacement | int:
-        """Returns places, or the pod that fits on no node after the larger ones were placed."""
+        """Returns nodes for the pods by their placement requests, or the number of the pod that fits on no node after
+        the larger ones were placed."""
         was_open, placements, unplaced = self.index.open_nodes[node], [], -1
         if was_open:
             self.index.close_node(node)
@@ -124,8 +128,8 @@ class DrainSimulation:
 def drain_with_preferences(
     capacity: FreeCapacity, node: int, pods: Sequence[int], allowed: Iterable[int]
 ) -> DrainPlacement | NoPlacement:
-    """Returns the result of `drain_exactly` with each pod on the node that it prefers, if that leaves room for all;
-    else by best fit."""
+    """Returns the same as `drain_exactly`, but with each pod on the node that it prefers. If the pods do not all fit
+    that way, they are placed by best fit."""
     allowed = list(allowed)
     placement = drain_exactly(capacity, node, pods, allowed, _choose_preferred)
     return placement if isinstance(placement, DrainPlacement) else drain_exactly(capacity, node, pods, allowed)
@@ -138,8 +142,8 @@ def drain_exactly(
     allowed: Iterable[int] | None = None,
     choose: ChooseNode | None = None,
 ) -> DrainPlacement | NoPlacement:
-    """Places the pods by kube-scheduler's own steps: evicts one, places one, tightest node first. Restores the
-    capacity."""
+    """Returns nodes for the pods, placed in kube-scheduler's own steps: one pod is evicted and placed, then the next;
+    each goes to the fitting node with the least free capacity. The capacity is restored afterwards."""
     model, choose = capacity.world, choose or _choose_tightest
     places = list(range(len(model.nodes)) if allowed is None else allowed)
     was_cordoned, was_draining = capacity.closed_nodes[node], node in capacity.draining_nodes
@@ -175,8 +179,8 @@ def _choose_tightest(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterabl
 
 
 def _choose_preferred(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterable[int]) -> int:
-    """Returns the node with the best preference score, then the fewest pods of the same class, then the least free
-    capacity."""
+    """Returns the node with the best preference score; among equals, the one with the fewest pods of the same class;
+    then the one with the least free capacity."""
     best, rank = -1, (1 << 62, 0, 0)
     for node in nodes:
         if fits_on_node(capacity, pod_class, node):
@@ -195,7 +199,8 @@ def _choose_preferred(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterab
 
 
 def no_node_reason(capacity: FreeCapacity, pod_class: PodClass, places: Sequence[int], name: str) -> Reason:
-    """Returns why no node fits the pod, counted by constraint as in kube-scheduler's FailedScheduling message."""
+    """Returns the reason why the pod fits on none of these nodes: the number of nodes per rejecting constraint, as in
+    kube-scheduler's FailedScheduling message."""
     if pod_class.unjudged_reason is not None:
         return pod_class.unjudged_reason
     reasons = [reason for place in places if (reason := rejection_reason(capacity, pod_class, place)) is not None]

@@ -1,11 +1,10 @@
 """kube-scheduler's filters for one pod on one node, and best fit for many pods on many nodes.
 
-`fits_on_node` is the fast check,
-`rejection_reason` the same check with the reason; a property test compares them. Order
-of the checks: the pod can be judged, the node receives pods, node attributes, resources, host ports and anti-affinity,
-affinity, topology spread.
+`fits_on_node` is the fast check; `rejection_reason` is the same check with the reason, and a property test compares the
+two. The checks are made in this order: whether the pod can be judged, whether the node receives pods, node attributes,
+resources, host ports and anti-affinity, affinity, topology spread.
 
-`place_pods` places pods that have no node yet: pending pods, successors, and pods of a what-if.
+`place_pods` places pods that have no node yet: pending pods, successors, and hypothetical pods.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +19,7 @@ from trimtab.scheduling.topology import TopologyGroup
 
 
 def fits_on_node(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
-    """Returns whether kube-scheduler would place such a pod on this node with this free capacity."""
+    """Returns whether kube-scheduler would place a pod of this class on this node, with this free capacity."""
     # The cheapest checks first: nearly all rejections end at the bit of the node set or at the free resources.
     return (
         pod_class.unjudged_reason is None
@@ -32,8 +31,8 @@ def fits_on_node(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool
 
 
 def has_free_resources(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
-    """Returns whether resources and a pod slot are free. A resource without a request is not checked (noderesources
-    `fitsRequest`)."""
+    """Returns whether enough resources and a pod slot are free. A resource that the pod does not request is not checked
+    (noderesources `fitsRequest`)."""
     for number, amount in pod_class.other_requests:
         if capacity.other_free[number][node] < amount:
             return False
@@ -46,7 +45,7 @@ def has_free_resources(capacity: FreeCapacity, pod_class: PodClass, node: int) -
 
 
 def satisfies_pod_constraints(capacity: FreeCapacity, pod_class: PodClass, node: int) -> bool:
-    """Returns whether the pods on the nodes allow it: host ports, anti-affinity in both directions, affinity and
+    """Returns whether the other pods allow the placement: host ports, anti-affinity in both directions, affinity and
     spread."""
     counts = capacity.group_counts
     # Both directions of anti-affinity are groups: pods that the class must avoid, and pods that must avoid the class.
@@ -60,8 +59,8 @@ def satisfies_pod_constraints(capacity: FreeCapacity, pod_class: PodClass, node:
 
 
 def satisfies_affinity(capacity: FreeCapacity, affinity: PodAffinityRule, node: int) -> bool:
-    """Returns whether every term has a matching pod in the node's domain, or no pod matches at all and the pod matches
-    itself."""
+    """Returns whether, for every term, a matching pod is in the node's domain; or else, whether no pod at all matches
+    and the pod matches its own terms."""
     # A node without the topology key never satisfies a term, not even for the first pod of its kind.
     if any(group.domain_of[node] < 0 for group in affinity.groups):
         return False
@@ -75,10 +74,11 @@ def satisfies_affinity(capacity: FreeCapacity, affinity: PodAffinityRule, node: 
 
 
 def satisfies_spread(capacity: FreeCapacity, spread: SpreadRule, node: int) -> bool:
-    """Returns whether count in the node's domain + the pod itself - smallest count ≤ maxSkew (podtopologyspread
-    `Filter`).
+    """Returns whether (matching pods in the node's domain) + (1 if the pod matches itself) - (smallest count of any
+    domain) ≤ maxSkew (podtopologyspread `Filter`).
 
-    A node without a domain lacks the topology key, or another filter rejects it anyway.
+    A node without a domain either lacks the topology key, so that the constraint rejects it, or is rejected by another
+    filter anyway.
     """
     domain = spread.group.domain_of[node]
     if domain < 0:
@@ -88,7 +88,7 @@ def satisfies_spread(capacity: FreeCapacity, spread: SpreadRule, node: int) -> b
 
 
 def spread_counts(capacity: FreeCapacity, spread: SpreadRule, domain: int) -> tuple[int, int]:
-    """Returns (matching pods in the domain, the smallest count of any domain)."""
+    """Returns (matching pods in this domain, the smallest number of matching pods in any domain)."""
     group = spread.group
     if group.is_counted_per_node:
         by_domain = _counts_without_draining(capacity, group)
@@ -99,7 +99,7 @@ def spread_counts(capacity: FreeCapacity, spread: SpreadRule, domain: int) -> tu
 
 
 def min_domain_count(capacity: FreeCapacity, spread: SpreadRule) -> int:
-    """Returns the smallest count of any domain; 0 with fewer domains than minDomains."""
+    """Returns the smallest number of matching pods in any domain; 0 if there are fewer domains than minDomains."""
     group = spread.group
     if group.is_counted_per_node:
         by_domain = _counts_without_draining(capacity, group)
@@ -112,7 +112,8 @@ def min_domain_count(capacity: FreeCapacity, spread: SpreadRule) -> int:
 
 
 def _counts_without_draining(capacity: FreeCapacity, group: TopologyGroup) -> dict[int, int]:
-    """Returns domain → count without nodes that are being drained: with nodeTaintsPolicy Honor they are no domains."""
+    """Returns domain → count, without the nodes that are being drained: with nodeTaintsPolicy Honor, kube-scheduler
+    ignores these nodes."""
     count_by_domain: dict[int, int] = {}
     counts = capacity.group_counts[group.number]
     for node, domain in enumerate(group.domain_of):
@@ -123,7 +124,7 @@ def _counts_without_draining(capacity: FreeCapacity, group: TopologyGroup) -> di
 
 
 def rejection_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
-    """Returns the first reason for a rejection, or None when the pod fits."""
+    """Returns the reason for which the first constraint rejects the pod on this node, or None if the pod fits."""
     model, name = capacity.world, capacity.world.nodes[node].name
     if pod_class.unjudged_reason is not None:
         return pod_class.unjudged_reason
@@ -209,9 +210,10 @@ def _spread_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Re
 
 
 def place_pods(capacity: FreeCapacity, classes: Iterable[PodClass], nodes: Sequence[int]) -> list[int | None]:
-    """Returns a node for each class, in the order given, or None if no node fits. Adds the placed pods to the capacity.
+    """Returns a node for each class, in the order of `classes`, or None if no node fits. The placed pods are added to
+    the capacity.
 
-    The largest pods are placed first, each on the node with the least free capacity (best fit decreasing).
+    The largest pods are placed first, each on the fitting node with the least free capacity (best fit decreasing).
     """
     classes = list(classes)
     placements: list[int | None] = [None] * len(classes)

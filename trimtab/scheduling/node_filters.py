@@ -1,9 +1,9 @@
-"""Node filters that no move of a pod changes: labels, names, taints and volumes.
+"""The filters whose result does not change when pods move: labels, names, taints and volumes of nodes.
 
 Two checks of pods belong to them. `selects_copied_labels`: the API server copies `topology.kubernetes.io/zone` and
 `/region` from the node to a pod at binding (1.35). Trimtab reads pods without these labels, because a successor gets
-its own, so a pod that selects others by them cannot be judged. `shared_exclusive_claims`: claims with an exclusive
-access mode that more than one pod mounts.
+those of its own node; so a pod that selects other pods by these labels cannot be judged. `shared_exclusive_claims`:
+claims with an exclusive access mode that more than one pod mounts.
 """
 
 from collections import Counter
@@ -23,13 +23,13 @@ from trimtab.scheduling.reasons import NOT_SELECTED, NOT_TOLERATED, VOLUME_ELSEW
 REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 """The taint effects that reject a new pod; PreferNoSchedule only lowers the score."""
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-"""The taint that the node controller adds to a cordoned node."""
+"""The key of the taint that the node controller adds to a cordoned node."""
 
 
 def node_rejection_reason(
     ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo
 ) -> Reason | None:
-    """Returns the first reason why the node's labels, name, taints or volumes reject the pod, or None when nothing
+    """Returns the first reason for which the node's labels, name, taints or volumes reject the pod, or None if none
     does."""
     if not matches_node_selector(ask, node):
         return NOT_SELECTED(f"node {node.name} does not match the pod's node selector or node affinity")
@@ -54,7 +54,8 @@ def matches_preferred_term(term: NodeSelectorTerm, node: NodeInfo) -> bool:
 
 
 def matches_any_term(selector: NodeSelector, node: NodeInfo) -> bool:
-    """Returns whether any term matches; a term without expressions matches nothing (nodeaffinity.NewNodeSelector)."""
+    """Returns whether any term of the selector matches the node. A term without expressions matches nothing
+    (nodeaffinity.NewNodeSelector)."""
     return any(_matches_term(term, node) for term in selector.node_selector_terms)
 
 
@@ -73,7 +74,7 @@ def _matches_requirement(requirement: SelectorRequirement, labels: dict[str, str
 
 
 def first_untolerated_taint(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
-    """Returns the first taint that rejects such a pod."""
+    """Returns the first taint that rejects a pod with these tolerations, or None if none does."""
     tolerations = tuple(tolerations)
     for taint in taints:
         if taint.effect in REJECTING_EFFECTS and not any(tolerates_taint(t, taint) for t in tolerations):
@@ -96,7 +97,8 @@ def _format_taint(taint: Taint) -> str:
 
 
 def label_keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]) -> Iterable[str]:
-    """Yields the label keys that `node_rejection_reason` reads for this pod; "" where it reads the node's name."""
+    """Yields the label keys that `node_rejection_reason` reads for this pod; an empty key stands for the node's
+    name."""
     yield from ask.node_selector
     selectors = [*volumes] if ask.node_affinity is None else [ask.node_affinity, *volumes]
     for selector in selectors:
@@ -107,7 +109,8 @@ def label_keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]
 
 
 def selects_copied_labels(ask: SchedulingRequirements) -> bool:
-    """Returns whether a required term selects pods by a copied label. Preferred terms may be wrong without harm."""
+    """Returns whether a required affinity term of the pod selects other pods by a label that the API server copies from
+    nodes. Preferred terms are not checked, because a mistake in them does no harm."""
     if not (ask.required_affinity or ask.required_anti_affinity or ask.hard_spreads):
         return False
     keys = [
@@ -125,7 +128,8 @@ def _selector_keys(selector: LabelSelector | UnsetType) -> Iterable[str]:
 
 
 def shared_exclusive_claims(inventory: Inventory) -> Mapping[tuple[str, str], str]:
-    """Returns (namespace, claim) → its access mode in words. Finished pods mount nothing."""
+    """Returns (namespace, claim) → access mode as text, for each claim with an exclusive access mode that several pods
+    mount. Finished pods are left out."""
     claims = inventory.claims
     if not any(_is_exclusive(claim) for claim in claims.values()):
         return {}

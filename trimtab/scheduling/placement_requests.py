@@ -1,10 +1,10 @@
-"""Placement requests: where a pod may be placed so that the order of moves does not matter.
+"""Placement requests: on which nodes a pod may be placed whatever the order of moves.
 
-A plan moves hundreds of pods in waves that are arranged after the places are chosen. A placement request allows only
-what stays true in any order. Receivers only gain pods, so resources, host ports and anti-affinity by node can be used
-up only by pods that the plan places there. Wider domains (zones) lose and gain pods, so a pod that counts in one stays
-in its domains, and all counts stay as they are. A pod that requires more freedom is left to `drain_simulation`, which
-places one node's pods at a time, exactly.
+A plan moves hundreds of pods in waves, and the waves are arranged after the nodes have been chosen. So a placement
+request allows only nodes that fit in any order. Nodes that receive pods lose none, so their resources, host ports and
+per-node anti-affinity can only be used up by pods that the plan itself places there. Wider domains (zones) both lose
+and gain pods, so a pod that counts in such a domain stays in it, and all counts stay the same. Pods that need more
+freedom are left to `drain_simulation`, which places the pods of one node at a time, one after the other.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,29 +19,31 @@ from trimtab.scheduling.topology import TopologyGroup
 
 
 class PlacementRequest(Struct, eq=False, frozen=True, gc=False):
-    """What pods of one class that stay in the same wide domains require of a node. A Struct: a plan creates
-    thousands."""
+    """What a pod of one class that stays in its wide domains (such as its zone) requires of a node. It is a Struct for
+    speed, because a plan creates thousands."""
 
     pod_class: PodClass
     nodes: bytearray
-    """1 if node attributes, wide domains and the allocatable resources allow the pod."""
+    """Node → 1 if node attributes, wide domains and the allocatable resources allow the pod."""
     node_set: int
-    """The number of that set of nodes among the sets of all requests."""
+    """The number of the set `nodes` among the sets of all requests."""
     forbidden_domains: tuple[tuple[Sequence[int], dict[int, int]], ...]
-    """(node → domain, pods by domain): no pod may be in the node's domain."""
+    """(node → domain, domain → number of pods): the node's domain must have no pods."""
     max_counts: tuple[tuple[Sequence[int], dict[int, int], int], ...]
-    """(node → domain, pods by domain, the most pods that may be in the domain already)."""
+    """(node → domain, domain → number of pods, limit): the node's domain must have at most as many pods as the
+    limit."""
     is_simple: bool
     is_bound: bool
-    """Wide domains or a spread restrict the request further than node attributes, resources and anti-affinity do.
-    Placed exactly, the pod may fit on a node that this request does not allow."""
+    """Whether wide domains or a spread constraint restrict the request beyond node attributes, resources and
+    anti-affinity. If so, a pod that is placed one after the other with the rest may fit on a node that this request
+    does not allow."""
     major: int
     minor: int
 
 
 @dataclass(slots=True)
 class PlacementRequests:
-    """Creates placement requests for one `FreeCapacity`; they read its counts as they change."""
+    """Creates placement requests for one `FreeCapacity`, whose current counts they read."""
 
     room: FreeCapacity
     set_numbers: dict[bytes, int] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class PlacementRequests:
     requests: list[PlacementRequest] = field(default_factory=list)
     _requests: dict[tuple[int, tuple[int, ...]], PlacementRequest | None] = field(default_factory=dict)
     unbound_requests: dict[int, PlacementRequest | None] = field(default_factory=dict)
-    """Class number → its request, where no wide domain binds it, or None if the class cannot be planned."""
+    """Class number → its request, for classes that no wide domain restricts; None if the class cannot be planned."""
     _groups_by_class: dict[int, tuple[TopologyGroup, ...] | None] = field(default_factory=dict)
     _numbered_sets: dict[object, tuple[int, bytearray]] = field(default_factory=dict)
 
@@ -58,8 +60,8 @@ class PlacementRequests:
         return self.room.world
 
     def request_for(self, pod_class: PodClass, node: int) -> PlacementRequest | None:
-        """Returns the request of a pod of this class that leaves this node, or None when the order of moves would
-        matter."""
+        """Returns the request of a pod of this class that leaves this node, or None if its placement would depend on
+        the order of moves."""
         number = pod_class.number
         if number in self.unbound_requests:
             return self.unbound_requests[number]
@@ -81,7 +83,7 @@ class PlacementRequests:
         return self._requests[key]
 
     def _create_unconstrained(self, pod_class: PodClass) -> PlacementRequest:
-        """Creates the request of a class that only node attributes and the two main resources restrict: most
+        """Returns the request of a class that only node attributes, cpu and memory restrict, as they do most
         classes."""
         numbered_set = self._numbered_sets.get(pod_class.node_set)
         set_number, nodes = numbered_set if numbered_set is not None else self._numbered_set(pod_class, (), ())
@@ -100,8 +102,8 @@ class PlacementRequests:
         return request
 
     def _wide_groups(self, pod_class: PodClass) -> tuple[TopologyGroup, ...] | None:
-        """Returns the groups whose domains bind the class, or None when it cannot be planned independently of the
-        order."""
+        """Returns the groups in whose domains the pods of the class must stay, or None if the class cannot be planned
+        independently of the order of moves."""
         if not pod_class.member_groups and not pod_class.has_constraints and not pod_class.unjudged_reason:
             return ()
         if pod_class.number not in self._groups_by_class:
@@ -149,9 +151,10 @@ class PlacementRequests:
         return request
 
     def _holds_today(self, pod_class: PodClass, wide: Iterable[TopologyGroup], domains: Iterable[int]) -> bool:
-        """Returns whether the constraints of the class hold today in the pod's own domains, without the pod itself.
+        """Returns whether the constraints of the class hold now in the pod's own domains, if the pod itself is not
+        counted.
 
-        They then hold when its successor is placed in the same domains.
+        If so, they also hold when its successor is placed in the same domains.
         """
         domain_of = {(g.key, id(g.domain_of)): d for g, d in zip(wide, domains, strict=True)}
         adds = frozenset(pod_class.member_groups)
@@ -212,7 +215,7 @@ class PlacementRequests:
 
 
 def _counting_keys(group: TopologyGroup) -> Sequence[int]:
-    """Returns node → the key under which its pods are counted."""
+    """Returns node → the key under which the group counts the node's pods."""
     if not group.is_counted_per_node:
         return group.domain_of
     return [node if domain >= 0 else -1 for node, domain in enumerate(group.domain_of)]

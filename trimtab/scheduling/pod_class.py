@@ -1,7 +1,8 @@
 """The `PodClass`: what the pods of one template have in common, as numbers.
 
-It holds the amount of each resource, the groups in which the pods count, and the groups that must be absent, present or
-evenly spread where the pods are placed. Fit is calculated per class, so a thousand replicas cost as much as one.
+It has the amount of each resource, the groups in which the pods count, and the groups whose pods must be absent,
+present or evenly spread in the domain where the pod is placed. Whether a pod fits is calculated per class, so a
+thousand replicas cost as much as one.
 """
 
 from dataclasses import dataclass
@@ -21,60 +22,62 @@ class SpreadRule:
     group: TopologyGroup
     max_skew: int
     self_count: int
-    """1 when the constraint's selector matches the pod itself, else 0."""
+    """1 if the constraint's selector matches the pod itself, otherwise 0."""
     domain_count: int
-    """The number of eligible domains."""
+    """The number of domains that count for the constraint."""
     min_domains: int
-    """minDomains: with fewer domains than this, kube-scheduler takes the smallest count as 0."""
+    """The constraint's minDomains: if there are fewer domains, kube-scheduler takes the smallest count as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PodAffinityRule:
-    """All required affinity terms of a pod: in each term's domain there must be a pod that matches all terms."""
+    """All required affinity terms of a pod: in each term's domain there must be a pod that matches all of the terms."""
 
     groups: tuple[TopologyGroup, ...]
     matches_itself: bool
-    """The pod matches its own terms: the first pod of its class may be placed anywhere."""
+    """Whether the pod matches its own terms, so that the first such pod may be placed anywhere."""
     existing_groups: tuple[TopologyGroup, ...]
-    """Pods that prevent this pod from being the first; pods with a deletion timestamp count here."""
+    """The groups of matching pods. If any of them has a pod, this pod is not the first; pods with a deletion timestamp
+    count too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacementPreference:
-    """Scores for the nodes that a pod prefers; see `preferences.preference_score`."""
+    """The scores by which a pod prefers nodes; see `preferences.preference_score`."""
 
     node_scores: tuple[int, ...]
-    """Node → score of the node itself; empty if the pod has no preferred node affinity."""
+    """Node → score of the node's own labels; empty if the pod has no preferred node affinity."""
     group_weights: tuple[tuple[TopologyGroup, int], ...]
-    """(group, score for each pod of the group in the node's domain)."""
+    """(group, score that each pod of the group in the node's domain adds)."""
 
 
 class PodClass(Struct, kw_only=True, eq=False, gc=False):
-    """Pods that kube-scheduler treats alike. A Struct without garbage collection: a cluster has tens of thousands."""
+    """Pods that are all the same to kube-scheduler. It is a Struct that the garbage collector does not track, because a
+    cluster has tens of thousands."""
 
     number: int
     ask: SchedulingRequirements
     volumes: tuple[NodeSelector, ...]
     unjudged_reason: Reason | None
-    """Why such a pod cannot be judged; it then fits on no node."""
+    """Why pods of this class cannot be judged, so that they fit on no node; None if they can."""
     workload: int = 0
-    """A number that the classes of one owner share; a class without an owner is its own workload."""
+    """A number that all classes of one owner share. A class without an owner has a number of its own."""
     major: int = 0
-    """The request of the scarcer of cpu and memory in the cluster."""
+    """The requested amount of cpu or memory, whichever is scarcer in the cluster."""
     minor: int = 0
-    """The request of the other of the two."""
+    """The requested amount of the other of cpu and memory."""
     other_requests: tuple[tuple[int, int], ...] = ()
-    """(resource number, amount) of every other resource; the pod slot is not among them."""
+    """(resource number, amount) of every other requested resource; the pod slot is not among them."""
     sort_key: int = 0
-    """A sort key, largest first: by `major`, then by `minor`."""
+    """Sorts classes in descending size: by `major`, then by `minor`."""
     node_set: int = 0
-    """The number of the set of nodes whose labels, name and taints admit the pod."""
+    """The number of the set of nodes whose labels, name and taints admit the pods."""
     member_groups: tuple[int, ...] = ()
-    """The numbers of the groups in which the pod counts, wherever it is."""
+    """The numbers of the groups that count the pod, whatever its node."""
     forbidden_groups: tuple[TopologyGroup, ...] = ()
-    """Groups of which no pod may be in the pod's domain."""
+    """The groups of which no pod may be in the domain where the pod is placed."""
     spreads: tuple[SpreadRule, ...] = ()
     affinity: PodAffinityRule | None = None
     preference: PlacementPreference | None = None
     has_constraints: bool = False
-    """The class has constraints beyond resources and node attributes: forbidden groups, spreads or affinity."""
+    """Whether the class has constraints beyond resources and node attributes: forbidden groups, spread or affinity."""

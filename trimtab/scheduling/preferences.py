@@ -1,7 +1,8 @@
-"""Placement preferences: scores for the nodes that fit. A preference never rejects a node.
+"""Placement preferences: scores for the nodes on which a pod fits. A preference never rejects a node.
 
 Preferences are preferred node affinity, preferred pod affinity and anti-affinity (the pod's own terms, and the terms of
-pods on the node that select it), and spread constraints with ScheduleAnyway. Scores are the weights in the manifests.
+pods on the node that select the pod), and spread constraints with ScheduleAnyway. Scores are the weights in the
+manifests.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,25 +15,27 @@ from trimtab.scheduling.pod_class import PlacementPreference, PodClass
 from trimtab.scheduling.topology import Term, TopologyGroup, TopologyGroups, apply_match_label_keys
 
 SCHEDULE_ANYWAY_WEIGHT = 10
-"""The score subtracted for each pod of a ScheduleAnyway spread that is in the domain already, as an affinity weight of
-10."""
+"""For a spread constraint with ScheduleAnyway: the score that each matching pod in the domain subtracts, like an
+affinity weight of 10."""
 
 TermOf = Callable[[PodClass, PodAffinityTerm], Term | None]
-"""Returns the pods that a term selects, or None if the snapshot does not show them."""
+"""A function that returns the pods that a term selects, or None if the snapshot does not show them."""
 
 
 @dataclass(slots=True)
 class PreferenceScores:
-    """Sets the preferences of pod classes and creates the topology groups that they refer to."""
+    """Sets the preferences of pod classes, and creates the topology groups to which they refer."""
 
     nodes: Sequence[NodeInfo]
     topology_groups: TopologyGroups
     _scores_by_terms: dict[tuple[PreferredTerm, ...], tuple[int, ...]] = field(default_factory=dict)
     _carriers: dict[int, dict[int, TopologyGroup]] = field(default_factory=dict)
-    """Number of the selected group → weight → the group of pods that have this preference about it."""
+    """Number of the selected group → weight → the group of pods with a preference of this weight for or against the
+    selected pods."""
 
     def set_own_preferences(self, pod_class: PodClass, term_of: TermOf) -> Iterable[int]:
-        """Sets the class's own preferences. Yields the groups in which the class counts because it has a preference."""
+        """Sets the class's own preferences. Yields the numbers of the groups to which the class belongs because it has
+        a preference."""
         ask = pod_class.ask
         if not (ask.preferred_nodes or ask.preferred_affinity or ask.soft_spreads):
             return
@@ -77,7 +80,8 @@ class PreferenceScores:
         return self._scores_by_terms[terms]
 
     def add_preferences_of_others(self, classes: Iterable[PodClass]) -> None:
-        """Adds the preferences that other pods have about each class. Call it when all classes are in their groups."""
+        """Adds to each class the preferences that other pods have for or against it. Call it when all classes have
+        their groups."""
         if not self._carriers:
             return
         for pod_class in classes:
@@ -96,7 +100,7 @@ class PreferenceScores:
 
 
 def preference_score(preference: PlacementPreference, counts: Sequence[dict[int, int]], node: int) -> int:
-    """Returns the score of the node with the group counts as they are now. More is better; 0 if the pod has no
+    """Returns the node's score with the current group counts. A higher score is better; it is 0 if the pod has no
     preference."""
     score = preference.node_scores[node] if preference.node_scores else 0
     for group, weight in preference.group_weights:

@@ -1,4 +1,5 @@
-"""Why a pod does not fit on a node: one code per constraint, in kube-scheduler's order of checks."""
+"""Reasons why a pod does not fit on a node: one code per constraint, in the order in which kube-scheduler checks
+them."""
 
 from trimtab.cluster.reason import Code
 

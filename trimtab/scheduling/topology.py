@@ -1,7 +1,7 @@
 """Topology groups: which pods an affinity, anti-affinity, spread or host port counts, and in which domain.
 
 A `TopologyGroup` counts pods by topology domain. All pods whose terms select the same pods share one group, so a move
-changes a few numbers and a check reads a few.
+changes only a few numbers, and a check reads only a few.
 """
 
 from collections import defaultdict
@@ -14,37 +14,39 @@ from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.selectors import candidate_entries, labels_match
 
 Namespaces = frozenset[str] | None
-"""The namespaces that a term selects; None means all of them."""
+"""The namespaces that a term selects; None: all namespaces."""
 Term = tuple[Namespaces, LabelSelector]
-"""The pods of these namespaces that the selector selects."""
+"""The pods of these namespaces that match the selector."""
 
 
 @dataclass(slots=True, eq=False)
 class TopologyGroup:
-    """A group of pods that are counted by domain. The counts are in a `FreeCapacity`; the group defines the pods and
-    domains."""
+    """A group of pods that are counted by domain. It defines the pods and the domains; the counts are in a
+    `FreeCapacity`."""
 
     number: int
     terms: tuple[Term, ...]
-    """A pod is in the group when all of them match. Empty where pods are in it for what they carry (an anti-affinity
-    term, a port)."""
+    """A pod belongs to the group if all of these terms match it. Empty if pods belong to the group for something that
+    they have themselves (an anti-affinity term, a port)."""
     key: str
-    """The topology key; "" means the node itself."""
+    """The topology key; "" means that each node is a domain."""
     domain_of: Sequence[int]
-    """Node → domain, -1 if the node has none (no such label, or not eligible)."""
+    """Node → domain; -1 if the node has none, because it lacks the label or is not eligible."""
     domain_count: int
     """The number of domains."""
     is_per_node_domain: bool
-    """Each domain is one node: a node without a conflict stays so while other nodes only lose pods."""
+    """Whether each domain is a single node. A node without a conflict then stays without one while other nodes only
+    lose pods."""
     counts_deleted: bool
-    """Pods with a deletion timestamp still count."""
+    """Whether pods with a deletion timestamp still count."""
     is_counted_per_node: bool = False
-    """Counts are kept by node, because nodes that are being drained must be left out (nodeTaintsPolicy Honor)."""
+    """Whether pods are counted by node instead of by domain, because nodes that are being drained must be left out
+    (nodeTaintsPolicy Honor)."""
     is_preference_only: bool = False
-    """Only preferences refer to the group: it rejects no node."""
+    """Whether only preferences refer to the group, so that it rejects no node."""
 
     def matches_pod(self, namespace: str, labels: Labels) -> bool:
-        """Returns whether a pod with these labels is in the group."""
+        """Returns whether a pod of this namespace, with these labels, belongs to the group."""
         return all(
             (namespaces is None or namespace in namespaces) and labels_match(selector, labels)
             for namespaces, selector in self.terms
@@ -59,8 +61,8 @@ class Topology:
     domains_by_key: dict[str, tuple[list[int], bool, int]] = field(default_factory=dict)
 
     def domains_of(self, key: str) -> tuple[list[int], bool, int]:
-        """Returns (node → domain or -1, whether every domain is one node, the number of domains). "" is the node
-        itself."""
+        """Returns (node → domain or -1, whether every domain is a single node, the number of domains) for a topology
+        key; for "", each node is a domain."""
         # Host ports are counted by node whatever its labels: kubernetes.io/hostname need not be unique.
         if key == "" and key not in self.domains_by_key:
             self.domains_by_key[key] = (list(range(len(self.nodes))), True, len(self.nodes))
@@ -76,13 +78,13 @@ class Topology:
 
 @dataclass(slots=True)
 class TopologyGroups:
-    """All groups, each created once; finds the groups that a pod is in."""
+    """All topology groups, each created once. Finds the groups to which a pod belongs."""
 
     topology: Topology
     groups: list[TopologyGroup] = field(default_factory=list)
     _groups: dict[object, TopologyGroup] = field(default_factory=dict)
     _by_label: dict[str, dict[str, list[TopologyGroup]]] = field(default_factory=lambda: defaultdict(dict))
-    """Label key → its value → groups that select pods with that label."""
+    """Label key → value → the groups that select pods with this label."""
     _groups_without_label: list[TopologyGroup] = field(default_factory=list)
     _numbers_by_labels: dict[object, tuple[int, ...]] = field(default_factory=dict)
 
@@ -96,7 +98,7 @@ class TopologyGroups:
         per_node: bool = False,
         soft: bool = False,
     ) -> TopologyGroup:
-        """Returns the group of the pods that match all terms; only pods on eligible nodes count."""
+        """Returns the group of the pods that match all terms. Only pods on eligible nodes count."""
         group_key = (
             tuple(map(_term_key, terms)),
             key,
@@ -113,7 +115,7 @@ class TopologyGroups:
         return group
 
     def group_carrying(self, carried: object, key: str, *, soft: bool = False) -> TopologyGroup:
-        """Returns the group of the pods that carry something themselves: an anti-affinity term, a host port, a
+        """Returns the group of the pods that have something themselves: an anti-affinity term, a host port, a
         preference."""
         group = self._groups.get(("carried", carried, key))
         if group is None:
@@ -144,7 +146,8 @@ class TopologyGroups:
         self._groups_without_label.append(group)
 
     def groups_matching(self, namespace: str, labels: Labels) -> tuple[int, ...]:
-        """Returns the numbers of the groups whose terms match. Call it only when all groups exist."""
+        """Returns the numbers of the groups whose terms match a pod of this namespace with these labels. Call it when
+        all groups exist."""
         candidates = candidate_entries(self._by_label, labels) + self._groups_without_label
         if not candidates:
             return ()
@@ -167,7 +170,8 @@ def _term_key(term: Term) -> object:
 
 
 def _required_label_pairs(selector: LabelSelector) -> list[tuple[str, str]]:
-    """Returns label pairs of which a matching pod has at least one, or an empty list when none can be derived."""
+    """Returns (key, value) pairs of labels of which every matching pod has at least one; an empty list if none can be
+    derived from the selector."""
     for pair in selector.match_labels.items():
         return [pair]
     for expression in selector.match_expressions:
@@ -177,14 +181,14 @@ def _required_label_pairs(selector: LabelSelector) -> list[tuple[str, str]]:
 
 
 SELECTS_NOTHING = LabelSelector(match_expressions=(SelectorRequirement(key="", operator="In", values=()),))
-"""An absent selector selects nothing (metav1.LabelSelectorAsSelector of nil)."""
+"""Stands for an absent selector, which selects nothing (metav1.LabelSelectorAsSelector of nil)."""
 
 
 def apply_match_label_keys(
     selector: LabelSelector | UnsetType, labels: Labels, match_keys: Iterable[str], mismatch_keys: Iterable[str] = ()
 ) -> LabelSelector:
-    """Returns the selector with matchLabelKeys and mismatchLabelKeys resolved by the pod's own labels; missing keys are
-    ignored."""
+    """Returns the selector with matchLabelKeys and mismatchLabelKeys replaced by requirements on the pod's own values.
+    Keys that the pod lacks are ignored."""
     resolved = value_or(selector, SELECTS_NOTHING)
     requirements = [SelectorRequirement(key=k, operator="In", values=(labels[k],)) for k in match_keys if k in labels]
     requirements += [
@@ -198,7 +202,7 @@ def apply_match_label_keys(
 def resolve_namespaces(
     own: str, names: tuple[str, ...], selector: LabelSelector | UnsetType, labels_by_namespace: Mapping[str, Labels]
 ) -> Namespaces | str:
-    """Returns the namespaces that an affinity term selects; a text that says why they cannot be determined."""
+    """Returns the namespaces that an affinity term selects, or a text that says why they cannot be determined."""
     if isinstance(selector, UnsetType):
         return frozenset(names or (own,))
     if not selector.match_labels and not selector.match_expressions:
@@ -209,11 +213,11 @@ def resolve_namespaces(
 
 
 def as_scheduler_reads(term: Term, affinity_term: PodAffinityTerm) -> Term:
-    """Returns the term as kube-scheduler reads it for the pod that it is placing.
+    """Returns the term as kube-scheduler reads it for the pod that is being placed.
 
-    kube-scheduler then also evaluates the namespace selector for a namespace without labels (interpodaffinity, 1.36,
-    measured): a selector that matches there (NotIn, DoesNotExist) selects every namespace. For pods on nodes it reads
-    the term as written.
+    For that pod, kube-scheduler also evaluates the namespace selector against a namespace without labels
+    (interpodaffinity, 1.36, measured): a selector that matches this (NotIn, DoesNotExist) selects every namespace. For
+    pods that are on nodes already, it reads the term as written.
     """
     namespaces, selector = term
     namespace_selector = value_or(affinity_term.namespace_selector, None)

@@ -1,14 +1,15 @@
-"""The request that would cost least if recent use repeated, larger by as much as it grew from day to day before.
+"""The adaptive rule: the request that would cost least if recent usage repeated, increased by as much as the usage has
+been growing from day to day.
 
-A request has a price twice: for what it reserves, and for what it risks. The risk counts the use of recent days, a day
-of three days ago half as much as today's, and assumes that each value repeats some factor larger. The likelihood of a
-factor follows from the container's own record: how far the largest use of each day exceeded that of the three days
-before. Where days are alike, the request is little above their largest use; where they differ, it is as high as the
-record warrants; where there is little record, an assumption of large differences takes its place, and fades with every
-day.
+A request costs twice: for what it reserves, and for what it risks. For the risk, the usage of recent days counts (a day
+of three days ago half as much as today), and each value is assumed to repeat, larger by some factor. How likely a
+factor is follows from the container's own record: by how much the largest usage of each day exceeded that of the three
+days before. If the days are alike, the request is little above their largest usage; if they differ, it is as high as
+the record requires. If the record is short, an assumption of large differences replaces it, which counts less with
+every day.
 
-So no percentile is fixed. The result is described as one: "P98 of recent days". The constants were chosen on half of
-the series of `make bench-sizing`, and hold on the other half.
+So no percentile is fixed. The result is described as one: "P98 of recent days". The constants were chosen with half of
+the series of `make bench-sizing`, and hold for the other half.
 """
 
 from __future__ import annotations
@@ -21,45 +22,50 @@ from math import log, sqrt
 from trimtab.histogram.histogram import ZERO_BUCKET, UsageHistogram, bucket_end, bucket_start
 
 HALF_LIFE_DAYS = 3.0
-"""The age difference in days at which a value counts half."""
+"""The difference in age, in days, at which a value counts half."""
 DAYS_BEFORE = 3
-"""A day is compared with the largest value of so many days before it."""
+"""The number of days before a day with whose largest value the day is compared."""
 ASSUMED_DAYS, ASSUMED_GROWTH = 5.0, 0.3
-"""The assumption in place of a record: five days that exceeded the days before by 0.06 each, as a natural logarithm."""
+"""The assumption that replaces a short record: five days, each of which exceeded the days before by 0.06 (0.3 in
+total), as a natural logarithm."""
 MAX_JUMP = 0.3
-"""The maximum that one day counts, as a natural logarithm: a larger jump is in the use itself, which the rule
-weighs."""
+"""The most that one day can add to the record, as a natural logarithm. A larger jump is in the usage itself, which the
+rule weighs."""
 MAX_TAIL = 60.0
-"""The maximum exponent of the record: use that is `f` times as large has a probability of `f ** -tail`."""
+"""The largest exponent that the record can give. With exponent `tail`, usage that is `f` times as large has the
+probability `f ** -tail`."""
 REFERENCE = {"cpu": 0.1, "memory": float(1 << 30)}
 RISK = {"cpu": 8.0, "memory": 35.0}
-"""The price, in references, that a container with an average use of one reference may pay for never being short: a
-memory peak above the request may kill, cpu above it only waits. A container that uses four times as much pays twice as
-much: a core costs the same for every workload, so headroom costs more if the usage is large."""
+"""Resource → the price of never being short, for a container with an average usage of one reference amount, in prices
+of that amount. It is higher for memory, because a peak above the request may kill the container, while cpu above it
+only waits. A container that uses four times as much pays twice as much: a core costs the same for every workload, so
+headroom costs more if the usage is large."""
 MIN_AMOUNT = {"cpu": 0.01, "memory": float(16 << 20)}
-"""Smaller differences do not count (cores, bytes)."""
+"""Resource → the difference below which amounts count as equal (cores, bytes)."""
 MIN_SHARE = {"cpu": 0.9, "memory": 0.0}
-"""No container is short of cpu for more than a tenth of its recent time, at whatever price."""
+"""Resource → the share of recent time in which the request must be enough, whatever it costs. A container may be short
+of cpu for at most a tenth of the time."""
 PASSED_SHARE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveAnswer:
-    """A request in cores or bytes, not rounded, and how it was computed."""
+    """The request in cores or bytes, not rounded, and how it was computed."""
 
     amount: float
     share: float
-    """The share of recent use that does not exceed it; 1 if no use of the window does."""
+    """The share of recent usage that does not exceed the request; 1 if no usage of the window does."""
     days_exceeded: int
-    """The days of `days_compared` that call for more than P95: days with more than a twentieth above the P95 of recent
-    days; where the request is above all use, days with a maximum above that of the days before."""
+    """The number of days, out of `days_compared`, on which P95 would not have been enough: days with more than a
+    twentieth of their usage above the P95 of recent days or, if the request is above all usage, days with a maximum
+    above that of the days before."""
     days_compared: int
-    """The number of days in the record."""
+    """The number of days that were compared with the days before them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecentUse:
-    """RecentUse use, newer days with more weight: values ascend, weights add up to one."""
+    """Recent usage, in which newer days have more weight. The values ascend, and the weights add up to one."""
 
     values: Sequence[float]
     weights: Sequence[float]
@@ -67,23 +73,23 @@ class RecentUse:
 
     @property
     def weighted_mean(self) -> float:
-        """The weighted mean."""
+        """The weighted mean of the usage."""
         return sum(value * weight for value, weight in zip(self.values, self.weights, strict=True))
 
     def value_at_share(self, share: float) -> float:
-        """Returns the value that so much of recent use does not exceed."""
+        """Returns the value that this share of recent usage does not exceed."""
         for value, weight_so_far in zip(self.values, accumulate(self.weights), strict=True):
             if weight_so_far >= share - 1e-9:
                 return value
         return self.values[-1] if self.values else 0.0
 
     def share_of(self, amount: float) -> float:
-        """Returns the share of recent use that does not exceed an amount; 1 if none does."""
+        """Returns the share of recent usage that does not exceed an amount; 1 if no usage exceeds it."""
         return min(1.0, sum(weight for value, weight in zip(self.values, self.weights, strict=True) if value <= amount))
 
 
 def weigh_recent_use(days: Mapping[int, UsageHistogram]) -> RecentUse:
-    """Returns the weighted use of all days: a day that is `HALF_LIFE_DAYS` older has half the weight."""
+    """Returns the weighted usage of all days: a day that is `HALF_LIFE_DAYS` older has half the weight."""
     weights: dict[tuple[int, int], float] = {}
     newest = max(days, default=0)
     for day, counts in days.items():
@@ -110,7 +116,7 @@ def _bucket_middle(bucket: int, pair_shift: int) -> float:
 
 
 def find_cheapest_request(resource: str, use: RecentUse) -> AdaptiveAnswer:
-    """Returns the request that costs least. `use` has at least one value."""
+    """Returns the request that costs least. `use` must have at least one value."""
     tail = estimate_tail(resource, use.days)
     amount = _cheapest(resource, use, tail)
     share = use.share_of(amount)
@@ -120,8 +126,8 @@ def find_cheapest_request(resource: str, use: RecentUse) -> AdaptiveAnswer:
 
 
 def estimate_tail(resource: str, days: Mapping[int, UsageHistogram]) -> float:
-    """Returns the rate at which larger use becomes unlikely: Hill's estimate over the days, together with the
-    assumption."""
+    """Returns the rate at which larger usage becomes unlikely: Hill's estimate over the days, combined with the
+    assumption for short records."""
     tops = [max(MIN_AMOUNT[resource], counts.top) for _, counts in sorted(days.items())]
     excess = sum(
         min(MAX_JUMP, max(0.0, log(top / _max_of_days_before(tops, day)))) for day, top in enumerate(tops) if day
@@ -130,13 +136,13 @@ def estimate_tail(resource: str, days: Mapping[int, UsageHistogram]) -> float:
 
 
 def _max_of_days_before(tops: Sequence[float], day: int) -> float:
-    """Returns the largest value of the `DAYS_BEFORE` days before a day."""
+    """Returns the largest value of the `DAYS_BEFORE` days before this day."""
     return max(tops[max(0, day - DAYS_BEFORE) : day])
 
 
 def _cheapest(resource: str, use: RecentUse, tail: float) -> float:
-    """Returns the amount with the lowest sum of price and risk. Between two values of the use that sum is `c + s * S /
-    c ** tail`, whose minimum is where its slope is zero; the result is the lowest of all these minima."""
+    """Returns the amount for which the sum of price and risk is lowest. Between two values of the usage this sum is `c
+    + s * S / c ** tail`, whose minimum is where its slope is zero; the result is the lowest of all these minima."""
     top = use.values[-1]
     if top <= 0:
         return 0.0
@@ -175,7 +181,7 @@ def _days_passed(resource: str, use: RecentUse, share: float) -> int:
 
 
 def values_above(counts: UsageHistogram, line: float) -> int:
-    """Returns the number of values in buckets that are completely above a line."""
+    """Returns the number of values in those buckets that are completely above a value."""
     pair_shift = counts.shift - 1
     return sum(
         count

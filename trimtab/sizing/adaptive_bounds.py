@@ -1,7 +1,7 @@
-"""The adaptive rule's answer within its bounds, and the doubts about it.
+"""Brings the adaptive rule's request within its bounds, and finds doubts about it.
 
-Lower bounds are the use of the last 24 hours, the pods with the largest use where they are a tenth of all, and the
-floor after OOM kills. The upper bound is three times the largest use. Doubts lower the confidence, and never the
+Lower bounds are the usage of the last 24 hours, the pods with the largest usage if they are a tenth of all pods, and
+the floor after OOM kills. The upper bound is three times the largest usage. Doubts lower the confidence, but never the
 request.
 """
 
@@ -22,29 +22,30 @@ from trimtab.sizing.adaptive import PASSED_SHARE, find_cheapest_request, values_
 DAY = 86400
 MAX_REQUEST_RATIO = 3
 LAST_DAY, LARGEST_POD, OOM_KILL, THREE_TIMES = "last-day", "largest-pod", "oom-kill", "three-times"
-"""The names of the bounds, which say what set the request instead of the rule."""
+"""The names of the bounds; one of them says what determined the request if the rule did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveRequest:
-    """A request in cores or bytes, not rounded, and how it was computed."""
+    """The request of one resource in cores or bytes, not rounded, and how it was computed."""
 
     amount: float
     share: float = 1.0
-    """The share of recent use that does not exceed the rule's own answer; 1 if no use of the window does."""
+    """The share of recent usage that does not exceed the rule's own request, before bounds; 1 if no usage of the window
+    does."""
     days_exceeded: int = 0
     days_compared: int = 0
-    """`days_exceeded` and `days_compared` are those of `adaptive.AdaptiveAnswer`."""
+    """This field and `days_exceeded` have the same meaning as in `adaptive.AdaptiveAnswer`."""
     bound: str = ""
-    """The bound that set the request; empty if the rule set it."""
+    """The name of the bound that determined the request; empty if the rule did."""
     floor: float = 0.0
-    """The bytes that a container with OOM kills needs; 0 without kills."""
+    """The memory in bytes that the container needs at least after its OOM kills; 0 if there were none."""
     kills: int = 0
     last_kill: Seconds | None = None
-    """The second of the last OOM kill."""
+    """The time of the last OOM kill, or None if there was none."""
     doubts: tuple[str, ...] = ()
     pod: str = ""
-    """The pod that uses far more than the others and is not covered."""
+    """The pod that uses far more than the others and that the request does not cover; empty if there is none."""
     pod_use: float = 0.0
 
     @property
@@ -65,8 +66,8 @@ def adaptive_request(
     oom: OomRecord | None = None,
     pods: Sequence[PodUse] = (),
 ) -> AdaptiveRequest:
-    """Returns the adaptive rule's request within its bounds. The window or `running` (open memory peaks) has at least
-    one value; `pods` is the average use of each pod of the last hours."""
+    """Returns the adaptive rule's request within its bounds. `window` or `running` (peaks of intervals that have not
+    ended) must have at least one value; `pods` is the average usage of each pod in the last hours."""
     days = _days_with_running(window, running)
     use, newest = weigh_recent_use(days), max(days)
     from_rule = find_cheapest_request(resource, use)
@@ -90,13 +91,14 @@ def adaptive_request(
 
 
 def max_amount(resource: str, largest: float) -> float:
-    """Returns the largest request that usage leads to: three times the largest use, or what a single kill adds to a
-    small container."""
+    """Returns the largest request that usage can lead to: three times the largest usage, or, for a small container,
+    what a single OOM kill adds."""
     return max(MAX_REQUEST_RATIO * largest, largest + MIN_BUMP_UP_BYTES if resource == "memory" else 0.0)
 
 
 def _days_with_running(window: DailyHistograms, running: Sequence[float]) -> Mapping[int, UsageHistogram]:
-    """Returns the days with values, open peaks added to the newest. The window is not changed."""
+    """Returns the days that have values, with the peaks that have not ended added to the newest day. The window is not
+    changed."""
     days = {day: counts for day, counts in window.histograms_by_day().items() if counts.total_count}
     if running:
         today = days[window.newest].copy() if window.newest in days else UsageHistogram()
@@ -112,13 +114,14 @@ def _at_least(request: AdaptiveRequest, amount: float, bound: str) -> AdaptiveRe
 # ── the last 24 hours ────────────────────────────────────────────────────────────────────────────────────────────
 
 FULL_DAY_HOURS, MIN_DAY_HOURS = 18, 3
-"""Today is judged alone from so many observed hours on; below `MIN_DAY_HOURS` it is not judged alone."""
+"""Today is judged alone if at least `FULL_DAY_HOURS` of it were observed, and not at all alone if fewer than
+`MIN_DAY_HOURS` were."""
 
 
 def last_day_use(resource: str, window: DailyHistograms, days: Mapping[int, UsageHistogram], pods: int = 1) -> float:
-    """Returns the use of the last 24 hours that a request should cover: P95 of cpu, the largest memory peak; of many
-    pods P90 of their peaks, since fewer than a tenth of them are outliers. Usage is recorded by day, so early in a day
-    the day before counts as well."""
+    """Returns the usage of the last 24 hours that a request should cover: for cpu, P95; for memory, the largest peak
+    or, with many pods, the P90 of their peaks, because fewer than a tenth of them are outliers. Usage is recorded by
+    day, so early in a day the day before counts too."""
     today, before = days.get(window.newest), days.get(window.newest - 1)
     hours = window.hours_of(window.newest).bit_count()
     day_groups: list[Iterable[UsageHistogram]] = []
@@ -135,11 +138,11 @@ def last_day_use(resource: str, window: DailyHistograms, days: Mapping[int, Usag
 # ── pods that differ ─────────────────────────────────────────────────────────────────────────────────────────────
 
 SAME_SIZE_RATIO = 0.8
-"""A pod that uses this share of the largest pod's use counts as equally large."""
+"""A pod counts as equally large if it uses at least this share of what the largest pod uses."""
 LARGE_SHARE = 0.1
-"""The share of the pods that must be as large as the largest before it is a bound for all."""
+"""The share of the pods that must be as large as the largest one for it to be a bound for all."""
 OUTLIER_RATIO = 2.0
-"""A pod that uses so many times the median pod's use uses far more."""
+"""A pod counts as an outlier if it uses at least this many times as much as the median pod."""
 
 
 def _with_pods(request: AdaptiveRequest, resource: str, pods: Sequence[PodUse]) -> AdaptiveRequest:
@@ -159,7 +162,8 @@ def _with_pods(request: AdaptiveRequest, resource: str, pods: Sequence[PodUse]) 
 
 
 def oom_floor(oom: OomRecord | None, largest: float, now: Seconds, window_seconds: int) -> float:
-    """Returns the bytes that a request should not be below after OOM kills; 0 without kills, or after the window."""
+    """Returns the memory in bytes that a request should not be below after OOM kills; 0 if there were none, or none in
+    the window."""
     return 0.0 if oom is None else min(oom.floor_at(now, window_seconds), max_amount("memory", largest))
 
 
@@ -176,16 +180,18 @@ def _with_kills(
 # ── doubts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 CHANGE_RATIO, CHANGE_SHARE = 1.25, 0.2
-"""The last day differs upwards: more than a fifth of it exceeds nearly all of the days before by a quarter."""
+"""The usage has risen if more than a fifth (`CHANGE_SHARE`) of the last day exceeds nearly all of the days before by a
+quarter (`CHANGE_RATIO`)."""
 DROP_RATIO = 0.5
-"""The last day differs downwards: nearly all of it is below half of the median of the days before."""
+"""The usage has dropped if nearly all of the last day is below this share of the median of the days before."""
 GROWTH_RATIO, GROWING_DAYS = 1.2, 6
-"""Use grows: so much over a week, and on so many of its days more than on the day before."""
+"""The usage is growing if it grew by the factor `GROWTH_RATIO` over a week, and on at least `GROWING_DAYS` of its days
+was higher than on the day before."""
 WEEK_DAYS = 7
 
 
 def has_changed(days: Mapping[int, UsageHistogram], newest: int) -> bool:
-    """Returns whether the last day differs from the week before it, upwards or downwards."""
+    """Returns whether the usage of the last day differs from that of the week before, upwards or downwards."""
     last = days.get(newest)
     before = merge_histograms(counts for day, counts in days.items() if newest - WEEK_DAYS <= day < newest)
     if last is None or not last.total_count or not before.total_count:
@@ -197,7 +203,7 @@ def has_changed(days: Mapping[int, UsageHistogram], newest: int) -> bool:
 
 
 def is_growing(days: Mapping[int, UsageHistogram]) -> bool:
-    """Returns whether the median of nearly each day of the last week is above that of the day before."""
+    """Returns whether, on nearly each day of the last week, the median usage was above that of the day before."""
     medians = [counts.compute_percentiles((0.5,))[0] for _, counts in sorted(days.items())[-WEEK_DAYS - 1 :]]
     if len(medians) <= GROWING_DAYS or medians[0] <= 0:
         return False

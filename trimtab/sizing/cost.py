@@ -1,7 +1,7 @@
-"""Costs: the overhead of a container runtime per pod, and the price of a request in a month.
+"""Costs: the overhead that a container runtime adds to each pod, and the price of a request in a month.
 
-A sandbox (a virtual machine's monitor, a user-space kernel) is in the pod's cgroup and in none of its containers'. So
-its use is that of the pod less that of its containers, at one moment.
+A sandbox (a virtual machine's monitor, a user-space kernel) runs in the pod's cgroup but in none of its containers'
+cgroups. So its usage is that of the pod minus that of its containers, at the same moment.
 
 A machine's price is divided between its cores and its memory: a core costs as much as 7.5 GiB (the ratio of the list
 prices of clouds that sell the two separately). Prices are micro-dollars an hour, as in `machines`.
@@ -22,7 +22,7 @@ _MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SandboxUse:
-    """The sandbox of one pod at one moment."""
+    """The usage of the sandbox of one pod at one moment."""
 
     cores: float
     memory_bytes: float
@@ -30,17 +30,18 @@ class SandboxUse:
 
 @dataclass(frozen=True, slots=True)
 class SandboxCost:
-    """The overhead of a pod of a RuntimeClass: what it uses in addition to its containers."""
+    """The overhead of the pods of a RuntimeClass: what they use in addition to their containers."""
 
     pods: int
     millicores: int
-    """P95 of the pods with headroom, rounded up."""
+    """The P95 over the pods, with headroom, rounded up."""
     memory_bytes: int
-    """The largest of the pods with headroom, rounded up to mebibytes: a sandbox does not return memory."""
+    """The largest value of the pods, with headroom, rounded up to mebibytes, because a sandbox does not return
+    memory."""
 
     @property
     def pod_fixed(self) -> dict[str, str]:
-        """The overhead as a RuntimeClass has it in `overhead.podFixed`."""
+        """The overhead in the form of a RuntimeClass's `overhead.podFixed`."""
         return {
             "cpu": quantity.format_quantity("cpu", self.millicores), "memory": quantity.format_quantity("memory",
             self.memory_bytes)
@@ -48,7 +49,8 @@ class SandboxCost:
 
 
 def sandbox_cost(uses: Iterable[SandboxUse]) -> SandboxCost | NotYet:
-    """Returns the overhead, from one or more moments of the pods of one class; NotYet below `MIN_PODS` pods."""
+    """Returns the overhead, measured at one or more moments for the pods of one class; NotYet if there are fewer than
+    `MIN_PODS` pods."""
     sandboxes = list(uses)
     if len(sandboxes) < MIN_PODS:
         sentence = f"{len(sandboxes)} pod{'' if len(sandboxes) == 1 else 's'} measured"
@@ -63,12 +65,12 @@ def sandbox_cost(uses: Iterable[SandboxUse]) -> SandboxCost | NotYet:
 
 
 def _with_headroom(amount: float, step: int) -> int:
-    """Returns an amount with headroom, in whole steps, rounded up."""
+    """Returns an amount with headroom, rounded up to whole steps."""
     return int(-(-amount * (100 + HEADROOM_PERCENT) // (100 * step)))
 
 
 def larger_overhead(first: Mapping[str, Written], second: Mapping[str, Written]) -> dict[str, Written]:
-    """Returns the larger of two overheads, resource by resource. While pods of both exist, neither may be too small:
+    """Returns, for each resource, the larger of two overheads. While pods with both exist, neither may be too small:
     new pods get the overhead of the class, and running pods keep theirs."""
     both = {**first, **second}
     return {
@@ -92,23 +94,24 @@ class ResourcePrice:
     gib: float
 
     def monthly_cost(self, millicores: int, memory_bytes: int) -> float:
-        """Returns the cost of so much cpu and memory, in dollars a month."""
+        """Returns the cost of an amount of cpu and memory, in dollars a month."""
         return (millicores / 1000 * self.core + memory_bytes / (1 << 30) * self.gib) * HOURS_PER_MONTH / 1e6
 
 
 def divide_price(price: float, cores: float, gib: float) -> ResourcePrice:
-    """Returns a machine's price, divided between its cores and its memory."""
+    """Returns a machine's price, divided between its cores and its memory, per core and per GiB."""
     core = price / (cores + gib / GIB_PER_CORE)
     return ResourcePrice(core=core, gib=core / GIB_PER_CORE)
 
 
 LIST_PRICE = divide_price(96_000, 2, 8)
-"""The price where no node's price is known: a general-purpose machine (m5.large, us-east-1, July 2026)."""
+"""The price that is used if no node's price is known: that of a general-purpose machine (m5.large, us-east-1, July
+2026)."""
 
 
 def average_price(nodes: Iterable[tuple[float, float, float]]) -> ResourcePrice | None:
-    """Returns the average price of all nodes, from (price, cores, GiB) of each node with a known price, or None if
-    there is none."""
+    """Returns the average price of all nodes, or None if no price is known. Each node with a known price is given as
+    (price, cores, GiB)."""
     priced_nodes = list(nodes)
     if not priced_nodes:
         return None

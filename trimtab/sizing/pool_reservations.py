@@ -1,6 +1,8 @@
-"""What is reserved on the nodes of each pool, what their kubelets and runtimes use, and what that is worth.
+"""What is reserved on the nodes of each pool, what their kubelets and container runtimes use, and what the difference
+costs.
 
-Nodes of one pool with another container runtime are measured apart: their bases and slopes differ by half.
+Nodes of one pool with different container runtimes are measured separately, because their bases and slopes differ by up
+to half.
 """
 
 from __future__ import annotations
@@ -29,33 +31,34 @@ from trimtab.sizing.cost import ResourcePrice, divide_price
 
 WITHOUT_POOL = "(none)"
 ASSUMED_EVICTION_BYTES = 100 * MIB
-"""The kubelet's default for the hard eviction threshold memory.available."""
+"""The kubelet's default for the hard eviction threshold of memory.available."""
 MIN_NODE_AGE = timedelta(hours=1)
-"""A younger node is not measured: it pulls images, and its caches are empty."""
+"""A younger node is not measured, because it is still pulling images and its caches are empty."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PoolRuntime:
-    """The nodes of a pool that have the same container runtime."""
+    """Names the nodes of a pool that have the same container runtime."""
 
     pool: str
     runtime: str
-    """Empty if it is not known."""
+    """The name of the container runtime; empty if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolNodes:
-    """What is known about the nodes of a pool with one runtime, beside what they use."""
+    """What is known about the nodes of a pool with one container runtime, apart from what they use."""
 
     names: frozenset[str]
     reserved: Reserved | None = None
-    """What is reserved on most of them: capacity less allocatable and the eviction threshold, or None if unknown."""
+    """What is reserved on most of these nodes (capacity minus allocatable and the eviction threshold), or None if it is
+    unknown."""
     is_configured: bool = False
-    """Whether `reserved` is read from a kubelet's configuration."""
+    """Whether `reserved` was read from a kubelet's configuration."""
     price: ResourcePrice | None = None
     """The price of a core and a GiB, or None if no node has a price."""
     max_pods: int = 0
-    """The most pods that one of them allows; 0 if unknown."""
+    """The largest number of pods that one of these nodes allows; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,7 @@ class ReservedMoney:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolReservation:
-    """The measured use of one pool, its reservation now, and the one that is recommended."""
+    """The measured usage of one pool's kubelets and runtimes, the present reservation, and the recommended one."""
 
     key: PoolRuntime
     nodes: PoolNodes
@@ -76,11 +79,12 @@ class PoolReservation:
     recommended: Reserved | NotYet
     change: ReservationChange | NotYet
     money: ReservedMoney | None
-    """None if the price, the reservation or the use is not known."""
+    """What the difference costs, or None if the price, the reservation or the usage is not known."""
 
 
 def group_nodes(nodes: Iterable[NodeInfo], now: Seconds) -> dict[PoolRuntime, PoolNodes]:
-    """Returns the nodes by pool and runtime; those that are not ready, or younger than an hour, are left out."""
+    """Returns the nodes by pool and container runtime. Nodes that are not ready or are younger than an hour are left
+    out."""
     members: dict[PoolRuntime, list[NodeInfo]] = {}
     for node in nodes:
         is_young = node.created is not None and now - node.created < MIN_NODE_AGE.total_seconds()
@@ -102,7 +106,8 @@ def _describe_nodes(nodes: list[NodeInfo]) -> PoolNodes:
 
 
 def reserved_of_node(node: NodeInfo, eviction_bytes: int = ASSUMED_EVICTION_BYTES) -> Reserved | None:
-    """Returns kube and system reserved of a node: capacity less allocatable and the threshold, or None if unknown."""
+    """Returns what is reserved on a node for kubelet and system: capacity minus allocatable and the eviction threshold;
+    None if it is unknown."""
     if isinstance(node.capacity, Unreadable) or isinstance(node.allocatable, Unreadable):
         return None
     memory = node.capacity["memory"] - node.allocatable["memory"] - eviction_bytes
@@ -123,7 +128,7 @@ def _unit_price(nodes: Iterable[NodeInfo]) -> ResourcePrice | None:
 
 
 def with_configured(nodes: PoolNodes, reserved: Reserved) -> PoolNodes:
-    """Returns the nodes with the reservation that a kubelet's configuration names."""
+    """Returns the nodes with the reservation that a kubelet's configuration gives."""
     return replace(nodes, reserved=reserved, is_configured=True)
 
 
@@ -133,9 +138,10 @@ def assess_pools(
     max_pods: int | None = None,
     published: Mapping[PoolRuntime, Reserved] | None = None,
 ) -> list[PoolReservation]:
-    """Returns what each pool uses, and the reservation that follows.
+    """Returns what each pool uses, and the reservation that follows from it.
 
-    `published`: earlier recommendations; a new one replaces such a value only if it differs beyond the tolerance.
+    `published` are earlier recommendations. A new recommendation replaces an earlier one only if the two differ by more
+    than the tolerance.
     """
     return [
         _assess_pool(key, nodes.get(key, PoolNodes(names=frozenset())), histories.get(key, OverheadHistory()), max_pods,

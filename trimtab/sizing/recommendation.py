@@ -1,4 +1,4 @@
-"""Usage statistics in the published form, and how much two published forms differ."""
+"""Converts usage statistics to the published form, and measures how much two published forms differ."""
 
 from math import ceil, inf
 
@@ -22,8 +22,8 @@ def build_container_usage(
     last: Seconds | None = None,
 ) -> ContainerUsage | None:
     """Returns the published usage of one container, or None if there is too little history of both resources. `now` is
-    the second of the computation; `last` is that of the newest sample, after which the recommendation lasts for two
-    weeks."""
+    the time of the computation, and `last` that of the newest sample; the recommendation is valid for two weeks after
+    `last`."""
     statistics = [one for one in (cpu, memory) if isinstance(one, UsageStatistics)]
     if not statistics:
         return None
@@ -69,28 +69,28 @@ def _percentiles_or_none(statistics: UsageStatistics | NotYet) -> Percentiles | 
 
 
 def _format_amount(resource: str, value: float) -> str:
-    """Returns the amount as a quantity, rounded up, at least 1m or 1Mi: a request of zero is no request."""
+    """Returns the amount as a quantity, rounded up, at least 1m or 1Mi, because a request of zero is no request."""
     if resource == "cpu":
         return quantity.format_cpu(max(1, ceil(value * 1000 - 1e-6)))
     return quantity.format_memory(max(1, ceil(value / MI - 1e-6)) * MI)
 
 
 DEFAULT_TOLERANCE = 0.05
-"""The relative change of a percentile above which it is written again. Requests that differ by a twentieth count as the
-same."""
+"""The relative change of a percentile above which it is published again: requests that differ by a twentieth count as
+the same."""
 MAX_DAYS_BEHIND = 1.0
-"""The days by which the published length of the history may be behind."""
+"""By how many days the published length of the history may be out of date."""
 MAX_SECONDS_BEHIND = 86400
-"""The seconds by which the published time of the last sample may be behind: a fourteenth of how long a recommendation
-lasts."""
+"""By how many seconds the published time of the last sample may be out of date: a fourteenth of a recommendation's
+validity."""
 MIN_CONFIDENCE_CHANGE = 0.2
-"""The change of the confidence from which it is written again."""
+"""The change of the confidence from which on it is published again."""
 
 
 def measure_change(before: ContainerUsage | None, after: ContainerUsage, tolerance: float = DEFAULT_TOLERANCE) -> float:
-    """Returns how much two published forms differ, to decide what is written first: 0 if nothing is worth a write;
-    below 1 where only dates, history or confidence differ; else 1 plus the largest relative change of an amount that
-    leads to a request; infinite where a new amount is known."""
+    """Returns how much two published forms differ, which decides what is written first: 0 if nothing needs to be
+    written; below 1 if only dates, history or confidence differ; otherwise 1 plus the largest relative change of an
+    amount that leads to a request; infinite if an amount is new."""
     if before is None:
         return inf
     amount_change = max(
@@ -107,8 +107,8 @@ def measure_change(before: ContainerUsage | None, after: ContainerUsage, toleran
 
 
 def _amount_change(resource: str, before: Percentiles | None, after: Percentiles | None, tolerance: float) -> float:
-    """1 plus the largest relative change of the amounts that lead to requests, 0 within the tolerance. Other amounts
-    are written along with them."""
+    """Returns 1 plus the largest relative change of the amounts that lead to requests, or 0 if it is within the
+    tolerance. Other amounts are not compared; they are written together with these."""
     if before is None or after is None:
         return 0.0 if before is after else inf
     # A young recommendation lowers no request, so a change of this flag is always written.

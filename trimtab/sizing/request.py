@@ -1,11 +1,11 @@
 """The recommended request of a container, within everything that bounds it.
 
-The order is: other controllers that decide (a VPA that recommends, an HPA that counts by the request); whether there is
-enough history; the rule's amount rounded up (or else a VPA's recommendation); floors; ceilings, the limit last. Every
-step that changes the amount gives a reason.
+The steps are, in this order: other controllers that decide (a VPA that recommends, an HPA that scales by the request);
+whether there is enough history; the rule's amount, rounded up (or else a VPA's recommendation); lower bounds; upper
+bounds, the limit last. Every step that changes the amount adds a reason.
 
-`ADAPTIVE` is the rule that the webhook applies to a static workload (see `adaptive`), `P5` the one for a workload that
-a VPA takes over, and `P95` an amount that a reader can compute without Trimtab.
+`ADAPTIVE` is the rule for a workload whose requests nothing else corrects (see `adaptive`), `P5` the one for a workload
+that a VPA takes over, and `P95` an amount that anyone can compute without Trimtab.
 """
 
 from collections.abc import Iterator
@@ -41,8 +41,8 @@ P95 = UsageRule(Decimal(95))
 
 
 def compute_amount(rule: UsageRule, statistics: UsageStatistics) -> float:
-    """Returns the amount of usage that a rule takes, in cores or bytes, not rounded. A percentile that is not published
-    must be among those that the statistics were computed with."""
+    """Returns the amount that a rule selects from the usage, in cores or bytes, not rounded. The statistics must have
+    been computed with the rule's percentile if it is not one of the published ones."""
     headroom = 1 + rule.headroom_percent / 100
     if rule.percentile is None:
         return (statistics.p95 if statistics.adaptive is None else statistics.adaptive.amount) * headroom
@@ -64,24 +64,24 @@ def describe_rule(rule: UsageRule, statistics: UsageStatistics) -> str:
 
 
 MAX_IGNORED_SHARE = 0.1
-"""A request that is above the recommendation by at most this share stays as it is."""
+"""A request that is above the recommendation by at most this share is not changed."""
 ROUNDING_STEP = {"cpu": 1, "memory": 1 << 20}
-"""Amounts are rounded up to millicores and mebibytes."""
+"""Resource → the step to which amounts are rounded up: one millicore, one mebibyte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hpa:
-    """A HorizontalPodAutoscaler that aims at a share of this resource's request."""
+    """A HorizontalPodAutoscaler whose target is a share of this resource's request."""
 
     name: str
     target: int | None
-    """Percent, or None if it does not say."""
+    """The target in percent, or None if the HPA has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentResources:
-    """The current request and limit of one resource of a container, and its surroundings. Numbers are millicores or
-    bytes, as the scheduler counts."""
+    """The current request and limit of one resource of a container, and what else affects them. Amounts are millicores
+    or bytes, as the scheduler counts them."""
 
     resource: str
     request: int | None
@@ -90,41 +90,42 @@ class CurrentResources:
     qos: QoS = QoS.BURSTABLE
     replicas: int = 1
     vpa: VpaConstraints | None = None
-    """The VPA that sizes it."""
+    """The VPA that sets this resource's request, or None if there is none."""
     vpa_down: str = ""
-    """The name of a VPA that would size it if its webhook could act."""
+    """The name of a VPA that would set the request if its webhook could act; empty if there is none."""
     hpa: Hpa | None = None
     advice: VpaRecommendation | None = None
-    """A VPA's recommendation, which counts where there is too little usage."""
+    """A VPA's recommendation, which is used if there is too little usage; None if there is none."""
     most: int | None = None
-    """The amount that a node that the pod may use has for it, beside DaemonSets and the rest of the pod; None:
-    unknown."""
+    """The amount that a node which the pod may use has for this container, after DaemonSets and the rest of the pod;
+    None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingSettings:
-    """The settings of the installation, or of the person who runs the command."""
+    """The settings of the installation, or of the user who runs the command."""
 
     rule: UsageRule = ADAPTIVE
     """The rule for workloads that no VPA takes over."""
     memory_rule: UsageRule | None = None
-    """The rule for memory, where it differs."""
+    """The rule for memory, if it differs from `rule`."""
     min_cpu: int = 10
-    """Millicores; below, the scheduler's own rounding matters more."""
+    """The smallest cpu request in millicores; below it, the scheduler's own rounding matters more."""
     min_memory: int = 16 << 20
-    """Bytes; below, a container's runtime alone needs more."""
+    """The smallest memory request in bytes; below it, the container runtime alone needs more."""
     allow_hpa: bool = False
     guaranteed: bool = False
-    """Change Guaranteed pods as well: request and limit together."""
+    """Whether Guaranteed pods are changed too: request and limit together."""
     cover_largest_pod: bool = False
-    """Never below the average use of a pod that uses far more than the others (`pods: largest` in policies)."""
+    """Whether the request is at least the average usage of a pod that uses far more than the others (`pods: largest` in
+    policies)."""
 
     def rule_of(self, resource: str) -> UsageRule:
         """Returns the rule of one resource."""
         return self.memory_rule if resource == "memory" and self.memory_rule is not None else self.rule
 
     def extra_percentiles(self, resource: str) -> tuple[Decimal, ...]:
-        """Returns the percentiles that the usage must be computed with, in addition to the fixed ones."""
+        """Returns the percentiles that must be computed from the usage, in addition to the fixed ones."""
         percentile = self.rule_of(resource).percentile
         return () if percentile is None else (percentile,)
 
@@ -139,14 +140,14 @@ class Proposal:
 
     request: int
     limit: int | None
-    """None: unchanged."""
+    """The proposed limit; None: the limit is not changed."""
     reasons: tuple[Reason, ...]
-    """The origin of the request first, then everything that changed it."""
+    """Where the request comes from, followed by everything that changed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """Nothing is proposed, for this reason."""
+    """Says that nothing is proposed, and why."""
 
     reason: Reason
 
@@ -154,7 +155,7 @@ class Unchanged:
 def propose_request(
     current: CurrentResources, statistics: UsageStatistics | NotYet, settings: SizingSettings | None = None
 ) -> Proposal | Unchanged | NotYet:
-    """Returns the request that usage leads to; Unchanged where the current one should stay; NotYet where there is too
+    """Returns the request that the usage leads to; Unchanged if the current one should stay; NotYet if there is too
     little history."""
     settings = settings or SizingSettings()
     reason, limit_too_small = _reason_to_leave(current, settings), _short_limit(current, statistics)
@@ -189,7 +190,8 @@ def propose_request(
 def _amount_from_usage(
     current: CurrentResources, statistics: UsageStatistics, settings: SizingSettings
 ) -> tuple[int, list[Reason]]:
-    """Returns the rule's amount and its origin; then what raised it, and the doubts."""
+    """Returns the rule's amount after everything that raised it. The reasons are its origin, what raised it, and doubts
+    about it."""
     vpa_corrects = current.vpa is not None and current.vpa.can_correct
     resource = current.resource
     rule = P5 if vpa_corrects else settings.rule_of(resource)
@@ -235,8 +237,8 @@ def _capitalize(text: str) -> str:
 
 
 def _limit_would_kill(current: CurrentResources, statistics: UsageStatistics, target: int) -> bool:
-    """Returns whether the limit would be below the largest use: the request of a Guaranteed container is its limit, and
-    memory above a limit kills."""
+    """Returns whether the limit would be below the largest usage. The request of a Guaranteed container is also its
+    limit, and a container is killed when its memory exceeds its limit."""
     return (
         current.qos is QoS.GUARANTEED and current.resource == "memory" and _round_up("memory", statistics.max) > target
     )
@@ -258,7 +260,8 @@ def _amount_from_vpa(
 
 
 def _reason_to_leave(current: CurrentResources, settings: SizingSettings) -> Reason | None:
-    """Returns the reason why another controller or the container's role decides, or None if the usage decides."""
+    """Returns why the request is left to another controller or follows from the container's role; None if the usage
+    decides."""
     if current.role is Role.INIT:
         return reasons.INIT_CONTAINER("an init container ends before the other containers begin")
     if current.vpa is not None and current.vpa.has_recommendation:
@@ -275,7 +278,8 @@ def _reason_to_leave(current: CurrentResources, settings: SizingSettings) -> Rea
 
 
 def _short_limit(current: CurrentResources, statistics: UsageStatistics | NotYet) -> Reason | None:
-    """Returns the reason why no request helps: the container was OOM killed, and its limit is below what it needs."""
+    """Returns a reason if no request would help, because the container was OOM-killed and its limit is below what it
+    needs; otherwise None."""
     if current.limit is None or isinstance(statistics, NotYet) or statistics.adaptive is None:
         return None
     needed = _round_up(current.resource, statistics.adaptive.floor)
@@ -286,7 +290,7 @@ def _short_limit(current: CurrentResources, statistics: UsageStatistics | NotYet
 
 
 def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: int) -> Iterator[tuple[int, Reason]]:
-    """Yields each bound that changes the amount, in order: floors, then ceilings, the limit last."""
+    """Yields each bound that changes the amount, in order: lower bounds, then upper bounds, the limit last."""
     min_amount, vpa = settings.min_request(current.resource), current.vpa
     if target < min_amount:
         target = min_amount
@@ -317,8 +321,8 @@ def _weigh_change(
     target: int,
     proposal_reasons: list[Reason],
 ) -> Proposal | Unchanged:
-    """Returns the proposal, or Unchanged. A small difference never withholds a raise; a history shorter than a day
-    lowers nothing, and raises only requests below the use."""
+    """Returns the proposal, or Unchanged if the change is too small. A raise is proposed however small it is. With a
+    history shorter than a day, nothing is lowered, and only requests below the usage are raised."""
     if (
         current.request is not None
         and target <= current.request
@@ -348,7 +352,7 @@ def _weigh_change(
 
 
 def _is_too_young_to_change(current: CurrentResources, statistics: UsageStatistics | NotYet) -> bool:
-    """Returns whether there is less than a day of history, and the current request covers the use."""
+    """Returns whether there is less than a day of history and the current request covers the usage."""
     if (
         not isinstance(statistics, UsageStatistics)
         or not statistics.is_young
@@ -360,7 +364,7 @@ def _is_too_young_to_change(current: CurrentResources, statistics: UsageStatisti
 
 
 def _hpa_consequence(current: CurrentResources, hpa: Hpa, target: int) -> str:
-    """Returns what the HPA does with a different request at the same load."""
+    """Returns a phrase that says what the HPA does with the new request at the same load."""
     if not current.request:
         return f"HPA {hpa.name} cannot scale without a request; with one it scales by {_format_target(hpa)} of it"
     # The HPA holds usage / (replicas × request) at its target, so at the same load replicas × request is constant.
@@ -374,7 +378,8 @@ def _format_target(hpa: Hpa) -> str:
 
 
 def _round_up(resource: str, value: float) -> int:
-    """Returns the amount in whole millicores or mebibytes, rounded up; a float error above a step is ignored."""
+    """Returns the amount in whole millicores or mebibytes, rounded up. A floating-point error just above a step is
+    ignored."""
     step = ROUNDING_STEP[resource]
     return ceil((value * 1000 if resource == "cpu" else value) / step - 1e-6) * step
 

@@ -1,7 +1,7 @@
-"""Usage statistics of a container, whether there is enough history for them, and the severity of a wrong request.
+"""Usage statistics of a container, whether there is enough history for them, and how severe a wrong request is.
 
-A request that is too small is judged by its share, since it is one container that is killed, evicted or slowed down.
-One that is too large is judged by what all pods of the workload reserve and do not use.
+A request that is too small is judged by its ratio to the recommendation, because a single container is killed, evicted
+or slowed down. A request that is too large is judged by what all pods of the workload reserve and do not use.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,26 +20,29 @@ from trimtab.sizing.reasons import INSUFFICIENT
 
 MIN_HISTORY_SECONDS = DAY
 SLACK_SECONDS = 3600 // 6
-"""The last sample of a day is a little before its end, so a history may be short by so many seconds."""
+"""How many seconds may be missing in a history, because the last sample of a day comes a little before its end."""
 MIN_RUN_DAYS = 7
-"""A workload that runs at times, such as a nightly job, needs usage on so many days, however short."""
+"""For a workload that runs only at times, such as a nightly job: the number of days on which it must have run, however
+short."""
 MIN_SAMPLES = {"cpu": 100, "memory": 4}
-"""Memory needs fewer samples: it is recorded as one peak in six hours."""
+"""Resource → minimum number of samples. Memory needs fewer, because it is recorded as one peak in six hours."""
 MIN_RUN_SAMPLES = {"cpu": 20, "memory": 4}
-"""For a CronJob, whose runs may be short. Of fewer than twenty values P95 is the largest."""
+"""Resource → minimum number of samples for a CronJob, whose runs may be short. Of fewer than twenty values, P95 is the
+largest."""
 RUN_KIND = "CronJob"
 FULL_CONFIDENCE_SECONDS, FULL_CONFIDENCE_SAMPLES = 7 * DAY, {"cpu": 2016, "memory": 28}
-"""The history for full confidence: a week has its weekend, and more history adds little."""
+"""The history for full confidence: a week, because it includes a weekend, and more history adds little."""
 MIN_YOUNG_SECONDS = HOUR
 MIN_YOUNG_SAMPLES = {"cpu": 10, "memory": 1}
-"""From so much history on, there is a recommendation that fills a missing request or raises one."""
+"""Resource → the number of samples from which on a recommendation is made that only adds a missing request or raises
+one."""
 FRESH_SECONDS = DAY
-"""Usage that ended longer ago counts half for each further day."""
+"""If the last sample is older than this, the confidence is halved for each further day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageStatistics:
-    """Statistics of one resource of one container: cores, or bytes of peaks."""
+    """Statistics of one resource of one container: of cores used, or of memory peaks in bytes."""
 
     resource: str
     p5: float
@@ -50,23 +53,23 @@ class UsageStatistics:
     max: float
     samples: int
     observed_seconds: int
-    """The observed time; gaps do not count."""
+    """The observed time in seconds, without gaps."""
     confidence: float
-    """0 to 1: the share of a week, or of a sample every five minutes, whichever is smaller; less where the last sample
-    is old, or where the adaptive rule has doubts."""
+    """From 0 to 1: the length of the history as a share of a week, or the number of samples as a share of one every
+    five minutes, whichever is smaller; less if the last sample is old, or if the adaptive rule has doubts."""
     days_with_usage: int = 1
     """The number of days with usage, however short."""
     is_young: bool = False
-    """Whether there is less than a day of history: a recommendation may fill a missing request or raise one, and lowers
-    none."""
+    """Whether there is less than a day of history: a recommendation may then add a missing request or raise one, but
+    lowers none."""
     adaptive: AdaptiveRequest | None = None
     """The adaptive rule's request, or None if only percentiles are known."""
     extra_percentiles: Mapping[Decimal, float] = field(default_factory=dict)
     """Further percentiles that were requested."""
 
     def percentile_at(self, percentile: Decimal) -> float:
-        """Returns the amount at one of the percentiles above or of `extra_percentiles`; 100 is the largest. Raises
-        KeyError for any other."""
+        """Returns the amount at one of the fields' percentiles or at one of `extra_percentiles`; 100 is the largest
+        amount. Raises KeyError for any other percentile."""
         named = {5: self.p5, 50: self.p50, 90: self.p90, 95: self.p95, 99: self.p99, 100: self.max}
         values = {Decimal(number): value for number, value in named.items()}
         return values[percentile] if percentile in values else self.extra_percentiles[percentile]
@@ -78,8 +81,8 @@ class UsageStatistics:
 
     @property
     def span_text(self) -> str:
-        """The observed time as a message shows it, such as "9 days"; for a workload that runs at times, hours as well
-        as days."""
+        """The observed time as messages show it, such as "9 days"; for a workload that runs only at times, the hours as
+        well as the days."""
         if self.observed_seconds + SLACK_SECONDS >= DAY:
             return f"{self.observed_days:g} days"
         hours, days = round(self.observed_seconds / HOUR), self.days_with_usage
@@ -98,11 +101,12 @@ def summarize_usage(
     pods: Sequence[PodUse] = (),
     percentiles: Collection[Decimal] = (),
 ) -> UsageStatistics | NotYet:
-    """Returns the window's percentiles and the adaptive request; NotYet below an hour of history.
+    """Returns the window's percentiles and the adaptive request; NotYet if there is less than an hour of history.
 
-    `now` None means that the age of the last sample does not count. `running` are open peaks, which are not in the
-    window, and `running_seconds` is the time that they cover. `kind` is that of the workload, `oom` are its OOM kills,
-    `pods` the average use of each of its pods. `percentiles` are computed in addition to the fixed ones.
+    If `now` is None, the age of the last sample does not count. `running` are peaks of intervals that have not ended
+    and are not in the window, and `running_seconds` is the time that they cover. `kind` is the workload's kind, `oom`
+    its OOM kills, and `pods` the average usage of each of its pods. `percentiles` are computed in addition to the fixed
+    ones.
     """
     whole = window.merge_days()
     whole.add_values(running)
@@ -128,7 +132,7 @@ def summarize_usage(
 
 
 def _is_long_enough(window: DailyHistograms) -> bool:
-    """Returns whether the history covers a day, or runs on seven days."""
+    """Returns whether the history covers a day, or has runs on seven days."""
     return window.observed_seconds + SLACK_SECONDS >= MIN_HISTORY_SECONDS or window.observed_days >= MIN_RUN_DAYS
 
 
@@ -137,8 +141,8 @@ def _seconds_since_last(window: DailyHistograms, now: Seconds | None) -> int:
 
 
 def compute_confidence(resource: str, seconds: int, samples: int, age: int = 0) -> float:
-    """Confidence in [0, 1]: length of the history and number of samples relative to those for full confidence, halved
-    for each day of age after the first."""
+    """Returns the confidence from 0 to 1: the length of the history and the number of samples, relative to those for
+    full confidence, halved for each day of age after the first."""
     amount = min(1.0, seconds / FULL_CONFIDENCE_SECONDS, samples / FULL_CONFIDENCE_SAMPLES[resource])
     faded: float = 2.0 ** -max(0.0, (age - FRESH_SECONDS) / DAY)
     return round(amount * faded, 2)
@@ -154,7 +158,7 @@ def _missing_history(resource: str, window: DailyHistograms, samples: int) -> No
 
 
 def required_history(resource: str) -> str:
-    """Returns the history that a recommendation needs, as a message shows it."""
+    """Returns the history that a recommendation needs, as messages show it."""
     return f"an hour, {MIN_YOUNG_SAMPLES[resource]} {'peak' if resource == 'memory' else 'samples'}"
 
 
@@ -162,7 +166,7 @@ GIB = 1 << 30
 
 
 class SizingSeverity(StrEnum):
-    """From the least severe on; `unknown` where the request or the usage is unknown."""
+    """How severe a wrong request is, from the least severe on; `unknown` if the request or the usage is unknown."""
 
     UNKNOWN = "unknown"
     NONE = "none"
@@ -172,30 +176,31 @@ class SizingSeverity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """A number that is larger for a more severe one."""
+        """A number that is larger for a more severe value."""
         return list(SizingSeverity).index(self)
 
 
 SMALL_SHORTAGE = {"cpu": 50, "memory": 64 << 20}
-"""A request that is too small by no more than this (millicores, bytes) has a low severity."""
+"""Resource → a shortage (millicores, bytes) up to which a request that is too small has a low severity."""
 SHORTAGE_STEPS = {
     "cpu": ((1.5, SizingSeverity.MEDIUM),),
     "memory": ((1.5, SizingSeverity.HIGH), (1.2, SizingSeverity.MEDIUM)),
 }
-"""The ratio of recommendation to request from which on a severity applies: a shortage of cpu slows down, one of memory
-kills."""
+"""Resource → the ratios of recommendation to request from which on each severity applies. A shortage of cpu slows a
+container down; one of memory kills it."""
 WASTE_STEPS = {
     "cpu": ((4000, SizingSeverity.HIGH), (500, SizingSeverity.MEDIUM)),
     "memory": ((16 * GIB, SizingSeverity.HIGH), (2 * GIB, SizingSeverity.MEDIUM)),
 }
-"""Millicores or bytes that all pods reserve beyond the recommendation, from which on a severity applies."""
+"""Resource → the amounts (millicores or bytes) that all pods reserve beyond the recommendation, from which on each
+severity applies."""
 
 
 def rate_severity(
     resource: str, request: int | None, proposed: int, pods: float, *, killed: bool = False
 ) -> SizingSeverity:
-    """Returns the severity of a request that differs from the proposed one, both of one pod. `request` is None if there
-    is no request; `killed` says that the container was OOM killed."""
+    """Returns how severe the difference between the present and the proposed request of one pod is. `request` is None
+    if there is no request; `killed` says whether the container was OOM-killed."""
     if killed and proposed > (request or 0):
         return SizingSeverity.HIGH
     if not request:

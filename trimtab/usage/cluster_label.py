@@ -1,7 +1,8 @@
-"""Refuses usage of more than one cluster.
+"""Rejects usage of more than one cluster.
 
-A Thanos or Mimir holds many clusters, and two of them may have pods of the same names: their usage must never become
-one history. So more than one value of a label that tells clusters apart is refused, unless a matcher names the label.
+A Thanos or Mimir holds the usage of many clusters, and two of them may have pods of the same names, whose usage must
+not become one history. So if a label that distinguishes clusters has more than one value, the usage is rejected, unless
+a matcher names that label.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from dataclasses import dataclass, field
 from trimtab.usage.errors import UsageFault
 
 LABELS = ("cluster", "cluster_name", "k8s_cluster_name", "prometheus", "tenant", "tenant_id", "__tenant_id__")
-"""Labels that tell clusters apart: external labels by custom, the Prometheus Operator's, OpenTelemetry's, tenants."""
+"""The labels that distinguish clusters: customary external labels, those of the Prometheus Operator and of
+OpenTelemetry, and tenants."""
 Origin = tuple[tuple[str, str], ...]
-"""The labels of a series that tell clusters apart, with their values."""
+"""The labels of a series that distinguish clusters, with their values."""
 UNLABELLED = ""
-"""The value of a label for series that do not have it while others do."""
+"""The value that counts for a series without a label which other series have."""
 _MAX_NAMED_VALUES = 10
-"""The number of values that a message names."""
+"""How many values a message lists at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """A label with more than one value."""
+    """A label that distinguishes clusters and has more than one value."""
 
     label: str
     values: tuple[str, ...]
@@ -38,12 +40,12 @@ class Mixed:
 
     @property
     def example_matcher(self) -> str:
-        """A matcher that selects one of the values."""
+        """A matcher that selects one of the values, as an example for a message."""
         return f'{self.label}="{escape_value(next((value for value in self.values if value), ""))}"'
 
 
 class MixedClusters(UsageFault):
-    """The source holds the usage of more than one cluster, and no matcher selects one."""
+    """Raised when the source holds the usage of more than one cluster and no matcher selects one."""
 
     def __init__(self, source: str, mixed_labels: tuple[Mixed, ...]) -> None:
         sentence = "; ".join(map(str, mixed_labels))
@@ -55,7 +57,7 @@ class MixedClusters(UsageFault):
 
 
 class NoMatcher(ValueError):
-    """The text is not a list of matchers."""
+    """Raised for a text that is not a list of matchers."""
 
 
 _MATCHER = re.compile(
@@ -65,10 +67,10 @@ _MATCHER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Matchers:
-    """Conditions on labels in the form of PromQL: cluster="prod",tenant!="a"."""
+    """Conditions on labels, in the syntax of PromQL: cluster="prod",tenant!="a"."""
 
     conditions: tuple[tuple[str, str, str], ...] = ()
-    """(label, operator, value)."""
+    """The conditions, each as (label, operator, value)."""
 
     @classmethod
     def from_text(cls, text: str) -> Matchers:
@@ -95,7 +97,8 @@ class Matchers:
         return frozenset(label for label, _, _ in self.conditions)
 
     def matches_labels(self, labels: Mapping[str, str]) -> bool:
-        """Returns whether a series with these labels meets every condition; a label that it lacks counts as empty."""
+        """Returns whether a series with these labels satisfies every condition. A label that the series lacks counts as
+        empty."""
         return all(
             _meets_condition(labels.get(label, ""), operator, value) for label, operator, value in self.conditions
         )
@@ -121,23 +124,24 @@ def _meets_condition(actual: str, operator: str, value: str) -> bool:
 
 @dataclass(slots=True)
 class Origins:
-    """The observed values of the labels that tell clusters apart, series by series."""
+    """The values observed so far of the labels that distinguish clusters."""
 
     allowed_labels: frozenset[str] = frozenset()
-    """Labels that a matcher names, or that the report is divided by: their values may differ."""
+    """Labels that may have several values, because a matcher names them or the report is divided by them."""
     values: dict[str, set[str]] = field(default_factory=dict)
     _series: int = 0
     _counts: dict[str, int] = field(default_factory=dict)
 
     def add_series(self, origin: Origin) -> None:
-        """Add one series."""
+        """Adds the origin of one series."""
         self._series += 1
         for label, value in origin:
             self.values.setdefault(label, set()).add(value)
             self._counts[label] = self._counts.get(label, 0) + 1
 
     def mixed_labels(self) -> tuple[Mixed, ...]:
-        """Returns Labels with more than one value, sorted by name; a label that some series lack has one value more."""
+        """Returns the labels with more than one value, sorted by name. A label that only some series have counts the
+        empty value as one more."""
         values_by_label = {
             label: values | ({UNLABELLED} if self._counts[label] < self._series else set())
             for label, values in self.values.items()

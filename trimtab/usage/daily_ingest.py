@@ -1,7 +1,7 @@
-"""Daily rows of a cluster from Prometheus, Thanos, Mimir or VictoriaMetrics, one whole day at a time.
+"""Reads the daily rows of a cluster from Prometheus, Thanos, Mimir or VictoriaMetrics, one whole day at a time.
 
-A day is read as `trimtab recommend --prometheus` reads it, with the same queries. So a history of such days gives the
-same percentiles as a single query of all of them.
+A day is read with the same queries as `trimtab recommend --prometheus` uses. So a history of such days gives the same
+percentiles as a single query for all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from trimtab.usage.prometheus import Prometheus
 from trimtab.usage.series import add_all_series, container_key
 
 SETTLED_SECONDS = HOUR
-"""Seconds after midnight until a day is complete: remote writers are late, and Thanos uploads blocks of two hours."""
+"""How many seconds after midnight a day counts as complete: remote writers are late, and Thanos uploads blocks of two
+hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +29,24 @@ class ReadDay:
 
     rows: tuple[DailyRow, ...]
     dropped_values: int
-    """Values that are not numbers, or more than any machine has."""
+    """The number of values that were dropped, because they are not numbers or more than any machine has."""
 
 
 def last_complete_day(now: int) -> int:
-    """Returns the last day that is over and settled."""
+    """Returns the last complete day, in days since 1970: one that ended at least `SETTLED_SECONDS` ago."""
     return (now - SETTLED_SECONDS) // DAY - 1
 
 
 @dataclass(slots=True)
 class DayReader:
-    """Reads days of one cluster."""
+    """Reads the usage of single days of one cluster."""
 
     prometheus: Prometheus
     owners: Mapping[tuple[str, str], Owner] = field(default_factory=dict)
-    """Owners of pods that are known from elsewhere."""
+    """(namespace, pod) → owner, for pods whose owner is known from another source."""
 
     def read_day(self, day: int) -> ReadDay:
-        """Returns the rows of a day (since 1970), sorted. Raises UsageFault."""
+        """Returns the rows of a day (in days since 1970), sorted. Raises UsageFault."""
         start, end = day * DAY, day * DAY + DAY - 1
         owners = OwnerIndex({**self.prometheus.read_owners(start, end), **self.owners})
         history = BatchHistory(days=1)

@@ -1,8 +1,9 @@
-"""A history of daily rows as Parquet files in a folder or an object store: `dt=2026-01-05/cluster=prod/usage.parquet`.
+"""Stores a history of daily rows as Parquet files in a folder or an object store:
+`dt=2026-01-05/cluster=prod/usage.parquet`.
 
-A file holds one day of one cluster and is replaced as a whole: a reader sees the earlier file or the new one, never a
-part of one, and a day that is written twice counts once. Further files of the same folder count in addition. Folders
-are named as Hive and Spark name partitions, so any engine can list them. Files have checksums for each page.
+A file holds one day of one cluster and is replaced as a whole: a reader sees either the earlier file or the new one,
+and a day that is written twice counts once. Other files in the same folder are read in addition. Folders have the names
+that Hive and Spark give to partitions, so any engine can list them. Each page of a file has a checksum.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from trimtab.usage.errors import GarbledSource, UnreachableSource, UsageFault
 FILE_NAME = "usage.parquet"
 SCHEMA_KEY, SCHEMA_VERSION = b"trimtab.daily-rows", b"1"
 BATCH_ROWS = 8192
-"""Rows that are decoded at once."""
+"""The number of rows that are decoded at once."""
 INSTALL_HINT = "The extra `fleet`, which reads and writes Parquet, is not installed; run pip install 'trimtab[fleet]'."
 KEY_COLUMNS = ("namespace", "kind", "workload", "container", "resource")
 _OOM_COLUMNS = ("oom_at", "oom_used", "oom_count", "oom_last")
 
 
 class MissingExtra(UsageFault):
-    """A package of the extra `fleet` is not installed."""
+    """Raised when a package of the extra `fleet` is not installed."""
 
     def __init__(self) -> None:
         super().__init__(INSTALL_HINT)
@@ -109,11 +110,11 @@ class StoredDay:
 
     cluster: str
     day: int
-    """Days since 1970."""
+    """The day, as a number of days since 1970."""
     path: str
-    """Below the root of its store."""
+    """The path of the file below the root of its store."""
     size: int = 0
-    """Bytes."""
+    """The size of the file in bytes."""
 
 
 @dataclass(slots=True)
@@ -125,7 +126,7 @@ class DailyStore:
     _root: str = ""
 
     def connect(self) -> DailyStore:
-        """Open the file system; returns the store itself. Raises MissingExtra and UnreachableSource."""
+        """Opens the file system, and returns this store. Raises MissingExtra and UnreachableSource."""
         if self._filesystem is None:
             arrow = import_arrow()
             with _faults(f"the history {self.location}"):
@@ -136,8 +137,8 @@ class DailyStore:
         return self
 
     def list_days(self) -> list[StoredDay]:
-        """Returns all files, sorted by cluster, day and path, or an empty list for a folder that does not exist. Files
-        and folders with other names are ignored. Raises UsageFault."""
+        """Returns all files of the history, sorted by cluster, day and path; an empty list if the folder does not
+        exist. Files and folders with other names are ignored. Raises UsageFault."""
         arrow = import_arrow()
         self.connect()
         selector = arrow.fs.FileSelector(self._root, recursive=True, allow_not_found=True)
@@ -154,12 +155,12 @@ class DailyStore:
         return path[len(root) :].lstrip("/") if path.startswith(root) else path
 
     def write_day(self, cluster: str, day: int, rows: Sequence[DailyRow]) -> StoredDay:
-        """Replace a day of a cluster by these rows. Raises UsageFault: then the earlier file is unchanged."""
+        """Replaces a day of a cluster by these rows. Raises UsageFault; the earlier file is then unchanged."""
         path = day_path(cluster, day)
         return StoredDay(cluster, day, path, self.write_table(path, rows_to_table(rows)))
 
     def write_table(self, path: str, table: Any) -> int:
-        """Replace one file by an Arrow table; returns its bytes. Raises UsageFault."""
+        """Replaces one file by an Arrow table, and returns the file's size in bytes. Raises UsageFault."""
         arrow = import_arrow()
         self.connect()
         target = f"{self._root.rstrip('/')}/{path}"
@@ -177,7 +178,7 @@ class DailyStore:
             return int(self._filesystem.get_file_info(target).size)
 
     def read_batches(self, stored: StoredDay) -> Iterator[Any]:
-        """Yields the content of a file as Arrow record batches, with checked checksums. Raises UsageFault."""
+        """Yields the content of a file as Arrow record batches, after checking the checksums. Raises UsageFault."""
         arrow = import_arrow()
         self.connect()
         where = f"{self.location}: {stored.path}"
@@ -208,7 +209,7 @@ def day_path(cluster: str, day: int, name: str = FILE_NAME) -> str:
 
 
 def _parse_path(path: str) -> tuple[str, int] | None:
-    """Returns (cluster, day) of a path below the root, or None for another file."""
+    """Returns (cluster, day) for a path below the root, or None if the path is not that of a day."""
     parts = PurePosixPath(path).parts
     if len(parts) != 3 or parts[2][0] in "._" or not parts[2].endswith(".parquet"):
         return None
@@ -220,7 +221,7 @@ def _parse_path(path: str) -> tuple[str, int] | None:
 
 
 class _faults:
-    """Turns errors of the file system and of Parquet into errors that name the file."""
+    """A context manager that turns errors of the file system and of Parquet into a UsageFault that names the file."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -245,7 +246,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def select_days(stored: Iterable[StoredDay], last_day: int | None, days: int) -> list[StoredDay]:
-    """Returns the files of the last `days` days up to `last_day`, or up to the newest file where it is None."""
+    """Returns the files of the last `days` days up to `last_day`; if that is None, up to the newest file."""
     files = list(stored)
     newest = max((one.day for one in files), default=0) if last_day is None else last_day
     return [one for one in files if newest - days < one.day <= newest]

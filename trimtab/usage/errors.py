@@ -10,15 +10,15 @@ from trimtab.runtime.files import RuntimeFault
 
 
 class UsageFault(RuntimeFault):
-    """An error while usage is read."""
+    """An error that occurred while usage was read."""
 
 
 class UnreachableSource(UsageFault):
-    """The source gave no response, or not a complete one."""
+    """The source sent no response, or not a complete one."""
 
 
 class RefusedSource(UsageFault):
-    """The source refused the request."""
+    """The source refused the request; the text is its own."""
 
     def __init__(self, doing: str, status: int, message: str) -> None:
         super().__init__(f"{doing}: {status}: {message}")
@@ -27,4 +27,4 @@ class RefusedSource(UsageFault):
 
 
 class GarbledSource(UsageFault):
-    """The response cannot be decoded."""
+    """The response of the source cannot be decoded."""

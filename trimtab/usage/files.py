@@ -25,9 +25,9 @@ from trimtab.usage.series import Series, clean_samples, counter_rate
 
 _MIN_MILLISECONDS = 100_000_000_000
 _LATEST = 4_102_444_800
-"""The year 2100: a larger number is not a second."""
+"""The seconds from 1970 to 2100. A larger number is not a time in seconds."""
 _DATE = re.compile(r"(19[789]|20\d)\d(0[1-9]|1[0-2])([0-2]\d|3[01])")
-"""A date without dashes. As seconds all of them are in August 1970."""
+"""Matches a date without dashes, such as 20260105. Read as seconds, these numbers would all be in August 1970."""
 MAX_CORES = 100_000
 AMOUNTS = ("cpu", "memory", "cpu_seconds_total", "value")
 NAMES = ("namespace", "pod", "container", "workload", "resource")
@@ -40,15 +40,15 @@ _COLUMN_ALIASES = {
     "ns": "namespace",
 }
 _Key = tuple[str, str, str, str, str, Origin]
-"""Namespace, pod, container, workload, amount, and the labels that tell clusters apart."""
+"""(namespace, pod, container, workload, resource, labels that distinguish clusters)."""
 _PARQUET_ROWS = 10_000
-"""Rows of a Parquet file that are held as objects at once."""
+"""The number of rows of a Parquet file that are in memory as objects at the same time."""
 _MAX_ERRORS = 10
-"""The number of errors that are reported for one file."""
+"""How many mistakes of one file are reported at most."""
 
 
 class Rows:
-    """The rows of one file, collected by series."""
+    """The rows of one file, grouped by series."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -60,7 +60,7 @@ class Rows:
         """What was dropped → how often, and the first line."""
 
     def add_row(self, line: int, row: Mapping[str, Any]) -> None:
-        """Add one row, or record what is wrong with it."""
+        """Adds one row, or records a mistake if the row is not valid."""
         second = parse_moment(row.get("timestamp"))
         if second is None:
             self._add_error(line, "timestamp", "a time such as 2026-01-02T15:04:05Z", row.get("timestamp"))
@@ -89,7 +89,7 @@ class Rows:
         self._dropped[what] = (count + 1, first)
 
     def dropped_notes(self) -> list[str]:
-        """Returns a sentence for everything that was dropped."""
+        """Returns a sentence about each kind of values that was dropped."""
         dropped = [
             (count, what.format(s="s" if count > 1 else ""), line) for what, (count, line) in self._dropped.items()
         ]
@@ -99,7 +99,8 @@ class Rows:
         ]
 
     def report_long_row(self, line: int, expected: int, got: int) -> None:
-        """Record a row with more cells than columns: most likely decimal commas, and there is no way to tell where."""
+        """Records a mistake for a row with more cells than columns. Its decimals most likely have commas, so its cells
+        cannot be told apart."""
         self._add_error(line, "", f"{expected} cells", f"{got}")
 
     def _add_error(self, line: int, field: str, expected: str, got: object) -> None:
@@ -109,7 +110,7 @@ class Rows:
             )
 
     def iter_series(self, now: int | None = None) -> Iterator[Series]:
-        """Yields the series of all rows, cleaned; of a counter its rate."""
+        """Yields the series of all rows, cleaned. For a counter, the series is its rate."""
         for (namespace, pod, container, workload, amount, origin), samples in self.samples.items():
             times, values = clean_samples(samples, now)
             if amount == "cpu_seconds_total":
@@ -122,7 +123,7 @@ class Rows:
 
 
 def _default_workload(pod: str) -> str:
-    """Returns the workload of a series without names: one of its own."""
+    """Returns the workload for a series: one of its own if the series has no pod's name, otherwise an empty string."""
     return "" if pod else "Series/usage"
 
 
@@ -133,8 +134,8 @@ def _resource_of(amount: str, values: Iterable[float]) -> str:
 
 
 def parse_moment(cell: object) -> int | None:
-    """Returns the seconds since 1970, or None if it is not a time. Without a time zone it is UTC, and a date is its
-    first second."""
+    """Returns the time in seconds since 1970, or None if the cell is not a time. A time without a zone is UTC, and a
+    date means its first second."""
     text = str(cell or "").strip()
     try:
         value = float(text)
@@ -156,7 +157,7 @@ def _parse_time(text: str) -> int | None:
 
 
 def parse_amount(cell: object) -> float | None:
-    """Returns the amount in units, or None if it is not a quantity."""
+    """Returns the amount in cores or bytes, or None if the cell is not a quantity."""
     try:
         return float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -168,7 +169,7 @@ def parse_amount(cell: object) -> float | None:
 
 
 def csv_rows(file: str, content: bytes) -> Rows:
-    """Returns the rows of a CSV file, with a header or with two columns."""
+    """Returns the rows of a CSV file that has a header, or has two columns without one."""
     rows = Rows(file)
     try:
         text = content.decode("utf-8-sig")
@@ -191,13 +192,14 @@ def csv_rows(file: str, content: bytes) -> Rows:
 
 
 def _find_delimiter(first: str) -> str:
-    """Returns a semicolon where decimals may have commas, also in a first line that is a row: 2026-01-05;0,25."""
+    """Returns the delimiter of a CSV file, judged by its first line: a semicolon if decimals may have commas, even if
+    that line is a row such as 2026-01-05;0,25."""
     first_cell, semicolon, _ = first.partition(";")
     return ";" if semicolon and ("," not in first or parse_moment(first_cell) is not None) else ","
 
 
 def _read_lines(rows: Rows, header: list[str], lines: Iterable[list[str]], start: int) -> None:
-    """Read every row below the header; none where the header is wrong. Raises csv.Error."""
+    """Reads every row below the header; if the header is wrong, none. Raises csv.Error."""
     header_error = _check_header(rows.file, header)
     if header_error:
         rows.mistakes.append(header_error)
@@ -227,7 +229,7 @@ def _check_header(file: str, header: list[str]) -> ConfigError | None:
 
 
 def _suggest_column(unknown: str) -> str:
-    """Returns the column whose name is closest to an unknown one; also one that begins or ends with the name
+    """Returns the name of the column that an unknown name most resembles, or that it begins or ends with
     (`cpu_usage`)."""
     words = set(re.split(r"\W|_", unknown))
     part = next((name for name in (*AMOUNTS, *NAMES) if name in words), "")
@@ -235,8 +237,8 @@ def _suggest_column(unknown: str) -> str:
 
 
 def parquet_rows(file: str, content: bytes) -> Rows:
-    """Returns the rows of a Parquet file with the same columns; a ConfigError among them where the library that reads
-    it is not installed."""
+    """Returns the rows of a Parquet file with the same columns as a CSV file. If the library that reads Parquet is not
+    installed, the result contains a mistake that says so."""
     rows = Rows(file)
     try:
         from pyarrow import ArrowException

@@ -1,5 +1,5 @@
-"""A client for an HTTP API that answers queries: it authenticates, limits its rate, and retries where that makes
-sense."""
+"""A client for an HTTP API that answers queries. It authenticates, limits its rate, and repeats a request if that may
+help."""
 
 from __future__ import annotations
 
@@ -19,58 +19,59 @@ from trimtab.runtime.clock import elapsed_seconds
 from trimtab.usage.errors import RefusedSource, UnreachableSource
 
 RETRY_STATUSES = (429, 500, 502, 503, 504)
-"""Status codes after which a retry makes sense; an error in a query has others (400, 422)."""
+"""The status codes after which a request is repeated. A mistake in a query has other codes (400, 422)."""
 
 
 MAX_CONNECTIONS = 8
-"""The maximum of connections that stay open."""
+"""The maximum number of connections that are kept open."""
 MIN_SECRET_LENGTH = 6
-"""The minimum length of a secret that is replaced in messages of a source: a tenant named `1` is no secret."""
+"""Shorter credentials are not replaced in messages: a tenant named `1` is not a secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """Deadlines, retries and pauses for one server."""
+    """The deadline, retries and pauses for requests to one server."""
 
     deadline: float = 120.0
-    """Seconds for a response; Prometheus has the same limit."""
+    """The seconds within which a response must arrive; Prometheus itself has the same limit."""
     tries: int = 4
     first_wait: float = 1.0
-    """Seconds until the first retry, doubled for each further one."""
+    """The seconds until the first retry; each further retry waits twice as long."""
     pause: float = 0.0
-    """Seconds between two queries, which leave a share of the server to others."""
+    """The seconds between two queries, so that other clients get a share of the server."""
 
 
 Final = Callable[[RefusedSource], bool]
-"""Whether a retry would not change this refusal."""
+"""A function that returns whether repeating the request could not change this refusal."""
 
 
 @dataclass(slots=True)
 class HttpApi:
-    """One server, for any number of threads. `headers` carry credentials or a tenant (Authorization, X-Scope-OrgID, …);
-    a user and password in the URL are used where no Authorization header is set."""
+    """The client for one server, for use by any number of threads. `headers` may have credentials or a tenant
+    (Authorization, X-Scope-OrgID, …). The user and password in the URL are used if there is no Authorization header."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     ca: str | None = None
-    """A file with certificates to trust; None: those of the system."""
+    """The path of a file with certificates to trust; None: those of the system."""
     certificate: str | None = None
-    """A file with the client certificate, for a server that requires one."""
+    """The path of a file with the client certificate, for a server that requires one."""
     key: str | None = None
-    """A file with the certificate's key, or None if it is in the same file."""
+    """The path of a file with the key of the client certificate, or None if it is in the same file."""
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     sends_get: bool = False
-    """Whether queries are part of the URL: for servers that accept no POST."""
+    """Whether queries are sent in the URL, for servers that do not accept POST."""
     wait: Callable[[float], None] = time.sleep
     _pool: Any = None
     _last: float = float("-inf")
     _has_answered: bool = False
-    """Whether the server ever responded. A wrong address is reported at once; an outage is waited for."""
+    """Whether the server has responded before. If it never has, the address may be wrong, and the error is raised at
+    once; otherwise the client waits until an outage is over."""
     _lock: Lock = field(default_factory=Lock)
 
     def get(self, path: str, query: Mapping[str, str], doing: str, final: Final = lambda _refusal: False) -> bytes:
-        """Returns the body of the response. Raises RefusedSource at once where it is `final`, else RefusedSource and
-        UnreachableSource after all tries."""
+        """Returns the body of the response. Raises RefusedSource at once if `final` says that a retry would not help;
+        otherwise RefusedSource or UnreachableSource after all retries."""
         for attempt in range(self.retry_policy.tries):
             self._wait_for_turn()
             last = attempt == self.retry_policy.tries - 1
@@ -122,15 +123,15 @@ class HttpApi:
         return f"Basic {b64encode(both.encode()).decode()}" if user else ""
 
     def _auth_header(self) -> dict[str, str]:
-        """Returns the header for the URL's user and password, or an empty mapping if there are none, or another header
-        authenticates."""
+        """Returns a header with the URL's user and password; empty if the URL has none, or if there is another
+        Authorization header."""
         basic = self._basic_auth()
         if not basic or any(name.lower() == "authorization" for name in self.headers):
             return {}
         return {"Authorization": basic}
 
     def _redact(self, text: str) -> str:
-        """Returns a source's message without credentials that it repeats."""
+        """Returns a message from the source in which credentials are replaced."""
         password = self._user_info().partition(":")[2]
         values = (*self.headers.values(), self._basic_auth())
         for secret in (
@@ -142,7 +143,8 @@ class HttpApi:
         return text
 
     def _wait_for_turn(self) -> None:
-        """Wait until the pause after the previous query is over: several threads send one query after the other."""
+        """Waits until the pause after the previous query is over. Several threads wait for each other, so they send
+        their queries one after the other."""
         with self._lock:
             now = elapsed_seconds()
             # The turn is reserved under the lock, and waited for without it.
@@ -158,8 +160,8 @@ class HttpApi:
         return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
     def _send(self, path: str, query: Mapping[str, str]) -> tuple[int, bytes, float | None]:
-        """Returns the status, body and Retry-After seconds of one request. Queries are longer than URLs may be, so they
-        are sent by POST; the label endpoints accept only GET everywhere."""
+        """Returns the status, the body and the Retry-After seconds of one request. Queries are sent by POST, because
+        they may be longer than a URL may be; the label endpoints accept only GET on some servers."""
         with self._lock:
             if self._pool is None:
                 self._pool = urllib3.PoolManager(
@@ -198,7 +200,7 @@ class _ErrorBody(msgspec.Struct, frozen=True):
 
 
 def _error_message(body: bytes) -> str:
-    """Returns the error message of the source."""
+    """Returns the error message in a response."""
     try:
         error = msgspec.json.decode(body, type=_ErrorBody)
         text = error.error or error.message
@@ -215,7 +217,7 @@ _CONNECT_ERRORS = (
 _LIBRARY_PREFIX = re.compile(r"^<?\w*HTTPS?Connection\w*[^:]*: ", re.ASCII)
 """The prefix that urllib3 puts before the description of an error."""
 _CERTIFICATE_ALERT = re.compile(r"ALERT_(\w*CERTIFICATE\w*|HANDSHAKE_FAILURE)")
-"""The alert of a server that got no client certificate, or one that it does not trust."""
+"""Matches the TLS alert of a server that got no client certificate, or one that it does not trust."""
 _CLIENT_CERTIFICATE_HINT = (
     " (the server requires a client certificate or does not trust this one: set --certificate and --key; for the "
     "recommender set TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE and TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE)"

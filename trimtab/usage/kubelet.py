@@ -1,8 +1,8 @@
-"""Current usage from the kubelets: one request for each node, through the API server's node proxy.
+"""Reads current usage from the kubelets, with one request per node through the API server's node proxy.
 
-A kubelet counts the cpu seconds of a container, so nothing between two readings is missed; its usage value covers the
-last ten to twenty seconds. The requests need `get` on `nodes/proxy`, which allows much more than to read: the option
-says so (docs/how-to/gather-usage.md).
+A kubelet counts the cpu seconds of each container, so no usage between two readings is missed; its value for current
+usage covers only the last ten to twenty seconds. The requests need `get` on `nodes/proxy`, which allows much more than
+reading; the option that enables them says so (docs/how-to/gather-usage.md).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from trimtab.kube.resources import LIST_SOURCES
 from trimtab.usage.series import PodRef, Series, counter_rate, single_sample
 
 MAX_CONCURRENT_NODES = 8
-"""Nodes that are read at the same time: each response is some hundred kilobytes, and occupies a connection of the API
-server."""
+"""How many nodes are read at the same time. Each response has some hundred kilobytes and occupies a connection of the
+API server."""
 
 
 class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
@@ -47,16 +47,16 @@ class _VolumeStats(msgspec.Struct, frozen=True, rename="camel"):
     used_bytes: int | None = None
     capacity_bytes: int | None = None
     pvc_ref: PodRef | None = None
-    """The claim, or None for every other volume."""
+    """The PersistentVolumeClaim of the volume, or None for any other volume."""
 
 
 class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
     pod_ref: PodRef = PodRef()
     cpu: _Cpu = _Cpu()
-    """The pod's cgroup: its containers and its sandbox."""
+    """The cpu usage of the pod's cgroup, which has its containers and its sandbox."""
     memory: _Memory = _Memory()
     containers: tuple[_Stats, ...] | None = None
-    """None: no container has begun; Go writes an empty list as null."""
+    """The containers; None if no container has started, because Go writes an empty list as null."""
     volume: tuple[_VolumeStats, ...] | None = None
 
 
@@ -66,7 +66,8 @@ class _Summary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class KubeletReading:
-    """One resource of one container at one moment; for cpu also the total of seconds, where the kubelet reports it."""
+    """The usage of one resource by one container at one moment; for cpu also the total of cpu seconds, if the kubelet
+    reports it."""
 
     series: Series
     cpu_seconds: float | None = None
@@ -74,19 +75,19 @@ class KubeletReading:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """The usage of one pod in addition to that of its containers."""
+    """What one pod uses in addition to its containers."""
 
     namespace: str
     pod: str
     cores: float
     memory_bytes: float
     pod_memory_bytes: float
-    """The usage of the whole pod, its containers included."""
+    """The memory in bytes that the whole pod uses, including its containers."""
 
 
 def claims_of_summary(body: bytes) -> Iterator[tuple[str, str, int, int]]:
-    """Yields (namespace, claim, used bytes, capacity in bytes) of every mounted claim in a kubelet's /stats/summary
-    that its volume plugin measures. Raises InvalidResponse."""
+    """Yields (namespace, claim, used bytes, capacity in bytes) for each mounted claim in a kubelet's /stats/summary
+    whose volume plugin measures usage. Raises InvalidResponse."""
     for pod in _decode_pods(body):
         for volume in pod.volume or ():
             if volume.pvc_ref is not None and volume.used_bytes is not None and volume.capacity_bytes is not None:
@@ -94,7 +95,7 @@ def claims_of_summary(body: bytes) -> Iterator[tuple[str, str, int, int]]:
 
 
 def sandboxes_of_summary(body: bytes) -> Iterator[Sandbox]:
-    """Yields the sandboxes in a kubelet's /stats/summary, of pods whose parts all have values. Raises
+    """Yields the sandbox usage of each pod in a kubelet's /stats/summary for which all values are there. Raises
     InvalidResponse."""
     for pod in _decode_pods(body):
         whole = _Stats(cpu=pod.cpu, memory=pod.memory)
@@ -116,7 +117,7 @@ def _decode_pods(body: bytes) -> tuple[_PodStats, ...]:
 
 
 def readings_of_summary(body: bytes) -> Iterator[KubeletReading]:
-    """Yields the readings in a kubelet's /stats/summary. Raises InvalidResponse."""
+    """Yields the usage of all containers in a kubelet's /stats/summary. Raises InvalidResponse."""
     for pod in _decode_pods(body):
         for stats in pod.containers or ():
             yield from _cpu_readings(pod.pod_ref, stats)
@@ -139,20 +140,22 @@ def _cpu_readings(pod: PodRef, stats: _Stats) -> Iterator[KubeletReading]:
 
 
 _CounterReadings = dict[tuple[str, str, str], tuple[int, float]]
-"""(namespace, pod, container) → the second, and the total of cpu seconds at that time."""
+"""(namespace, pod, container) → (time in seconds, cpu seconds used in total at that time)."""
 
 
 @dataclass(slots=True)
 class Kubelets:
-    """The kubelets of a cluster. A node that does not respond is reported, and the others count. Not thread-safe."""
+    """Reads the kubelets of a cluster. A node that does not respond is reported, and the others are used. Not
+    thread-safe."""
 
     client: Client
     on_fault: Callable[[str], None] = lambda _trouble: None
     _totals: _CounterReadings = field(default_factory=dict)
 
     def read_usage(self) -> Iterator[Series]:
-        """Yields one sample for each container and resource: cpu since the previous reading, else of the last seconds.
-        Raises KubeFault where the nodes cannot be listed, or none of them responds."""
+        """Yields one sample for each container and resource. For cpu it is the average since the previous reading, or
+        the usage of the last seconds if there is none. Raises KubeFault if the nodes cannot be listed, or if none of
+        them responds."""
         previous, self._totals = self._totals, {}
         for reading in self._read_all():
             series = reading.series
@@ -184,8 +187,8 @@ class Kubelets:
             return fault
 
     def _usage_since(self, previous: _CounterReadings, series: Series, cpu_seconds: float) -> Series:
-        """Returns the average use since the previous reading; the series unchanged where there is none, or it is too
-        old."""
+        """Returns the series with the average usage since the previous reading; the series unchanged if there is no
+        previous reading or it is too old."""
         key = (series.namespace, series.pod, series.container)
         self._totals[key] = (series.times[0], cpu_seconds)
         previous_second, previous_total = previous.get(key, (0, 0.0))

@@ -1,8 +1,10 @@
-"""What a kubelet and its container runtime use themselves, from kubelets' summaries, and what is reserved for them.
+"""What a kubelet and its container runtime use themselves, read from kubelets' summaries, and what is reserved for
+them.
 
-A summary lists the system containers that the kubelet knows: `kubelet`, `runtime`, `misc`, `pods`. One is there only if
-the kubelet was told its cgroup (`kubeletCgroups`, `--runtime-cgroups`), so `runtime` is often missing. Then the use is
-that of the node less that of all pods, which counts the rest of the system too. What neither tells is unknown.
+A summary lists the system containers that the kubelet knows: `kubelet`, `runtime`, `misc`, `pods`. A system container
+is listed only if the kubelet was given its cgroup (`kubeletCgroups`, `--runtime-cgroups`), so `runtime` is often
+missing. In that case, the usage is that of the node minus that of all pods, which includes the rest of the system. If
+neither can be determined, the usage is unknown.
 """
 
 from __future__ import annotations
@@ -24,16 +26,16 @@ from trimtab.usage.series import MAX_GAP_SECONDS
 
 KUBELET, RUNTIME, PODS = "kubelet", "runtime", "pods"
 _MILLI = 10**6
-"""Nano-units in a milli-unit."""
+"""The number of nano-units in a milli-unit."""
 
 
 class OverheadSource(StrEnum):
-    """How the use of the kubelet and the runtime is known."""
+    """How the usage of kubelet and runtime was determined."""
 
     SYSTEM_CONTAINERS = "system-containers"
-    """The kubelet reports both."""
+    """The kubelet reports the usage of both."""
     NODE_LESS_PODS = "node-less-pods"
-    """The fallback: everything that is in no pod."""
+    """Everything on the node that is in no pod counts, because the kubelet does not report the usage of both."""
 
 
 class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
@@ -63,7 +65,7 @@ class _Node(msgspec.Struct, frozen=True, rename="camel"):
 class _Summary(msgspec.Struct, frozen=True):
     node: _Node = _Node()
     pods: tuple[msgspec.Raw, ...] | None = None
-    """None: there are none; Go writes an empty list as null."""
+    """The pods; None if there are none, because Go writes an empty list as null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,19 +76,19 @@ class NodeOverhead:
     second: int
     pods: int
     millicores: float | None
-    """None if the kubelet does not tell."""
+    """The cpu usage, or None if the kubelet does not report it."""
     memory_bytes: float | None
-    """None if the kubelet does not tell."""
+    """The memory usage, or None if the kubelet does not report it."""
     cpu_source: OverheadSource | None
     memory_source: OverheadSource | None
     max_memory_bytes: float | None = None
-    """The most memory since the reading before, or None if only the memory of this moment is known."""
+    """The largest memory usage since the previous reading, or None if only the present usage is known."""
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
-    """Part (kubelet and runtime, or node and pods) → the cpu seconds that it has used since it began."""
+    """Part (kubelet and runtime, or node and pods) → the cpu seconds that it has used since it started."""
 
 
 def overhead_of_summary(body: bytes) -> NodeOverhead:
-    """Returns the overhead in a kubelet's /stats/summary, or None for each value that it lacks. Raises
+    """Returns the overhead from a kubelet's /stats/summary; values that the summary lacks are None. Raises
     InvalidResponse."""
     try:
         summary = msgspec.json.decode(body, type=_Summary)
@@ -112,7 +114,8 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
 def _known_use(
     parts: Mapping[str, _Stats], whole: _Stats, read: Callable[[_Stats], int | None]
 ) -> tuple[float | None, OverheadSource | None]:
-    """Returns the use of kubelet and runtime together, else of the node less its pods, and which of the two it is."""
+    """Returns the usage of kubelet and runtime together, or else that of the node minus its pods, and which of the two
+    it is."""
     kubelet, runtime, pods = (read(parts[name]) if name in parts else None for name in (KUBELET, RUNTIME, PODS))
     if kubelet is not None and runtime is not None:
         return float(kubelet + runtime), OverheadSource.SYSTEM_CONTAINERS
@@ -123,8 +126,9 @@ def _known_use(
 
 
 def with_counted_cpu(previous: NodeOverhead | None, current: NodeOverhead) -> NodeOverhead:
-    """Returns the reading with its cpu averaged since the previous one; unchanged without one, over a gap, or if a
-    counter decreased: a kubelet or runtime that restarted counts from zero again."""
+    """Returns the reading with its cpu usage averaged since the previous reading. It is unchanged if there is no
+    previous reading, if the time between is too long, or if a counter decreased, because a kubelet or runtime that
+    restarts counts from zero."""
     if previous is None or current.cpu_source is None:
         return current
     seconds = current.second - previous.second
@@ -142,13 +146,13 @@ def with_counted_cpu(previous: NodeOverhead | None, current: NodeOverhead) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletSettings:
-    """The reservations in a kubelet's configuration."""
+    """What a kubelet's configuration reserves."""
 
     reserved_millicores: int
-    """Kube reserved and system reserved together."""
+    """The sum of kubeReserved and systemReserved."""
     reserved_memory_bytes: int
     eviction_memory: str
-    """The hard eviction threshold memory.available as written: an amount, or a percentage."""
+    """The hard eviction threshold for memory.available as it is written: an amount, or a percentage."""
     max_pods: int | None
 
 
@@ -178,8 +182,8 @@ def settings_of_configz(body: bytes) -> KubeletSettings:
 
 
 def read_overheads(client: Client, nodes: Iterable[str]) -> Iterator[NodeOverhead | KubeFault]:
-    """Yields each node's overhead, by one request for each, or the fault of a node that does not tell, in their
-    order."""
+    """Yields, in the order of the nodes, each node's overhead or the fault of its request. There is one request per
+    node."""
     with ThreadPoolExecutor(MAX_CONCURRENT_NODES, thread_name_prefix="kubelet") as pool:
         yield from pool.map(lambda node: _read_node(client, node), nodes)
 
@@ -194,7 +198,7 @@ def _read_node(client: Client, node: str) -> NodeOverhead | KubeFault:
 
 
 def read_kubelet_settings(client: Client, node: str) -> KubeletSettings | KubeFault:
-    """Returns the reservations in the configuration of a node's kubelet, or the fault."""
+    """Returns what the configuration of a node's kubelet reserves, or the fault of the request."""
     path = f"/api/v1/nodes/{path_segment(node)}/proxy/configz"
     try:
         return settings_of_configz(client.get(path, doing=f"the configuration of the kubelet of node {node}"))

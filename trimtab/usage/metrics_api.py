@@ -1,4 +1,4 @@
-"""Current usage from the metrics API."""
+"""Reads current usage from the metrics API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trimtab.kube.errors import InvalidResponse
 from trimtab.usage.series import PodRef, Series, single_sample
 
 READ_INTERVAL_SECONDS = 60.0
-"""The seconds between two reads by a process that runs; the metrics server itself measures every 15 seconds."""
+"""The seconds between two readings of a long-running process; metrics-server itself measures every 15 seconds."""
 GROUP_VERSION = "metrics.k8s.io/v1beta1"
 PATH = f"/apis/{GROUP_VERSION}/pods"
 
@@ -32,7 +32,7 @@ class _Pod(msgspec.Struct, frozen=True):
     metadata: PodRef = PodRef()
     timestamp: str = ""
     containers: tuple[_Container, ...] | None = None
-    """None: there are none; Go writes an empty list as null."""
+    """The containers; None if there are none, because Go writes an empty list as null."""
 
 
 class _List(msgspec.Struct, frozen=True):
@@ -40,19 +40,20 @@ class _List(msgspec.Struct, frozen=True):
 
 
 def read_metrics(client: Client) -> Iterator[Series]:
-    """Returns one sample for each container and resource, as metrics-server has it. Raises KubeFault; NotFound where no
-    server implements the API."""
+    """Returns one sample for each container and resource, as metrics-server reports it. Raises KubeFault, in particular
+    NotFound if no server implements the API."""
     return decode_pod_metrics(client.get(PATH, doing="list the metrics of pods"))
 
 
 def read_pod_use(client: Client) -> Mapping[str, Amounts]:
-    """Returns pod (namespace/name) → what its containers use together. Raises KubeFault, as `read_metrics` does."""
+    """Returns pod (namespace/name) → the usage of all its containers together. Raises KubeFault, as `read_metrics`
+    does."""
     return _sum_by_pod(read_metrics(client))
 
 
 def pod_use_of_objects(values: Iterable[Any]) -> Mapping[str, Amounts]:
-    """Returns what the containers of each pod use together, by PodMetrics objects as `kubectl get podmetrics -o yaml`
-    prints them. An object of another form is left out."""
+    """Returns pod (namespace/name) → the usage of all its containers together, from PodMetrics objects as `kubectl get
+    podmetrics -o yaml` prints them. Objects of another form are left out."""
     return _sum_by_pod(_series_of(_convert_objects(values)))
 
 
@@ -73,7 +74,7 @@ def _sum_by_pod(samples: Iterable[Series]) -> Mapping[str, Amounts]:
 
 
 def scheduler_number(resource: str, value: float) -> int:
-    """Returns cores or bytes in the scheduler's units, rounded up."""
+    """Returns cores or bytes in the scheduler's unit (millicores or bytes), rounded up."""
     return math.ceil(value * 1000 if resource == "cpu" else value)
 
 

@@ -1,4 +1,4 @@
-"""OOM kills, from the status of a pod and from Prometheus (by kube-state-metrics)."""
+"""Reads OOM kills from the status of pods, and from Prometheus (where kube-state-metrics reports them)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from trimtab.usage.series import Series
 
 
 def kills_of_pod(pod: Pod) -> Iterator[tuple[str, OomKill]]:
-    """Yields (container, its last kill) of each container that was OOM killed. Sidecars are among the init
-    containers."""
+    """Yields (container, its last OOM kill) for each container of the pod that was OOM-killed, including sidecars."""
     for status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
         killed_at = _killed_at(status)
         if killed_at is not None:
@@ -33,7 +32,7 @@ _STEP_SECONDS = 3600
 
 def kills_of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tuple[Series, OomKill]]:
     """Returns (a series that names the container, a kill) for every hour in which a container restarted after an OOM
-    kill, or an empty list if there is no kube-state-metrics."""
+    kill; an empty list if the server has no data of kube-state-metrics."""
     first = start - start % _STEP_SECONDS
     is_killed, restarts = prometheus.join_matchers('reason="OOMKilled"'), prometheus.join_matchers()
     # The last reason stays for as long as the container exists: only a restart in the same hour makes it a kill of that
@@ -72,8 +71,8 @@ def _container_of(series: Series) -> tuple[str, str, str]:
 
 
 def _killed_at(status: ContainerStatus) -> Seconds | None:
-    """Returns the second of the last OOM kill, from the current state or the previous one: a restarted container has it
-    in `lastState`."""
+    """Returns the time of the last OOM kill, from the current state of the container or from the previous one: once the
+    container has restarted, the kill is in `lastState`."""
     for state in (status.state, status.last_state):
         terminated: Any = state.get("terminated") if isinstance(state, Mapping) else None
         if isinstance(terminated, Mapping) and terminated.get("reason") == "OOMKilled":
@@ -82,7 +81,8 @@ def _killed_at(status: ContainerStatus) -> Seconds | None:
 
 
 def _memory_limit_and_request(pod: Pod, name: str) -> tuple[float, float]:
-    """Returns the memory limit and request of a container in bytes; 0 if there is none, or it is not a quantity."""
+    """Returns the memory limit and the memory request of a container in bytes; 0 for one that is missing or is not a
+    quantity."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         if container.name == name:
             limit, request = (amounts_of(container.resources).get("memory") for amounts_of in (limits_of, requests_of))

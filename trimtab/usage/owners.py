@@ -1,7 +1,8 @@
-"""The topmost owner of a pod.
+"""Finds the topmost owner of a pod.
 
-It is known, in this order, from the source, from the cluster (or its metrics), or from the pod's own name. Most pods of
-two weeks no longer exist, so their names must suffice: controllers build them by rule.
+It is taken from the first of these that knows it: the source of the usage, the cluster (or its metrics), the pod's own
+name. Most pods of the last two weeks no longer exist, so their names must be enough; controllers build the names of
+pods by fixed rules.
 """
 
 import re
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster.owner import Owner
 
 _TAIL = "[bcdfghjklmnpqrstvwxz2456789]"
-"""The alphabet of generated names (k8s.io/apimachinery/pkg/util/rand)."""
+"""A character of a generated name (k8s.io/apimachinery/pkg/util/rand)."""
 _JOB = re.compile(rf"(.+)-(\d{{8}})(?:-\d+)?-{_TAIL}{{5}}")
 _REPLICA = re.compile(rf"(.+)-({_TAIL}{{6,10}})-{_TAIL}{{5}}")
 _ORDINAL = re.compile(r"(.+)-(\d{1,5})")
@@ -22,20 +23,20 @@ _NAME_PATTERNS = ((_JOB, "CronJob"), (_REPLICA, "Deployment"), (_ORDINAL, "State
 
 @dataclass(frozen=True, slots=True)
 class OwnerIndex:
-    """The known owners of pods, and the known workloads."""
+    """The owners of pods and the workloads that are known."""
 
     pods: Mapping[tuple[str, str], Owner] = field(default_factory=dict)
     """(namespace, pod) → its topmost owner."""
     workloads: Mapping[tuple[str, str], Owner] = field(default_factory=dict)
-    """(namespace, name) → the workload of this name, of any kind."""
+    """(namespace, name) → the workload of this name, whatever its kind."""
 
     def topmost_owner(self, namespace: str, pod: str) -> Owner:
-        """Returns the topmost owner of a pod; `Pod/NAME` where nothing else is known."""
+        """Returns the topmost owner of a pod; `Pod/NAME` if no owner is known."""
         owner = self.pods.get((namespace, pod))
         return owner or self._existing_workload(namespace, pod) or owner_by_name(pod) or Owner("Pod", pod)
 
     def _existing_workload(self, namespace: str, pod: str) -> Owner | None:
-        """Returns the existing workload whose pods would have such a name."""
+        """Returns the existing workload whose pods would have such a name, or None if there is none."""
         for shape, _ in _NAME_PATTERNS:
             match = shape.fullmatch(pod)
             if match and (namespace, match[1]) in self.workloads:
@@ -44,7 +45,7 @@ class OwnerIndex:
 
 
 def owner_by_name(pod: str) -> Owner | None:
-    """Returns the owner that the name alone suggests, or None if it suggests none."""
+    """Returns the owner that follows from the pod's name alone, or None if none follows."""
     for shape, kind in _NAME_PATTERNS:
         match = shape.fullmatch(pod)
         if match:
@@ -53,8 +54,8 @@ def owner_by_name(pod: str) -> Owner | None:
 
 
 def topmost_owners(owned: Iterable[tuple[str, str, str, str, str]]) -> dict[tuple[str, str], Owner]:
-    """Returns (namespace, kind, name, owner's kind, owner's name) of pods and their owners → the topmost owners of
-    pods."""
+    """Returns (namespace, pod) → topmost owner. `owned` has (namespace, kind, name, owner's kind, owner's name) for
+    pods and for their owners."""
     owners = {(ns, kind, name): Owner(owner_kind, owner) for ns, kind, name, owner_kind, owner in owned}
     top_owners = {}
     for (namespace, kind, name), owner in owners.items():

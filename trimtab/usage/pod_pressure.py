@@ -1,8 +1,9 @@
-"""How much the processes of pods wait: Pressure Stall Information, and throttling by cpu limits, from kubelets.
+"""Reads from kubelets how much the processes of pods wait: Pressure Stall Information (PSI), and throttling by cpu
+limits.
 
 PSI is in a kubelet's /stats/summary (feature KubeletPSI: beta in Kubernetes 1.34, stable in 1.36). Throttling is in
-/metrics/cadvisor, as two counters of periods of each container. Both are read through the API server's node proxy,
-which needs `get` on `nodes/proxy`: the option says so (docs/how-to/resize-running-pods.md).
+/metrics/cadvisor, as two counters of scheduling periods for each container. Both are read through the API server's node
+proxy, which needs `get` on `nodes/proxy`; the option that enables this says so (docs/how-to/resize-running-pods.md).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class _Stalls(msgspec.Struct, frozen=True):
 
 
 def pressures_of_summary(body: bytes) -> Iterator[tuple[PodKey, int]]:
-    """Yields (pod, percent of the last minute in which some of its processes waited for cpu or memory) of a kubelet's
+    """Yields (pod, percent of the last minute in which some of its processes waited for cpu or memory) from a kubelet's
     /stats/summary, for pods with PSI. Raises InvalidResponse."""
     try:
         pods = msgspec.json.decode(body, type=_Stalls).pods or ()
@@ -65,8 +66,8 @@ Periods = tuple[float, float]
 
 
 def periods_of_metrics(body: bytes) -> dict[PodKey, Periods]:
-    """Returns the counted periods of each pod in a kubelet's /metrics/cadvisor. A container without a cpu limit has
-    none."""
+    """Returns pod → counted periods, from a kubelet's /metrics/cadvisor. A container without a cpu limit has no
+    periods."""
     found: dict[PodKey, Periods] = {}
     for throttled, labels, value in _COUNTER.findall(body):
         names = dict(_LABEL.findall(labels))
@@ -82,14 +83,15 @@ def periods_of_metrics(body: bytes) -> dict[PodKey, Periods]:
 
 @dataclass(slots=True)
 class PodPressures:
-    """Reads the pressures of pods on some nodes. A kubelet that does not answer, or does not know, says nothing."""
+    """Reads the pressure of pods on some nodes. Pods are left out if their kubelet does not respond or does not report
+    it."""
 
     client: Client
     _periods: dict[PodKey, Periods] = field(default_factory=dict)
 
     def read(self, nodes: Iterable[str]) -> tuple[Mapping[PodKey, int], Mapping[PodKey, int]]:
-        """Returns (pod → percent of a minute that it waits, pod → percent of the periods since the last reading in
-        which it was throttled)."""
+        """Returns (pod → percent of the last minute in which its processes waited, pod → percent of the periods since
+        the last reading in which it was throttled)."""
         pressures: dict[PodKey, int] = {}
         throttled: dict[PodKey, int] = {}
         periods: dict[PodKey, Periods] = {}

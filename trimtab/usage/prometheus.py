@@ -1,9 +1,9 @@
-"""Usage from Prometheus and compatible servers (Thanos, Mimir, VictoriaMetrics, managed ones).
+"""Reads usage from Prometheus and compatible servers (Thanos, Mimir, VictoriaMetrics, managed services).
 
-Two weeks of a cluster are too much for one response. First the names of namespaces and pods are read, then cpu and
-memory of some pods and some days at a time. Each response is decoded series by series from its own bytes, and a query
-is divided where the server says that it is too large. Two scrapers of one pod give one series: the larger value of both
-counts.
+Two weeks of a cluster are too much for one response. So the names of namespaces and pods are read first, and then cpu
+and memory for some pods and some days at a time. Each response is decoded series by series from its own bytes, and a
+query is divided if the server says that it is too large. If two scrapers report the same pod, they give one series,
+with the larger value of both.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ RESOURCES = ("cpu", "memory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlan:
-    """The size of queries."""
+    """How large the queries are."""
 
     step_seconds: int = 300
-    """Seconds between points."""
+    """The seconds between two points."""
     days_per_query: int = 7
-    """Days in one query: 2 016 points at the default step, a fifth of what Prometheus allows."""
+    """The number of days in one query: 2 016 points at the default step, a fifth of what Prometheus allows."""
     pods_per_query: int = 100
-    """Pods in one query."""
+    """The number of pods in one query."""
     rate_window: str = "5m"
-    """The range that cpu is averaged over: at least four scrapes, so that a failed one leaves no gap."""
+    """The range over which cpu usage is averaged: at least four scrapes, so that a failed scrape leaves no gap."""
     extra_matcher: str = ""
-    """A matcher that is part of every query, such as cluster="prod"."""
+    """A matcher that is added to every query, such as cluster="prod"."""
     max_concurrent_queries: int = 4
-    """Queries that are sent at the same time: a small share of the twenty that Prometheus answers at once."""
+    """How many queries are sent at the same time: a small share of the twenty that Prometheus answers at once."""
     names: Names = field(default_factory=Names)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryPart:
-    """One query."""
+    """One of the queries into which a reading is divided."""
 
     resource: str
     namespace: str
     pods: tuple[str, ...]
     start: int
     end: int
-    """`start` and `end` are both included."""
+    """The last second of the query; `start` and `end` are both included."""
 
 
 class _Labels(msgspec.Struct, frozen=True):
@@ -67,17 +67,17 @@ class _Labels(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Prometheus:
-    """One server. `tell` is called with the number of finished parts and of all parts."""
+    """One Prometheus server. `tell` is called with the number of finished queries and the number of all queries."""
 
     source: HttpApi
     query_plan: QueryPlan = field(default_factory=QueryPlan)
 
     def list_namespaces(self, start: int, end: int) -> list[str]:
-        """Returns the namespaces with containers in this time."""
+        """Returns the namespaces that had containers between `start` and `end`."""
         return self._label_values(self.query_plan.names.server_label("namespace"), self._join_matchers(""), start, end)
 
     def list_pods(self, namespace: str, start: int, end: int) -> list[str]:
-        """Returns all pods of a namespace in this time, also those that no longer exist."""
+        """Returns all pods that a namespace had between `start` and `end`, including those that no longer exist."""
         return self._label_values(
             self.query_plan.names.server_label("pod"),
             self._join_matchers(self._namespace_matcher(namespace)),
@@ -86,7 +86,8 @@ class Prometheus:
         )
 
     def plan_queries(self, start: int, end: int, namespaces: Sequence[str] = ()) -> list[QueryPart]:
-        """Returns all queries for this time. Days begin at midnight, so that peak intervals are whole."""
+        """Returns all queries for the time from `start` to `end`. Days begin at midnight, so that no peak interval is
+        divided."""
         parts = []
         for namespace in namespaces or self.list_namespaces(start, end):
             pods = self.list_pods(namespace, start, end)
@@ -101,8 +102,8 @@ class Prometheus:
     def read_series(
         self, pieces: Sequence[QueryPart], tell: Callable[[int, int], None] = lambda done, total: None
     ) -> Iterator[Series]:
-        """Yields the series of all parts in their order; a container has one series for each part that it is in. A few
-        parts are queried at the same time, and no more responses are held."""
+        """Yields the series of all queries in their order. A container has one series for each query that covers it. A
+        few queries are sent at the same time, and only their responses are in memory."""
         pool, remaining = (
             ThreadPoolExecutor(self.query_plan.max_concurrent_queries, thread_name_prefix="prometheus"),
             iter(pieces),
@@ -122,8 +123,8 @@ class Prometheus:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _fetch(self, piece: QueryPart) -> list[tuple[QueryPart, bytes]]:
-        """Returns the responses for a part, or for its halves where it is too much for the server: the whole part is
-        never sent twice."""
+        """Returns the responses for a query, or for its halves if it is too large for the server. A query that was too
+        large is not repeated."""
         # A part that can be divided is not retried whole when it is too large: its halves are the retry.
         halves = _halves(piece, self.query_plan.step_seconds)
         final = _is_too_much if halves else _is_never_final
@@ -166,14 +167,14 @@ class Prometheus:
         return f"{names.memory}{{{names.container_matchers()}{',' if match else ''}{match}}}"
 
     def list_label_values(self, label: str, start: int, end: int) -> list[str]:
-        """Returns the values of a label of the containers' series."""
+        """Returns the values that a label of the containers' series has."""
         return self._label_values(label, self._join_matchers(""), start, end)
 
     def find_mixed_labels(
         self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()
     ) -> tuple[Mixed, ...]:
-        """Returns the labels that tell clusters apart and have more than one value, except those that the matcher names
-        or `chosen` has."""
+        """Returns the labels that distinguish clusters and have more than one value, except those that the matcher
+        names or that are in `chosen`."""
         existing, allowed = (
             self._label_names(start, end),
             {*Matchers.from_text(self.query_plan.extra_matcher).matched_labels, *chosen},
@@ -190,7 +191,7 @@ class Prometheus:
     def check_one_cluster(
         self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()
     ) -> None:
-        """Check that no other cluster's usage is mixed in. Raises MixedClusters."""
+        """Checks that the usage is that of one cluster. Raises MixedClusters if it is not."""
         mixed_labels = self.find_mixed_labels(start, end, namespaces, chosen)
         if mixed_labels:
             raise MixedClusters(self.source.public_address, mixed_labels)
@@ -200,8 +201,8 @@ class Prometheus:
         return f'{label}=~"{"|".join(map(quote_pod, namespaces))}"' if namespaces else ""
 
     def _label_names(self, start: int, end: int) -> set[str]:
-        """Returns the names of the containers' labels; every label that tells clusters apart where the server does not
-        have the endpoint."""
+        """Returns the names of the labels of the containers' series. If the server does not have this endpoint, returns
+        every label that distinguishes clusters."""
         query = {"match[]": self._selector(self._join_matchers("")), "start": str(start), "end": str(end)}
         try:
             body = self.source.get("/api/v1/labels", query, "list the names of labels")
@@ -213,7 +214,8 @@ class Prometheus:
         return set(self._decode(body, _Labels).data)
 
     def read_owners(self, start: int, end: int) -> dict[tuple[str, str], Owner]:
-        """Returns the topmost owners of pods, as kube-state-metrics reports them, or an empty mapping without it."""
+        """Returns (namespace, pod) → topmost owner, as kube-state-metrics reports it; empty if the server has no data
+        of kube-state-metrics."""
         time_range = f"[{max(end - start, 60)}s]"
         rows: list[tuple[str, str, str, str, str]] = []
         for metric, kind, name in _OWNER_METRICS:
@@ -226,11 +228,11 @@ class Prometheus:
         return topmost_owners(rows)
 
     def join_matchers(self, *matchers: str) -> str:
-        """Returns the matchers of a selector, including those that are part of every query."""
+        """Returns the text of a selector with these matchers and those that every query has."""
         return self._join_matchers(*matchers)
 
     def query_range(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
-        """Yields the series of any query, with the resource memory."""
+        """Yields the series of any query; their resource is set to memory."""
         parameters = {"query": query, "start": str(start), "end": str(end), "step": str(step)}
         yield from parse_series(self.source.get("/api/v1/query_range", parameters, what), "memory", end, start)
 
@@ -261,8 +263,8 @@ _OWNER_METRICS = (
 
 
 def split_span(start: int, end: int, length: int, step: int) -> list[tuple[int, int]]:
-    """Returns the time from start to end in spans that end at midnight, on a grid of steps, with no point in two
-    spans."""
+    """Returns the time from `start` to `end` in spans that end at midnight. Points are multiples of the step, and no
+    point is in two spans."""
     result, second = [], start - start % step
     while second <= end:
         span_end = min(end, (second // DAY) * DAY + length - step)
@@ -272,8 +274,8 @@ def split_span(start: int, end: int, length: int, step: int) -> list[tuple[int, 
 
 
 def _halves(piece: QueryPart, step: int) -> list[QueryPart]:
-    """Returns the part with half of the pods each, or, for one pod, with half of the days each, or an empty list if it
-    cannot be divided."""
+    """Returns the query divided in two, each with half of the pods or, if there is only one pod, with half of the days;
+    an empty list if it cannot be divided."""
     if len(piece.pods) > 1:
         middle = len(piece.pods) // 2
         groups = (piece.pods[:middle], piece.pods[middle:])
@@ -286,8 +288,8 @@ def _halves(piece: QueryPart, step: int) -> list[QueryPart]:
 
 
 def _is_too_much(error: RefusedSource) -> bool:
-    """Returns whether the server refused the query for its size. Only the message says so, because the status is that
-    of any error in a query."""
+    """Returns whether the server rejected the query because of its size. Only the message shows this, because the
+    status code is the same for any mistake in a query."""
     words = ("too many samples", "exceeded maximum resolution", "limit", "too large", "timed out", "timeout")
     return error.status in (413, 414, 422, 503, 504) and any(word in error.message.lower() for word in words)
 
@@ -297,6 +299,6 @@ def _is_never_final(_error: RefusedSource) -> bool:
 
 
 def quote_pod(pod: str) -> str:
-    """Returns a pod's name for a regular expression in a string: a dot is the only character of a name with a
-    meaning."""
+    """Returns a pod's name as part of a regular expression in a string. Of the characters in names, only the dot has a
+    special meaning."""
     return pod.replace(".", "[.]")

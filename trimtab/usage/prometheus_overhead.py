@@ -1,7 +1,8 @@
-"""What kubelets and container runtimes use themselves, from a Prometheus that scrapes the kubelets.
+"""Reads from Prometheus what kubelets and container runtimes use themselves, if it scrapes the kubelets.
 
-cAdvisor's series of cgroups (`id` of the kubelet's and the runtime's unit) are read where they exist; else the node's
-own series less those of its pods. All of them need the label `node`, which the scrape's configuration puts on.
+If cAdvisor's series for cgroups exist (with the `id` of the kubelet's and the runtime's systemd unit), they are read;
+otherwise the node's own series minus those of its pods. All of them need the label `node`, which the scrape
+configuration must add.
 """
 
 from __future__ import annotations
@@ -19,27 +20,28 @@ PODS_IDS = "/kubepods([.]slice)?"
 MILLICORES = 1000.0
 FACTS_SECONDS = 60
 POINTS_IN_STEP = 60
-"""The moments of a step at which the fallback's difference is calculated for its maximum, at least a minute apart."""
+"""If the usage is the difference of two series: the number of moments in a step for which the difference is calculated
+to find its maximum; they are at least a minute apart."""
 
 _ByMoment = dict[tuple[str, int], float]
-"""(node, second) → amount."""
+"""(node, time in seconds) → amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScrapedNodes:
-    """What kube-state-metrics and the compactor say about nodes."""
+    """What kube-state-metrics and the compactor report about nodes."""
 
     pools: Mapping[str, str]
-    """Node → its pool; a node that is missing has none."""
+    """Node → its pool; a node that is not in the mapping is in no pool."""
     runtimes: Mapping[str, str]
-    """Node → its container runtime; a node that is missing is unknown."""
+    """Node → its container runtime; for a node that is not in the mapping, it is unknown."""
     capacity: Mapping[tuple[str, str], float]
-    """(node, resource) → cores or bytes."""
+    """(node, resource) → capacity in cores or bytes."""
     allocatable: Mapping[tuple[str, str], float]
 
 
 def read_overhead_series(server: Prometheus, start: int, end: int) -> Iterator[NodeOverhead]:
-    """Yields the overhead of every node at every step, in the order of nodes and time. Raises UsageFault."""
+    """Yields the overhead of every node at every step, sorted by node and time. Raises UsageFault."""
     step = server.query_plan.step_seconds
     queries = _queries(server, max(step, 60))
     read = {name: _read_by_node(server, query, start, end, name) for name, query in queries.items()}
@@ -59,7 +61,8 @@ def read_overhead_series(server: Prometheus, start: int, end: int) -> Iterator[N
 
 
 def _max_memory(source: OverheadSource | None, amounts: Mapping[str, float | None]) -> float | None:
-    """Returns the most memory since the step before, from the same series as the memory of the moment."""
+    """Returns the largest memory usage since the previous step, or None if it is unknown. It is read in the same way
+    (`source`) as the usage at the moment."""
     if source is OverheadSource.SYSTEM_CONTAINERS:
         # The two need not peak together: their sum is never too small.
         kubelet, runtime = amounts["kubelet memory peak"], amounts["runtime memory peak"]
@@ -78,7 +81,7 @@ def _known_use(
 
 
 def _queries(server: Prometheus, step: int) -> dict[str, str]:
-    """Part → its query, one value for each node."""
+    """Returns part (kubelet, runtime, node, pods) → its query, which gives one value per node."""
     window = server.query_plan.rate_window
 
     def cgroup(resource: str, ids: str) -> str:
@@ -122,10 +125,12 @@ def _read_by_node(server: Prometheus, query: str, start: int, end: int, what: st
 
 
 def read_node_facts(server: Prometheus, end: int) -> ScrapedNodes:
-    """Pools, runtimes and sizes of the nodes, as far as others export them. Raises UsageFault."""
+    """Returns the pools, container runtimes and capacities of the nodes, as far as other programs export them. Raises
+    UsageFault."""
 
     def answers_of(metric: str, label: str, matcher: str = "") -> list[Series]:
-        """Returns the series of a metric, with the node in the place of a pod, and the label in that of a container."""
+        """Returns the series of a metric, with the node's name as the pod and the value of the label as the
+        container."""
         query = f"max by (node, {label}) ({metric}{{{server.join_matchers(matcher)}}})"
         for name, source in (("pod", "node"), ("container", label)):
             query = f'label_replace({query}, "{name}", "$1", "{source}", "(.+)")'

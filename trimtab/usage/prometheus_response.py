@@ -1,8 +1,9 @@
-"""Decodes responses of Prometheus: millions of points, of which only one series at a time is held as objects.
+"""Decodes responses of Prometheus with millions of points, of which only one series at a time is in memory as objects.
 
-A response is cut where series end, and each is decoded from its own bytes. Nearly every series is regular: a point at
-each step, every value a number. The text of such a series is turned into one list of numbers, which is decoded at once.
-Any other series (a gap, NaN, +Inf, other spacing) is decoded field by field, with the same result.
+A response is divided where series end, and each series is decoded from its own bytes. Nearly every series is regular:
+it has a point at each step, and every value is a number. The text of such a series is turned into a single list of
+numbers, which is decoded at once. Any other series (with a gap, NaN, +Inf, or other distances) is decoded field by
+field, with the same result.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class SeriesLabels(msgspec.Struct, frozen=True, gc=False, rename={"hidden_tenant
 
     @property
     def origin(self) -> Origin:
-        """The labels that tell clusters apart, those that the series has."""
+        """The labels of the series that distinguish clusters."""
         values = (self.cluster, self.cluster_name, self.k8s_cluster_name, self.prometheus, self.tenant,
                   self.tenant_id, self.hidden_tenant_id)  # fmt: skip
         return tuple(pair for pair in zip(LABELS, values, strict=True) if pair[1]) if any(values) else ()
@@ -69,23 +70,25 @@ _RESPONSE = msgspec.json.Decoder(_Response)
 _METRIC = msgspec.json.Decoder(SeriesLabels)
 _NUMBERS = msgspec.json.Decoder(list[float])
 _EXACT_SERIES = msgspec.json.Decoder(_SeriesBody, strict=False)
-"""Prometheus writes values as strings."""
+"""Decodes a series field by field. It is not strict, because Prometheus writes values as strings."""
 
 _BEGIN, _END, _VALUES = b'{"metric":', b'"]]}', b',"values":[['
 _LABELS_BYTES = 4096
-"""Bytes within which the points of a series begin; a series with more labels is decoded field by field."""
+"""The number of bytes within which the points of a series must begin. A series with longer labels is decoded field by
+field."""
 _PLAIN = bytes(ord(" ") if chr(at) in '[]"' else at if chr(at) in "0123456789.,+-eE" else ord("!") for at in range(256))
-"""A translation for numbers: brackets and quotes become spaces; any character that is not part of a number becomes an
-error."""
+"""A translation of bytes in which brackets and quotes become spaces, and any character that is not part of a number
+becomes invalid."""
 
 ParsedSeries = tuple[SeriesLabels, Sequence[int], Sequence[float], int]
-"""Labels, times, values, and the number of dropped points, which are not numbers."""
+"""(labels, times, values, number of points that were dropped because they are not numbers)."""
 
 
 def parse_series(
     body: bytes, resource: str, now: int | None = None, queried_from: int | None = None
 ) -> Iterator[Series]:
-    """Yields the series of one response, one at a time; `queried_from` is its first second. Raises GarbledSource."""
+    """Yields the series of one response, one at a time. `queried_from` is the first second of the query. Raises
+    GarbledSource."""
     try:
         for metric, times, values, left_out in _iter_series(body):
             if now is not None and times and times[-1] > now + MAX_SKEW_SECONDS:
@@ -109,8 +112,8 @@ def _iter_series(body: bytes) -> Iterator[ParsedSeries]:
 
 
 def _split_text(piece: memoryview | msgspec.Raw) -> list[msgspec.Raw]:
-    """Returns the series in a piece of text. A series without points has no usual end, so it is in one piece with the
-    next one."""
+    """Returns the series in a part of the text. There is usually one; a series without points does not end in the usual
+    way, so it is in one part with the next series."""
     return _RESPONSE.decode(b'{"data":{"result":[%b]}}' % bytes(piece)).data.result
 
 
@@ -128,8 +131,8 @@ def _decode_response(body: bytes) -> _Response:
 
 
 def _split_series(body: bytes) -> Iterator[memoryview | msgspec.Raw]:
-    """Yields the text of each series. The text before and after all series is decoded with the last one; where a cut is
-    not between two series, the decoder finds them."""
+    """Yields the text of each series. What precedes and follows all series is decoded with the last one. If the text
+    was divided inside a series, decoding finds that out."""
     first, ends = body.find(_BEGIN), list(_series_ends(body))[:-1]
     cuts_are_clean = all(body[end : end + 1] == b"," and body.startswith(_BEGIN, end + 1) for end in ends)
     if first < 0 or not ends or not cuts_are_clean:
@@ -144,7 +147,8 @@ def _split_series(body: bytes) -> Iterator[memoryview | msgspec.Raw]:
 
 
 def _series_ends(body: bytes) -> Iterator[int]:
-    """Yields the position after each series. One character is searched for, which takes a tenth of the time of four."""
+    """Yields the position after each series. It searches for a single character, which takes a tenth of the time of
+    searching for four."""
     position = body.find(b"}")
     while position >= 0:
         if body.startswith(_END, position - 3):
@@ -153,9 +157,9 @@ def _series_ends(body: bytes) -> Iterator[int]:
 
 
 def _decode_regular(raw: memoryview | msgspec.Raw) -> ParsedSeries | None:
-    """Returns a series with a point at each step and only numbers, or None for any other series.
+    """Returns a series that has a point at each step and only numbers as values, or None for any other series.
 
-    Every other number must be a time, each a step after the previous one: then no value can be missing or extra.
+    Every second number must be a time, one step after the previous time. So no value can be missing or surplus.
     """
     text = memoryview(raw)
     begin = bytes(text[:_LABELS_BYTES]).find(_VALUES)
@@ -172,15 +176,15 @@ def _decode_regular(raw: memoryview | msgspec.Raw) -> ParsedSeries | None:
 
 
 def _flatten(points: memoryview) -> bytearray:
-    """Returns the numbers of all points as one list: brackets and quotes are overwritten. A bytearray is translated in
-    half the time of bytes, and its ends are set without a copy."""
+    """Returns the times and values of all points as the text of a single list: brackets and quotes are overwritten. A
+    bytearray is used, because it is translated in half the time of bytes and its ends can be set without a copy."""
     text = bytearray(points).translate(_PLAIN)
     text[0], text[-1] = ord("["), ord("]")
     return text
 
 
 def _grid(flat: Sequence[float]) -> range | None:
-    """Returns the times, if they are whole seconds at equal steps, one for each value, or None otherwise."""
+    """Returns the times of the points, or None if they are not whole seconds at equal distances, one for each value."""
     if len(flat) < 4 or len(flat) % 2:
         return None
     first, step = flat[0], flat[2] - flat[0]
@@ -192,22 +196,23 @@ def _grid(flat: Sequence[float]) -> range | None:
 
 @lru_cache(maxsize=64)
 def _grid_times(first: int, step: int, count: int) -> tuple[range, Callable[..., bytes], bytes]:
-    """Returns the times of a grid, a function that packs them, and their packed form. Most series of a response have
-    the same times; bytes are compared in half the time of numbers."""
+    """Returns the times of a regular series, a function that packs as many numbers, and the packed times. They are
+    cached, because most series of a response have the same times, and comparing bytes takes half the time of comparing
+    numbers."""
     times = range(first, first + step * count, step)
     pack = struct.Struct(f"{count}d").pack
     return times, pack, pack(*times)
 
 
 def _json_infinities(raw: bytes | msgspec.Raw) -> bytes:
-    """Returns the text with infinities as the decoder knows them: Prometheus writes +Inf and -Inf."""
+    """Returns the text with Prometheus's infinities, +Inf and -Inf, in the form that the decoder reads."""
     text = bytes(raw)
     return text.replace(b'"+Inf"', b'"inf"').replace(b'"-Inf"', b'"-inf"') if b'Inf"' in text else text
 
 
 def parse_exact_series(raw: bytes | msgspec.Raw) -> ParsedSeries:
-    """Any series. Prometheus sends each moment once and in order; a division by zero gives NaN, which is dropped.
-    Raises msgspec.DecodeError."""
+    """Returns any series, decoded field by field. Prometheus sends each moment once and in order. NaN, the result of a
+    division by zero, is dropped. Raises msgspec.DecodeError."""
     series = _EXACT_SERIES.decode(_json_infinities(raw))
     values = [point.value for point in series.values]
     if isfinite(sum(values)):

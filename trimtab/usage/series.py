@@ -1,8 +1,9 @@
-"""Usage series of single containers: cleaned, named, and added to a history.
+"""Usage series of single containers: how they are cleaned, assigned to workloads, and added to a history.
 
-Sources repeat samples (two scrapers, one pod), go backwards (a clock was set), count from zero again (a restart) and
-have gaps. A `Series` ascends in time, has one value per moment, and no interpolated values. `Names` are the names of
-metrics and labels at a Prometheus server: relabelling changes them, and a recording rule may hold the rate of cpu.
+Sources repeat samples (two scrapers for one pod), go backwards (a clock was set), count from zero again (a restart) and
+have gaps. In a `Series` times ascend, each moment has one value, and no value is interpolated. `Names` has the names of
+metrics and labels on a Prometheus server: relabelling may change them, and a recording rule may hold the rate of cpu
+usage.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.usage.owners import OwnerIndex
 
 MAX_GAP_SECONDS = 900
-"""Seconds between two readings of a counter above which its rate describes no moment."""
+"""If two readings of a counter are more than this many seconds apart, their rate is not used."""
 MAX_SKEW_SECONDS = 300
-"""Seconds that a sample may be in the future."""
+"""The number of seconds by which a sample's time may be in the future."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Cores or bytes at seconds since 1970, ascending."""
+    """The usage of one resource by one container of one pod: values in cores or bytes at ascending times in seconds
+    since 1970."""
 
     namespace: str
     pod: str
@@ -35,32 +37,32 @@ class Series:
     times: Sequence[int]
     values: Sequence[float]
     queried_from: int | None = None
-    """The first second that the source was queried for, or None if it is unknown."""
+    """The first second for which the source was queried, or None if it is unknown."""
     dropped_values: int = 0
     """The number of values that were dropped because they are not numbers."""
     workload: str = ""
-    """Kind/name, where the source itself has it."""
+    """Kind/name of the workload, if the source itself names it; otherwise empty."""
     origin: tuple[tuple[str, str], ...] = ()
-    """Labels that tell clusters apart, with their values, where the source has them (see `cluster_label`)."""
+    """Labels that distinguish clusters, with their values, as far as the series has them (see `cluster_label`)."""
 
 
 class PodRef(msgspec.Struct, frozen=True):
-    """A pod by its names, as the kubelet and the metrics API write them."""
+    """The namespace and name of a pod, as the kubelet and the metrics API write them."""
 
     name: str = ""
     namespace: str = ""
 
 
 def single_sample(pod: PodRef, container: str, resource: str, at: int, value: float) -> Series:
-    """Returns a series of one value: cores or bytes at a second since 1970."""
+    """Returns a series with one value, in cores or bytes, at a time in seconds since 1970."""
     return Series(
         namespace=pod.namespace, pod=pod.name, container=container, resource=resource, times=(at,), values=(value,)
     )
 
 
 def clean_samples(samples: Iterable[tuple[int, float]], now: int | None = None) -> tuple[list[int], list[float]]:
-    """Samples in order of time; of several at one moment the largest (two scrapers of one pod); without samples from
-    the future and invalid amounts."""
+    """Returns the times and values of samples, sorted by time. Of several values at one moment (two scrapers for one
+    pod) the largest is kept. Samples from the future and invalid amounts are dropped."""
     by_second: dict[int, float] = {}
     for second, value in samples:
         if isfinite(value) and value >= 0 and (now is None or second <= now + MAX_SKEW_SECONDS):
@@ -70,8 +72,8 @@ def clean_samples(samples: Iterable[tuple[int, float]], now: int | None = None) 
 
 
 def counter_rate(times: Sequence[int], readings: Sequence[float]) -> tuple[list[int], list[float]]:
-    """Returns the rate per second between readings of a counter, at the later one. A counter that decreased began at 0
-    again; a gap gives no value."""
+    """Returns the rate per second between readings of a counter, each at the time of the later reading. A counter that
+    decreased is taken to have restarted at 0; across a gap there is no value."""
     rate_times, values = [], []
     # The first reading has no predecessor, so it gives no rate.
     for n in range(1, len(times)):
@@ -91,24 +93,24 @@ _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """The names of metrics and labels, by default those of cAdvisor."""
+    """The names of metrics and labels on a Prometheus server; the defaults are those of cAdvisor."""
 
     cpu: str = "container_cpu_usage_seconds_total"
-    """A counter of seconds."""
+    """The metric of cpu usage, a counter of seconds."""
     cpu_recorded: str = ""
-    """A recording rule that gives cores, instead of the counter."""
+    """A metric in cores, from a recording rule, that is used in place of the counter; empty if there is none."""
     memory: str = "container_memory_working_set_bytes"
     labels: dict[str, str] = field(default_factory=dict)
-    """namespace, pod or container → the label's name at the server."""
+    """namespace, pod or container → the name of this label on the server."""
 
     def server_label(self, name: str) -> str:
-        """Returns the name of this label at the server."""
+        """Returns the name of this label on the server."""
         return self.labels.get(name, name)
 
     def usage_query(self, resource: str, match: str, window: str) -> str:
-        """Returns the query for the usage of the matching containers, the larger value where several scrapers have it,
-        with the default label names. `window` is that of the rate, or the step, so that no peak between two points is
-        lost."""
+        """Returns the query for the usage of the matching containers, with the default label names in its result. If
+        several scrapers report a container, the larger value counts. `window` is the range of the rate for cpu; for
+        memory it is the step, so that no peak between two points is lost."""
         selector = f"{{{self.container_matchers()}{',' if match else ''}{match}}}"
         if resource == "memory":
             inner = f"max_over_time({self.memory}{selector}[{window}])"
@@ -123,12 +125,12 @@ class Names:
         return query
 
     def container_matchers(self) -> str:
-        """Returns the matchers that select containers: neither the pod as a whole nor its pause container."""
+        """Returns the matchers that select containers, that is, neither whole pods nor their pause containers."""
         return f'{self.server_label("container")}!="",{self.server_label("container")}!="POD"'
 
 
 def invalid_names(names: Names) -> list[tuple[str, str]]:
-    """Returns (field, expected) of every name that no metric or label can have."""
+    """Returns (field, what was expected) for each name that no metric or label can have."""
     bad_metrics = [
         (name, "the name of a metric")
         for name in ("cpu", "cpu_recorded", "memory")
@@ -141,7 +143,7 @@ def invalid_names(names: Names) -> list[tuple[str, str]]:
 
 
 def parse_label_names(texts: Iterable[str]) -> dict[str, str]:
-    """Renamed labels, each text as pod=k8s_pod_name. Raises ValueError with what was expected."""
+    """Returns the renamed labels; each text has the form pod=k8s_pod_name. Raises ValueError with what was expected."""
     server_names = {}
     for text in texts:
         name, sign, server_name = (part.strip() for part in text.partition("="))
@@ -152,14 +154,14 @@ def parse_label_names(texts: Iterable[str]) -> dict[str, str]:
 
 
 def container_key(series: Series, owners: OwnerIndex) -> ContainerKey:
-    """Returns the container of a workload that a series belongs to."""
+    """Returns the container of a workload to which a series belongs."""
     kind, slash, name = series.workload.partition("/")
     owner = Owner(kind, name) if slash else owners.topmost_owner(series.namespace, series.pod)
     return ContainerKey(series.namespace, owner.kind, owner.name, series.container)
 
 
 def add_all_series(history: BatchHistory, series_list: Iterable[Series], owners: OwnerIndex) -> int:
-    """Add all series to a history; returns their number."""
+    """Adds all series to a history, and returns how many there were."""
     count = 0
     for series in series_list:
         history.dropped_values += series.dropped_values

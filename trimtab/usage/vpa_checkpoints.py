@@ -1,8 +1,8 @@
-"""The checkpoints of VPAs, as cpu usage, and their recommendations.
+"""Reads the checkpoints of VPAs as cpu usage, and reads the recommendations of VPAs.
 
-Weights are relative and decay, so newer days count more than in a window of Trimtab's. Memory has one peak a day: it
-gives no P5 or P95, and none is made up. A recommendation is one number of the VPA's own: it is held apart from usage,
-and counts where there is no usage.
+The weights in a checkpoint are relative and decay, so newer days count for more than they do in Trimtab's own window.
+Memory has one peak a day, from which neither P5 nor P95 can be computed, so checkpoints give no memory usage. A
+recommendation is a number that the VPA itself computed: it is kept apart from usage, and is used if there is no usage.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ class _VpaList(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class CheckpointSource:
-    """The checkpoints of one file, or of a cluster."""
+    """The checkpoints in one file or in a cluster."""
 
     checkpoints: list[Checkpoint] = field(default_factory=list)
     targets: dict[tuple[str, str], TargetRef] = field(default_factory=dict)
-    """(namespace, VPA) → the workload that it sizes; an unknown VPA is assumed to have the name of its Deployment."""
+    """(namespace, VPA) → the workload that the VPA targets. A VPA that is not in the mapping is assumed to have the
+    name of its Deployment."""
     vpa_recommendations: dict[tuple[ContainerKey, str], VpaRecommendation] = field(default_factory=dict)
-    """The recommendations in the VPAs' status."""
+    """(container, resource) → the recommendation in the status of its VPA."""
     mistakes: list[ConfigError] = field(default_factory=list)
 
     @classmethod
@@ -86,7 +87,7 @@ class CheckpointSource:
         return source
 
     def add_autoscaler(self, vpa: VerticalPodAutoscaler) -> None:
-        """Add a VPA: its target and its recommendations."""
+        """Adds the target and the recommendations of a VPA."""
         namespace, target = vpa.metadata.namespace or "default", vpa.spec.target_ref
         self.targets[namespace, vpa.metadata.name] = target
         for container, resource, advice in vpa_recommendations(vpa):
@@ -95,8 +96,8 @@ class CheckpointSource:
             )
 
     def add_to_batch(self, history: BatchHistory) -> None:
-        """Add every readable checkpoint to a history, as cpu usage on its last day, and the recommendations; the rest
-        is reported as errors."""
+        """Adds every readable checkpoint to a history, as cpu usage on its last day, and the recommendations.
+        Checkpoints that cannot be read are reported as errors."""
         history.vpa_recommendations |= self.vpa_recommendations
         for checkpoint in self.checkpoints:
             try:
@@ -118,7 +119,8 @@ class CheckpointSource:
 
 
 def _samples_by_bucket(decoded: vpa.CheckpointHistory) -> Counter[int]:
-    """As many samples as the VPA counted, distributed like its weights, each in the middle of its bucket."""
+    """Returns bucket → number of samples: as many samples as the VPA counted, distributed like its weights, each in the
+    middle of its bucket."""
     counts: Counter[int] = Counter()
     scale, total = decoded.cpu.scale, decoded.cpu.total
     for bucket, weight in decoded.cpu.weights.items():

@@ -1,4 +1,4 @@
-"""Puts a harmful policy to `warn`; the dry run only reports it."""
+"""Sets a harmful policy to the mode `warn`; in a dry run, only reports it."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from trimtab.runtime.log import Logger
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy of the cluster, as it was when it was judged."""
+    """A policy of the cluster, in the version that was judged."""
 
     name: str
     uid: str
     version: str
-    """Its resourceVersion: the API server refuses the patch if the policy was edited since."""
+    """The policy's resourceVersion: the API server refuses the patch if the policy has been edited since."""
 
 
 class BrakeActuator(Protocol):
-    """The action on a harmful policy."""
+    """What is done with a harmful policy."""
 
     def set_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
-        """Returns what was done: set-to-warn, reported or failed."""
+        """Acts on a harmful policy, and returns what was done: set-to-warn, reported or failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brake:
-    """Writes to the cluster."""
+    """Sets harmful policies to `warn` in the cluster."""
 
     writer: Writer
     log: Logger
 
     def set_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
-        """Sets `spec.mode: warn`, and nothing else. A policy that changed since is judged again in the next round."""
+        """Sets `spec.mode: warn`, and nothing else, and returns what was done. If the policy has changed since it was
+        judged, it is judged again in the next round."""
         body = {
             "metadata": {"resourceVersion": policy.version, "uid": policy.uid},
             "spec": {"mode": "warn"},
@@ -58,7 +59,7 @@ class Brake:
 
 @dataclass(slots=True)
 class DryRunBrakeActuator:
-    """Logs each harmful policy and kind of failure once; changes nothing."""
+    """Changes nothing: logs each harmful policy once for each kind of failure."""
 
     log: Logger
     _reported: set[str] = field(default_factory=set)

@@ -32,39 +32,39 @@ from trimtab.watchdog.policy_state import AuditStateBuilder, ObservedPolicy
 from trimtab.watchdog.policy_status import PolicyObservation, PolicyStatusWriter, build_status, restored_counts
 
 CATCH_UP_SECONDS = 1.0
-"""Seconds until the next round while some templates are not decided yet."""
+"""The number of seconds until the next round, as long as some pod templates have not been decided yet."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """The watchdog's work in the leading replica. For one thread."""
+    """What the leading replica of the watchdog does. Only one thread may use it."""
 
     state_builder: AuditStateBuilder
     pods: Callable[[], Iterable[AuditedPod]]
     is_fresh: Callable[[], bool]
-    """Returns whether the watches' data is recent enough to act on."""
+    """Returns whether the data from the watches is recent enough to act on."""
     brake: BrakeActuator | None
-    """Puts a harmful policy to `warn`, or None if policies are not checked for harm."""
+    """What is done with harmful policies, or None if policies are not checked for harm."""
     statuses: PolicyStatusWriter
     event_recorder: PolicyEventRecorder
     metrics: Metrics
     interval: float
     now: Callable[[], float]
-    """Seconds since 1970."""
+    """Returns the time in seconds since 1970."""
     elapsed: Callable[[], float]
     auditor: Auditor
     history: FailureHistory
     _evictions: Evictions = field(default_factory=Evictions)
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
     _stopped_now: set[str] = field(default_factory=set)
-    """Policies put to `warn` in this round."""
+    """The policies that were set to `warn` in this round."""
     _braked_versions: dict[str, str] = field(default_factory=dict)
-    """Policy → its version that was put to `warn`: the watch may not have delivered that change yet."""
+    """Policy → the version of it that was set to `warn`. The watch may not have delivered that change yet."""
     _restored: set[tuple[str, str]] = field(default_factory=set)
 
     def run_round(self) -> float:
-        """Runs one round; returns the seconds until the next. Nothing is written while data is old or templates are
-        not decided."""
+        """Runs one round, and returns the number of seconds until the next. Nothing is written while the data is out of
+        date or some templates are not decided yet."""
         started, now = self.elapsed(), self.now()
         inputs = self.state_builder.build_inputs(int(now))
         watched = self._watched(inputs)
@@ -88,8 +88,8 @@ class Loop:
         self.event_recorder.record_findings(result, self._event_object)
 
     def _watched(self, inputs: AuditInputs) -> list[Watched]:
-        """Returns the policies that are checked for harm, and restores the counts that an earlier leader stored in
-        their status."""
+        """Returns the policies that are checked for harm, with the counts that an earlier leader has stored in their
+        status."""
         if self.brake is None:
             return []
         names = [policy.name for policy in inputs.policies.all if policy.spec.enabled and policy.spec.mode == "apply"]
@@ -153,7 +153,8 @@ class Loop:
         )  # fmt: skip
 
     def _event_object(self, finding: AuditFinding) -> About:
-        """Returns the topmost owner whose UID is known; else the nearest, as the pod names it; else the pod."""
+        """Returns the object for an Event about a finding: the topmost owner whose UID is known; otherwise the direct
+        owner, as the pod names it; otherwise the pod."""
         namespace = finding.alike.namespace
         for owner in reversed(finding.owners):
             uid = self.state_builder.uids.get((namespace, owner.kind, owner.name))

@@ -1,7 +1,7 @@
-"""The watchdog's metrics, and the cost of running pods per hour. Every label has a bounded set of values.
+"""The metrics of the watchdog, including the hourly cost of running pods. Every label has a limited set of values.
 
-Costs are computed from requests, at the price of a core and a GiB on the nodes that take pods and have a price. If no
-node has one, the cost metrics are absent instead of zero.
+Costs are computed from requests, at the price of a core and of a GiB on the nodes that accept pods and have a price. If
+no node has one, the cost metrics are absent instead of zero.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ MICRO_DOLLARS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Dollars per hour."""
+    """The cost of pods in dollars per hour."""
 
     workload: float = 0.0
-    """For the containers' requests."""
+    """The cost of the containers' requests."""
     sandbox: float = 0.0
-    """For pod overhead."""
+    """The cost of the pods' overhead."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.workload + other.workload, self.sandbox + other.sandbox)
 
 
 def price_of(facts: ClusterFacts) -> ResourcePrice | None:
-    """Returns the price of a core and a GiB by the nodes' labels, or None if no node has a price."""
+    """Returns the price of a core and of a GiB according to the nodes' labels, or None if no node has a price."""
     shapes = (
         machine.shape
         for (label, _), machines in facts.machines.items()
@@ -60,12 +60,12 @@ def price_of(facts: ClusterFacts) -> ResourcePrice | None:
 
 
 def hourly_cost(price: ResourcePrice, millicores: int, memory_bytes: int) -> float:
-    """Returns dollars per hour."""
+    """Returns the cost of this cpu and memory in dollars per hour."""
     return (millicores / 1000 * price.core + memory_bytes / (1 << 30) * price.gib) / MICRO_DOLLARS
 
 
 def cost_of(price: ResourcePrice, spec: PodSpec) -> Cost:
-    """Returns the cost of one pod; requests that cannot be parsed count as zero."""
+    """Returns the cost of one pod. Requests that cannot be parsed count as zero."""
     try:
         requests = requests_without_overhead(spec)
     except NotAQuantity:
@@ -77,7 +77,7 @@ def cost_of(price: ResourcePrice, spec: PodSpec) -> Cost:
 
 
 class Metrics:
-    """The metrics of the process, set after each round."""
+    """Defines the metrics of the watchdog, which are set after each round."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool], age: Callable[[], float]) -> None:
         self.registry = registry
@@ -165,7 +165,7 @@ class Metrics:
         ).set_function(age)
 
     def observe_round(self, state: AuditState, result: Findings, facts: ClusterFacts, seconds: float) -> None:
-        """Sets the gauges from one round that took `seconds`."""
+        """Sets the gauges after one round, which took `seconds`."""
         self._set_class_gauges(state, facts)
         self._set_costs(state, facts)
         self.running.set(state.pod_count)
@@ -227,11 +227,11 @@ class Metrics:
             self.namespace_dollars.labels(namespace, "sandbox").set(cost.sandbox)
 
     def count_eviction(self, runtime_class: str) -> None:
-        """Counts an eviction of a pod of this class; empty for a pod without a class."""
+        """Counts the eviction of a pod with this RuntimeClass; empty for a pod without one."""
         self.evictions.labels(self._class(runtime_class or "none")).inc()
 
     def set_comparisons(self, counts: dict[str, Counts]) -> None:
-        """Sets the counts that the harm brake compares."""
+        """Sets the metrics for the counts that the harm brake compares."""
         self.harm.clear()
         for policy, by_trouble in counts.items():
             for trouble, comparison in by_trouble.items():
@@ -241,7 +241,7 @@ class Metrics:
                         self.harm.labels(self._policy(policy), trouble, side, amount).set(getattr(count, amount))
 
     def count_brake(self, policy: str, trouble: str, done: str) -> None:
-        """Counts a harmful policy; `done`: set-to-warn, reported, failed."""
+        """Counts a harmful policy. `done` is set-to-warn, reported or failed."""
         self.brakes.labels(self._policy(policy), trouble, done).inc()
 
     def _set_by_policy_and_reason(self, gauge: Gauge, findings: Iterable[AuditFinding]) -> None:
@@ -251,7 +251,7 @@ class Metrics:
 
 
 def _count_by_qos(state: AuditState) -> dict[str, int]:
-    """Returns the number of pods in each of the three classes; zero where there are none."""
+    """Returns quality of service class → number of pods, including classes without pods."""
     counts = dict.fromkeys(map(str, QoS), 0)
     for alike, pods in state.groups.items():
         counts[str(qos_class(alike.pod.spec))] += len(pods)
@@ -259,7 +259,7 @@ def _count_by_qos(state: AuditState) -> dict[str, int]:
 
 
 def _sum_pods(findings: Iterable[AuditFinding]) -> Count[tuple[str, str]]:
-    """Returns pods by policy and reason."""
+    """Returns (policy, reason) → number of pods."""
     total: Count[tuple[str, str]] = Count()
     for finding in findings:
         total[finding.policy, finding.reason.code.name] += len(finding.pods)

@@ -1,4 +1,4 @@
-"""Watches the cluster for the watchdog, and finds pods that kubelets evicted."""
+"""Watches the cluster for the watchdog, and recognises pods that kubelets have evicted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from trimtab.watchdog.policy_state import POD, AuditStateBuilder, list_sources, 
 
 
 class AuditWatcher:
-    """The watches, from `__enter__` to `__exit__`. Everything but the watches' own threads is for one thread."""
+    """Runs the watches from `__enter__` to `__exit__`. Apart from the watches' own threads, only one thread may use
+    it."""
 
     def __init__(self, client: Client, base: AuditInputs, configuration: str, *, policies: bool) -> None:
         own = base.terms.own_namespace
@@ -37,11 +38,11 @@ class AuditWatcher:
 
     @property
     def is_synced(self) -> bool:
-        """True if every list was read at least once."""
+        """Whether every list has been read at least once."""
         return self._feed.is_synced
 
     def apply_events(self) -> None:
-        """Applies the changes since the last call."""
+        """Applies the changes that were delivered since the last call."""
         for change in self._feed.take_changes():
             self.state_builder.apply_event(change)
         if self._feed.watch_added(self.state_builder.added_lists):
@@ -49,7 +50,7 @@ class AuditWatcher:
         self._read_annotations()
 
     def _read_annotations(self) -> None:
-        """Lists pods again if a policy now matches by an annotation whose values were not stored so far."""
+        """Lists pods again if a policy now matches by an annotation that was not stored so far."""
         annotations = self.state_builder.matched_annotations
         if not annotations <= self._reader.read_annotations:
             self._reader.read_annotations |= annotations
@@ -59,28 +60,30 @@ class AuditWatcher:
         return self._feed.informers.values_of(POD)
 
     def data_age(self) -> float | None:
-        """Returns the seconds since the oldest list was known to be current, or None while one was never read."""
+        """Returns for how many seconds the oldest list has not been known to be current, or None if a list was never
+        read."""
         return self._feed.informers.oldest_age()
 
     def list_errors(self) -> dict[str, str]:
-        """Returns the current errors by list."""
+        """Returns list → its present error, for the lists that have one."""
         return self._feed.errors_by_list()
 
 
 def _is_delivered(change: WatchEvent[Any]) -> bool:
-    """Returns whether a change is delivered: for pods only deletions, because existing pods are read from the watch's
-    store."""
+    """Returns whether a change is put into the queue. Of pods, only deletions are, because existing pods are read from
+    the store of the watch."""
     return change.kind != POD or change.change_type is ChangeType.DELETED
 
 
 @dataclass(slots=True)
 class Evictions:
-    """Finds new evictions by comparing with the evicted pods of the last round. For one thread."""
+    """Finds new evictions by comparing with the evicted pods of the last round. Only one thread may use it."""
 
     _evicted_uids: frozenset[str] | None = field(default=None)
 
     def find_new(self, pods: Iterable[AuditedPod]) -> Iterator[AuditedPod]:
-        """Returns the pods evicted since the last call; none at the first call, which only records existing ones."""
+        """Yields the pods that were evicted since the last call. The first call yields none; it only records which pods
+        were evicted before."""
         evicted = {pod.uid: pod for pod in pods if _is_evicted(pod)}
         known_uids, self._evicted_uids = self._evicted_uids, frozenset(evicted)
         return iter([pod for uid, pod in evicted.items() if uid not in known_uids] if known_uids is not None else [])

@@ -1,5 +1,5 @@
-"""Records an Event on the owner and a log line for each new finding, and repeats the Event when the API server has
-dropped it."""
+"""Records an Event on the owner, and a log line, for each new finding; and repeats the Event when the API server has
+deleted it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CONTROLLER = "trimtab.dev/watchdog"
 ACTION = "Compare"
 
 NameOf = Callable[[AuditFinding], About]
-"""Returns the object of the Event: the topmost owner that is known, else the pod."""
+"""A function that returns the object for the Event about a finding: the topmost known owner, or else the pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyNote:
-    """One finding to report on one object."""
+    """A finding to be reported on one object."""
 
     about: About
     reason: Code
@@ -30,8 +30,8 @@ class PolicyNote:
 
 
 def policy_notes(result: Findings, about: NameOf) -> Iterator[PolicyNote]:
-    """Yields one note per owner, policy and reason. Policies that only watch, and opted-out pods, are in metrics and
-    status alone."""
+    """Yields one note for each owner, policy and reason. Findings of policies that change nothing and of pods that have
+    opted out are not reported this way; they are only in metrics and status."""
     grouped: dict[tuple[About, str, Code], list[AuditFinding]] = {}
     for finding in (*result.unpatched, *result.overhead):
         grouped.setdefault((about(finding), finding.policy, finding.reason.code), []).append(finding)
@@ -55,12 +55,12 @@ def _value_text(value: object) -> str:
 
 @dataclass(slots=True)
 class PolicyEventRecorder:
-    """Records Events and log lines, and remembers which. For one thread."""
+    """Records Events and log lines, and remembers which were recorded. Only one thread may use it."""
 
     recorder: Recorder
     log: Logger
     repeat_seconds: float
-    """Seconds after which the same Event is recorded again."""
+    """After how many seconds the same Event is recorded again."""
     max_events: int
     """The maximum number of Events in one round."""
     elapsed: Callable[[], float]
@@ -68,7 +68,7 @@ class PolicyEventRecorder:
     _last_setting_text: str = ""
 
     def record_findings(self, result: Findings, about: NameOf) -> int:
-        """Records what is new; returns the number of Events written."""
+        """Records the findings that are new, and returns the number of Events written."""
         self._log_setting(result.setting)
         current: dict[tuple[About, str, str], PolicyNote] = {}
         for note in policy_notes(result, about):
@@ -106,10 +106,11 @@ class PolicyEventRecorder:
 
 
 def event_reason(code: Code) -> str:
-    """Returns the reason in UpperCamelCase, as the Event API expects: MissedByWebhook."""
+    """Returns the name of a reason code in UpperCamelCase, as Events have it: MissedByWebhook."""
     return "".join(part.title() for part in code.name.split("-"))
 
 
 def _is_warning(note: PolicyNote) -> bool:
-    """Returns whether the note is a Warning. A pod older than the policy is normal after each change of a policy."""
+    """Returns whether the Event for the note is a Warning. That a pod is older than a policy is normal after each
+    change of the policy, and is not one."""
     return note.reason.name not in ("created-before-policy", "decision-changed-since", "overhead-stale")

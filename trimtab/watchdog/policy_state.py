@@ -1,6 +1,7 @@
-"""Builds the audit's inputs from watch events: policies, facts, change times and deleted pods. No threads, no clock.
+"""Builds the inputs of the audit from watch events: policies, facts, change times and deleted pods. It has no threads
+and no clock.
 
-Policies are read from a folder if the settings name one, else from the cluster.
+If the settings name a folder, the policies are read from the folder, otherwise from the cluster.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPolicy:
-    """A PodPolicy as stored in the cluster."""
+    """A PodPolicy, as it is stored in the cluster."""
 
     name: str
     uid: str
     version: str
     generation: int
     spec_written_at: str
-    """When its spec was last written."""
+    """When the policy's spec was last written."""
     mode: str
-    """The stored mode, also if the document does not load."""
+    """The stored mode. It is known even if the policy has mistakes."""
     loaded: Loaded
     status: PolicyStatus
 
@@ -63,10 +64,10 @@ class ObservedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ObservedWebhookConfiguration:
-    """A MutatingWebhookConfiguration, reduced to the time of registration and the webhooks' targets."""
+    """A MutatingWebhookConfiguration, reduced to its creation time and the targets of its webhooks."""
 
     labelled: bool
-    """True if it has Trimtab's label."""
+    """Whether the configuration has Trimtab's label."""
     created: Moment | None
     called: tuple[WebhookTarget, ...]
 
@@ -81,20 +82,20 @@ class ObservedRuntimeClass:
 
 @dataclass(frozen=True, slots=True)
 class ObservedOwner:
-    """The fields of an owner that decisions read, and its UID."""
+    """Those fields of an owner that decisions read, and its UID."""
 
     fact: HeldOwner
     uid: str
 
 
 def list_sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
-    """Returns every watched list, with or without the cluster's policies."""
+    """Returns every list that is watched, with or without the cluster's policies."""
     facts = fact_list_sources(ALL_KINDS, OWNERS, COUNTED, own_namespace)
     return (*facts, LIST_SOURCES[CONFIGURATION], LIST_SOURCES[POD], *([LIST_SOURCES[POLICY]] if policies else []))
 
 
 def object_projections(own_namespace: str, reader: AuditedPodReader) -> Holds:
-    """Returns kind → the function that reduces an object of it; pods are reduced by the reader."""
+    """Returns kind → the function that reduces its objects to what is stored; pods are reduced by `reader`."""
     projections = projections_by_kind(own_namespace)
 
     def reduce_class(runtime_class: Any) -> ObservedRuntimeClass:
@@ -137,7 +138,7 @@ def _policy(found: ApiObject) -> ObservedPolicy:
 
 
 class AuditStateBuilder:
-    """Applies watch events, and returns the current inputs. For one thread."""
+    """Applies watch events, and returns the present inputs. Only one thread may use it."""
 
     def __init__(self, base: AuditInputs, configuration: str, *, policies: bool) -> None:
         """`base` has the settings, and the policies if they are not read from the cluster."""
@@ -199,36 +200,37 @@ class AuditStateBuilder:
             self.uids[key] = after.uid
 
     def take_deleted_pods(self) -> list[AuditedPod]:
-        """Returns and forgets the pods deleted since the last call."""
+        """Returns the pods that were deleted since the last call."""
         gone, self.gone = self.gone, []
         return gone
 
     @property
     def matched_annotations(self) -> frozenset[str]:
-        """Annotations of pods that policies match by."""
+        """The keys of the pod annotations that matches of policies read."""
         return self._watched.policies.compute_once(match_dependencies).annotations
 
     @property
     def added_lists(self) -> tuple[ListSource, ...]:
-        """Lists that are watched because of other objects: endpoints of the VPA's webhook, Leases of schedulers."""
+        """Further lists to be watched, because other objects refer to them: endpoints of the VPA's webhook, Leases of
+        schedulers."""
         return sources_by_name(self._watched.vpa_services, self._watched.scheduler_leases)
 
     def forget_added_lists(self) -> None:
-        """Drops the objects of the added lists, because others are watched from now on."""
+        """Removes the objects of the further lists, because different lists are watched from now on."""
         self._watched.forget_added_lists()
 
     def build_inputs(self, now: Seconds) -> AuditInputs:
-        """Returns the inputs at this time; policies and facts are the same objects as before if nothing changed."""
+        """Returns the inputs at this time. Policies and facts are the same objects as before if nothing has changed."""
         facts = self._watched.build_facts(now=now)
         terms = replace(self._base.terms, paused=self._base.terms.paused or self._watched.is_paused)
         return AuditInputs(policies=self._watched.policies, facts=facts, terms=terms)
 
     def policy_mistakes(self, name: str) -> tuple[str, ...]:
-        """Returns why the policy of this name does not load as stored in the cluster."""
+        """Returns the mistakes in the stored policy with this name; empty if it is valid."""
         return tuple(str(mistake) for mistake in self._watched.invalid_documents().get(name, ()))
 
     def change_times(self) -> ChangeTimes:
-        """Returns when policies, classes and the webhook were last written."""
+        """Returns when policies, RuntimeClasses and the webhook's configuration were last written."""
         return ChangeTimes(
             policies={
                 name: time for name, observed in self.policies.items() if (time := observed.changed_at) is not None
@@ -242,7 +244,7 @@ class AuditStateBuilder:
         )
 
     def _registration_time(self) -> Moment | NotYet | None:
-        """Returns when the oldest of Trimtab's configurations was created."""
+        """Returns when the oldest of Trimtab's webhook configurations was created."""
         own = [
             configuration
             for (_, name), configuration in self._configurations.items()
@@ -253,7 +255,7 @@ class AuditStateBuilder:
 
 
 def _decision_fact(reduced: Any) -> Any:
-    """Returns the part of the reduced object that decisions read."""
+    """Returns the part of a stored object that decisions read."""
     if isinstance(reduced, ObservedOwner):
         return reduced.fact
     if isinstance(reduced, ObservedWebhookConfiguration):
@@ -269,7 +271,7 @@ def _put_or_drop(into: dict[Key, Any], change: WatchEvent[Any], is_deleted: bool
 
 
 class InvalidPolicies(RuntimeFault):
-    """Raised for errors in the folder's policies: all of them together."""
+    """Raised for mistakes in the folder's policies; it contains all of them."""
 
     def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
         super().__init__("\n".join(map(str, mistakes)))
@@ -277,8 +279,8 @@ class InvalidPolicies(RuntimeFault):
 
 
 def load_base_inputs(settings: Settings) -> AuditInputs:
-    """Returns the settings, and the folder's policies if there is a folder. Raises UnreadableFiles or
-    InvalidPolicies."""
+    """Returns the inputs that do not come from watches: the settings, and the folder's policies if there is a folder.
+    Raises UnreadableFiles or InvalidPolicies."""
     loaded = load_policies(files.read_files(settings.policies)) if settings.policies else None
     if loaded is not None and loaded.mistakes:
         raise InvalidPolicies(loaded.mistakes)

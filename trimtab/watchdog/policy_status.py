@@ -1,5 +1,5 @@
-"""Builds the status of a PodPolicy from an audit and from its last status, and writes it when it differs, not too
-often."""
+"""Builds the status of a PodPolicy from an audit and from the policy's last status, and writes it if it differs, but
+not too often."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from trimtab.runtime.log import Logger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyObservation:
-    """The observations of one policy of the cluster."""
+    """What was observed about one policy of the cluster."""
 
     name: str
     generation: int
     mode: str
     spec_written_at: str
-    """When its spec was last written."""
+    """When the policy's spec was last written."""
     mistakes: tuple[str, ...] = ()
-    """Why the document does not load; then its previous version is in force."""
+    """The mistakes because of which the document does not load, so that its previous version is in force."""
     tally: PolicyTally
     counts: Counts | None = None
-    """None while the policy is not in mode apply."""
+    """The number of pods by result, or None if the policy's mode is not `apply`."""
     verdict: Verdict | None = None
-    """The verdict on the counts, or None while the policy is not checked for harm."""
+    """Whether the policy does harm, or None if it is not checked for harm."""
     braked: bool = False
-    """True if it was just put to `warn` for the harm in the verdict."""
+    """Whether the policy has just been set to `warn` because of the verdict."""
     before: PolicyStatus
-    """Its current status."""
+    """The present status of the policy."""
 
 
 def build_status(observation: PolicyObservation, now: str) -> PolicyStatus:
-    """Returns the new status; conditions keep the time of their last transition."""
+    """Returns the new status. A condition that has not changed keeps the time of its last transition."""
     tally = observation.tally
     return PolicyStatus(
         observed_generation=observation.generation,
@@ -74,7 +74,7 @@ def _loaded_condition(observation: PolicyObservation, now: str) -> StatusConditi
 
 
 def _brake_condition(observation: PolicyObservation, now: str) -> StatusCondition:
-    """Returns the HarmBrake condition. It stays True until the policy's mode is set to `apply` again."""
+    """Returns the HarmBrake condition. Once it is True, it stays so until the policy's mode is set to `apply` again."""
     if observation.braked and isinstance(observation.verdict, HarmEvidence):
         return _condition(
             observation,
@@ -135,11 +135,12 @@ def _condition(
 
 
 _MAX_MESSAGE_CHARACTERS = 2000
-"""The API allows 32 768 characters in a condition's message; this is a readable part of them."""
+"""The maximum length of a condition's message. The API allows 32 768 characters, but nobody would read that many."""
 
 
 def _harm_status(observation: PolicyObservation) -> Before | None:
-    """Returns the counts from before the policy while it is in force, else the counts stored last."""
+    """Returns the counts of pods without the policy's changes: the current ones while the policy is in force, otherwise
+    those stored last."""
     if observation.counts is None:
         return observation.before.harm
     counts_before = {trouble: compared.before for trouble, compared in observation.counts.items()}
@@ -153,8 +154,8 @@ def _harm_status(observation: PolicyObservation) -> Before | None:
 
 
 def restored_counts(stored: Before, written: str) -> Mapping[FailureKind, Count]:
-    """Returns the counts that an earlier leader stored for this version of the policy, or an empty mapping for another
-    version."""
+    """Returns the counts that an earlier leader has stored for this version of the policy; empty if the stored counts
+    are for another version."""
     if stored.since != written or not stored.pods:
         return {}
     failures = {
@@ -167,18 +168,18 @@ def restored_counts(stored: Before, written: str) -> Mapping[FailureKind, Count]
 
 @dataclass(slots=True)
 class PolicyStatusWriter:
-    """Writes statuses to the cluster. For one thread."""
+    """Writes statuses to the cluster. Only one thread may use it."""
 
     writer: Writer
     log: Logger
     every: float
-    """Seconds between two writes of one policy's status; urgent changes are written at once."""
+    """The number of seconds between two writes of one policy's status. Urgent changes are written at once."""
     elapsed: Callable[[], float]
     _last_writes: dict[str, tuple[float, PolicyStatus]] = field(default_factory=dict)
 
     def write_status(self, name: str, before: PolicyStatus, status: PolicyStatus) -> bool:
-        """Writes the status if it differs from `before`, the one in the cluster; returns whether it was written.
-        Errors are logged, and the write is tried again in the next round."""
+        """Writes the status if it differs from `before`, the one in the cluster. Returns whether it was written. Errors
+        are logged, and the write is repeated in the next round."""
         if status == before or self._is_too_soon(name, status):
             return False
         try:
@@ -192,11 +193,12 @@ class PolicyStatusWriter:
         return True
 
     def drop_others(self, names: set[str]) -> None:
-        """Drops the state of all policies but these."""
+        """Forgets when statuses were written, for all policies but these."""
         self._last_writes = {name: last_write for name, last_write in self._last_writes.items() if name in names}
 
     def _is_too_soon(self, name: str, status: PolicyStatus) -> bool:
-        """Returns whether the last write was recent and no urgent condition changed."""
+        """Returns whether the last write was so recent that the status must wait; never if an urgent condition has
+        changed."""
         last_write = self._last_writes.get(name)
         if last_write is None:
             return False
@@ -210,7 +212,8 @@ class PolicyStatusWriter:
 
 
 def _urgent_conditions(status: PolicyStatus) -> list[tuple[str, bool]]:
-    """Returns the states that must be written at once: a document that does not load, an active brake."""
+    """Returns the states of conditions whose changes are written at once: a document that does not load, and an active
+    harm brake."""
     return [
         (condition.type, condition.status == ("True" if condition.type == HARM_BRAKE else "False"))
         for condition in status.conditions

@@ -1,4 +1,4 @@
-"""Wires one replica of the watchdog and runs it from start to end."""
+"""Builds one replica of the watchdog and runs it from start to end."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from trimtab.watchdog.settings import Settings
 
 NAME = "watchdog"
 STALE_SECONDS = 200.0
-"""Seconds after which watch data is too old to act on. A quiet watch gets a bookmark every minute; for a kind that
-never changed since the API server's start, after 150 seconds."""
+"""If data from a watch is older than this many seconds, the watchdog does not act on it. A watch without changes gets a
+bookmark every minute, or after 150 seconds for a kind that has never changed since the API server started."""
 HUNG_SECONDS = 300.0
-"""Seconds without progress after which the process reports itself unhealthy. A round takes a second or two."""
+"""After this many seconds without progress, the process reports itself as unhealthy. A round takes a second or two."""
 PATIENCE_SECONDS = 30.0
-"""Seconds after which missing first lists are logged."""
+"""After this many seconds without a first list, the missing lists are logged."""
 
 
 @dataclass(slots=True)
 class Process:
-    """One replica: it works while it leads, and waits otherwise."""
+    """One replica of the watchdog: it works while it leads, and waits otherwise."""
 
     settings: Settings
     replica: LeaderProcess
@@ -53,7 +53,7 @@ class Process:
             self.replica.lead_until_stopped(self._run_as_leader)
 
     def _run_as_leader(self) -> None:
-        """Starts new watches and a new loop: nothing is kept from an earlier leadership."""
+        """Starts new watches and a new loop. Nothing is kept from an earlier time as the leader."""
         settings = self.settings
         from_cluster = not settings.policies
         with AuditWatcher(
@@ -65,7 +65,7 @@ class Process:
             self.watcher = None
 
     def _wait_for_lists(self, watcher: AuditWatcher) -> bool:
-        """Returns True once everything was listed; False if the replica no longer leads."""
+        """Waits until every list has been read, and returns True; False if the replica no longer leads."""
         started, is_logged = clock.elapsed_seconds(), False
         while self.replica.may_continue():
             was_synced = (
@@ -120,8 +120,8 @@ class Process:
         )
 
     def _build_brake(self, writer: Writer) -> BrakeActuator | None:
-        """Returns the brake of the settings. Policies of a folder cannot be patched in the cluster: for them it is a
-        dry run."""
+        """Returns what the settings say is done with harmful policies. Policies from a folder cannot be patched in the
+        cluster, so for them it is a dry run."""
         if self.settings.harm_brake == "off":
             return None
         if self.settings.harm_brake == "report" or self.settings.policies:
@@ -134,7 +134,7 @@ class Process:
 
 
 def run(settings: Settings, log: Logger) -> None:
-    """Runs one replica until a signal. Raises RuntimeFault if it cannot start."""
+    """Runs one replica until a signal arrives. Raises RuntimeFault if it cannot start."""
     inputs = load_base_inputs(settings)
     with open_leader_process(
         NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.check_interval_seconds)

@@ -1,7 +1,7 @@
-"""Runs a pod through the API server's admission, with the webhook in the chain, and returns the pod as stored.
+"""Runs a pod through the API server's admission, with the webhook in the chain, and returns the pod as it is stored.
 
-The order is the server's own (pkg/kubeapiserver/options/plugins.go, 1.36), independent of flags. Both passes run the
-whole in-tree chain; the webhook is called a second time only if its reinvocationPolicy is IfNeeded and the in-tree
+The order is the server's own (pkg/kubeapiserver/options/plugins.go, 1.36) and does not depend on flags. Both passes run
+all plugins of the server. The webhook is called a second time only if its reinvocationPolicy is IfNeeded and the
 plugins changed the pod after its first call; there is no third pass (apiserver pkg/admission: reinvocation.go,
 plugin/webhook/mutating/dispatcher.go). Validation follows, the API's own first.
 """
@@ -24,7 +24,7 @@ from trimtab.policy.cluster_facts import ClusterFacts
 
 Plugin = Callable[[Pod, ClusterFacts, str], Pod | PodRejected]
 Webhook = Callable[[Pod], Pod]
-"""The webhook: the pod in the review → the pod after its patch."""
+"""The webhook as a function: the pod in the review → the pod after the webhook's patch."""
 
 ARRIVAL = (defaulting.check_quantities, defaulting.set_defaults)
 IN_TREE = (
@@ -76,10 +76,10 @@ def run_admission_chain(
 ) -> PodAdmitted | PodRejected:
     """Returns the pod as it would be stored, with the steps that changed it; or the rejection, in the server's words.
 
-    reinvocation: the webhook is registered with `reinvocationPolicy: IfNeeded`.
-    runtime_class_admission: False for a server without the RuntimeClass plugin.
-    second_call_comes: False for a second call that times out under `failurePolicy: Ignore`.
-    pod: a pod, not a template: the caller builds it, because templates do not go through this chain.
+    `reinvocation`: whether the webhook is registered with `reinvocationPolicy: IfNeeded`. `runtime_class_admission`:
+    False for a server without the RuntimeClass plugin. `second_call_comes`: False for a second call that times out
+    under `failurePolicy: Ignore`. `pod` must be a pod and not a template, because templates do not go through this
+    chain.
     """
     inputs = ChainInputs(facts=facts, namespace=namespace, runtime_class_admission=runtime_class_admission)
     first = _run_plugins(PodAdmitted(pod=pod, calls=0), 1, (*ARRIVAL, *IN_TREE), inputs)
@@ -93,7 +93,7 @@ def run_admission_chain(
 
 
 def _second_pass(after_first: PodAdmitted, webhook: Webhook | None, inputs: ChainInputs) -> PodAdmitted | PodRejected:
-    """Runs the second pass; `webhook` is None if no second call can happen."""
+    """Runs the second pass. `webhook` is None if no second call can happen."""
     defaulted = _run_plugins(after_first, 2, IN_TREE, inputs)
     if (
         isinstance(defaulted, PodRejected)
@@ -118,7 +118,7 @@ def _run_plugins(
 def _call_webhook(
     admitted: PodAdmitted, number: int, webhook: Webhook, inputs: ChainInputs
 ) -> PodAdmitted | PodRejected:
-    """Calls the webhook. A changed pod is serialized to JSON and defaulted again; an unchanged one stays the same
+    """Calls the webhook. A changed pod is serialized to JSON and gets defaults again; an unchanged pod stays the same
     object."""
     after_call = replace(admitted, calls=admitted.calls + 1)
     returned = webhook(serialization.round_trip(admitted.pod))
@@ -148,10 +148,10 @@ def _validate_and_store(admitted: PodAdmitted | PodRejected, inputs: ChainInputs
 
 
 def _default_on_read(admitted: PodAdmitted, inputs: ChainInputs) -> PodAdmitted | PodRejected:
-    """Defaults the stored pod once more, as on every read from the store.
+    """Applies defaults to the stored pod once more, as every reading from the store does.
 
-    So the amounts that LimitRanger gave the containers become pod-level requests that neither validation nor quota has
-    checked.
+    So the amounts that LimitRanger gave to containers become pod-level requests, which neither validation nor quotas
+    have checked.
     """
     return _run_plugins(
         admitted, max((step.number for step in admitted.steps), default=1), (defaulting.set_defaults,), inputs

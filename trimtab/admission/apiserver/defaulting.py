@@ -1,10 +1,11 @@
-"""Simulates the API's defaulting of pods, and rejects quantities that the API server cannot parse.
+"""Simulates how the API applies defaults to pods, and rejects quantities that the API server cannot parse.
 
-Defaults are those of `SetDefaults_Pod` and `SetDefaults_PodSpec` (pkg/apis/core/v1/defaults.go, 1.36) for the fields
-that `cluster.api` decodes. They apply to pods only: in a Deployment's template no request is derived from a limit.
+Defaults are those of `SetDefaults_Pod` and `SetDefaults_PodSpec` (pkg/apis/core/v1/defaults.go, 1.36), for the fields
+that `cluster.api` decodes. They apply only to pods: in the template of a Deployment, no request is derived from a
+limit.
 
-Every quantity is parsed on arrival. An invalid one is a 400; in the result of a webhook it is a 500 that
-`failurePolicy: Ignore` does not cover.
+Every quantity is parsed when the object arrives. An invalid one is answered with 400; in the result of a webhook it is
+answered with 500, which `failurePolicy: Ignore` does not cover.
 """
 
 from collections.abc import Iterator
@@ -21,8 +22,8 @@ DEFAULTING = "defaulting"
 
 
 def set_defaults(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Returns the pod with requests from limits, pod-level requests, and the fields of every stored pod. Never
-    rejects."""
+    """Returns the pod with requests derived from limits, with pod-level requests, and with the fields that every stored
+    pod has. Never rejects."""
     spec = change(
         pod.spec,
         containers=tuple(_default_container(c, pod.spec) for c in pod.spec.containers),
@@ -39,8 +40,8 @@ def _grace_period(spec: PodSpec) -> int:
 
 
 def _default_container(container: Container, spec: PodSpec) -> Container:
-    """Returns the container with requests for all its limits. `resources` is always set afterwards: the server writes
-    `resources: {}` if the pod has none."""
+    """Returns the container with a request for each of its limits. `resources` is always set afterwards, because the
+    server writes `resources: {}` if there is nothing in it."""
     old = value_or(container.resources, Resources())
     missing = {n: v for n, v in value_or(old.limits, {}).items() if n not in value_or(old.requests, {})}
     resources = change(old, requests=value_or(old.requests, {}) | missing) if missing else old
@@ -52,7 +53,8 @@ def _default_container(container: Container, spec: PodSpec) -> Container:
 
 
 def _default_pod_level(spec: PodSpec) -> PodSpec:
-    """Adds pod-level requests if pod-level limits are set: the containers' requests, else the limit (KEP-2837)."""
+    """Returns the spec with pod-level requests, if pod-level limits are set: the sum of the containers' requests, or
+    else the limit (KEP-2837)."""
     if isinstance(spec.resources, UnsetType):
         return spec
     limits = _default_hugepage_limits(spec, spec.resources)
@@ -66,7 +68,8 @@ def _default_pod_level(spec: PodSpec) -> PodSpec:
 
 
 def _default_hugepage_limits(spec: PodSpec, own: Resources) -> ResourceList:
-    """Returns the limits with the containers' huge pages that the pod does not name (`defaultHugePagePodLimits`)."""
+    """Returns the pod-level limits, completed with the containers' huge pages that the pod does not name itself
+    (`defaultHugePagePodLimits`)."""
     limits, requests = value_or(own.limits, {}), value_or(own.requests, {})
     if not limits and not requests:
         return limits
@@ -76,8 +79,8 @@ def _default_hugepage_limits(spec: PodSpec, own: Resources) -> ResourceList:
 
 
 def _default_pod_requests(spec: PodSpec, own: ResourceList, limits: ResourceList) -> ResourceList:
-    """Returns the pod-level requests (`defaultPodRequests`): only if the pod has limits; huge pages from the limit
-    alone."""
+    """Returns the pod-level requests (`defaultPodRequests`). There are only any if the pod has pod-level limits; those
+    of huge pages come from the limit alone."""
     if not limits:
         return own
     container_requests = {
@@ -90,11 +93,11 @@ PLUGIN = "decoding"
 _INVALID_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 UNREADABLE = PodRejected(400, PLUGIN, f'Pod in version "v1" cannot be handled as a Pod: {_INVALID_QUANTITY}')
 UNREADABLE_RESULT = PodRejected(500, PLUGIN, f"Internal error occurred: {_INVALID_QUANTITY}")
-"""Rejects an unreadable pod that a webhook returned."""
+"""The rejection of a pod that a webhook returned with an unreadable quantity."""
 
 
 def check_quantities(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Returns the pod as submitted, if all its quantities can be parsed; else a 400."""
+    """Returns the pod as submitted if all its quantities can be parsed, otherwise the rejection with 400."""
     return pod if has_readable_quantities(pod) else UNREADABLE
 
 

@@ -1,8 +1,9 @@
-"""Simulates the LimitRanger plugin: defaults for containers, and rejection of pods outside of a LimitRange's bounds.
+"""Simulates the LimitRanger plugin: defaults for containers, and the rejection of pods outside a LimitRange's bounds.
 
-The plugin is plugin/pkg/admission/limitranger/admission.go, 1.36. Defaults apply per container and only to missing
-amounts; the annotation lists what was set in this pass and is never removed, so it may outlive the LimitRange. Several
-LimitRanges are processed by name here; the server guarantees no order, and the first default counts.
+The plugin is plugin/pkg/admission/limitranger/admission.go, 1.36. Defaults are applied per container and only to
+missing amounts. The plugin's annotation lists what was set in this pass; it is never removed, so it may outlive the
+LimitRange. Several LimitRanges are processed in order of name here; the server guarantees no order, and the first
+default counts.
 
 The bounds follow `minConstraint`, `maxConstraint` and `limitRequestRatioConstraint` in the same file. Errors are
 ordered by min, max, ratio, and resource name; the server's order within each is random.
@@ -27,7 +28,7 @@ _canonical = quantity.canonical_form
 
 
 def violated_bounds(item: LimitRangeItem, requests: ResourceList, limits: ResourceList) -> Iterator[str]:
-    """Yields an error for each bound and resource that is violated."""
+    """Yields an error for each bound that is violated, and for each resource."""
     checks: tuple[tuple[ResourceList, _Constraint], ...] = (
         (item.min, _check_min),
         (item.max, _check_max),
@@ -88,15 +89,15 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 
 
 def apply_limit_ranges(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Returns the pod with the namespace's defaults, and the annotation that lists them. Never rejects."""
+    """Returns the pod with the namespace's defaults, and with the annotation that lists them. Never rejects."""
     for limit_range in facts.limit_ranges.get(namespace, ()):
         pod = _apply_defaults(pod, *_default_resources(limit_range))
     return pod
 
 
 def check_limit_ranges(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Rejects the pod by the first LimitRange whose bounds it violates, with all errors of that one; else returns the
-    pod."""
+    """Returns the rejection by the first LimitRange whose bounds the pod violates, with all errors of that LimitRange;
+    otherwise the pod."""
     for limit_range in facts.limit_ranges.get(namespace, ()):
         rejection = forbid_pod(PLUGIN, _bound_errors(pod.spec, limit_range))
         if rejection:
@@ -105,14 +106,15 @@ def check_limit_ranges(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | P
 
 
 def _defaulted_items(limit_range: LimitRange) -> Iterator[LimitRangeItem]:
-    """Yields the items as the server stores them: rounded, and with `max` as the default if none is set."""
+    """Yields the items as the server stores them: rounded, and with `max` as the default limit if none is set."""
     for item in map(with_defaults, limit_range.spec.limits):
         fields = ("min", "max", "default", "default_request", "max_limit_request_ratio")
         yield change(item, **{name: round_quantities(getattr(item, name)) for name in fields})
 
 
 def _default_resources(limit_range: LimitRange) -> tuple[ResourceList, ResourceList]:
-    """Returns default requests and limits of a container; among several items the last to name a resource counts."""
+    """Returns the default requests and the default limits of a container. If several items name a resource, the last
+    one counts."""
     requests: ResourceList = {}
     limits: ResourceList = {}
     for item in _defaulted_items(limit_range):
@@ -161,7 +163,8 @@ def _bound_errors(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
 
 
 def _pod_bound_errors(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
-    """Yields errors of the whole pod. Overhead is not counted; pod-level cpu and memory replace the containers' sum."""
+    """Yields the errors of the pod as a whole. Overhead is not counted; pod-level cpu and memory replace the sum over
+    the containers."""
     pod_level = value_or(spec.resources, Resources())
     requests = resource_sums.sum_containers(spec, requests_of) | _cpu_and_memory(requests_of(pod_level))
     limits = resource_sums.sum_containers(spec, limits_of) | _cpu_and_memory(limits_of(pod_level))

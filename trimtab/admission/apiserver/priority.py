@@ -1,7 +1,8 @@
 """Simulates the Priority and DefaultTolerationSeconds plugins.
 
-Priority (plugin/pkg/admission/priority/admission.go, 1.36) computes the number from the class: a pod may specify it
-only if it is the same. So a change of `priorityClassName` must remove `priority` and `preemptionPolicy` with it.
+Priority (plugin/pkg/admission/priority/admission.go, 1.36) computes the priority number from the class; a pod may
+contain the number only if it is the same. So whoever changes `priorityClassName` must also remove `priority` and
+`preemptionPolicy`.
 
 DefaultTolerationSeconds (plugin/pkg/admission/defaulttolerationseconds/admission.go, 1.36) uses the server's default of
 300 s for both taints.
@@ -20,12 +21,13 @@ BUILT_IN = {
     name: PriorityClass(metadata=Metadata(name=name), value=value)
     for name, value in (("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000))
 }
-"""Classes that exist in every cluster (pkg/apis/scheduling/v1/helpers.go)."""
+"""The PriorityClasses that exist in every cluster (pkg/apis/scheduling/v1/helpers.go)."""
 _NO_CLASS = PriorityClass()
 
 
 def resolve_priority(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Returns the pod with its class (the cluster's default if it names none), number and preemption policy."""
+    """Returns the pod with its PriorityClass (the cluster's default if it names none), its priority number and its
+    preemption policy."""
     if "PriorityClass" not in facts.listed_kinds:
         return pod
     class_name = value_or(pod.spec.priority_class_name, "")
@@ -40,8 +42,8 @@ def resolve_priority(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | Pod
 
 
 def _default_class(classes: Mapping[str, PriorityClass]) -> PriorityClass:
-    """Returns the global default; the one with the lowest value if several were created in a race; priority 0 if there
-    is none."""
+    """Returns the global default class. If several were created at the same time, it is the one with the lowest value;
+    if there is none, a class with priority 0."""
     return min((c for c in classes.values() if c.global_default), key=lambda c: c.value, default=_NO_CLASS)
 
 
@@ -68,7 +70,7 @@ NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def admit_toleration_seconds(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Returns the pod with tolerations of both taints for 300 s, unless it tolerates that taint already. Never
+    """Returns the pod with tolerations of both taints for 300 s, except for a taint that it already tolerates. Never
     rejects."""
     tolerations = value_or(pod.spec.tolerations, ())
     missing = tuple(

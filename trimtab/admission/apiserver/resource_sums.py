@@ -1,12 +1,14 @@
 """Sums the resources of a pod's containers in the API server's notation, and rounds quantities as the server stores
 them.
 
-`cluster.resources` counts in the scheduler's units; messages and defaults show quantities. `Quantity.Add` (apimachinery
-resource/quantity.go) keeps the notation of its first operand, unless that is zero: "512Mi" + "1" is "536870913".
+`cluster.resources` counts in the scheduler's units, while messages and defaults contain quantities. `Quantity.Add`
+(apimachinery resource/quantity.go) keeps the notation of its first operand, unless that is zero: "512Mi" + "1" is
+"536870913".
 
 Stored quantities are multiples of one thousandth: `SetDefaults_ResourceList` (pkg/apis/core/v1/defaults.go, 1.36)
-rounds up, in pods as in LimitRanges, quotas and runtime classes. "250u" of cpu is stored as 1m. Rounding is the last
-default: values derived from other fields (a pod-level request from the containers') are derived from unrounded ones.
+rounds them up, in pods as well as in LimitRanges, quotas and RuntimeClasses. "250u" of cpu is stored as 1m. Rounding is
+the last default: values derived from other fields (such as a pod-level request from the containers' requests) are
+derived from unrounded ones.
 """
 
 import re
@@ -18,13 +20,14 @@ from trimtab.cluster.api.pod import Container, PodSpec, Resources
 from trimtab.cluster.quantity import NANO_PER_UNIT, Written
 
 Read = Callable[[Resources | UnsetType], ResourceList]
-"""Returns the requests or limits of a container: `resources.requests_of` or `resources.limits_of`."""
+"""A function that returns the requests or the limits of a container: `resources.requests_of` or
+`resources.limits_of`."""
 
 _EXPONENT = re.compile(r".*[eE][+-]?\d+")
 
 
 def add_quantities(a: Written, b: Written) -> str:
-    """Returns the sum in the notation of `a`, or of `b` if `a` is zero."""
+    """Returns the sum of two quantities in the notation of `a`, or of `b` if `a` is zero."""
     first = quantity.parse(a)
     return _format_like(first + quantity.parse(b), like=str(a if first else b))
 
@@ -36,14 +39,14 @@ def _format_like(nano: int, like: str) -> str:
 
 
 def add_resources(total: ResourceList, part: ResourceList) -> ResourceList:
-    """Returns the sum of both, resource by resource."""
+    """Returns, for each resource, the sum of both amounts."""
     total_so_far = dict(total)
     _add_in_place(total_so_far, part)
     return total_so_far
 
 
 def max_resources(total: ResourceList, part: ResourceList) -> ResourceList:
-    """Returns the larger amount of each resource."""
+    """Returns, for each resource, the larger of the two amounts."""
     maximum = dict(total)
     _raise_in_place(maximum, part)
     return maximum
@@ -63,9 +66,9 @@ def _raise_in_place(total: ResourceList, part: ResourceList) -> None:
 def sum_containers(spec: PodSpec, read: Read) -> ResourceList:
     """Returns the total of all containers, without pod-level resources and overhead.
 
-    As `AggregateContainerRequests` and `AggregateContainerLimits` (k8s.io/component-helpers/resource/helpers.go, 0.36)
-    do. An init container is compared by the resources it names: for the others, the sidecars before it request as much
-    as when they were compared themselves.
+    It is computed as in `AggregateContainerRequests` and `AggregateContainerLimits`
+    (k8s.io/component-helpers/resource/helpers.go, 0.36). An init container needs to be compared only for the resources
+    that it names: for the others, the sidecars before it have been compared already.
     """
     running: ResourceList = {}
     for container in spec.containers:
@@ -89,14 +92,14 @@ _NANO_PER_MILLI = 10**6
 
 
 def round_quantities(amounts: ResourceList) -> ResourceList:
-    """Returns the quantities as stored; the same object if nothing has to be rounded."""
+    """Returns the quantities as they are stored; the same object if nothing has to be rounded."""
     if all(map(_is_storable, amounts.values())):
         return amounts
     return {name: value if _is_storable(value) else f"{quantity.to_milli(value)}m" for name, value in amounts.items()}
 
 
 def round_spec(spec: PodSpec) -> PodSpec:
-    """Returns the spec with rounded containers, pod-level resources and overhead."""
+    """Returns the spec with the quantities of containers, pod-level resources and overhead rounded."""
     return change(
         spec,
         containers=tuple(map(_round_container, spec.containers)),

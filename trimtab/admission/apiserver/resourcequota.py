@@ -1,10 +1,10 @@
-"""Simulates the ResourceQuota plugin: a pod must specify the amounts that the namespace's quotas count, and fit into
-them.
+"""Simulates the ResourceQuota plugin: a pod must specify the amounts that the namespace's quotas count, and must fit
+into the quotas.
 
 The plugin (apiserver pkg/admission/plugin/resourcequota/controller.go, pkg/quota/v1/evaluator/core/pods.go, 1.36) is
-the last step. It reads `status`: `hard` as the quota controller confirmed it, `used` as counted. For a quota without
-any status, as in a file that was never applied, `spec.hard` is used: the required amounts are checked, but the use is
-unknown and no pod is rejected for it.
+the last step. It reads `status`: `hard` as the quota controller has confirmed it, and `used`. For a quota without any
+status, as in a file that was never applied, `spec.hard` is used: the required amounts are checked, but the usage is
+unknown, and no pod is rejected because of it.
 """
 
 from trimtab.admission.apiserver import resource_sums
@@ -29,7 +29,8 @@ _COUNTED_NAMES = {
 
 
 def check_quotas(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Rejects a pod that does not specify what a quota counts, then one that exceeds a quota; else returns the pod."""
+    """Returns the rejection of a pod that does not specify what a quota counts, or that exceeds a quota; otherwise the
+    pod."""
     quotas = [quota for quota in facts.quotas.get(namespace, ()) if quota_covers(quota, pod) and _counted_names(quota)]
     if not quotas:
         return pod
@@ -43,21 +44,22 @@ def check_quotas(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodReje
 
 
 def quota_usage(pod: Pod) -> ResourceList:
-    """Returns the amounts that this pod uses, by the quota's names: overhead included, zeros left out."""
+    """Returns the amounts that this pod uses, by the names that quotas have for them. Overhead is included, and zeros
+    are left out."""
     requests, limits = _pod_requests(pod.spec), _pod_limits(pod.spec)
     amounts = {"count/pods": "1", "pods": "1"} | _quota_names(requests, limits)
     return {name: value for name, value in amounts.items() if quantity.parse(value)}
 
 
 def _pod_requests(spec: PodSpec) -> ResourceList:
-    """Returns the requests (`PodRequests`, component-helpers resource/helpers.go): pod-level ones override the sum,
-    overhead is added."""
+    """Returns the pod's requests (`PodRequests`, component-helpers resource/helpers.go): pod-level requests replace the
+    sum, and overhead is added."""
     total = resource_sums.sum_containers(spec, requests_of) | _pod_level_resources(requests_of(spec.resources))
     return resource_sums.add_resources(total, value_or(spec.overhead, {}))
 
 
 def _pod_limits(spec: PodSpec) -> ResourceList:
-    """Returns the limits (`PodLimits`): overhead is added only to limits that are set and not zero."""
+    """Returns the pod's limits (`PodLimits`): overhead is only added to limits that are set and not zero."""
     total = resource_sums.sum_containers(spec, limits_of) | _pod_level_resources(limits_of(spec.resources))
     overhead = value_or(spec.overhead, {})
     return resource_sums.add_resources(
@@ -84,7 +86,7 @@ def _is_extended(name: str) -> bool:
 
 
 def _counted_names(quota: ResourceQuota) -> list[str]:
-    """Returns the names that the quota counts for pods."""
+    """Returns the names of the amounts that the quota counts for pods."""
     return sorted(name for name in effective_hard(quota) if name in _COUNTED_NAMES or _is_counted_prefix(name))
 
 

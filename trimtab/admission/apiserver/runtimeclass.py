@@ -1,10 +1,11 @@
-"""Simulates the RuntimeClass plugin, and merges a class's tolerations into a pod's.
+"""Simulates the RuntimeClass plugin, and merges the tolerations of a class into those of a pod.
 
 The plugin (plugin/pkg/admission/runtimeclass/admission.go, 1.36) sets overhead, node selector and tolerations of the
 class that a pod names, in both passes, and checks the overhead once more at the end.
 
-Tolerations are merged by `MergeTolerations` (pkg/util/tolerations/tolerations.go, 1.36). Its "superset" is narrower
-than the meaning of a toleration: one without operator covers `operator: Equal`, but not the other way round.
+Tolerations are merged by `MergeTolerations` (pkg/util/tolerations/tolerations.go, 1.36). Its notion of a superset is
+narrower than the meaning of tolerations: one without an operator covers one with `operator: Equal`, but not the other
+way round.
 """
 
 from dataclasses import dataclass, field
@@ -19,15 +20,15 @@ from trimtab.policy.cluster_facts import ClusterFacts
 
 _NO_LIMIT = float("inf")
 _GroupKey = tuple[str, str, str | None]
-"""Key, effect, and value; the value is None if the operator is Exists."""
+"""(key, effect, value), where the value is None if the operator is Exists."""
 
 
 def merge_tolerations(first: tuple[Toleration, ...], second: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
-    """Returns both lists in order, without tolerations that another one covers; among equal ones the first stays.
-    Applies within the pod's own tolerations, too.
+    """Returns both lists in order, without tolerations that another one covers; of equal ones, the first stays. It also
+    removes such tolerations within the pod's own list.
 
-    The server compares each toleration with each. Here tolerations that differ only in their seconds form one group, so
-    that each is compared with eight groups: a pod may have thousands of tolerations.
+    The server compares each toleration with every other. Here, tolerations that differ only in their seconds form a
+    group, so that each is compared with only eight groups: a pod may have thousands of tolerations.
     """
     tolerations = first + second
     following, covered_by_later = _LongestTolerations(), []
@@ -46,7 +47,7 @@ def merge_tolerations(first: tuple[Toleration, ...], second: tuple[Toleration, .
 
 @dataclass(slots=True)
 class _LongestTolerations:
-    """For each group the two tolerations with the longest duration that are not equal."""
+    """For each group, the two tolerations with the longest durations that are not equal."""
 
     _groups: dict[_GroupKey, tuple[Toleration, Toleration | None]] = field(default_factory=dict)
 
@@ -64,7 +65,8 @@ class _LongestTolerations:
         self._groups[group] = (best, second)
 
     def covers_toleration(self, toleration: Toleration) -> bool:
-        """Returns whether a toleration in here that is not equal covers this one (`isSuperset` in the same file)."""
+        """Returns whether one of these tolerations covers the given one without being equal to it (`isSuperset` in the
+        same file)."""
         needed = toleration.toleration_seconds if isinstance(toleration.toleration_seconds, int) else _NO_LIMIT
         for key, matches_all_keys in ((toleration.key, False), ("", True)):
             for effect in {"", toleration.effect}:
@@ -78,7 +80,8 @@ class _LongestTolerations:
 
 
 def _seconds_of(toleration: Toleration) -> float:
-    """Returns the duration of a toleration; seconds count only for NoExecute."""
+    """Returns the duration of a toleration in seconds. The field counts only for NoExecute; otherwise the duration is
+    unlimited."""
     if toleration.effect != "NoExecute" or not isinstance(toleration.toleration_seconds, int):
         return _NO_LIMIT
     return toleration.toleration_seconds
@@ -94,7 +97,8 @@ _OVERHEAD_WITHOUT_CLASS = PodRejected(
 
 
 def apply_runtime_class(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Returns the pod with all fields of its class; unchanged if it names none, or if no class was ever listed."""
+    """Returns the pod with all fields that its RuntimeClass defines. It is unchanged if it names no class, or if
+    classes have not been listed yet."""
     runtime_class = _find_class(pod, facts)
     if runtime_class is None or isinstance(runtime_class, PodRejected):
         return runtime_class or pod
@@ -105,8 +109,8 @@ def apply_runtime_class(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | 
 
 
 def check_overhead(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Rejects a pod whose overhead differs from its class's. Without overhead in the class, the field must be absent,
-    not an empty map."""
+    """Returns the rejection of a pod whose overhead differs from that of its class; otherwise the pod. If the class has
+    no overhead, the field must be absent; an empty map is not enough."""
     if "RuntimeClass" not in facts.listed_kinds:
         return pod
     runtime_class = _find_class(pod, facts)

@@ -1,7 +1,7 @@
-"""Models what of a pod survives serialization, and when two pods are equal to the API server.
+"""Models which parts of a pod survive serialization, and when two pods are equal to the API server.
 
-A webhook's patch is applied to JSON: empty maps and lists are dropped afterwards. The server compares pods semantically
-(apimachinery `equality.Semantic`): quantities by value, empty maps and lists as absent.
+A webhook's patch is applied to JSON, after which empty maps and lists are dropped. The server compares pods
+semantically (apimachinery `equality.Semantic`): quantities by value, and empty maps and lists like absent ones.
 """
 
 from collections.abc import Iterator
@@ -19,26 +19,28 @@ S = TypeVar("S", bound=ApiObject)
 
 _QUANTITY_FIELDS = frozenset({"requests", "limits", "overhead"})
 _UNCHANGED_FIELDS = frozenset({"volumes", "status", "claims", "scheduling_gates", "resource_claims"})
-"""Fields that no step changes, or that Trimtab does not decode."""
+"""The fields that no step changes, or that Trimtab does not decode."""
 
 
 _SCALAR_TYPES = (str, int, bool, type(None), UnsetType)
-"""Types of most fields, without nested values."""
+"""The types of fields without nested values, as most fields are."""
 
 
 def round_trip(pod: S) -> S:
-    """Returns the object as JSON preserves it: empty maps and lists are absent; empty objects (`affinity: {}`) stay."""
+    """Returns the object as JSON preserves it: empty maps and lists become absent; empty objects (`affinity: {}`)
+    stay."""
     return _rebuild(pod, canonical=False)
 
 
 def to_canonical(pod: S) -> S:
-    """Returns `round_trip` with every quantity in the notation that the server stores: equal pods give equal
-    results."""
+    """Returns the same as `round_trip`, with every quantity in the notation in which the server stores it. Equal pods
+    give equal results."""
     return _rebuild(pod, canonical=True)
 
 
 def is_semantically_equal(a: Pod, b: Pod) -> bool:
-    """Returns whether the API server regards both pods as equal: quantities by value, empty as absent."""
+    """Returns whether the API server treats both pods as equal: it compares quantities by value, and empty maps and
+    lists like absent ones."""
     return a is b or a == b or to_canonical(a) == to_canonical(b)
 
 
@@ -71,8 +73,8 @@ def _rebuild_value(name: str, value: Any, *, canonical: bool) -> Any:
 
 @lru_cache
 def _optional_fields(shape: type[ApiObject]) -> frozenset[str]:
-    """Returns the maps and lists of this type that distinguish absence from emptiness; others decode to empty either
-    way.
+    """Returns the maps and lists of this type for which absence and emptiness differ; all others are empty in either
+    case.
 
     `matchExpressions` of a label selector is of the first kind, that of a node selector term of the second.
     """
@@ -108,8 +110,8 @@ def _flatten(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _flatten_item(path: str, item: Any) -> Iterator[tuple[str, str]]:
-    """Yields the leaves of a list item. Containers are identified by name; items without one (a toleration) by their
-    content."""
+    """Yields (path, value) for each leaf of a list item. Containers are identified by their names, and items without a
+    name (such as tolerations) by their content."""
     if isinstance(item, dict) and "name" in item:
         yield from _flatten(f"{path}[{item['name']}]", {k: v for k, v in item.items() if k != "name"} or "")
     else:
@@ -117,8 +119,8 @@ def _flatten_item(path: str, item: Any) -> Iterator[tuple[str, str]]:
 
 
 def _to_plain(value: Any) -> Any:
-    """Returns the value as JSON, without fields at their default (msgspec compares defaults by identity, this by
-    value)."""
+    """Returns the value as JSON, without fields that have their default. (msgspec compares defaults by identity; this
+    compares them by value.)"""
     if isinstance(value, tuple):
         return [_to_plain(item) for item in value]
     if not isinstance(value, ApiObject):

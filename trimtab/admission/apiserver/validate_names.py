@@ -15,11 +15,11 @@ _KEY_PATTERN, _VALUE_PATTERN, _SUBDOMAIN_PATTERN = map(re.compile, (_KEY, f"({_K
 _MAX_LENGTH = 63
 _MAX_SUBDOMAIN_LENGTH = 253
 ANNOTATION_BYTES = 256 << 10
-"""The maximum size of all annotations of an object together (apimachinery TotalAnnotationSizeLimitB)."""
+"""The maximum size of all annotations of an object together, in bytes (apimachinery TotalAnnotationSizeLimitB)."""
 
 
 def format_invalid(field: str, value: object, why: str) -> str:
-    """Formats an error as `field: Invalid value: "x": why`; strings are quoted, numbers are not."""
+    """Returns an error in the form `field: Invalid value: "x": why`; strings are quoted, numbers are not."""
     return f"{field}: Invalid value: {json.dumps(value, ensure_ascii=False)}: {why}"
 
 
@@ -36,8 +36,8 @@ def label_errors(field: str, labels: Mapping[str, str]) -> Iterator[str]:
 
 
 def annotation_errors(field: str, annotations: Mapping[str, str]) -> Iterator[str]:
-    """Yields errors of annotations: keys as for labels but in either case, values of any length, together at most 256
-    KiB."""
+    """Yields the errors of annotations. Keys follow the rules for label keys, but in upper or lower case; values may
+    have any length; all together may have at most 256 KiB."""
     for key in annotations:
         if errors := _key_errors(key.lower()):
             yield from (format_invalid(field, key, why) for why in errors)
@@ -75,7 +75,7 @@ def subdomain_errors(field: str, name: str) -> Iterator[str]:
 
 
 def qualified_name_errors(key: str) -> Iterator[str]:
-    """Yields the errors of a qualified name, such as that of a resource."""
+    """Yields the errors of a qualified name, such as the name of a resource."""
     yield from _key_errors(key)
 
 
@@ -113,6 +113,7 @@ def _subdomain_errors(name: str) -> Iterator[str]:
 
 
 def _pattern_error(why: str, pattern: str, *examples: str) -> str:
-    """Formats the examples of a pattern as the server does, including its misplaced commas."""
+    """Returns the error for a text that does not match a pattern, with examples, as the server writes it, including its
+    misplaced commas."""
     listed = " or ".join(f"'{example}', " for example in examples)
     return f"{why} (e.g. {listed}regex used for validation is '{pattern}')"

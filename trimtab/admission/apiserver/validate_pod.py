@@ -1,8 +1,8 @@
-"""Validates the fields of a pod that Trimtab may write, as the API server does.
+"""Validates the fields of a pod that Trimtab may set, as the API server does.
 
-The rules are those of `ValidatePodCreate` (pkg/apis/core/validation/validation.go, 1.36), as far as `cluster.api`
-decodes the fields: names and labels, resources, host ports, placement, tolerations, overhead. Fields that Trimtab never
-changes (images, volumes, probes) are not validated.
+The rules are those of `ValidatePodCreate` (pkg/apis/core/validation/validation.go, 1.36), for the fields that
+`cluster.api` decodes: names and labels, resources, host ports, placement, tolerations, overhead. Fields that Trimtab
+never changes (images, volumes, probes) are not validated.
 """
 
 import json
@@ -37,7 +37,7 @@ _MAX_WEIGHT = 100
 
 
 def affinity_errors(spec: PodSpec) -> Iterator[str]:
-    """Yields errors of node affinity. Pod affinity is not validated, because Trimtab never writes it."""
+    """Yields the errors of node affinity. Pod affinity is not validated, because Trimtab never sets it."""
     node = value_or(value_or(spec.affinity, Affinity()).node_affinity, NodeAffinity())
     if not isinstance(node.required, UnsetType):
         yield from _required_term_errors(f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms", node.required)
@@ -60,7 +60,7 @@ def _preferred_term_errors(field: str, terms: tuple[PreferredTerm, ...]) -> Iter
 
 
 def _term_errors(field: str, term: NodeSelectorTerm, *, values: bool) -> Iterator[str]:
-    """Yields errors of a term. `values`: label values are checked too, which the server does only for required
+    """Yields the errors of a term. With `values`, label values are checked too; the server does that only for required
     terms."""
     for index, expression in enumerate(value_or(term.match_expressions, ())):
         expression_field = f"{field}.matchExpressions[{index}]"
@@ -73,8 +73,8 @@ def _term_errors(field: str, term: NodeSelectorTerm, *, values: bool) -> Iterato
 
 
 def _expression_errors(field: str, expression: SelectorRequirement) -> Iterator[str]:
-    """Yields errors of an expression. Gt and Lt need one value; whether it is a number is checked only by the
-    scheduler."""
+    """Yields the errors of an expression. Gt and Lt need exactly one value; only the scheduler checks whether it is a
+    number."""
     match expression.operator:
         case "In" | "NotIn":
             if not expression.values:
@@ -105,8 +105,8 @@ def _field_selector_errors(field: str, expression: SelectorRequirement) -> Itera
 
 
 def topology_spread_errors(spec: PodSpec) -> Iterator[str]:
-    """Yields errors of topology spread: skew, key, `whenUnsatisfiable`, and duplicate pairs. Label selectors are not
-    validated."""
+    """Yields the errors of topology spread constraints: skew, key, `whenUnsatisfiable`, and duplicate pairs. Label
+    selectors are not validated."""
     constraints = value_or(spec.topology_spread_constraints, ())
     last_index = {
         (constraint.topology_key, constraint.when_unsatisfiable): index for index, constraint in enumerate(constraints)
@@ -144,7 +144,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def toleration_errors(tolerations: tuple[Toleration, ...]) -> Iterator[str]:
-    """Yields errors of tolerations (`ValidateTolerations`): key, seconds, operator with value, effect."""
+    """Yields the errors of tolerations (`ValidateTolerations`): key, seconds, operator with value, effect."""
     for index, toleration in enumerate(tolerations):
         field = f"spec.tolerations[{index}]"
         yield from _key_errors(field, toleration)
@@ -165,7 +165,7 @@ def _key_errors(field: str, toleration: Toleration) -> Iterator[str]:
 
 
 def _operator_errors(field: str, toleration: Toleration) -> Iterator[str]:
-    """Yields errors of the operator. Lt and Gt need a feature gate that is off in 1.36
+    """Yields the errors of the operator. Lt and Gt need a feature gate that is off in 1.36
     (TaintTolerationComparisonOperators)."""
     field = f"{field}.operator"
     match toleration.operator:
@@ -183,8 +183,8 @@ def _operator_errors(field: str, toleration: Toleration) -> Iterator[str]:
 
 
 def host_port_errors(spec: PodSpec) -> Iterator[str]:
-    """Yields duplicate host ports: protocol, address and port must be unique among the containers. Init containers run
-    one at a time, so each is checked by itself."""
+    """Yields the errors of duplicate host ports: protocol, address and port must be unique among the containers. Init
+    containers run one at a time, so each is checked by itself."""
     yield from _duplicate_port_errors("spec.containers", spec.containers)
     for init in spec.init_containers:
         yield from _duplicate_port_errors("spec.initContainers", (init,))
@@ -205,7 +205,8 @@ PLUGIN = "validation"
 
 
 def validate_pod(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Returns a 422 with all errors, in the server's order and words; the pod if it is valid."""
+    """Returns the pod if it is valid; otherwise a rejection with 422 and all errors, in the server's order and
+    words."""
     errors = [*_name_errors(pod), *metadata_errors(pod), *_spec_errors(pod.spec)]
     return PodRejected(422, PLUGIN, join_errors(errors)) if errors else pod
 

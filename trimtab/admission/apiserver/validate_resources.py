@@ -19,13 +19,14 @@ _QUOTA_RESOURCES = {f"{side}.{part}" for side in ("requests", "limits") for part
 
 
 def container_resource_errors(field: str, resources: Resources | None) -> Iterator[str]:
-    """Yields errors of names and quantities, and of requests above their limit."""
+    """Yields the errors of resource names and quantities, and of requests above their limit."""
     if resources is not None and not _is_trivially_valid(requests_of(resources), limits_of(resources)):
         yield from _requirement_errors(field, requests_of(resources), limits_of(resources), _container_name_errors)
 
 
 def _is_trivially_valid(requests: ResourceList, limits: ResourceList) -> bool:
-    """Returns whether only standard names are used and no request exceeds its limit, as in nearly every container."""
+    """Returns whether only standard resource names are used and no request exceeds its limit, as in nearly every
+    container."""
     for name, value in limits.items():
         if name not in _STANDARD or quantity.parse(value) < 0:
             return False
@@ -40,13 +41,14 @@ def _is_trivially_valid(requests: ResourceList, limits: ResourceList) -> bool:
 
 
 def overhead_errors(field: str, overhead: ResourceList) -> Iterator[str]:
-    """Yields errors of overhead, which is validated like a container's limits, as the field in the message shows."""
+    """Yields the errors of overhead. It is validated like the limits of a container, and the field in the message shows
+    that."""
     yield from _requirement_errors(field, {}, overhead, _container_name_errors)
 
 
 def pod_resource_errors(spec: PodSpec) -> Iterator[str]:
-    """Yields errors of pod-level resources (KEP-2837): cpu, memory, huge pages; at least the sum of the containers'
-    requests."""
+    """Yields the errors of pod-level resources (KEP-2837): only cpu, memory and huge pages are allowed, and they must
+    be at least the sum of the containers' requests."""
     if isinstance(spec.resources, UnsetType):
         return
     if not isinstance(spec.os, UnsetType) and spec.os.name == "windows":
@@ -108,8 +110,8 @@ def _page_size_errors(field: str, name: str, value: Written) -> Iterator[str]:
 
 
 def _sum_errors(spec: PodSpec, requests: ResourceList, limits: ResourceList) -> Iterator[str]:
-    """Yields errors of sums: the containers' requests together at most the pod's; each container's limit at most the
-    pod's, huge pages also together."""
+    """Yields the errors of sums: the containers' requests together must be at most the pod's; each container's limit
+    must be at most the pod's, and huge pages also together."""
     for name, total in resource_sums.sum_containers(spec, requests_of).items():
         if name in requests and quantity.compare_quantities(total, requests[name]) > 0:
             yield _less_than_sum_error(f"spec.resources.requests[{name}]", requests[name], "requests", total)

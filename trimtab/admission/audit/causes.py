@@ -8,19 +8,20 @@ from trimtab.cluster.reason import Code, NotYet, Reason
 from trimtab.cluster.timestamps import format_timestamp
 
 Moment = float
-"""Seconds since 1970 by the API server's clock, which wrote all times that are compared here."""
+"""A time in seconds since 1970, from the API server's clock, which has written all times that are compared here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTimes:
-    """The time of the last change of each object that the audit compares with."""
+    """When each object with which the audit compares was last changed."""
 
     policies: Mapping[str, Moment] = field(default_factory=dict)
-    """Policy → when its spec was last written. Policies from a folder are absent."""
+    """Policy → when its spec was last written. Policies from a folder are not in the mapping."""
     classes: Mapping[str, Moment] = field(default_factory=dict)
     """RuntimeClass → when it was last written."""
     webhook: Moment | NotYet | None = None
-    """When Trimtab's webhook was first registered. None: it is not registered. NotYet: that was not read."""
+    """When Trimtab's webhook was first registered. None: it is not registered. NotYet: its configuration was not
+    read."""
 
 
 UNREGISTERED_UNKNOWN = NotYet(
@@ -33,9 +34,10 @@ UNREGISTERED_UNKNOWN = NotYet(
 def explain_unpatched(
     policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes, *, is_compiled: bool = False
 ) -> Reason:
-    """Returns the most likely reason why the policy did not change the pod, the most certain first.
+    """Returns the most likely reason why the policy did not change the pod; reasons that are certain are checked first.
 
-    is_compiled: the pod says that the compiled policy changed it, instead of the webhook or before it.
+    `is_compiled`: an annotation says that the compiled policy has changed the pod, either instead of the webhook or
+    before it.
     """
     code = _cause_code(policy, created, carries_marker, since)
     # A policy that was written later is the better explanation; whether a webhook was there is none.

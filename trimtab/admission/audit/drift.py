@@ -36,18 +36,19 @@ from trimtab.policy.podpolicy import Policies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """The result for pods of one template, per policy. A policy that does not match them is absent."""
+    """The result for the pods of one template, by policy. Policies that do not match them are left out."""
 
     meant: frozenset[str] = frozenset()
-    """Policies that match them, in any mode."""
+    """The policies that match the pods, in any mode."""
     carried: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Policy → fields it changed on admission, by the pods' annotation."""
+    """Policy → the fields that it changed on admission, according to the pods' annotation."""
     lacks: Mapping[str, tuple[FieldChange, ...]] = field(default_factory=dict)
-    """Policy in mode apply → the changes it would make."""
+    """Policy in mode apply → the changes that it would make now."""
     would: Mapping[str, tuple[FieldChange, ...]] = field(default_factory=dict)
-    """Policy in mode warn or audit → the changes it would make."""
+    """Policy in mode warn or audit → the changes that it would make now."""
     left_out: Mapping[str, Reason] = field(default_factory=dict)
-    """Policy whose `match` selects them → why it leaves them unchanged as a whole: opted out, rollout, paused."""
+    """Policy whose `match` selects the pods → why it does not change them at all: opted out, not in the rollout,
+    paused."""
     withheld: Mapping[str, Reason] = field(default_factory=dict)
     """Policy in mode apply → why the webhook takes changes of it back: no node could run the pods with them, or a
     quota has no room. The pods do not lack these changes."""
@@ -55,15 +56,15 @@ class AuditResult:
     """Whether policies would change them, so that the result also depends on the nodes and on the use of quotas."""
     overruled: frozenset[str] = frozenset()
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Policy → the error of a failed action, which is a bug of Trimtab."""
+    """Policy → the error of its action that failed, which is a bug of Trimtab."""
     denied: Reason | None = None
-    """The reason why they would be denied if they were created now."""
+    """Why the pods would be refused if they were created now, or None if they would not be."""
 
 
 def audit_template(
     alike: PodTemplateKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
 ) -> AuditResult:
-    """Returns the result for pods of one template. Never raises for any content of a pod or policy."""
+    """Returns the result for the pods of one template. Raises nothing, whatever a pod or policy contains."""
     pod = with_current_overhead(alike.pod, facts)
     subject = PodContext(pod=pod, namespace=alike.namespace, facts=facts, settings=terms)
     # The annotation is not verified here, so what it says of policies that do not exist is ignored.
@@ -133,9 +134,10 @@ def _withheld_by_policy(decision: Decision) -> dict[str, Reason]:
 
 
 def with_current_overhead(pod: Pod, facts: ClusterFacts) -> Pod:
-    """Returns the pod with the overhead that its class defines now: a stale stored overhead is reported separately.
+    """Returns the pod with the overhead that its RuntimeClass defines now, because an outdated overhead is reported
+    separately.
 
-    Overhead without a class, or whose class was deleted, belongs to the pod and stays.
+    Overhead without a class, or whose class was deleted, belongs to the pod and is kept.
     """
     runtime_class = facts.runtime_classes.get(value_or(pod.spec.runtime_class_name, ""))
     stored = value_or(pod.spec.overhead, {})
@@ -146,8 +148,8 @@ def with_current_overhead(pod: Pod, facts: ClusterFacts) -> Pod:
 
 
 def _by_policy(changes: tuple[FieldChange, ...], modes: Mapping[str, str]) -> dict[str, tuple[FieldChange, ...]]:
-    """Groups changes by policy, without those of no policy (a class's overhead is reported separately) and without
-    those to values that are not stored."""
+    """Returns policy → changes. Left out are changes of no policy (the overhead of a class is reported separately), and
+    changes to values that are not stored."""
     by_policy: dict[str, list[FieldChange]] = {}
     for field_change in changes:
         if field_change.policy in modes and field_change.before != NOT_HELD and field_change.field != overhead.FIELD:
@@ -156,7 +158,8 @@ def _by_policy(changes: tuple[FieldChange, ...], modes: Mapping[str, str]) -> di
 
 
 def _overruled(annotation: ChangedAnnotation | None, decision: Decision) -> frozenset[str]:
-    """Returns the policies that were overruled; a field that another policy's change has already set counts, too."""
+    """Returns the policies that were overruled. A policy also counts as overruled if a field already has the value of
+    another policy's earlier change."""
     deciders = annotation.decider_by_field if annotation else {}
     return frozenset(
         kept_field.policy
@@ -170,14 +173,14 @@ def _overruled(annotation: ChangedAnnotation | None, decision: Decision) -> froz
 
 
 def _failures_by_policy(decision: Decision) -> dict[str, str]:
-    """Returns policy → error, from the decision's failures in the form "policy: action: error"."""
+    """Returns policy → error, from the decision's failures, whose form is "policy: action: error"."""
     parts = (failure.partition(": ") for failure in decision.failures)
     return {policy: error for policy, _, error in parts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditInputs:
-    """The inputs of all decisions."""
+    """The inputs of the decisions that an audit makes."""
 
     policies: Policies
     facts: ClusterFacts
@@ -186,16 +189,16 @@ class AuditInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditState:
-    """The state after one step."""
+    """What is known about all pods after one step."""
 
     groups: Mapping[PodTemplateKey, tuple[AuditedPod, ...]]
-    """Template → its pods, without finished ones."""
+    """Template → its pods. Finished pods are left out."""
     results: Mapping[PodTemplateKey, AuditResult]
-    """Template → its result; absent for templates that were not decided yet."""
+    """Template → its result. Templates that were not decided yet are not in the mapping."""
     decided: int = 0
-    """Templates decided in this step."""
+    """The number of templates that were decided in this step."""
     behind: int = 0
-    """Templates left for the next step: without a result, or with one from before the last change."""
+    """The number of templates left for the next step: they have no result yet, or one from before the last change."""
 
     @property
     def pod_count(self) -> int:
@@ -206,22 +209,22 @@ class AuditState:
 class _CachedResult:
     result: AuditResult
     reads: FactDependencies | None
-    """The facts that the decision read, or None if the result must be decided again."""
+    """The facts that the decision has read, or None if the result must be decided again."""
     facts: ClusterFacts
-    """The newest facts for which all reads are unchanged."""
+    """The newest facts in which everything that was read is unchanged."""
 
 
 @dataclass(slots=True)
 class Auditor:
-    """Audits all pods in steps, and keeps the results between them. For one thread."""
+    """Audits all pods in steps, and keeps the results between the steps. Only one thread may use it."""
 
     most: int = 1000
-    """Decisions in one step; one decision takes about 100 to 300 µs."""
+    """The maximum number of decisions in one step. One decision takes about 100 to 300 µs."""
     _results: dict[PodTemplateKey, _CachedResult] = field(default_factory=dict)
     _last_inputs: tuple[Policies, AdmissionSettings] | None = None
 
     def audit_pods(self, pods: Iterable[AuditedPod], inputs: AuditInputs) -> AuditState:
-        """Makes one step over all existing pods."""
+        """Makes one step over all existing pods, and returns what is known about them."""
         groups = _group_by_template(pods)
         self._results = {alike: cached for alike, cached in self._results.items() if alike in groups}
         if self._last_inputs != (inputs.policies, inputs.terms):
@@ -235,17 +238,17 @@ class Auditor:
         return AuditState(groups=groups, results=results, decided=decided_count, behind=len(outdated) - decided_count)
 
     def result_of(self, alike: PodTemplateKey) -> AuditResult | None:
-        """Returns the last result for a template, or None if it was not decided yet, or if its pods were deleted."""
+        """Returns the last result for a template, or None if it was not decided yet or has no pods any more."""
         cached = self._results.get(alike)
         return cached.result if cached else None
 
     def _invalidate_all(self) -> None:
-        """Marks every result as outdated."""
+        """Marks every result as one that must be decided again."""
         for cached in self._results.values():
             cached.reads = None
 
     def _outdated_templates(self, groups: Mapping[PodTemplateKey, object], facts: ClusterFacts) -> list[PodTemplateKey]:
-        """Returns the templates to decide: those without a result first."""
+        """Returns the templates that must be decided; those without a result come first."""
         new = [alike for alike in groups if alike not in self._results]
         changed = [alike for alike, cached in self._results.items() if not _is_still_valid(cached, facts)]
         return new + changed

@@ -1,4 +1,4 @@
-"""Builds the result of an audit: the pods that lack changes, and the number of pods per policy and state."""
+"""Builds the result of an audit: the pods that lack changes, and the number of pods for each policy and state."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,38 +20,39 @@ from trimtab.policy.podpolicy import Policies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFinding:
-    """One difference from the policies, for pods of one template."""
+    """One way in which pods of one template differ from the policies."""
 
     alike: PodTemplateKey
     owners: tuple[Owner, ...]
-    """Nearest first; empty for bare pods."""
+    """The owners of the pods, the direct one first; empty for pods without an owner."""
     pods: tuple[AuditedPod, ...]
     policy: str
-    """Empty for a class's overhead, which belongs to no policy."""
+    """The name of the policy; empty for the overhead of a RuntimeClass, which belongs to no policy."""
     reason: Reason
-    """The reason for the youngest of the pods."""
+    """The reason for the youngest of these pods."""
     changes: tuple[FieldChange, ...] = ()
     """The changes that the policy would make."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PolicyTally:
-    """The number of pods in each state for one policy."""
+    """The number of pods in each state, for one policy."""
 
     matched: int = 0
-    """Pods selected by its `match` and its rollout."""
+    """The number of pods that its `match` and its rollout select."""
     changed: int = 0
-    """Pods that it changed on admission, by their annotation."""
+    """The number of pods that it changed on admission, according to their annotation."""
     unpatched: int = 0
-    """Pods that the policy would change and has not changed."""
+    """The number of pods that it would change and has not changed."""
     would: int = 0
-    """Pods that it would change, in mode warn or audit."""
+    """The number of pods that it would change if its mode were not warn or audit."""
     skipped: int = 0
-    """Pods that its `match` selects and that are left out: opted out, not in the rollout, or paused."""
+    """The number of pods that its `match` selects but that are left out: opted out, not in the rollout, or paused."""
     overruled: int = 0
-    """Pods for which a policy of higher priority decided something that it wanted otherwise."""
+    """The number of pods for which a policy with a higher priority decided a field that this policy would have set to
+    another value."""
     failure: str = ""
-    """The error of a failed action; empty if none failed."""
+    """The error of an action that failed; empty if none did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,22 +61,22 @@ class Findings:
 
     unpatched: tuple[AuditFinding, ...] = ()
     watching: tuple[AuditFinding, ...] = ()
-    """What policies in mode warn and audit would change."""
+    """The changes that policies in the modes warn and audit would make."""
     left_out: tuple[AuditFinding, ...] = ()
     withheld: tuple[AuditFinding, ...] = ()
     """What the webhook takes back, because no node or no quota has room for the changed pods: they do not lack it."""
     overhead: tuple[AuditFinding, ...] = ()
     refused: tuple[AuditFinding, ...] = ()
-    """Running pods that would be denied if they were created now: a restart would not bring them back."""
+    """Running pods that would be refused if they were created now, so that a restart would not bring them back."""
     tallies: dict[str, PolicyTally] = field(default_factory=dict)
-    """Policy name → counts, for every policy."""
+    """Policy → the number of its pods in each state, for every policy."""
     filled_by: OverheadExample | NotYet
     setting: Reason | None = None
-    """Why the setting `overhead` is wrong, or None if it is right, or if no pod shows it."""
+    """Why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
 
 
 def build_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Findings:
-    """Returns the complete result for the state that an Auditor returned."""
+    """Returns the complete result for the state that an Auditor has returned."""
     tallies = {policy.name: PolicyTally() for policy in inputs.policies.all}
     for alike, result in state.results.items():
         _add_to_tallies(tallies, result, len(state.groups[alike]))
@@ -115,7 +116,7 @@ def _add_to_tallies(tallies: dict[str, PolicyTally], result: AuditResult, pods: 
 
 
 def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
-    """Yields what pods lack. Pods of one template may be of different age: those with the same cause form one
+    """Yields what pods lack. Pods of one template may have different ages, so those with the same cause form one
     finding."""
     for alike, result in state.results.items():
         annotation = _trusted_annotation(alike, inputs.policies)
@@ -135,12 +136,12 @@ def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signs:
-    """What the pods' annotations say of one policy."""
+    """What the pods' annotations say about one policy."""
 
     is_marked: bool
-    """The webhook changed them."""
+    """Whether the webhook has changed the pods."""
     is_compiled: bool
-    """The API server changed them by the compiled policy."""
+    """Whether the API server has changed the pods with the compiled policy."""
 
 
 def _by_cause(policy: str, pods: Iterable[AuditedPod], since: ChangeTimes, signs: _Signs) -> Iterable[list[AuditedPod]]:
@@ -159,16 +160,16 @@ def _creation_time(pod: AuditedPod) -> float:
 
 
 def _trusted_annotation(alike: PodTemplateKey, policies: Policies) -> ChangedAnnotation:
-    """Returns what the annotation says about existing policies. It may be forged: everyone who may patch pods can
-    write it."""
+    """Returns what the annotation says about existing policies. It may be forged, because everyone who may patch pods
+    can write it."""
     return alike.marker.for_policies({policy.name for policy in policies.all}) if alike.marker else ChangedAnnotation()
 
 
 def _drop_earlier_values(annotation: ChangedAnnotation, changes: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
-    """Returns the changes without those to values that Trimtab itself set earlier and would set differently now:
-    recommendations change every day, so this is not a missing change.
+    """Returns the changes without those of values that Trimtab itself has set earlier and would set differently now:
+    recommendations change every day, so such a difference is not a missing change.
 
-    Only if the pod still has the value that the annotation names.
+    A change is only left out if the pod still has the value that the annotation names.
     """
     recorded = {name: value for name, (_, value) in annotation.decider_by_field.items()}
     return tuple(c for c in changes if c.field not in recorded or recorded[c.field] != _value_text(c.before))

@@ -1,15 +1,15 @@
 """Compares failures of pods with and without a policy's change, and judges whether the policy harms pods.
 
-A failure is attributed to a policy only if all of this holds:
+A failure is attributed to a policy only if all of these hold:
 
 - the policy changed fields of the pods that can cause it (a label causes none);
-- at least `least_pods` pods carry its change, and `least_troubled` of them failed within the window;
-- at least `least_pods` pods are known that it matches and that do not carry its change: older pods, or missed ones;
+- at least `least_pods` pods have its change, and `least_troubled` of them failed within the window;
+- at least `least_pods` pods are known that it matches and that do not have its change: older pods, or missed ones;
 - the share of failed pods rose by at least `rise`, and to at least `factor` times the share before;
-- pods that it does not match fail less often than that: else the cause is the cluster.
+- pods that it does not match fail less often than that; otherwise the cause is the cluster.
 
-A deleted pod counts with its state at deletion: a rollout that replaces every pod does not erase the comparison. A pod
-that an earlier version of the policy changed counts as one from before.
+A deleted pod counts with its state at deletion, so that the comparison is still possible after a rollout has replaced
+every pod. A pod that an earlier version of the policy has changed counts as a pod from before.
 """
 
 from collections import Counter
@@ -26,25 +26,26 @@ from trimtab.cluster.reason import NotYet, Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarmTerms:
-    """The thresholds from which a rise of failures counts as harm."""
+    """The thresholds from which on a rise of failures counts as harm."""
 
     window: float = 3600.0
-    """Seconds before now (or before a pod's deletion) in which a failure counts. An hour: memory grows slowly, and a
-    longer window would attribute yesterday's failures to a policy."""
+    """For how many seconds a failure counts, before now or before the pod's deletion. The default is an hour: memory
+    grows slowly, but with a longer window a policy would be blamed for yesterday's failures."""
     memory: float = 86400.0
-    """Seconds for which deleted pods without the change are remembered. A day: a rollout that replaces every pod must
-    not erase the comparison."""
+    """For how many seconds deleted pods without the change are remembered. The default is a day, so that the comparison
+    is possible after a rollout has replaced every pod."""
     unschedulable_after: float = 300.0
-    """Seconds that a pod may be unschedulable before it counts as a failure. Five minutes: an autoscaler adds a node
-    in two to four."""
+    """For how many seconds a pod may be unschedulable before it counts as failed. The default is five minutes, because
+    an autoscaler adds a node in two to four."""
     least_pods: int = 5
-    """Minimum number of pods with, and without, the change. Below five, one failed pod is a share of more than 20%."""
+    """The minimum number of pods with the change, and of pods without it. With fewer than five, a single failed pod
+    would be more than 20%."""
     least_troubled: int = 3
-    """Minimum number of failed pods. Two may be chance, or one bad release."""
+    """The minimum number of failed pods. Two may be a coincidence, or one bad release."""
     rise: float = 0.05
-    """Minimum rise of the share of failed pods: 0.05 is one pod in twenty more than before."""
+    """The minimum rise of the share of failed pods: with 0.05, one pod in twenty more than before."""
     factor: float = 2.0
-    """Minimum ratio to the share before. Two: workloads that fail now and then do not count."""
+    """The minimum ratio to the share before. With two, workloads that fail from time to time anyway do not count."""
 
 
 DEFAULT_HARM_TERMS = HarmTerms()
@@ -70,14 +71,14 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureComparison:
-    """One kind of failure, compared for one policy."""
+    """The pods that one policy may have affected and those for comparison, for one kind of failure."""
 
     before: Count = Count()
-    """Pods that the policy matches and that do not carry its change."""
+    """The pods that the policy matches and that do not have its change."""
     after: Count = Count()
-    """Pods that carry a change of the policy that can cause this failure."""
+    """The pods that have a change of the policy which can cause this failure."""
     elsewhere: Count = Count()
-    """Pods that the policy does not match."""
+    """The pods that the policy does not match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +91,14 @@ class HarmEvidence:
 
 
 Verdict = HarmEvidence | NotYet | Reason
-"""Harm, too little data, or the reason why there is no harm."""
+"""Evidence of harm, too little data, or the reason why there is no harm."""
 
 
 def judge_harm(
     policy: str, counts: Mapping[FailureKind, FailureComparison], terms: HarmTerms = DEFAULT_HARM_TERMS
 ) -> Verdict:
-    """Returns the verdict over all kinds of failure: the first harm, else the first lack of data, else that there is
-    none."""
+    """Returns the verdict for all kinds of failure: the first harm; otherwise the first lack of data; otherwise that
+    there is no harm."""
     verdicts = [_judge_failure(policy, kind, compared, terms) for kind, compared in sorted(counts.items())]
     for verdict_type in (HarmEvidence, NotYet):
         for verdict in verdicts:
@@ -108,7 +109,7 @@ def judge_harm(
 
 
 def _judge_failure(policy: str, trouble: FailureKind, compared: FailureComparison, terms: HarmTerms) -> Verdict | None:
-    """Returns the verdict on one kind of failure, or None if no pod failed."""
+    """Returns the verdict for one kind of failure, or None if no pod failed in this way."""
     if compared.after.hit < terms.least_troubled:
         return _too_few(compared, terms) if compared.after.hit else None
     if compared.after.pods < terms.least_pods or compared.before.pods < terms.least_pods:
@@ -145,11 +146,12 @@ MAY_CAUSE: dict[FailureKind, tuple[str, ...]] = {
     FailureKind.EVICTED: (*_SIZES, "priorityClassName"),
     FailureKind.UNSCHEDULABLE: (*_SIZES, *_PLACES),
 }
-"""Kind of failure → parts of field names whose change can cause it."""
+"""Kind of failure → parts of the names of fields whose change can cause it."""
 
 
 class Cohort(StrEnum):
-    """The side of the comparison that a pod counts for: before or after the policy's change."""
+    """For which side of the comparison a pod counts: with the policy's change, without it, or not matched by the
+    policy."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -164,11 +166,12 @@ class Watched:
 
     name: str
     since: Moment | None
-    """When its spec was last written. None: that is unknown, so every pod with its change counts."""
+    """When the policy's spec was last written. None: it is unknown, and every pod with the policy's change counts."""
 
 
 def cohort_of(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:
-    """Returns the pod's side of the comparison, or None if the policy does not match it, or that is not known."""
+    """Returns for which side of the comparison the pod counts, or None if the policy does not match it or that is not
+    known."""
     has_change = pod.alike.marker is not None and policy.name in pod.alike.marker.by
     if has_change and (policy.since is None or pod.created is None or pod.created >= policy.since):
         return Cohort.AFTER
@@ -176,7 +179,8 @@ def cohort_of(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> C
 
 
 def recent_failures(pod: AuditedPod, end: Moment, terms: HarmTerms) -> frozenset[FailureKind]:
-    """Returns the failures within the window before `end`, which is now or the pod's deletion."""
+    """Returns the kinds of failures of a pod within the window before `end`, which is now or the time of its
+    deletion."""
     if not pod.incidents:
         return _NO_FAILURES
     return frozenset(
@@ -198,7 +202,7 @@ def may_cause(alike: PodTemplateKey, policy: str, trouble: FailureKind) -> bool:
 
 @dataclass(slots=True)
 class FailureHistory:
-    """Counts of deleted pods, by the hour of deletion. For one thread."""
+    """The counts of deleted pods, by the hour of deletion. Only one thread may use it."""
 
     terms: HarmTerms = field(default_factory=HarmTerms)
     _restored_counts: dict[tuple[str, Moment | None], dict[FailureKind, Count]] = field(default_factory=dict)
@@ -218,19 +222,19 @@ class FailureHistory:
                     self._add_count(policy, cohort, kind, Count(1, kind in failures), now)
 
     def restore_counts(self, policy: Watched, before: Mapping[FailureKind, Count]) -> None:
-        """Restores the counts that an earlier leader stored for pods from before this version; they are used while
-        fewer pods are known."""
+        """Restores the counts of pods from before this version of the policy that an earlier leader has stored. They
+        are used as long as fewer pods are known."""
         if before:
             self._restored_counts[policy.name, policy.since] = dict(before)
 
     def drop_old_counts(self, now: Moment) -> None:
-        """Drops the counts of hours that are older than the configured memory."""
+        """Drops the counts of hours that are too long ago (`HarmTerms.memory`)."""
         oldest_hour = _hour_of(now - self.terms.memory)
         self._counts_by_hour = {hour: counts for hour, counts in self._counts_by_hour.items() if hour >= oldest_hour}
 
     def count_deleted(self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment) -> Count:
-        """Returns the deleted pods: AFTER within the window, BEFORE within the memory. Pods that an earlier version
-        changed count as BEFORE."""
+        """Returns the count of deleted pods: for AFTER, those within the window; for BEFORE, those that are still
+        remembered. Pods that an earlier version of the policy has changed count as BEFORE."""
         oldest_hour = _hour_of(now - (self.terms.window if where is Cohort.AFTER else self.terms.memory))
         total = Count()
         for hour, counts in self._counts_by_hour.items():
@@ -241,8 +245,8 @@ class FailureHistory:
         return total
 
     def count_before(self, policy: Watched, trouble: FailureKind, existing: Count, now: Moment) -> Count:
-        """Returns the pods from before the change, existing and deleted; or the restored count if that has
-        more pods."""
+        """Returns the count of pods without the change, existing and deleted; or the restored count if it has more
+        pods."""
         observed = existing + self.count_deleted(policy, Cohort.BEFORE, trouble, now)
         restored = self._restored_counts.get((policy.name, policy.since), {}).get(trouble, Count())
         return restored if restored.pods > observed.pods else observed
@@ -266,7 +270,7 @@ def compare_failures(
     history: FailureHistory,
     now: Moment,
 ) -> dict[str, Counts]:
-    """Returns policy → kind of failure → pods on every side, deleted pods included."""
+    """Returns policy → kind of failure → the pods on every side, including deleted ones."""
     groups = _group_recent_pods(pods, now, history.terms)
     return {policy.name: _compare_policy(policy, groups, results, history, now) for policy in policies}
 
@@ -276,7 +280,7 @@ _PodWithFailures = tuple[AuditedPod, frozenset[FailureKind]]
 
 @dataclass(slots=True)
 class _FailureCounter:
-    """A running count of pods and failures on one side."""
+    """A count of pods and failures on one side, while it is computed."""
 
     pods: int = 0
     hit: Counter[FailureKind] = field(default_factory=Counter)
@@ -297,18 +301,18 @@ class _FailureCounter:
 
 @dataclass(frozen=True, slots=True)
 class _TemplatePods:
-    """The pods of one template."""
+    """The pods of one template, as the comparison needs them."""
 
     pods: list[_PodWithFailures]
     all: _FailureCounter
     young: _FailureCounter
-    """Pods created within the window."""
+    """The pods that were created within the window."""
 
 
 def _group_recent_pods(
     pods: Iterable[AuditedPod], now: Moment, terms: HarmTerms
 ) -> dict[PodTemplateKey, _TemplatePods]:
-    """Returns the pods that run, or were created or failed within the window, by template."""
+    """Returns template → its pods that are running, or that were created or failed within the window."""
     oldest, groups = now - terms.window, dict[PodTemplateKey, _TemplatePods]()
     for pod in pods:
         failures = recent_failures(pod, now, terms)
@@ -364,7 +368,8 @@ def _count_carriers(
     before: _FailureCounter,
     after: Mapping[FailureKind, _FailureCounter],
 ) -> None:
-    """Counts pods that carry a change of the policy, by its current version or an earlier one."""
+    """Adds the pods with a change of the policy to the counts, by whether its current version or an earlier one made
+    the change."""
     counters = [counter for trouble, counter in after.items() if may_cause(alike, policy.name, trouble)]
     for pod, failures in group.pods:
         for counter in counters if cohort_of(policy, pod, None) is Cohort.AFTER else (before,):

@@ -1,9 +1,9 @@
-"""Reduces a stored pod to the pod as submitted, groups pods that are decided alike, and reads failures from pod
-status.
+"""Reduces a stored pod to the pod as it was submitted, groups pods on which the decision is the same, and reads
+failures from the status of pods.
 
-What the API server fills in before it calls a webhook (defaults, LimitRange, priority, the class's overhead) is visible
-to the webhook and stays. What is added later (name, node, times, status) is removed. Later changes by another webhook
-or by an in-place resize cannot be distinguished from submitted values, and stay.
+What the API server fills in before it calls a webhook (defaults, LimitRange, priority, the overhead of the class) is
+visible to the webhook and is kept. What is added later (name, node, times, status) is removed. Later changes by another
+webhook or by an in-place resize cannot be told apart from submitted values, and are kept.
 """
 
 import hashlib
@@ -26,14 +26,15 @@ from trimtab.policy.compiled_annotation import COMPILED_PREFIX
 
 
 class FailureKind(StrEnum):
-    """The ways in which a policy can harm a pod. The set of values is bounded: metrics use it as a label."""
+    """The ways in which a policy can harm a pod. There is a fixed set of values, because metrics use them as a
+    label."""
 
     OOM_KILLED = "oom-killed"
-    """A container was killed because it exceeded its memory limit, or its node ran out of memory."""
+    """A container was killed because it exceeded its memory limit, or because its node ran out of memory."""
     EVICTED = "evicted"
     """The kubelet evicted the pod because its node ran short of a resource."""
     UNSCHEDULABLE = "unschedulable"
-    """The pod does not fit any node."""
+    """The pod fits on no node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,11 @@ class PodFailure:
 
     trouble: FailureKind
     at: float
-    """Seconds since 1970: the time of the failure; for an unschedulable pod, the start of the wait."""
+    """The time of the failure in seconds since 1970; for an unschedulable pod, when it began to wait."""
 
 
 def read_failures(status: PodStatus, created: float | None) -> tuple[PodFailure, ...]:
-    """Returns the latest failure of each kind. A failure without a time is dated to the pod's creation."""
+    """Returns the latest failure of each kind. For a failure without a time, the time of the pod's creation is used."""
     latest: dict[FailureKind, float] = {}
     for failure in _all_failures(status, created or 0.0):
         latest[failure.trouble] = max(failure.at, latest.get(failure.trouble, 0.0))
@@ -63,7 +64,7 @@ def _all_failures(status: PodStatus, created: float) -> Iterator[PodFailure]:
 
 
 def _oom_kills(container: ContainerStatus, created: float) -> Iterator[PodFailure]:
-    """Yields the OOM kills of a container. Both states are read: a restarted container shows the kill in
+    """Yields the OOM kills of a container. Both of its states are read, because after a restart the kill is in
     `lastState`."""
     for state in (container.state, container.last_state):
         terminated: Any = state.get("terminated") if isinstance(state, Mapping) else None
@@ -76,43 +77,43 @@ def _is_unschedulable(condition: Condition) -> bool:
 
 
 def _transition_time(conditions: tuple[Condition, ...], kind: str, otherwise: float) -> float:
-    """Returns the time of the condition's last transition, or `otherwise` if there is none."""
+    """Returns the time of the condition's last transition, or `otherwise` if the pod does not have the condition."""
     times = (parse_timestamp(c.last_transition_time) for c in conditions if c.type == kind)
     return float(next((time for time in times if time is not None), otherwise))
 
 
 NOT_HELD = "(not held)"
-"""Replaces the value of an annotation that no decision reads; the presence of the annotation is kept."""
+"""Replaces the value of an annotation that no decision reads. That the annotation exists is kept."""
 _GENERATED_SUFFIX = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
-"""The suffix that the API server appends to a generateName (apimachinery, util/rand)."""
+"""Matches the suffix that the API server appends to a generateName (apimachinery, util/rand)."""
 _FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodTemplateKey:
-    """The parts of a pod that a decision reads, shared by equal pods. Compared by identity."""
+    """The parts of a pod that a decision reads; equal pods share one object. Compared by identity."""
 
     namespace: str
     pod: Pod
-    """The pod as submitted, as far as that can be reconstructed."""
+    """The pod as it was submitted, as far as that can be reconstructed."""
     marker: ChangedAnnotation | None
-    """The changes made on admission according to the pods' annotation, which everyone who may patch pods can write, or
+    """The changes made on admission, according to the pods' annotation, which everyone who may patch pods can write.
     None if there is no readable annotation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuditedPod:
-    """One pod of the cluster, in about 300 bytes besides the shared template."""
+    """One pod of the cluster. It needs about 300 bytes in addition to the shared template."""
 
     alike: PodTemplateKey
     name: str
     uid: str
     created: float | None
-    """Seconds since 1970, or None if it is absent."""
+    """The creation time in seconds since 1970, or None if it is absent."""
     running: bool
-    """True if the pod is neither finished nor marked for deletion."""
+    """Whether the pod is neither finished nor being deleted."""
     incidents: tuple[PodFailure, ...] = ()
-    """Failures shown by its status; nearly always empty."""
+    """The failures in its status; nearly always empty."""
 
     @property
     def namespace(self) -> str:
@@ -121,13 +122,13 @@ class AuditedPod:
 
 @dataclass(slots=True)
 class AuditedPodReader:
-    """Converts API pods to AuditedPods; pods with equal submitted parts share one template. For one thread, except
-    `read_annotations`."""
+    """Converts pods of the API server to AuditedPod. Pods that were submitted with equal content share one template.
+    Only one thread may use it, but any thread may set `read_annotations`."""
 
     read_annotations: frozenset[str] = frozenset()
-    """Annotations whose values policies read."""
+    """The keys of annotations whose values policies read."""
     _templates: WeakValueDictionary[bytes, PodTemplateKey] = field(default_factory=WeakValueDictionary)
-    """Templates by hash; an entry is dropped when no pod refers to it."""
+    """Hash → template. An entry is dropped when no pod refers to it any more."""
 
     def __call__(self, pod: Pod) -> AuditedPod:
         meta = pod.metadata
@@ -156,9 +157,9 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def reconstruct_submitted(pod: Pod, read_annotations: frozenset[str] = frozenset()) -> Pod:
-    """Returns the pod as submitted: without what is added after admission, and without what no decision reads.
+    """Returns the pod as it was submitted: without what is added after admission, and without what no decision reads.
 
-    read_annotations: the annotations whose values policies read.
+    `read_annotations` are the keys of the annotations whose values policies read.
     """
     meta = pod.metadata
     unrestored = Pod(
@@ -176,11 +177,11 @@ def reconstruct_submitted(pod: Pod, read_annotations: frozenset[str] = frozenset
 
 
 def _with_submitted_name(pod: Pod, namespace: str) -> Pod:
-    """Returns the pod with the name it was submitted with: empty if the API server generated it.
+    """Returns the pod with the name with which it was submitted: empty if the API server has generated it.
 
-    The annotation of changes proves which it was, because it is bound to the name; without one the form of the name
-    decides. Pods with a controller are identified by the controller: their name is removed and the annotation rewritten
-    to match, so that they are equal.
+    The annotation of changes shows which it was, because it is bound to the name; without the annotation, the form of
+    the name decides. Pods with a controller are identified by the controller: their name is removed, and the annotation
+    is rewritten accordingly, so that such pods are equal.
     """
     meta = pod.metadata
     unnamed = change(pod, metadata=change(meta, name=""))
@@ -205,14 +206,14 @@ def _with_submitted_name(pod: Pod, namespace: str) -> Pod:
 
 
 def _submitted_spec(spec: PodSpec) -> PodSpec:
-    """Returns the spec without node name and token volume. A pod submitted with a node name cannot be distinguished
-    from a scheduled one; nearly all are the latter."""
+    """Returns the spec without its node name and without the token volume. A pod that was submitted with a node name
+    cannot be told apart from one that was scheduled, as nearly all were."""
     return change(spec, node_name="", volumes=tuple(v for v in spec.volumes if _has_source(v)))
 
 
 def _without_daemon_node(meta: Metadata, spec: PodSpec) -> PodSpec:
-    """Returns the spec without the node name that the DaemonSet controller writes into each pod's affinity; apart from
-    that its pods are equal."""
+    """Returns the spec without the node name that the DaemonSet controller writes into each pod's affinity, and which
+    is the only difference between its pods."""
     owner = meta.controller_owner
     node = value_or(value_or(spec.affinity, _NO_AFFINITY).node_affinity, _NO_NODE)
     required = value_or(node.required, None)
@@ -229,13 +230,13 @@ _ANY_NODE = (SelectorRequirement(key="metadata.name", operator="Exists"),)
 
 
 def _has_source(volume: Volume) -> bool:
-    """Returns whether a source of the volume is decoded. The token volume has none, has a generated name, and matters
-    to no policy."""
+    """Returns whether the volume has a source that is decoded. The token volume has none; it has a generated name, and
+    no policy depends on it."""
     return any(getattr(volume, name) is not UNSET for name in Volume.__struct_fields__ if name != "name")
 
 
 def _reduced_annotations(annotations: Labels | UnsetType, read_annotations: frozenset[str]) -> Labels | UnsetType:
-    """Returns the annotations with only the values that decisions read; of others (addresses, checksums) only the key
+    """Returns the annotations with only those values that decisions read. Of others (addresses, checksums) only the key
     is kept."""
     items = sorted(value_or(annotations, {}).items())
     reduced = {

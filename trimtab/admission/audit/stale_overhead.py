@@ -1,10 +1,11 @@
-"""Compares stored pod overhead with the RuntimeClass, detects who fills it in, and sums it up per class.
+"""Compares the stored overhead of pods with their RuntimeClass, determines which component fills it in, and sums it up
+per class.
 
-With RuntimeClass admission on, a pod that names a class with overhead cannot be stored without it, nor with another one
-(plugin/pkg/admission/runtimeclass). So a pod that is younger than its class's last change and has no overhead shows
-that the plugin is off; a pod with overhead that Trimtab did not write shows that it is on.
+If the RuntimeClass admission plugin is on, a pod with a class that has overhead cannot be stored without that overhead
+or with another one (plugin/pkg/admission/runtimeclass). So if a pod is younger than the last change of its class and
+has no overhead, the plugin is off; if a pod has overhead that Trimtab did not write, the plugin is on.
 
-For each class, the module also tells what its overhead costs and whether a node takes its pods.
+For each class, this module also calculates what its overhead costs, and whether any node accepts its pods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,9 +31,9 @@ from trimtab.scheduling.node_filters import first_untolerated_taint
 def explain_overhead(
     alike: PodTemplateKey, created: Moment | None, runtime_class: RuntimeClass | None, since: Moment | None
 ) -> Reason | None:
-    """Returns what is wrong with the stored overhead, or None if nothing is, or if the class does not exist.
+    """Returns what is wrong with the stored overhead; None if nothing is, or if the class does not exist.
 
-    since: when the class was last written, if that is known.
+    `since` is when the class was last written, or None if that is not known.
     """
     if runtime_class is None:
         return None
@@ -49,18 +50,19 @@ def explain_overhead(
 
 
 LAG = 3.0
-"""Seconds: timestamps are whole seconds, and an API server's own view of the classes is a little late."""
+"""By how many seconds times may differ: timestamps are whole seconds, and an API server sees changes of a class a
+little late."""
 
 
 def _is_older_than_class(created: Moment | None, since: Moment | None) -> bool:
-    """Returns whether the class was changed after the pod was created, or about then; False if either time is
-    unknown."""
+    """Returns whether the class was changed after the pod was created, or at about the same time; False if either time
+    is unknown."""
     return created is not None and since is not None and created < since + LAG
 
 
 @dataclass(frozen=True, slots=True)
 class OverheadExample:
-    """The writer of overhead, and a pod that shows it."""
+    """Which component fills in overhead, and a pod that shows it."""
 
     by: OverheadBy
     namespace: str
@@ -69,14 +71,14 @@ class OverheadExample:
 
 
 Named = tuple[PodTemplateKey, str, Moment | None]
-"""The template that pods share, the name of one of them, and its creation time."""
+"""(the template that pods share, the name of one of the pods, its creation time)."""
 
 
 def detect_overhead_writer(
     pods: Iterable[Named], classes: Mapping[str, RuntimeClass], since: Mapping[str, Moment]
 ) -> OverheadExample | NotYet:
-    """Returns the writer shown by the youngest pod that shows one: the API server's flags may have changed since older
-    pods."""
+    """Returns which component fills in overhead, according to the youngest pod that shows it: the flags of the API
+    server may have changed since older pods were created."""
     examples = [example for pod in pods if (example := _overhead_example(*pod, classes, since)) is not None]
     if not examples:
         return NotYet(
@@ -110,7 +112,7 @@ def _overhead_example(
 
 
 def check_overhead_setting(configured: OverheadBy, example: OverheadExample | NotYet) -> Reason | None:
-    """Returns why the setting `overhead` is wrong, or None if it is right, or if no pod shows it."""
+    """Returns why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
     if isinstance(example, NotYet) or example.by == configured:
         return None
     pod = f"{example.namespace}/{example.pod}"
@@ -124,29 +126,29 @@ def check_overhead_setting(configured: OverheadBy, example: OverheadExample | No
 
 
 NoNodes = Literal["no-label", "cordoned", "tainted", "may-come"]
-"""The reason why no node takes pods of a class. `no-label`: no node has the labels that the class selects. `cordoned`:
-the nodes that have them are cordoned. `tainted`: the nodes have taints that the class does not tolerate, so each
-pod must tolerate them. `may-come`: no node has the labels, and an autoscaler may add one."""
+"""Why no node accepts the pods of a class. `no-label`: no node has the labels that the class selects. `cordoned`: the
+nodes with these labels are cordoned. `tainted`: the nodes have taints that the class does not tolerate, so each pod
+must tolerate them itself. `may-come`: no node has the labels, but an autoscaler may add one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassOverhead:
-    """The running pods of one RuntimeClass together. Pods of classes without overhead count as well."""
+    """The running pods of one RuntimeClass together. Classes without overhead are included."""
 
     pods: int
     millicores: int
-    """The overhead that the scheduler reserves in addition to the containers' requests."""
+    """The cpu that the scheduler reserves for overhead, in addition to the containers' requests."""
     memory_bytes: int
     node_kinds: int | None
-    """The number of node shapes that the class's node selector allows and that take pods, or None if nodes or the class
-    are not known. With 0, its pods stay pending until such a node is added."""
+    """The number of node shapes that the class's node selector allows and that accept pods; None if nodes or the class
+    are not known. If it is 0, the pods of the class stay pending until such a node is added."""
     no_nodes: NoNodes | None = None
-    """The reason why no node takes its pods according to the class, or None if one does, or if nodes are not known."""
+    """Why no node accepts pods of the class; None if one does, or if nodes are not known."""
 
 
 def class_overheads(pods: Iterable[tuple[str, ResourceList, int]], facts: ClusterFacts) -> dict[str, ClassOverhead]:
-    """Returns RuntimeClass → its overhead. pods: the class, the stored overhead, and the number of pods with the same
-    template."""
+    """Returns RuntimeClass → its overhead. `pods` has the class, the stored overhead, and the number of pods with the
+    same template."""
     sums: dict[str, tuple[int, int, int]] = dict.fromkeys(facts.runtime_classes, (0, 0, 0))
     for name, overhead, count in pods:
         sums_so_far = sums.get(name, (0, 0, 0))
@@ -159,7 +161,7 @@ def class_overheads(pods: Iterable[tuple[str, ResourceList, int]], facts: Cluste
 
 
 def overhead_of(overhead: ResourceList) -> tuple[int, int]:
-    """Returns millicores and bytes; zeros if the overhead cannot be parsed."""
+    """Returns (millicores, bytes) of an overhead; zeros if it cannot be parsed."""
     try:
         parsed = scheduler_amounts(overhead)
     except NotAQuantity:
@@ -168,7 +170,7 @@ def overhead_of(overhead: ResourceList) -> tuple[int, int]:
 
 
 def _allowed_nodes(runtime_class: RuntimeClass | None, facts: ClusterFacts) -> tuple[int | None, NoNodes | None]:
-    """Returns the number of node shapes that the class allows, and the reason why none takes its pods."""
+    """Returns the number of node shapes that the class allows, and why none of them accepts its pods."""
     if runtime_class is None or "Node" not in facts.listed_kinds:
         return None, None
     selector, nodes = value_or(runtime_class.scheduling.node_selector, {}), facts.nodes

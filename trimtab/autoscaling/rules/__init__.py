@@ -1,16 +1,16 @@
-"""The rules of `trimtab lint`, one small pure function each, one module per theme.
+"""The rules of `trimtab lint`: one small pure function per rule, one module per theme.
 
 hpa_with_vpa        HPA and VPA on one workload
 hpa_settings        metrics, bounds and behavior of an HPA
 vpa_bounds          minAllowed, maxAllowed and limits under a VPA
-vpa_targets         what a VPA points at, and whether it can act
+vpa_targets         what a VPA targets, and whether it can act
 disruption_budgets  PodDisruptionBudgets and replicas
 quality_of_service  requests, limits and what they do to a pod
-request_sizes       requests beside usage
+request_sizes       requests compared with usage
 scheduling          schedulers, zones, gangs, traffic
 nodes               spot nodes, reservations, pods per node
-cluster_autoscaler  the autoscaler's flags beside pools and buffers
-trimtab_itself      Trimtab's own webhook, policies and recommender beside the rest
+cluster_autoscaler  the autoscaler's flags together with pools and buffers
+trimtab_itself      Trimtab's own webhook, policies and recommender together with the rest
 """
 
 from trimtab.autoscaling.rule import LintRule
@@ -39,7 +39,7 @@ ALL_RULES: tuple[LintRule, ...] = tuple(
         key=lambda rule: rule.code,
     )
 )
-"""Every rule, by code. L02, an HPA on an average value beside a VPA, is well and therefore no rule."""
+"""Every rule, sorted by code. There is no L02: an HPA on an average value together with a VPA works well."""
 
 RULES_BY_CODE = {rule.code: rule for rule in ALL_RULES}
 assert len(RULES_BY_CODE) == len(ALL_RULES), "two rules have one code"

@@ -1,4 +1,4 @@
-"""The cluster autoscaler's flags, pools and capacity buffers."""
+"""Rules about the cluster autoscaler's flags together with pools and capacity buffers."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,8 @@ from trimtab.cluster.pool import Pool, Precedence
 
 THRESHOLD_FLAG = "scale-down-utilization-threshold"
 MAX_SHARED_THRESHOLD = 0.5
-"""Above it the autoscaler begins most drains itself, and a pool that follows it has nothing left to plan."""
+"""If the autoscaler's threshold is higher, the autoscaler itself begins most drains, and a pool that follows it has
+little left to plan."""
 PRIORITY_EXPANDER_MAP = "cluster-autoscaler-priority-expander"
 
 
@@ -32,8 +33,8 @@ def find_autoscalers(snapshot: LintSnapshot) -> Iterator[tuple[LintWorkload, dic
     fix="Set the threshold to at most 0.5, or `autoscaler: lead` in the pool; add the priorities to their ConfigMap.",
 )  # fmt: skip
 def opposed_flags(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields autoscalers with a threshold above 0.5 next to a pool that follows, and with the expander `priority` but
-    without its ConfigMap among the manifests."""
+    """Yields a finding for each autoscaler with a threshold above 0.5 while a pool follows it, and for each autoscaler
+    with the expander `priority` whose ConfigMap is not among the manifests."""
     followers = [pool for pool in snapshot.pools if pool.enabled and pool.autoscaler is Precedence.FOLLOW]
     names = {config_map.metadata.name for config_map in snapshot.config_maps}
     for workload, flags in find_autoscalers(snapshot):
@@ -57,7 +58,7 @@ def opposed_flags(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _read_share(text: str) -> float | None:
-    """Returns a share such as 0.5, or None if it is not one."""
+    """Returns a share such as 0.5, or None if the text is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -71,7 +72,7 @@ def _read_share(text: str) -> float | None:
     fix="Keep one of them: remove keep.headroom from the pool, or the buffer.",
 )  # fmt: skip
 def doubled_headroom(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields CapacityBuffers where a pool keeps headroom of its own."""
+    """Yields a finding for each CapacityBuffer, if a pool keeps headroom of its own."""
     pools = [pool for pool in snapshot.pools if pool.enabled and _has_headroom(pool)]
     for buffer in snapshot.buffers if pools else ():
         subject = subject_of("CapacityBuffer", buffer.metadata)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, and what may be evicted."""
+"""Rules about PodDisruptionBudgets."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -20,7 +20,8 @@ from trimtab.cluster.api.workload import PodDisruptionBudget
 
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 _SLEEPING = 1 << 30
-"""Stands for the pods of a workload of 0 replicas: how many it has when it is awake is not known."""
+"""Stands for the number of pods of a workload that has 0 replicas now, because the number that it has at other times is
+not known."""
 _BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
 
 
@@ -30,7 +31,8 @@ _BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
     source=_GUIDE, fix="Add a PodDisruptionBudget with maxUnavailable 1.",
 )  # fmt: skip
 def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields Deployments and StatefulSets that want at least two replicas and that no budget selects."""
+    """Yields a finding for each Deployment or StatefulSet that wants at least two replicas and that no budget
+    selects."""
     for workload in snapshot.workloads:
         replicas = snapshot.needed_replicas(workload)
         if workload.subject.kind not in _BUDGETED_KINDS or replicas is None or replicas < 2:
@@ -65,7 +67,8 @@ def _new_budget(workload: LintWorkload) -> tuple[Fix, ...]:
     fix="Allow one pod to be unavailable: maxUnavailable 1, or a minAvailable below the number of pods.",
 )  # fmt: skip
 def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields budgets with maxUnavailable 0 (or 0 %), or whose minAvailable is all pods that they may select."""
+    """Yields a finding for each budget whose maxUnavailable is 0 (or 0 %), or whose minAvailable is the number of all
+    pods that it may select."""
     for pdb in snapshot.pdbs:
         replicas = _most_replicas(snapshot, snapshot.workloads_of_pdb(pdb))
         problem, change = _blocking_problem(pdb, replicas)
@@ -78,7 +81,8 @@ def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _most_replicas(snapshot: LintSnapshot, workloads: Iterable[LintWorkload]) -> int | None:
-    """Returns the most pods that the workloads may have, by their HPAs or their own counts, or None if unknown."""
+    """Returns the largest number of pods that the workloads together may have, by their HPAs or their own counts; None
+    if it is unknown."""
     counts = []
     for workload in workloads:
         hpas = snapshot.hpas_of(workload.subject)
@@ -94,7 +98,7 @@ def _default_count(workload: LintWorkload) -> int:
 
 
 def _blocking_problem(pdb: PodDisruptionBudget, replicas: int | None) -> tuple[str, tuple[tuple[str, ...], Any]]:
-    """Returns how the budget blocks, and the change that opens it; an empty text if it does not."""
+    """Returns how the budget blocks evictions, and the change that allows them; an empty text if it does not block."""
     unavailable, available = value_or(pdb.spec.max_unavailable, None), value_or(pdb.spec.min_available, None)
     path = ("spec", "maxUnavailable" if unavailable is not None else "minAvailable")
     if unavailable is not None:
@@ -114,7 +118,8 @@ def _blocking_problem(pdb: PodDisruptionBudget, replicas: int | None) -> tuple[s
 
 
 def _round_up_percent(text: str, replicas: int) -> int | None:
-    """Returns a percentage of the replicas, rounded up as the disruption controller does, or None if it is none."""
+    """Returns a percentage of the replicas, rounded up as the disruption controller does; None if the text is not a
+    percentage."""
     number = text.removesuffix("%")
     return ceil(int(number) * replicas / 100) if number.isdecimal() and len(number) < 5 else None
 
@@ -128,7 +133,7 @@ def _round_up_percent(text: str, replicas: int) -> int | None:
     fix="Set unhealthyPodEvictionPolicy to AlwaysAllow.",
 )  # fmt: skip
 def protected_unhealthy_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields budgets whose unhealthyPodEvictionPolicy is not AlwaysAllow."""
+    """Yields a finding for each budget whose unhealthyPodEvictionPolicy is not AlwaysAllow."""
     for pdb in snapshot.pdbs:
         if pdb.spec.unhealthy_pod_eviction_policy != "AlwaysAllow":
             subject = subject_of("PodDisruptionBudget", pdb.metadata)
@@ -148,7 +153,7 @@ def protected_unhealthy_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingI
     fix="Use the DaemonSet's updateStrategy instead of a budget.",
 )  # fmt: skip
 def daemon_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields budgets that select the pods of a DaemonSet."""
+    """Yields a finding for each budget that selects the pods of a DaemonSet."""
     for workload in snapshot.workloads:
         if workload.subject.kind == "DaemonSet":
             for pdb in snapshot.pdbs_of(workload):

@@ -1,4 +1,4 @@
-"""Metrics, bounds and behavior of an HPA."""
+"""Rules about the metrics, bounds and behavior of an HPA."""
 
 from trimtab.autoscaling.container_amounts import CPU, request_of, running_containers
 from trimtab.autoscaling.lint_snapshot import (
@@ -29,7 +29,7 @@ from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.timestamps import parse_timestamp
 
 ZERO_REPLICAS_MINOR = 37
-"""HPAScaleToZero is on by default from Kubernetes 1.37 on (beta)."""
+"""The minor version of Kubernetes from which on the feature HPAScaleToZero is on by default (beta in 1.37)."""
 MAX_UP_WINDOW_SECONDS = 60
 LONG_AT_MAX_SECONDS = 3600
 SPREAD_OF_CONNECTIONS = 2.0
@@ -53,8 +53,8 @@ def _workload(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler) -> LintWorkl
         "has one.",
 )  # fmt: skip
 def missing_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields utilization metrics for which a container has no request. A limit, a LimitRange of the namespace and
-    resources of the pod as a whole give one."""
+    """Yields a finding for each utilization metric for which a container has no request. A limit, a LimitRange of the
+    namespace, and pod-level resources each count as a request."""
     for hpa in snapshot.hpas:
         workload = _workload(snapshot, hpa)
         if workload is None or value_or(workload.spec.resources, None) is not None:
@@ -93,8 +93,8 @@ def _join_names(names: list[str]) -> str:
     fix="Use a metric of type ContainerResource for the container that does the work.",
 )  # fmt: skip
 def sum_of_containers(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields utilization metrics of type Resource whose pods have several containers, in the template or because a
-    webhook has injected some into the running pods."""
+    """Yields a finding for each utilization metric of type Resource whose pods have several containers, either in the
+    template or because a webhook has injected some into the running pods."""
     for hpa in snapshot.hpas:
         workload = _workload(snapshot, hpa)
         if workload is None:
@@ -120,7 +120,7 @@ def sum_of_containers(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
     fix="Scale out fast: use a window of at most 60 seconds, and policies at least as fast as for scale-down.",
 )  # fmt: skip
 def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs with a scale-up window above 60 seconds or above that of scale-down."""
+    """Yields a finding for each HPA whose scale-up window is above 60 seconds, or above its scale-down window."""
     for hpa in snapshot.hpas:
         up, down = hpa.spec.behavior.scale_up, hpa.spec.behavior.scale_down or ScalingRules()
         window = 0 if up is None else up.stabilization_window_seconds or 0
@@ -150,7 +150,7 @@ def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     needs=(Needs.MANIFESTS,),
 )  # fmt: skip
 def fixed_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields workloads whose manifest has `replicas` although an HPA scales them."""
+    """Yields a finding for each workload whose manifest has `replicas` although an HPA scales it."""
     for workload in snapshot.workloads:
         hpas = snapshot.hpas_of(workload.subject)
         if workload.replicas is None or not hpas or not workload.is_scaled_by_count:
@@ -167,7 +167,7 @@ def fixed_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _outcome_of_applying(written: int, maximum: int) -> str:
-    """Returns what happens to the count each time the manifest is applied."""
+    """Returns what happens to the number of replicas each time the manifest is applied."""
     if written < maximum:
         lost = maximum - written
         return (
@@ -189,7 +189,8 @@ def _outcome_of_applying(written: int, maximum: int) -> str:
     needs=(Needs.REPLICAS,),
 )  # fmt: skip
 def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs whose minReplicas differs by more than 20 % and one pod from the fifth percentile of the count."""
+    """Yields a finding for each HPA whose minReplicas differs from the fifth percentile of the number of replicas by
+    more than 20 % and by more than one pod."""
     assert snapshot.usage is not None
     for hpa in snapshot.hpas:
         target = target_subject(hpa.metadata, hpa.spec.scale_target_ref)
@@ -212,7 +213,8 @@ def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Set minReplicas to 1 or more, or add an Object or External metric.",
 )  # fmt: skip
 def zero_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs with minReplicas 0 and no Object or External metric, before Kubernetes 1.37 (see N05)."""
+    """Yields a finding for each HPA with minReplicas 0 and no Object or External metric, before Kubernetes 1.37 (see
+    N05)."""
     if snapshot.minor is not None and snapshot.minor >= ZERO_REPLICAS_MINOR:
         return
     for hpa in snapshot.hpas:
@@ -233,7 +235,7 @@ def zero_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Add an Object or External metric, or set minReplicas to 1.", needs=(Needs.VERSION,),
 )  # fmt: skip
 def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs with minReplicas 0 and no Object or External metric, from Kubernetes 1.37 on."""
+    """Yields a finding for each HPA with minReplicas 0 and no Object or External metric, from Kubernetes 1.37 on."""
     if snapshot.minor is None or snapshot.minor < ZERO_REPLICAS_MINOR:
         return
     for hpa in snapshot.hpas:
@@ -251,7 +253,8 @@ def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
     "of zones that the pods must cover.",
 )  # fmt: skip
 def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs whose minimum is at most the minAvailable of a budget, or below minDomains of a required spread."""
+    """Yields a finding for each HPA whose minimum is at most the minAvailable of a budget, or below the minDomains of a
+    required spread."""
     for hpa in snapshot.hpas:
         workload = _workload(snapshot, hpa)
         if workload is None:
@@ -282,7 +285,8 @@ def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> Findin
     needs=(Needs.LIVE,),
 )  # fmt: skip
 def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs with at least 90 % of maxReplicas whose last change is more than an hour old."""
+    """Yields a finding for each HPA that has at least 90 % of its maxReplicas and whose last change is more than an
+    hour old."""
     for hpa in snapshot.hpas:
         current, maximum = hpa.status.current_replicas, hpa.spec.max_replicas
         changed = parse_timestamp(hpa.status.last_scale_time or "")
@@ -307,8 +311,8 @@ def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         "start-up.", needs=(Needs.USAGE,),
 )  # fmt: skip
 def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs on cpu with a container whose peak after its start is more than twice its median, and that has
-    neither a startupProbe nor a readinessProbe with a delay."""
+    """Yields a finding for each HPA on cpu with a container whose peak after its start is more than twice its median,
+    and which has neither a startupProbe nor a readinessProbe with a delay."""
     for hpa in snapshot.hpas:
         workload = _workload(snapshot, hpa)
         if workload is None or not any(metric.resource == CPU for metric in utilization_metrics(hpa)):
@@ -335,7 +339,8 @@ def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     needs=(Needs.USAGE,),
 )  # fmt: skip
 def uneven_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs on cpu where the mean of one pod is more than twice that of another and above 50m."""
+    """Yields a finding for each HPA on cpu if the mean usage of one pod is above 50m and more than twice that of
+    another pod."""
     for hpa in snapshot.hpas:
         workload = _workload(snapshot, hpa)
         if workload is None:
@@ -365,7 +370,7 @@ def _is_uneven(usage: ResourceUsage) -> bool:
     fix="Add a cpu metric with a high average value as a fallback.",
 )  # fmt: skip
 def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs all of whose metrics are custom or external."""
+    """Yields a finding for each HPA whose metrics are all custom or external."""
     for hpa in snapshot.hpas:
         if follows_no_resource(hpa):
             kinds = ", ".join(sorted({metric.type for metric in hpa.spec.metrics}))
@@ -382,7 +387,8 @@ def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
     source=_GUIDE, fix="Scale by load, with only an HPA or a VPA.",
 )  # fmt: skip
 def proportional_autoscaler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields cluster-proportional autoscalers by their images; an error if their target has an HPA or a VPA too."""
+    """Yields a finding for each cluster-proportional autoscaler, recognised by its image. It is an error if its target
+    has an HPA or a VPA too."""
     for workload in snapshot.workloads:
         for container in workload.spec.containers:
             vertical = "cluster-proportional-vertical-autoscaler" in container.image
@@ -399,7 +405,8 @@ def proportional_autoscaler(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
 
 
 def _proportional_target(namespace: str, arguments: tuple[str, ...]) -> LintSubject | None:
-    """Returns the target of `--target=deployment/NAME` (kinds in any case), or None if there is none."""
+    """Returns the target of `--target=deployment/NAME` (the kind in upper or lower case), or None if there is no such
+    argument."""
     kinds = {
         "deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "replicaset": "ReplicaSet",
     }  # fmt: skip

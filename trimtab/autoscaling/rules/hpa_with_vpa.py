@@ -1,4 +1,4 @@
-"""HPA and VPA on one workload."""
+"""Rules about an HPA and a VPA on one workload."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -34,14 +34,14 @@ from trimtab.cluster.quantity import NotAQuantity, parse
 
 VPA_MARGIN = 0.15
 MAX_COUNT = 200
-"""Stands for the maximum of an HPA that has none, which no API server stores."""
+"""Stands for the maximum of an HPA without one. No API server stores such an HPA."""
 MIN_SCALE_DOWN_WINDOW_SECONDS = 1800
 MIN_SECONDS_PER_REMOVED_POD = 300
 SLOW_SCALE_DOWN: dict[str, Any] = {
     "stabilizationWindowSeconds": MIN_SCALE_DOWN_WINDOW_SECONDS,
     "policies": [{"type": "Pods", "value": 1, "periodSeconds": MIN_SECONDS_PER_REMOVED_POD}],
 }
-"""The scaleDown block of Gardener's guide: half an hour of stability, then one pod in five minutes."""
+"""The scaleDown block from Gardener's guide: half an hour of stability, then one pod in five minutes."""
 _VERSIONS_WITH_BEHAVIOR = ("autoscaling/v2", "autoscaling/v2beta2")
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 
@@ -57,7 +57,7 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
         "controlledResources.",
 )  # fmt: skip
 def shared_resource(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields every HPA metric of type Utilization whose request a VPA of the same target writes."""
+    """Yields a finding for each HPA metric of type Utilization whose request is set by a VPA on the same target."""
     for hpa in snapshot.hpas:
         target = target_subject(hpa.metadata, hpa.spec.scale_target_ref)
         workload = snapshot.workloads_by_subject.get(target)
@@ -80,7 +80,7 @@ def shared_resource(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 def _vpa_of_metric(
     snapshot: LintSnapshot, target: LintSubject, workload: LintWorkload | None, metric: UtilizationMetric
 ) -> VerticalPodAutoscaler | None:
-    """Returns the VPA that writes the requests which the metric is relative to, or None if none does."""
+    """Returns the VPA that sets the requests to which the metric is relative, or None if there is none."""
     if metric.container:
         names = [metric.container]
     elif workload is not None:
@@ -119,7 +119,8 @@ def _predict_outcome(
 def _usage_of_metric(
     snapshot: LintSnapshot, workload: LintWorkload | None, metric: UtilizationMetric
 ) -> tuple[float, float] | None:
-    """Returns mean and P90 of the pod (or the container) that the metric is about, or None if a part is unknown."""
+    """Returns the mean and the P90 of the usage that the metric measures (of the pod or of a container), or None if a
+    part is unknown."""
     if workload is None:
         return None
     names = [metric.container] if metric.container else [c.name for c in running_containers(workload.spec)]
@@ -133,7 +134,7 @@ def _usage_of_metric(
 
 
 def _tolerance_of(hpa: HorizontalPodAutoscaler) -> float:
-    """Returns the smaller tolerance of both directions, 0.1 by default."""
+    """Returns the HPA's tolerance: the smaller of those of its two directions; 0.1 by default."""
     shares = [
         share
         for direction in (hpa.spec.behavior.scale_up, hpa.spec.behavior.scale_down)
@@ -143,7 +144,7 @@ def _tolerance_of(hpa: HorizontalPodAutoscaler) -> float:
 
 
 def read_tolerance(direction: ScalingRules | None) -> float | None:
-    """Returns the tolerance of one direction as a share, or None if it has none, or if it is not a quantity."""
+    """Returns the tolerance of one direction as a share, or None if it is absent or is not a quantity."""
     if direction is None or direction.tolerance is None:
         return None
     try:
@@ -153,7 +154,7 @@ def read_tolerance(direction: ScalingRules | None) -> float | None:
 
 
 def _request_of_metric(workload: LintWorkload | None, metric: UtilizationMetric) -> int | None:
-    """Returns today's request that the metric is relative to, or None if a container has none."""
+    """Returns the present request to which the metric is relative, or None if a container has no request."""
     if workload is None:
         return None
     requests = [
@@ -183,7 +184,8 @@ def _settled_text(
     snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload | None, metric: UtilizationMetric,
     amount: int,
 ) -> str:  # fmt: skip
-    """Returns where the workload comes to rest with that average value, or an empty string without usage."""
+    """Returns a sentence that says at which number of replicas and request the workload settles with that average
+    value; empty if usage is unknown."""
     usage = _usage_of_metric(snapshot, workload, metric)
     if usage is None or workload is None:
         return ""
@@ -201,7 +203,8 @@ def _settled_text(
 
 
 def _running_count(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload) -> int:
-    """Returns how many pods run: by the HPA's status, else at quiet times of the history, else as are meant to."""
+    """Returns how many pods run: by the HPA's status; otherwise at quiet times of the history; otherwise the number
+    that the workload is meant to have."""
     subject = workload.subject
     counts = snapshot.usage.replicas if snapshot.usage is not None else {}
     observed = counts.get((subject.namespace, subject.kind, subject.name))
@@ -216,7 +219,7 @@ def _least_count(hpa: HorizontalPodAutoscaler) -> int:
 def _average_value_changes(
     subject: LintSubject, workload: LintWorkload | None, metric: UtilizationMetric
 ) -> tuple[ManifestChange, ...]:
-    """Returns the change to an average value; none for the API versions that have no such target."""
+    """Returns the change of the metric to an average value; empty for API versions that have no such target."""
     request = _request_of_metric(workload, metric)
     if not request or metric.is_old:
         return ()
@@ -234,8 +237,8 @@ def _average_value_changes(
         "seconds.",
 )  # fmt: skip
 def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields HPAs whose scale-down has a window below 1800 seconds, or removes more than one pod in 300 seconds. An
-    info without a VPA on the same target."""
+    """Yields a finding for each HPA whose scale-down has a window below 1800 seconds, or removes more than one pod in
+    300 seconds. It is only an info if no VPA has the same target."""
     for hpa in snapshot.hpas:
         problem = _scale_down_problem(hpa)
         if not problem:
@@ -257,7 +260,7 @@ def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _scale_down_problem(hpa: HorizontalPodAutoscaler) -> str:
-    """Returns how the scale-down is too fast, or an empty string if it is slow enough or disabled."""
+    """Returns in which way the scale-down is too fast, or an empty string if it is slow enough or disabled."""
     down = hpa.spec.behavior.scale_down or ScalingRules()
     if down.select_policy == "Disabled":
         return ""
@@ -272,7 +275,7 @@ def _scale_down_problem(hpa: HorizontalPodAutoscaler) -> str:
 
 
 def _removal_rates(down: ScalingRules, max_replicas: int) -> Iterator[float]:
-    """Yields the pods per second that each policy allows; a percentage is taken of the HPA's maximum."""
+    """Yields, for each policy, how many pods per second it may remove. A percentage is taken of the HPA's maximum."""
     for policy in down.policies:
         pods = policy.value if policy.type == "Pods" else max(1, policy.value * max(1, max_replicas) / 100)
         yield pods / max(1, policy.period_seconds)
@@ -287,7 +290,8 @@ def _removal_rates(down: ScalingRules, max_replicas: int) -> Iterator[float]:
     fix="Set the tolerance to 0.15 or more, or scale on a metric that does not depend on requests.",
 )  # fmt: skip
 def tolerance_below_margin(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields each direction of an HPA with a written tolerance below 0.15 beside a VPA that acts on its target."""
+    """Yields a finding for each direction of an HPA whose tolerance is set to less than 0.15, if a VPA acts on the same
+    target."""
     for hpa in snapshot.hpas:
         target = target_subject(hpa.metadata, hpa.spec.scale_target_ref)
         if not any(update_mode_of(vpa) != "Off" for vpa in snapshot.vpas_of(target)):

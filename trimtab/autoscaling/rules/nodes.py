@@ -1,4 +1,4 @@
-"""Spot nodes, reservations, and pods per node."""
+"""Rules about spot nodes, reservations, and the number of pods per node."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ EVICTION_BYTES = 100 << 20
 """The kubelet's default for the hard eviction threshold memory.available."""
 RESERVATION_TOLERANCE = 0.1
 RESERVATION_MARGIN = {CPU: 20, MEMORY: 128 << 20}
-"""The recommender changes no reservation for less than this share and these amounts."""
+"""The recommender changes a reservation only if it differs by more than these amounts (and by more than a tenth)."""
 USABLE_SHARE = 0.8
-"""The share of a node's addresses that pods may have: addresses of ended pods are released late."""
+"""The share of a node's pod addresses that may be in use, because addresses of deleted pods are released late."""
 LONG_RUN_SECONDS = 7 * 86400
 _SINGLE_KINDS = ("StatefulSet", "Deployment")
 _GUIDE = "Kubernetes, reserve compute resources for system daemons"
@@ -40,8 +40,8 @@ _GUIDE = "Kubernetes, reserve compute resources for system daemons"
     source="Trimtab (`plan` reports such pods too)", fix="Run critical pods on other nodes, by a node affinity.",
 )  # fmt: skip
 def critical_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields workloads with one of Kubernetes' own priority classes that choose spot nodes, or whose pods run there.
-    DaemonSets are everywhere by design."""
+    """Yields a finding for each workload with system-cluster-critical or system-node-critical that chooses spot nodes
+    or has pods on some. DaemonSets are left out, because they run on all nodes by design."""
     spots = {node.metadata.name for node in snapshot.nodes if is_spot_node(node)}
     for workload in snapshot.workloads:
         if not workload.is_critical or workload.subject.kind == "DaemonSet":
@@ -57,7 +57,7 @@ def critical_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _chooses_spot(workload: LintWorkload) -> bool:
-    """Returns whether a node selector or a required node affinity allows spot nodes only."""
+    """Returns whether a node selector or a required node affinity allows only spot nodes."""
     if any(is_spot_label(key, value) for key, value in value_or(workload.spec.node_selector, {}).items()):
         return True
     affinity = value_or(workload.spec.affinity, None)
@@ -81,7 +81,8 @@ def _chooses_spot(workload: LintWorkload) -> bool:
     source="Trimtab", fix="Run a second replica, or use a node affinity for other nodes.",
 )  # fmt: skip
 def long_run_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields StatefulSets, and Deployments of one replica, that choose spot nodes or have a pod there for a week."""
+    """Yields a finding for each StatefulSet, and each Deployment with one replica, that chooses spot nodes or has had a
+    pod on one for a week."""
     spots = {node.metadata.name for node in snapshot.nodes if is_spot_node(node)}
     for workload in snapshot.workloads:
         if workload.subject.kind not in _SINGLE_KINDS or workload.is_critical:
@@ -114,8 +115,8 @@ def _age_of(snapshot: LintSnapshot, created: str | None) -> int:
     source=_GUIDE, fix="Raise kubeReserved to the measured amounts.", needs=(Needs.RESERVATIONS,),
 )  # fmt: skip
 def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields KubeletConfigurations, and the nodes of each pool or machine type, that reserve less than was measured
-    there: by more than a tenth, 20m of cpu or 128Mi of memory."""
+    """Yields a finding for each KubeletConfiguration, and for the nodes of each pool or machine type, that reserve less
+    than was measured there: by more than a tenth, 20m of cpu or 128Mi of memory."""
     for kubelet in snapshot.kubelets:
         named = [reservation for reservation in snapshot.reservations if reservation.nodes == kubelet.metadata.name]
         candidates = named or snapshot.reservations
@@ -141,7 +142,8 @@ def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _was_measured_on(reservation: MeasuredReservation, node: LintNode) -> bool:
-    """Returns whether the reservation is that of the node: of its machine type or pool, and of its runtime."""
+    """Returns whether the reservation was measured on nodes like this one: of its machine type or pool, and with its
+    container runtime."""
     labels = value_or(node.metadata.labels, {})
     names = [labels[key] for key in (INSTANCE_TYPE, *POOL_LABELS) if key in labels]
     runtime = node.status.node_info.container_runtime_version.partition("://")[0]
@@ -149,7 +151,8 @@ def _was_measured_on(reservation: MeasuredReservation, node: LintNode) -> bool:
 
 
 def _reserved_on(node: LintNode, resource: str) -> int:
-    """Returns what the node keeps from pods, without the eviction threshold of memory, which is no reservation."""
+    """Returns the amount that is reserved on the node: capacity minus allocatable, and for memory also minus the
+    eviction threshold, which is not a reservation."""
     kept = (amount_in(node.status.capacity, resource) or 0) - (amount_in(node.status.allocatable, resource) or 0)
     return max(0, kept - (EVICTION_BYTES if resource == MEMORY else 0))
 
@@ -183,8 +186,8 @@ def _report_low(
     fix="Lower maxPods to 80 % of the addresses, or give nodes a larger range of addresses.",
 )  # fmt: skip
 def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields nodes and KubeletConfigurations whose number of pods is above 80 % of the addresses of their range, or
-    above what was measured to be possible."""
+    """Yields a finding for each node or KubeletConfiguration whose number of pods is above 80 % of the addresses of its
+    range, or above what was measured to be possible."""
     most = {reservation.nodes: reservation.max_pods for reservation in snapshot.reservations}
     for kubelet in snapshot.kubelets:
         subject = subject_of("KubeletConfiguration", kubelet.metadata, namespaced=False)
@@ -210,7 +213,8 @@ def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _usable_addresses(cidr: str) -> int | None:
-    """Returns 80 % of the addresses of a range, or None if it is no range, or one of IPv6, which is never too small."""
+    """Returns 80 % of the number of addresses of a range; None if the text is not a range, or is an IPv6 range, which
+    is always large enough."""
     try:
         network = ip_network(cidr, strict=False)
     except ValueError:
@@ -227,8 +231,8 @@ def _usable_addresses(cidr: str) -> int | None:
     fix="Enforce only `pods`; the reservation still lowers the resources that pods can use.", needs=(Needs.KUBELETS,),
 )  # fmt: skip
 def enforced_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields KubeletConfigurations whose enforceNodeAllocatable names system-reserved or kube-reserved. The
-    `-compressible` forms limit cpu shares only, and are fine."""
+    """Yields a finding for each KubeletConfiguration whose enforceNodeAllocatable contains system-reserved or
+    kube-reserved. The `-compressible` forms are allowed, because they only limit cpu shares."""
     for kubelet in snapshot.kubelets:
         enforced = [
             name

@@ -1,4 +1,4 @@
-"""Requests and limits, and what they do to a pod."""
+"""Rules about requests and limits, and their effect on the quality of service of a pod."""
 
 from trimtab.autoscaling.container_amounts import (
     CPU,
@@ -32,8 +32,9 @@ _LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "le
     source=_GUIDE, fix="Give the pod requests for cpu and memory; `trimtab recommend` computes them from usage.",
 )  # fmt: skip
 def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields BestEffort workloads: errors if their priority class is Kubernetes' own, else warnings. A LimitRange of
-    the namespace that gives requests, and a VPA that acts, make them something else."""
+    """Yields a finding for each BestEffort workload: an error if its priority class is system-cluster-critical or
+    system-node-critical, otherwise a warning. Workloads that get requests from a LimitRange or from a VPA that acts are
+    left out."""
     for workload in snapshot.workloads:
         if workload.quality is not QualityOfService.BEST_EFFORT:
             continue
@@ -60,7 +61,8 @@ def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         'the CPU manager".',
 )  # fmt: skip
 def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields Guaranteed workloads; the annotation `trimtab.dev/lint-ignore` is where the reason is stated."""
+    """Yields a finding for each Guaranteed workload. If it is Guaranteed on purpose, its author states the reason in
+    the annotation `trimtab.dev/lint-ignore`."""
     for workload in snapshot.workloads:
         if workload.quality is not QualityOfService.GUARANTEED:
             continue
@@ -80,8 +82,8 @@ def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source=_GUIDE, fix="Remove the cpu limit; the request already shares the cpu fairly.",
 )  # fmt: skip
 def cpu_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields cpu limits of pods that are not Guaranteed (see L34): errors for a container that elects a leader, else
-    warnings."""
+    """Yields a finding for each cpu limit of a pod that is not Guaranteed (see L34): an error for a container that
+    elects a leader, otherwise a warning."""
     for workload, container in _containers_with_limit(snapshot, CPU):
         leads = elects_leader(container)
         doing = " and renews a lease" if leads else ""
@@ -97,7 +99,8 @@ def cpu_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _without_limit(workload: LintWorkload, container: LintContainer) -> list[ManifestChange]:
-    """Returns the changes that remove the cpu limit and keep the request, which without one was the limit's amount."""
+    """Returns the changes that remove the cpu limit and keep the request. A container without a request gets one equal
+    to the limit, as the API server has set it."""
     resources = value_or(container.resources, None)
     limits = value_or(resources.limits, {}) if resources is not None else {}
     requests = value_or(resources.requests, {}) if resources is not None else {}
@@ -137,7 +140,8 @@ def elects_leader(container: LintContainer) -> bool:
         '"L36 peaks at 300Mi, more is a leak".',
 )  # fmt: skip
 def memory_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields memory limits of pods that are not Guaranteed. With usage: only those below 1.5 times the peak."""
+    """Yields a finding for each memory limit of a pod that is not Guaranteed; if usage is known, only for limits below
+    1.5 times the peak."""
     for workload, container in _containers_with_limit(snapshot, MEMORY):
         limit = limit_of(container, MEMORY) or 0
         usage = snapshot.usage_of(workload, container.name, MEMORY)

@@ -1,4 +1,4 @@
-"""Requests and what is used."""
+"""Rules about requests compared with usage."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -21,26 +21,26 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 
 SMALL = {CPU: 50, MEMORY: 100_000_000}
-"""Below these amounts a VPA is more work than it saves (Gardener's guide)."""
+"""For smaller usage, a VPA is more work than it saves (Gardener's guide)."""
 SMALLEST_BUCKET = {CPU: 10, MEMORY: 10_000_000}
-"""The first buckets of the VPA's histograms: what is below cannot be told apart."""
+"""The size of the first bucket of the VPA's histograms. The VPA does not distinguish smaller amounts."""
 WASTE = {CPU: 50, MEMORY: 50 << 20}
 STEADY_SPREAD = 2.0
 MIN_MANY_REPLICAS = 4
 SMALL_REPLICA_MILLICORES = 100
 FIXED_SHARE = 0.8
-"""Memory whose P5 is at least this share of its P95 does not follow the load: each replica keeps it."""
+"""Memory of which P5 is at least this share of P95 does not depend on the load, so each replica needs it."""
 LARGE_REPLICA_MILLICORES = 250
-"""The cpu that a replica of the proposal may use at P95."""
+"""The cpu usage, at P95, that each replica has after the proposed change."""
 LEAST_REPLICAS = 3
-"""One for each of three zones: fewer are never proposed."""
+"""The smallest number of replicas that is proposed: one for each of three zones."""
 MIN_SAVED_BYTES = 256 << 20
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 _USAGE = (Needs.USAGE,)
 
 
 class _Sized(NamedTuple):
-    """A container with the VPA that sizes it, and its usage by resource; only what is known."""
+    """A container, the VPA that sets its requests, and its usage by resource, as far as these are known."""
 
     workload: LintWorkload
     container: LintContainer
@@ -49,7 +49,7 @@ class _Sized(NamedTuple):
 
 
 def _sized_containers(snapshot: LintSnapshot) -> Iterator[_Sized]:
-    """Yields every container of which usage is known."""
+    """Yields every container whose usage is known."""
     for workload in snapshot.workloads:
         for container in workload.spec.containers:
             usage = {
@@ -71,7 +71,7 @@ def _is_managed(sized: _Sized, resource: str) -> bool:
 
 
 def _is_small(usage: dict[str, ResourceUsage], bounds: dict[str, int]) -> bool:
-    """Returns whether both resources are known and P95 of each is at most its bound."""
+    """Returns whether the usage of both resources is known and the P95 of each is at most its bound."""
     return all(resource in usage and usage[resource].p95 <= bounds[resource] for resource in RESOURCES)
 
 
@@ -81,8 +81,8 @@ def _is_small(usage: dict[str, ResourceUsage], bounds: dict[str, int]) -> bool:
     source=_GUIDE, fix="Remove the VPA, and set requests from P95 (`trimtab recommend`).", needs=_USAGE,
 )  # fmt: skip
 def needless_vpa(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields containers under a VPA that use at most 50m and 100 MB (but see L22), or whose P95 is at most twice their
-    P5 in both resources."""
+    """Yields a finding for each container under a VPA that uses at most 50m and 100 MB (but see L22), or whose P95 is
+    at most twice its P5 in both resources."""
     for sized in _sized_containers(snapshot):
         if not sized.vpas or _is_small(sized.usage, SMALLEST_BUCKET):
             continue
@@ -112,7 +112,7 @@ def _describe_usage(usage: dict[str, ResourceUsage]) -> str:
     needs=_USAGE,
 )  # fmt: skip
 def tiny_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields containers under a VPA whose P95 is at most 10m and 10 MB."""
+    """Yields a finding for each container under a VPA whose P95 is at most 10m and 10 MB."""
     for sized in _sized_containers(snapshot):
         if sized.vpas and _is_small(sized.usage, SMALLEST_BUCKET):
             yield rule.report_problem(
@@ -128,7 +128,8 @@ def tiny_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source=_GUIDE, fix="Add an HPA or a VPA (`trimtab lint` then checks its bounds).", needs=_USAGE,
 )  # fmt: skip
 def unscaled_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields containers without VPA and HPA that use more than 50m or 100 MB with a P95 above twice their P5."""
+    """Yields a finding for each container without VPA and HPA that uses more than 50m or 100 MB and whose P95 is above
+    twice its P5."""
     for sized in _sized_containers(snapshot):
         if sized.vpas or snapshot.hpas_of(sized.workload.subject) or not sized.workload.is_scaled_by_count:
             continue
@@ -151,7 +152,7 @@ def unscaled_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
     source=_GUIDE, fix="Raise the request to P95 (`trimtab recommend`).", needs=_USAGE,
 )  # fmt: skip
 def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields requests below P95 of containers whose resource no VPA sizes."""
+    """Yields a finding for each request that is below P95, if no VPA sets it."""
     for sized in _sized_containers(snapshot):
         for resource, usage in sized.usage.items():
             request = request_of(sized.container, resource)
@@ -172,7 +173,7 @@ def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source="Trimtab", fix="Lower the request (`trimtab recommend` shows the amount and the savings).", needs=_USAGE,
 )  # fmt: skip
 def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields requests above 1.5 times P95 and by more than 50m or 50Mi, of containers whose resource no VPA sizes."""
+    """Yields a finding for each request that is above 1.5 times P95 and by more than 50m or 50Mi, if no VPA sets it."""
     for sized in _sized_containers(snapshot):
         for resource, usage in sized.usage.items():
             request = request_of(sized.container, resource)
@@ -201,8 +202,9 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source=_GUIDE, fix="Begin with P5.", needs=_USAGE,
 )  # fmt: skip
 def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields requests that a VPA sizes and that are more than 10 % below P5, or more than 10 % above P50 and above what
-    the VPA sets at least, or should by the quietest day (see L17)."""
+    """Yields a finding for each request that a VPA will set and whose first value is more than 10 % below P5, or is
+    more than 10 % above P50 and above the least that the VPA sets (or should set according to the quietest day, see
+    L17)."""
     flags = recommender_flags(snapshot)
     for sized in _sized_containers(snapshot):
         for resource, usage in sized.usage.items():
@@ -228,7 +230,7 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
 
 
 def _cost_text(snapshot: LintSnapshot, resource: str, amount: float) -> str:
-    """Returns what an amount costs, after a colon, or an empty string without a price."""
+    """Returns the cost of an amount, after a colon; an empty string if no price is known."""
     if snapshot.price is None:
         return ""
     cpu, memory = (amount, 0.0) if resource == CPU else (0.0, amount)
@@ -244,12 +246,12 @@ def _cost_text(snapshot: LintSnapshot, resource: str, amount: float) -> str:
     fix="Run fewer, larger replicas.", needs=_USAGE,
 )  # fmt: skip
 def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields workloads for which all of these hold:
+    """Yields a finding for each workload for which all of these hold:
 
-    - they are meant to have at least four replicas;
+    - it is meant to have at least four replicas;
     - a replica uses at most 100m of cpu at P95, and its P95 is more than twice its P5: there is load, and it changes;
     - its memory at P5 is at least 80 % of that at P95: it does not follow the load;
-    - at least 256Mi are saved by replicas of 250m, of which there are at least three, and one more than a budget keeps.
+    - at least 256Mi would be saved with replicas of 250m (at least three, and one more than a budget keeps available).
     """
     for workload in snapshot.workloads:
         replicas, cpu, memory = snapshot.needed_replicas(workload), *_replica_usage(snapshot, workload)
@@ -275,7 +277,8 @@ def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
 
 
 def _replica_usage(snapshot: LintSnapshot, workload: LintWorkload) -> tuple[ResourceUsage | None, ResourceUsage | None]:
-    """Returns cpu and memory of one replica, the sums of its containers, or None for what one of them does not tell."""
+    """Returns the cpu and the memory usage of one replica, summed over its containers; None for a resource that is
+    unknown for one of them."""
     sums: list[ResourceUsage | None] = []
     for resource in RESOURCES:
         known = [snapshot.usage_of(workload, c.name, resource) for c in running_containers(workload.spec)]
@@ -291,6 +294,7 @@ def _replica_usage(snapshot: LintSnapshot, workload: LintWorkload) -> tuple[Reso
 
 
 def _least_count(snapshot: LintSnapshot, workload: LintWorkload) -> int:
-    """Returns the fewest replicas that availability allows: three, and one more than each budget keeps available."""
+    """Returns the smallest number of replicas that availability allows: three, and one more than each budget keeps
+    available."""
     kept = [value_or(pdb.spec.min_available, 0) for pdb in snapshot.pdbs_of(workload)]
     return max([LEAST_REPLICAS, *(amount + 1 for amount in kept if isinstance(amount, int))])

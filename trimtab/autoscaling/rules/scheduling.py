@@ -1,4 +1,4 @@
-"""Schedulers, zones, gangs and traffic."""
+"""Rules about schedulers, zones, gangs of pods and traffic."""
 
 from trimtab.autoscaling.lint_snapshot import DEFAULT_NAMESPACE, LintSnapshot, LintWorkload, subject_of
 from trimtab.autoscaling.rule import (
@@ -31,7 +31,8 @@ _NEAR = ("PreferClose", "PreferSameZone", "PreferSameNode")
     fix="Add a topologySpreadConstraint over zones and one over hosts.",
 )  # fmt: skip
 def unspread_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields workloads with two or more replicas, and neither a spread over zones or hosts nor pod anti-affinity."""
+    """Yields a finding for each workload with two or more replicas that has neither a spread over zones or hosts nor
+    pod anti-affinity."""
     for workload in snapshot.workloads:
         replicas = snapshot.needed_replicas(workload)
         if replicas is None or replicas < 2 or is_spread(workload, (ZONE, HOST)):
@@ -50,7 +51,7 @@ def unspread_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 
 def is_spread(workload: LintWorkload, keys: tuple[str, ...]) -> bool:
-    """Returns whether a constraint, or an anti-affinity of the pods, spreads them over one of these topologies."""
+    """Returns whether a spread constraint or pod anti-affinity spreads the pods over one of these topologies."""
     constraints = value_or(workload.spec.topology_spread_constraints, ())
     if any(constraint.topology_key in keys for constraint in constraints):
         return True
@@ -73,7 +74,8 @@ def is_spread(workload: LintWorkload, keys: tuple[str, ...]) -> bool:
         "of a pool.",
 )  # fmt: skip
 def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields workloads whose schedulerName is neither stock, nor in a KubeSchedulerConfiguration, nor in a pool."""
+    """Yields a finding for each workload whose schedulerName is not a stock scheduler and is in no
+    KubeSchedulerConfiguration and no pool."""
     known = {*KNOWN_SCHEDULERS, *find_schedulers(config_map.data for config_map in snapshot.config_maps)}
     known |= {name for pool in snapshot.pools for name in pool.schedulers}
     for workload in snapshot.workloads:
@@ -94,7 +96,7 @@ def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
     fix='Annotate the pods with trimtab.dev/do-not-disrupt: "true", or run them on nodes outside of the pool.',
 )  # fmt: skip
 def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields workloads whose pods belong to a gang and may be moved, where a pool is compacted."""
+    """Yields a finding for each workload whose pods belong to a gang and may be moved, if a pool is compacted."""
     if not any(pool.enabled for pool in snapshot.pools):
         return
     for workload in snapshot.workloads:
@@ -125,8 +127,8 @@ def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Spread the pods over zones with a topologySpreadConstraint, or remove trafficDistribution.",
 )  # fmt: skip
 def near_traffic(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields Services with a near trafficDistribution whose workload is not spread: over zones, or for PreferSameNode
-    by a DaemonSet."""
+    """Yields a finding for each Service whose trafficDistribution prefers near endpoints while its workload is not
+    spread over zones (or, for PreferSameNode, is not a DaemonSet)."""
     for service in snapshot.services:
         distribution = service.spec.traffic_distribution
         if distribution not in _NEAR or not service.spec.selector:

@@ -1,4 +1,4 @@
-"""Trimtab's own webhook, policies and recommender, together with the rest of the cluster."""
+"""Rules about Trimtab's own webhook, policies and recommender, together with the rest of the cluster."""
 
 import re
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ SYSTEM_NAMESPACE = "kube-system"
 NAME_LABEL = "kubernetes.io/metadata.name"
 _URL_SETTING, _MATCHER_SETTING = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER"
 _CHILD_KINDS = {"Deployment": "ReplicaSet", "CronJob": "Job"}
-"""The kinds that stand between a controller and its pods: they are owners of the pods too."""
+"""Kind of a controller → the kind between it and its pods, which owns the pods too."""
 _SHARED_SERVER = re.compile(r"thanos|mimir|cortex|vmselect|query-frontend|global-view")
-"""Names of servers that usually have the series of several clusters."""
+"""Matches names of servers that usually hold the series of several clusters."""
 
 
 @lint_rule(
@@ -38,7 +38,8 @@ _SHARED_SERVER = re.compile(r"thanos|mimir|cortex|vmselect|query-frontend|global
     fix="Set controlledValues to RequestsOnly in the VPA.", needs=(Needs.POLICIES,),
 )  # fmt: skip
 def policy_against_ratio(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs that scale limits of a workload whose requests a PodPolicy changes without its limits."""
+    """Yields a finding for each VPA that scales the limits of a workload, if a PodPolicy changes the workload's
+    requests but not its limits."""
     policies = [
         policy for policy in snapshot.policies if policy.spec.actions.requests and not policy.spec.actions.limits
     ]
@@ -59,7 +60,7 @@ def policy_against_ratio(rule: LintRule, snapshot: LintSnapshot) -> FindingItera
 
 def applies_to(policy: PolicyView, workload: LintWorkload) -> bool:
     """Returns whether the policy's conditions on the namespace's name, the owner and the pod's labels select the
-    workload's pods. Its other conditions are not judged here, so it may leave the pods alone all the same."""
+    workload's pods. Other conditions are not checked, so the policy may still not match these pods."""
     match, subject = policy.spec.match, workload.subject
     owners = [f"{subject.kind}/{subject.name}"]
     if (child := _CHILD_KINDS.get(subject.kind)) is not None:
@@ -87,8 +88,8 @@ def matches_namespace(policy: PolicyView, namespace: str) -> bool:
     fix="Set failurePolicy Ignore, and exclude kube-system and Trimtab's own namespace in the namespaceSelector.",
 )  # fmt: skip
 def webhook_in_the_way(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields Trimtab's mutating webhooks with failurePolicy Fail, or that are called for pods of kube-system or of the
-    namespace of their own Service."""
+    """Yields a finding for each mutating webhook of Trimtab with failurePolicy Fail, or that is called for pods of
+    kube-system or of its own Service's namespace."""
     for configuration in snapshot.mutating_webhooks:
         if not is_trimtab_configuration(configuration.metadata, CONFIGURATION_NAME):
             continue
@@ -119,8 +120,8 @@ def _webhook_problems(webhook: MutatingWebhook) -> Iterator[tuple[str, str]]:
     fix="Set TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER, or query the Prometheus of one cluster.",
 )  # fmt: skip
 def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields recommenders of the VPA whose Prometheus address is that of a server for several clusters, and Trimtab's
-    own recommender (info) with a Prometheus and without a matcher."""
+    """Yields a finding for each VPA recommender whose Prometheus address is that of a server for several clusters; and
+    an info if Trimtab's own recommender has a Prometheus but no matcher."""
     for workload in snapshot.workloads:
         for container in workload.spec.containers:
             names = {variable.name for variable in container.variables}
@@ -149,7 +150,8 @@ def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
     needs=(Needs.POLICIES,),
 )  # fmt: skip
 def restored_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields default limits of a LimitRange for a resource whose limit a PodPolicy removes in that namespace."""
+    """Yields a finding for each default limit in a LimitRange, if a PodPolicy removes the limit of that resource in the
+    namespace."""
     for limit_range in snapshot.limit_ranges:
         namespace = limit_range.metadata.namespace or DEFAULT_NAMESPACE
         subject = subject_of("LimitRange", limit_range.metadata)

@@ -1,4 +1,4 @@
-"""minAllowed, maxAllowed and limits under a VPA."""
+"""Rules about minAllowed, maxAllowed and limits under a VPA."""
 
 from collections.abc import Iterator, Mapping
 from math import ceil
@@ -42,11 +42,12 @@ from trimtab.cluster.cluster_autoscaler import parse_flags
 
 MAX_LIMIT_RATIO = 1.2
 VPA_MARGIN_FACTOR = 1.15
-"""What the recommender adds to a percentile: --recommendation-margin-fraction, 0.15."""
+"""The factor by which the recommender multiplies a percentile: --recommendation-margin-fraction is 0.15."""
 UPDATER_MIN_REPLICAS = 2
-"""The updater's --min-replicas."""
+"""The default of the updater's --min-replicas."""
 POD_FLOOR = {CPU: 25, MEMORY: 250 << 20}
-"""The recommender's --pod-recommendation-min-cpu-millicores and --pod-recommendation-min-memory-mb, which are MiB."""
+"""The defaults of the recommender's --pod-recommendation-min-cpu-millicores and --pod-recommendation-min-memory-mb (in
+MiB)."""
 _FLOOR_FLAGS = {CPU: "pod-recommendation-min-cpu-millicores", MEMORY: "pod-recommendation-min-memory-mb"}
 _CAP_FLAGS = {
     CPU: "container-recommendation-max-allowed-cpu", MEMORY: "container-recommendation-max-allowed-memory",
@@ -59,7 +60,8 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 
 
 def active_vpas(snapshot: LintSnapshot) -> Iterator[tuple[VerticalPodAutoscaler, LintSubject, LintWorkload | None]]:
-    """Yields each VPA whose mode is not Off, with its name and its target; the target is None if it is not known."""
+    """Yields each VPA whose mode is not Off, with what identifies its target, and the target itself, or None if it is
+    not among the objects."""
     for vpa in snapshot.vpas:
         if update_mode_of(vpa) != "Off":
             target = snapshot.workloads_by_subject.get(target_subject(vpa.metadata, vpa.spec.target_ref))
@@ -67,13 +69,14 @@ def active_vpas(snapshot: LintSnapshot) -> Iterator[tuple[VerticalPodAutoscaler,
 
 
 def least_replicas(vpa: VerticalPodAutoscaler) -> int:
-    """Returns the number of live pods below which the updater leaves the VPA's target alone."""
+    """Returns the number of live pods below which the updater does not act on the VPA's target."""
     written = vpa.spec.update_policy.min_replicas
     return UPDATER_MIN_REPLICAS if written is None else written
 
 
 def limit_ratios(vpa: VerticalPodAutoscaler, workload: LintWorkload) -> Iterator[tuple[LintContainer, str, float]]:
-    """Yields (container, resource, limit ÷ request) of each limit that the VPA scales with the request."""
+    """Yields (container, resource, limit ÷ request) for each limit that the VPA changes in proportion to the
+    request."""
     if workload.quality is not QualityOfService.BURSTABLE:
         return
     for container in workload.spec.containers:
@@ -86,7 +89,7 @@ def limit_ratios(vpa: VerticalPodAutoscaler, workload: LintWorkload) -> Iterator
 
 
 def requests_only_change(vpa: VerticalPodAutoscaler, subject: LintSubject, container: str) -> ManifestChange:
-    """Returns the change of the VPA's policy for a container to RequestsOnly."""
+    """Returns the change that sets the VPA's policy for a container to RequestsOnly."""
     path = policies_path(vpa, container)
     if isinstance(path[-1], int):
         return ManifestChange(subject, (*path, "controlledValues"), "RequestsOnly")
@@ -103,7 +106,8 @@ def requests_only_change(vpa: VerticalPodAutoscaler, subject: LintSubject, conta
     fix="Set controlledValues to RequestsOnly.",
 )  # fmt: skip
 def multiplied_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs in RequestsAndLimits over a Burstable container whose limit is more than 1.2 times its request."""
+    """Yields a finding for each VPA with RequestsAndLimits that sizes a Burstable container whose limit is more than
+    1.2 times its request."""
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None:
             continue
@@ -129,8 +133,8 @@ def multiplied_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
     source=_GUIDE, fix="Set minAllowed to the highest recommendation for an idle container.",
 )  # fmt: skip
 def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs that control a container for which they have no minAllowed at all. With usage the fix has the numbers
-    of the quietest day."""
+    """Yields a finding for each VPA that has no minAllowed for a container that it controls. If usage is known, the fix
+    has the numbers of the quietest day."""
     for vpa, subject, workload in active_vpas(snapshot):
         names = _container_names(workload)
         missing = [
@@ -166,8 +170,8 @@ def _idle_minimum(
     snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, subject: LintSubject, workload: LintWorkload | None,
     names: list[str],
 ) -> list[ManifestChange]:  # fmt: skip
-    """Returns minAllowed for each container from its quietest day, and the requests that are below it; nothing unless
-    it is known for all of them."""
+    """Returns the changes that set minAllowed for each container from its quietest day, and raise requests that are
+    below it; none unless the quietest day is known for all containers."""
     changes: list[ManifestChange] = []
     base = ("spec", "resourcePolicy", "containerPolicies")
     present = [policy.container_name for policy in vpa.spec.resource_policy.container_policies]
@@ -189,7 +193,8 @@ def _idle_minimum(
 
 
 def _idle_amounts(snapshot: LintSnapshot, workload: LintWorkload | None, container: str) -> dict[str, int]:
-    """Returns resource → P90 of the quietest day with the recommender's margin, where it is known."""
+    """Returns resource → the P90 of the quietest day with the recommender's margin, for the resources for which it is
+    known."""
     known = {
         resource: snapshot.usage_of(workload, container, resource) if workload is not None else None
         for resource in RESOURCES
@@ -202,15 +207,16 @@ def _idle_amounts(snapshot: LintSnapshot, workload: LintWorkload | None, contain
 
 
 def _wildcard_policy(snapshot: LintSnapshot, subject: LintSubject) -> dict[str, Any]:
-    """Returns the VPA's policy for all containers as plain values: a policy for one of them takes its place."""
+    """Returns the VPA's policy for all containers (`*`) as plain values. A policy for one container would replace it
+    for that container."""
     resource_policy = snapshot.document_value(subject).get("spec", {}).get("resourcePolicy") or {}
     policies = resource_policy.get("containerPolicies") or ()
     return next((dict(policy) for policy in policies if policy.get("containerName") == "*"), {})
 
 
 def raise_request(workload: LintWorkload, container: str, resource: str, least: int) -> list[ManifestChange]:
-    """Returns the change of a container's written request to the least that its VPA sets (see L18); nothing if it is
-    not below."""
+    """Returns the change that raises a container's request to the least that its VPA sets (see L18); none if the
+    request is not below that."""
     return [
         ManifestChange(
             workload.subject, workload.container_path(found, "resources", "requests", resource),
@@ -227,7 +233,8 @@ def raise_request(workload: LintWorkload, container: str, resource: str, least: 
     source=_GUIDE, fix="Raise minAllowed to the highest recommendation of an idle period.", needs=(Needs.USAGE,),
 )  # fmt: skip
 def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields minAllowed values more than 10 % below P90 of the quietest day with the recommender's margin of 15 %."""
+    """Yields a finding for each minAllowed that is more than 10 % below the P90 of the quietest day with the
+    recommender's margin of 15 %."""
     for vpa, subject, workload in active_vpas(snapshot):
         for container in () if workload is None else workload.spec.containers:
             policy = container_policy_of(vpa, container.name)
@@ -258,9 +265,9 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Begin with at least minAllowed and the recommender's minimum.",
 )  # fmt: skip
 def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields containers whose written request is below the VPA's minAllowed, or below the recommender's floor for a pod
-    divided by its containers, while the VPA's mode is one that evicts or resizes. A warning where the updater leaves
-    the pods alone, because they are too few (see L26)."""
+    """Yields a finding for each container whose request is below the VPA's minAllowed, or below the container's share
+    of the recommender's minimum for a pod, if the VPA's mode evicts or resizes. It is only a warning if the updater
+    does not act because there are too few pods (see L26)."""
     flags = recommender_flags(snapshot)
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
@@ -291,7 +298,7 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
 def least_request(
     flags: Mapping[str, str], vpa: VerticalPodAutoscaler, container: str, resource: str, containers: int
 ) -> tuple[int, str]:
-    """Returns the least that the VPA sets for a container, and the name of what decides it."""
+    """Returns the smallest request that the VPA sets for a container, and the name of what determines it."""
     policy = container_policy_of(vpa, container)
     minimum = amount_in(policy.min_allowed, resource) or 0
     maximum = amount_in(policy.max_allowed, resource)
@@ -309,7 +316,7 @@ def least_request(
 
 
 def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:
-    """Returns the flags of the VPA's recommender, if its Deployment is among the objects."""
+    """Returns the flags of the VPA's recommender; empty if its Deployment is not among the objects."""
     for workload in snapshot.workloads:
         for container in workload.spec.containers:
             if "vpa-recommender" in container.image or "vpa-recommender" in workload.subject.name:
@@ -323,8 +330,8 @@ def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:
     source=_GUIDE, fix="Set maxAllowed to the allocatable amount of the largest eligible node less its DaemonSets.",
 )  # fmt: skip
 def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields maxAllowed values above the largest node (error), and resources without a maxAllowed (warning) unless the
-    recommender has a cap of its own for them."""
+    """Yields an error for each maxAllowed above the largest node, and a warning for each resource without a maxAllowed,
+    unless the recommender has a cap of its own for it."""
     room = largest_allocatable(snapshot)
     flags = recommender_flags(snapshot)
     uncapped = [resource for resource in RESOURCES if _CAP_FLAGS[resource] not in flags]
@@ -368,7 +375,8 @@ def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
     fix="Lower minAllowed below maxAllowed and below the largest node.",
 )  # fmt: skip
 def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields minAllowed above maxAllowed, and pods whose minima together are above the largest node."""
+    """Yields a finding for each minAllowed above maxAllowed, and for each pod whose minima together are above the
+    largest node."""
     room = largest_allocatable(snapshot)
     for vpa, subject, workload in active_vpas(snapshot):
         for index, policy in enumerate(vpa.spec.resource_policy.container_policies):

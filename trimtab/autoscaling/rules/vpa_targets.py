@@ -1,4 +1,4 @@
-"""What a VPA points at, and whether it can act."""
+"""Rules about what a VPA targets, and whether it can act."""
 
 from collections.abc import Mapping
 
@@ -42,7 +42,7 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
     fix="Remove one of them, or set its updateMode to Off.",
 )  # fmt: skip
 def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields every further VPA of a target that has two or more whose mode is not Off."""
+    """Yields a finding for each VPA after the first, if a target has several whose mode is not Off."""
     seen: dict[object, VerticalPodAutoscaler] = {}
     for vpa, subject, _ in active_vpas(snapshot):
         target = target_subject(vpa.metadata, vpa.spec.target_ref)
@@ -60,7 +60,7 @@ def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Name the topmost controller in targetRef.",
 )  # fmt: skip
 def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs that name an object with a controller, or a pod."""
+    """Yields a finding for each VPA whose target is a pod or an object with a controller."""
     for vpa in snapshot.vpas:
         target = target_subject(vpa.metadata, vpa.spec.target_ref)
         top = snapshot.topmost_owner(target)
@@ -88,8 +88,8 @@ def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Set updatePolicy.minReplicas to 1, or run two replicas.",
 )  # fmt: skip
 def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs in an evicting mode whose workload wants fewer replicas than updatePolicy.minReplicas, 2 if that is
-    absent."""
+    """Yields a finding for each VPA in a mode that evicts whose workload wants fewer replicas than
+    updatePolicy.minReplicas (2 if absent)."""
     for vpa, subject, workload in active_vpas(snapshot):
         replicas = None if workload is None else snapshot.needed_replicas(workload)
         needed = least_replicas(vpa)
@@ -108,7 +108,8 @@ def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source=_GUIDE, fix="Use updateMode Initial, or InPlaceOrRecreate if the cluster can resize pods.",
 )  # fmt: skip
 def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs in mode Recreate over a DaemonSet, or over a single replica that elects a leader."""
+    """Yields a finding for each VPA in mode Recreate whose target is a DaemonSet, or a single replica that elects a
+    leader."""
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) != "Recreate":
             continue
@@ -129,8 +130,8 @@ def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
         "requests.",
 )  # fmt: skip
 def eviction_to_shrink(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs in an evicting mode without evictionRequirements over a StatefulSet, over pods that must not be
-    evicted by annotation, or over pods that take five minutes or more to end."""
+    """Yields a finding for each VPA in a mode that evicts, without evictionRequirements, whose target is a StatefulSet,
+    or has pods that an annotation protects from eviction, or pods that take five minutes or more to terminate."""
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
             continue
@@ -146,7 +147,7 @@ def eviction_to_shrink(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
 
 
 def _why_sensitive(workload: LintWorkload) -> str:
-    """Returns why an eviction hurts, or an empty string if nothing says that it does."""
+    """Returns why an eviction of the workload's pods does harm, or an empty string if nothing indicates that."""
     if workload.subject.kind == "StatefulSet":
         return "a StatefulSet replaces its pods one after the other"
     if workload.pod_annotations.get(_SAFE_TO_EVICT) == "false":
@@ -165,7 +166,7 @@ def _why_sensitive(workload: LintWorkload) -> str:
     needs=(Needs.VPA_WEBHOOK,),
 )  # fmt: skip
 def weak_vpa_webhook(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields the VPA's webhook configurations whose Service has fewer than two ready endpoints."""
+    """Yields a finding for each webhook configuration of the VPA whose Service has fewer than two ready endpoints."""
     for configuration in snapshot.mutating_webhooks:
         services = {
             (hook.client_config.service.namespace, hook.client_config.service.name)
@@ -192,7 +193,8 @@ def weak_vpa_webhook(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source="Trimtab", fix="Set the requests to the VPA's target, or let the VPA change pods.", needs=(Needs.LIVE,),
 )  # fmt: skip
 def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs in mode Off, older than two weeks, whose target differs from the request by more than 20 %."""
+    """Yields a finding for each VPA in mode Off that is older than two weeks and whose target differs from the request
+    by more than 20 %."""
     for vpa in snapshot.vpas:
         created = parse_timestamp(vpa.metadata.creation_timestamp)
         workload = snapshot.workloads_by_subject.get(target_subject(vpa.metadata, vpa.spec.target_ref))
@@ -223,8 +225,8 @@ def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Set restartPolicy NotRequired in the container's resizePolicy, and keep free room on the nodes.",
 )  # fmt: skip
 def resize_without_effect(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields VPAs in an in-place mode over a container with RestartContainer for a resource that they control, or with
-    pods on nodes whose free amount is less than what the VPA wants to add."""
+    """Yields a finding for each VPA in an in-place mode whose container must restart for a resource that the VPA
+    controls, or whose pods are on nodes with less free capacity than the VPA wants to add."""
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in RESIZING_MODES:
             continue
@@ -243,7 +245,7 @@ def resize_without_effect(rule: LintRule, snapshot: LintSnapshot) -> FindingIter
 def _find_full_nodes(
     rule: LintRule, snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, workload: LintWorkload
 ) -> FindingIterator:
-    """Yields one finding for each resource, with the first pod that cannot grow and the number of others."""
+    """Yields one finding for each resource, with the first pod that cannot grow and the number of the others."""
     targets = {
         recommended.container_name: recommended.target
         for recommended in vpa.status.recommendation.container_recommendations
@@ -270,7 +272,7 @@ def _find_full_nodes(
 
 
 def _growth_of(pod: LintPod, targets: Mapping[str, ResourceList], resource: str) -> int:
-    """Returns what the VPA wants to add to the pod's requests."""
+    """Returns by how much the VPA wants to increase the pod's requests."""
     return sum(
         max(0, (amount_in(targets.get(container.name, {}), resource) or 0) - (request_of(container, resource) or 0))
         for container in pod.spec.containers

@@ -1,8 +1,8 @@
-"""Snapshots and the lives of pods → the history that the cluster autoscaler is replayed on.
+"""Makes the history on which the cluster autoscaler is replayed, from snapshots and the lifetimes of pods.
 
-Nodes are alike if they have the same allocatable amounts, type, price, taints, and the same value of every label that
-some pod selects by. Pods are alike if they have the same topmost owner; the largest requests among them count. A pod
-that may use one node only (it selects a hostname, or its volume is local) keeps its node.
+Nodes have the same shape if they have the same allocatable amounts, type, price and taints, and the same value of every
+label by which some pod selects nodes. Pods are alike if they have the same topmost owner; the largest requests among
+them are used. A pod that can run on one node only (it selects a hostname, or its volume is local) keeps its node.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _TRANSIENT_TAINTS = ("node.kubernetes.io/", *AUTOSCALER_TAINTS)
 
 Lives = Mapping[str, Sequence[tuple[Seconds, Seconds]]]
-"""Workload → (first, last) second of each of its pods."""
+"""Workload → (first second, last second) of the lifetime of each of its pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryReading:
-    """The history, and what it leaves out."""
+    """The history, and what had to be left out of it."""
 
     history: NodeHistory
     notes: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class HistoryReading:
 
 @dataclass(frozen=True, slots=True)
 class _Shapes:
-    """The shapes of nodes, and one node of each."""
+    """The shapes of nodes, with an example node of each."""
 
     by_name: dict[str, ReplayShape]
     example: dict[str, NodeInfo]
@@ -51,8 +51,8 @@ def build_history(
 ) -> HistoryReading:
     """Returns the history that begins with the nodes and pods of `first`.
 
-    `moments`: second → pods by workload; seconds are counted from the first moment. `min_nodes`: nodes of each shape
-    that always stay.
+    `moments`: second → number of pods by workload; seconds are counted from the first moment. `min_nodes`: for each
+    shape, the number of nodes that always stay.
     """
     moments = sorted(moments, key=lambda moment: moment[0])
     shapes, unreadable = _group_nodes(first)
@@ -88,8 +88,8 @@ def build_history(
 
 
 def workload_name(pod: PodInfo) -> str:
-    """Returns NAMESPACE/KIND/NAME of the workload that renews the pod, the Deployment of a ReplicaSet by the hash in
-    its name; "" if none does."""
+    """Returns NAMESPACE/KIND/NAME of the workload that recreates the pod (for a ReplicaSet its Deployment, by the hash
+    in its name); "" if nothing recreates it."""
     if pod.owner is None:
         return ""
     kind, name = pod.owner.kind, pod.owner.name
@@ -100,7 +100,7 @@ def workload_name(pod: PodInfo) -> str:
 
 
 def count_lives(lives: Lives, step_seconds: int) -> list[tuple[Seconds, dict[str, int]]]:
-    """Returns the pods of each workload that lived at each step, from the first second of all to the last."""
+    """Returns, for each step from the first second to the last, the number of pods of each workload that existed."""
     ends = [second for pods in lives.values() for life in pods for second in life]
     if not ends:
         return []
@@ -113,7 +113,8 @@ def count_lives(lives: Lives, step_seconds: int) -> list[tuple[Seconds, dict[str
 def hold_moments(
     moments: Sequence[tuple[Seconds, Mapping[str, int]]], step_seconds: int
 ) -> list[tuple[Seconds, Mapping[str, int]]]:
-    """Returns the moments with steps between them at which nothing changes: the autoscaler looks at each."""
+    """Returns the moments with further steps between them at which nothing changes, because the autoscaler acts at each
+    step."""
     held: list[tuple[Seconds, Mapping[str, int]]] = []
     for (at, pods), (until, _) in zip(moments, [*moments[1:], (0, {})], strict=True):
         held.append((at, pods))
@@ -122,7 +123,7 @@ def hold_moments(
 
 
 def count_pods(inventory: Inventory) -> dict[str, int]:
-    """Returns the pods of each workload that are not finished, on nodes or waiting for one."""
+    """Returns workload → number of its pods that have not finished, whether they are on a node or wait for one."""
     names = (
         workload_name(pod) for pod in inventory.pods
         if not (pod.is_finished or pod.is_daemon or pod.is_static) and pod.deletion_requested_at is None
@@ -161,7 +162,7 @@ def _group_nodes(inventory: Inventory) -> tuple[_Shapes, int]:
 
 
 def _sum_daemons(pods: Iterable[PodInfo]) -> dict[str, tuple[int, int, int]]:
-    """Returns Node → cpu, memory and number of the pods that run once per node."""
+    """Returns node → (cpu, memory, number) of the pods on it that run once per node."""
     sums: dict[str, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
     for pod in pods:
         requests = pod.requirements.requests
@@ -186,16 +187,16 @@ def _name_shape(kind: str, cpu: int, memory: int, others: Iterable[str]) -> str:
 
 @dataclass(slots=True)
 class _WorkloadReader:
-    """Reads the workloads of one inventory; pods that are alike are read once."""
+    """Reads the workloads of one inventory. Pods that are alike are read once."""
 
     inventory: Inventory
     shapes: _Shapes
     budgets: PdbIndex
     _known: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
-    """(shape, requirements) → the shapes that such a pod may use."""
+    """(shape, requirements) → the shapes of nodes on which such a pod can run."""
 
     def read_workload(self, name: str, pod: PodInfo, *, is_owned: bool) -> ReplayWorkload | None:
-        """Returns the workload of one pod on a node, or None if its requests cannot be read."""
+        """Returns the workload of one pod that is on a node, or None if its requests cannot be read."""
         requests = pod.requirements.requests
         if isinstance(requests, Unreadable):
             return None
@@ -224,9 +225,10 @@ class _WorkloadReader:
 
 
 def blocks_scale_down(pod: PodInfo, *, is_owned: bool, has_budget: bool) -> bool:
-    """Returns whether the cluster autoscaler, with its default flags, leaves a node alone because of the pod.
+    """Returns whether the pod keeps the cluster autoscaler, with its default flags, from removing its node.
 
-    An annotation safe-to-evict decides. Without one, any of these holds (simulator/drainability/rules, 1.36):
+    If the pod has the annotation safe-to-evict, that decides. Otherwise it does if any of these holds
+    (simulator/drainability/rules, 1.36):
 
     - no controller renews the pod;
     - it is in kube-system, and no PodDisruptionBudget selects it (--skip-nodes-with-system-pods);
@@ -243,7 +245,8 @@ def blocks_scale_down(pod: PodInfo, *, is_owned: bool, has_budget: bool) -> bool
 
 
 def _merge_workloads(known: ReplayWorkload | None, other: ReplayWorkload) -> ReplayWorkload:
-    """Returns the larger requests of both, where both may run; one that blocks makes both block."""
+    """Returns a workload with the larger requests of both, that can run only where both can. It blocks scale-down if
+    either does."""
     if known is None:
         return other
     return ReplayWorkload(

@@ -1,7 +1,7 @@
-"""Flags of the cluster autoscaler, compared by replaying them on one history.
+"""Compares flags of the cluster autoscaler by replaying them on one history.
 
-The cheapest flags win that neither remove nodes in vain nor let pods wait longer. Of flags that cost nearly the same,
-those win that evict less. The present flags stay unless others save something.
+The cheapest flags are chosen among those that neither remove nodes in vain nor make pods wait longer. Of flags that
+cost nearly the same, those with fewer evictions are chosen. The present flags are kept unless others save something.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 UNNEEDED_SECONDS = (300, 600, 1200, 1800)
 DELAYS_AFTER_ADD = (600, 1800)
 MAX_BOUGHT_BACK_SHARE = 0.1
-"""Nodes bought back over nodes removed; or as many as with the present flags, if those are more."""
+"""The largest share of removed nodes that may have to be added again; if more are added again with the present flags,
+then as many as that."""
 MAX_PENDING_RATIO = 1.1
-"""Time that pods wait, over that with the present flags."""
+"""The longest time for which pods may wait with proposed flags, as a multiple of the time with the present flags."""
 NEARLY_EQUAL = 0.01
 
 AUTOSCALER_SAVES = Code(
@@ -35,29 +36,30 @@ AUTOSCALER_FITS = Code(
 
 @dataclass(frozen=True, slots=True)
 class ReplayedFlags:
-    """One set of flags and its replay."""
+    """One set of flags, and the result of its replay."""
 
     flags: ScaleDownFlags
     result: ReplayResult
 
     @property
     def cost(self) -> float:
-        """Dollars, or seconds of nodes where a price is unknown. Comparable only between replays of one history."""
+        """The cost in dollars, or in seconds of nodes if a price is unknown. It can be compared only between replays of
+        the same history."""
         return self.result.node_seconds if self.result.dollars is None else self.result.dollars
 
     @property
     def disruption(self) -> int:
-        """Evictions, and ten for every node that was bought back."""
+        """A measure of disruption: the number of evictions, plus ten for every node that had to be added again."""
         return self.result.evictions + 10 * self.result.bought_back
 
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerProposal:
-    """All replays, and the chosen one."""
+    """All replays, and the flags that were chosen."""
 
     present: ReplayedFlags
     replays: tuple[ReplayedFlags, ...]
-    """All of them, the present one included, the cheapest first."""
+    """The replays of all flags, including the present ones, the cheapest first."""
     chosen: ReplayedFlags
     reason: Reason
 
@@ -75,14 +77,14 @@ def propose_flags(
     history: NodeHistory, present: ScaleDownFlags, candidates: Sequence[ScaleDownFlags] | None = None,
     on_replay: Callable[[Sequence[ScaleDownFlags]], Iterable[ScaleDownFlags]] = lambda all_flags: all_flags,
 ) -> AutoscalerProposal:  # fmt: skip
-    """Replay all candidates, and choose. `on_replay` may show the progress over the flags."""
+    """Replays all candidates, and returns them with the choice. `on_replay` may show the progress."""
     every = tuple(dict.fromkeys((present, *(candidate_flags(present) if candidates is None else candidates))))
     replays = [ReplayedFlags(flags, replay_history(history, flags)) for flags in on_replay(every)]
     return choose_flags(replays[0], replays)
 
 
 def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> AutoscalerProposal:
-    """Returns the choice among replays of one history; `present` is one of them."""
+    """Returns the choice among replays of the same history; `present` must be one of them."""
     ordered = tuple(sorted(replays, key=lambda one: (one.cost, one.disruption)))
     allowed = [one for one in ordered if one is present or _is_as_safe(one.result, present.result)]
     cheapest = allowed[0].cost
@@ -96,7 +98,7 @@ def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> Au
 
 
 def _is_as_safe(result: ReplayResult, present: ReplayResult) -> bool:
-    """Returns whether few nodes are bought back, and pods hardly wait longer."""
+    """Returns whether few nodes have to be added again, and pods wait hardly longer than with the present flags."""
     return (
         result.bought_back <= max(present.bought_back, MAX_BOUGHT_BACK_SHARE * result.removed)
         and result.pending_pod_seconds <= MAX_PENDING_RATIO * present.pending_pod_seconds + 600

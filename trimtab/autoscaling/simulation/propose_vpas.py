@@ -1,9 +1,9 @@
-"""VPAs to add, to change and to remove, from usage and nodes.
+"""Proposes VPAs to add, to change and to remove, based on usage and nodes.
 
-A VPA is worth its evictions where usage is large and varies: above 50m or 100 MB and with P95 more than twice P5
-(Gardener's pod autoscaling guide). Elsewhere a static request by P95 is as good. A proposed VPA changes requests only,
-has a minimum that an idle container does not fall below and a maximum that a node can hold, and leaves alone a resource
-on whose utilization an HPA scales.
+A VPA is worth its evictions if usage is large and varies: above 50m or 100 MB, and with P95 more than twice P5
+(Gardener's pod autoscaling guide). Otherwise a fixed request at P95 is as good. A proposed VPA changes only requests.
+Its minimum is what an idle container needs, and its maximum what a node can hold. It does not control a resource by
+whose utilization an HPA scales.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from trimtab.cluster.reason import Code, Reason
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags
 
 SMALL = {"cpu": 50, "memory": 100_000_000}
-"""Millicores and bytes of P95 up to which a VPA is not worth it."""
+"""The P95 in millicores and bytes up to which a VPA is not worth its evictions."""
 MIN_SPREAD = 2.0
-"""P95 over P5."""
+"""The ratio of P95 to P5 above which a VPA is worth its evictions."""
 MIN_HISTORY_SECONDS, MIN_SAMPLES = 86400, 100
 IDLE_SHARE = 0.25
-"""The lowest quarter of the samples counts as idle."""
+"""The share of samples, the lowest ones, that count as idle."""
 _STEPS = {"cpu": 1, "memory": 1 << 20}
 IN_PLACE_VERSION = (1, 33)
-"""The Kubernetes version from which pods are resized in place by default."""
+"""The first Kubernetes version in which pods can be resized in place by default."""
 API_VERSIONS = {
     "Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",
     "ReplicationController": "v1",
 }  # fmt: skip
-"""Kinds that a VPA is proposed for: their pods run all the time."""
+"""The kinds for which a VPA is proposed, with their API versions: their pods run all the time."""
 
 VPA_WORTH_IT = Code(
     "vpa-worth-it",
@@ -86,18 +86,18 @@ class ContainerHistory:
 
     name: str
     low: Mapping[str, int]
-    """P5."""
+    """Resource → P5 of the usage."""
     high: Mapping[str, int]
-    """P95."""
+    """Resource → P95 of the usage."""
     idle_target: Mapping[str, int]
-    """What the recommender says for the idle samples alone."""
+    """Resource → the target that the recommender gives for the idle samples alone."""
     seconds: int
     samples: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadHistory:
-    """One workload with everything that decides on its VPA."""
+    """One workload, with everything on which the proposal for its VPA depends."""
 
     namespace: str
     kind: str
@@ -105,9 +105,10 @@ class WorkloadHistory:
     replicas: int
     containers: tuple[ContainerHistory, ...]
     max_allowed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Container → the largest request with which its pod fits on a node, daemons counted. Empty where unknown."""
+    """Container → resource → the largest request with which its pod fits on a node next to the DaemonSets. Empty if
+    this is unknown."""
     hpa_resources: frozenset[str] = frozenset()
-    """Resources on whose utilization an HPA scales the workload."""
+    """The resources by whose utilization an HPA scales the workload."""
     vpas: tuple[Mapping[str, Any], ...] = ()
     """Existing VPAs of the workload, as manifests."""
 
@@ -120,9 +121,9 @@ class VpaProposal:
     action: VpaAction
     reason: Reason
     manifest: Mapping[str, Any] | None = None
-    """The VPA as it should be, or None where there should be none."""
+    """The manifest of the VPA as it should be, or None if there should be none."""
     existing: str = ""
-    """The name of the existing VPA."""
+    """The name of the existing VPA; empty if there is none."""
 
 
 def summarize_container(
@@ -152,8 +153,8 @@ def summarize_container(
 
 
 def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = None) -> VpaProposal:
-    """Returns what to do about the VPA of a workload. `version`: the API server's, (1, 33), or None where it is
-    unknown."""
+    """Returns what to do about the VPA of a workload. `version` is that of the API server, such as (1, 33), or None if
+    it is unknown."""
     existing = str(_mapping(workload.vpas[0].get("metadata")).get("name")) if workload.vpas else ""
 
     def decide(action: VpaAction, reason: Reason, manifest: Mapping[str, Any] | None = None) -> VpaProposal:
@@ -243,13 +244,13 @@ def _render_vpa(
 
 
 def choose_update_mode(version: tuple[int, int] | None) -> str:
-    """InPlaceOrRecreate where the API server can resize pods in place, else Recreate."""
+    """Returns InPlaceOrRecreate if the API server can resize pods in place, otherwise Recreate."""
     return "InPlaceOrRecreate" if version is not None and version >= IN_PLACE_VERSION else "Recreate"
 
 
 def _list_differences(existing: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[str]:
-    """Returns the fields in which an existing VPA differs from the proposed one. Bounds of its author's own count as
-    right."""
+    """Returns the fields in which an existing VPA differs from the proposed one. Bounds that its author has set are
+    accepted."""
     old, new = _mapping(existing.get("spec")), _mapping(proposed.get("spec"))
     mode = _mapping(old.get("updatePolicy")).get("updateMode")
     differences = []

@@ -1,12 +1,14 @@
-"""The cluster autoscaler, replayed on the nodes and the demand of a history: nodes, evictions, nodes bought back.
+"""Replays the cluster autoscaler on the nodes and the demand of a history: nodes, evictions, and nodes that were
+removed in vain.
 
-A node is unneeded while its utilization (the larger of cpu and memory requested over allocatable, DaemonSets included)
-is below the threshold, no pod on it blocks, and all its pods fit on other nodes. Unneeded for long enough, it is
-removed: empty nodes together, others one a minute. After a scale-up there is no scale-down for a while. Pods without
-room buy nodes of the shape that holds most of them (core/scaledown, cluster-autoscaler 1.36).
+A node is unneeded while its utilization (requested ÷ allocatable, the larger of cpu and memory, DaemonSets included) is
+below the threshold, no pod on it blocks its removal, and all its pods fit on other nodes. If it stays unneeded for long
+enough, it is removed: empty nodes together, others one a minute. After a scale-up, no node is removed for a while. For
+pods without room, nodes are added of the shape that holds most of them (core/scaledown, cluster-autoscaler 1.36).
 
-The model is one of amounts: cpu, memory and pod slots, node selectors and taints by shapes of nodes. Affinity between
-pods, spreading, volumes and budgets are not in it. Numbers are the scheduler's: millicores and bytes.
+The model only has amounts: cpu, memory and pod slots, and node selectors and taints in the form of node shapes. It has
+no affinity between pods, spreading, volumes or disruption budgets. Amounts are in the scheduler's units: millicores and
+bytes.
 """
 
 from __future__ import annotations
@@ -16,20 +18,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 BOUGHT_BACK_SECONDS = 3600
-"""A node that is bought within this time after a removal was removed in vain."""
+"""If a node is added within this many seconds after a removal, the removal counts as having been in vain."""
 MAX_EMPTY_REMOVALS = 10
-"""Empty nodes removed at once (--max-empty-bulk-delete)."""
+"""How many empty nodes are removed at the same time (--max-empty-bulk-delete)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleDownFlags:
-    """The cluster autoscaler's flags that decide when a node goes, with their defaults."""
+    """The cluster autoscaler's flags that decide when a node is removed, with their defaults."""
 
     threshold: float = 0.5
     unneeded_seconds: int = 600
     delay_after_add_seconds: int = 600
     provision_seconds: int = 120
-    """Not a flag: the time from a scale-up until the node takes pods."""
+    """Not a flag: the number of seconds from a scale-up until the node accepts pods."""
 
     def format_arguments(self) -> tuple[str, ...]:
         """Returns the flags as arguments of the cluster autoscaler."""
@@ -42,7 +44,7 @@ class ScaleDownFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayShape:
-    """Nodes that are alike: what pods may use on each of them, daemons subtracted."""
+    """A kind of equal nodes: what pods can use on each of them, after DaemonSets."""
 
     name: str
     cpu: int
@@ -51,44 +53,44 @@ class ReplayShape:
     daemon_cpu: int = 0
     daemon_memory: int = 0
     price: int | None = None
-    """Micro-dollars an hour, or None where it is unknown."""
+    """The price in micro-dollars an hour, or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayWorkload:
-    """Pods that are alike."""
+    """A number of equal pods of one owner."""
 
     name: str
     cpu: int
     memory: int
     shapes: frozenset[str]
-    """The shapes of nodes that they may use."""
+    """The shapes of nodes on which these pods can run."""
     blocks: bool = False
-    """Whether the autoscaler leaves a node alone because of such a pod."""
+    """Whether such a pod keeps the autoscaler from removing its node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeHistory:
-    """What is replayed: the nodes and pods at the beginning, and how many pods there were at every moment."""
+    """The input of a replay: the nodes and pods at the beginning, and the number of pods at every moment."""
 
     shapes: Mapping[str, ReplayShape]
     workloads: Mapping[str, ReplayWorkload]
     nodes: Sequence[tuple[str, Mapping[str, int]]]
-    """(shape, workload → pods) of every node at the beginning."""
+    """(shape, workload → number of pods) for each node at the beginning."""
     moments: Sequence[tuple[int, Mapping[str, int]]]
-    """(second, workload → pods), ascending; workloads that are missing keep their number."""
+    """(second, workload → number of pods), ascending. A workload that is not in a moment keeps its number."""
     min_nodes: Mapping[str, int] = field(default_factory=dict)
-    """Shape → nodes that always stay."""
+    """Shape → the number of its nodes that are never removed."""
 
 
 @dataclass(slots=True)
 class ReplayResult:
-    """What the autoscaler did."""
+    """What the autoscaler did in a replay."""
 
     seconds: int = 0
     node_seconds: float = 0.0
     dollars: float | None = 0.0
-    """For the whole history, or None if a node has no price."""
+    """The cost of the whole history in dollars, or None if a node has no price."""
     final_nodes: int = 0
     removed: int = 0
     evictions: int = 0
@@ -127,7 +129,7 @@ class _Node:
 
     @property
     def utilization(self) -> float:
-        """The larger share of cpu and memory, daemons included."""
+        """The node's utilization: the larger of the shares of cpu and memory, DaemonSets included."""
         cpu, memory = self.shape.cpu + self.shape.daemon_cpu, self.shape.memory + self.shape.daemon_memory
         return max(
             (self.cpu + self.shape.daemon_cpu) / cpu if cpu else 0.0,
@@ -136,13 +138,13 @@ class _Node:
 
     @property
     def used_share(self) -> float:
-        """The mean share of cpu and memory, by which LeastAllocated spreads."""
+        """The sum of the used shares of cpu and memory, by which the scheduler's LeastAllocated compares nodes."""
         shape = self.shape
         return (self.cpu / shape.cpu if shape.cpu else 1.0) + (self.memory / shape.memory if shape.memory else 1.0)
 
 
 def replay_history(history: NodeHistory, flags: ScaleDownFlags) -> ReplayResult:
-    """Replay the whole history with these flags."""
+    """Replays the whole history with these flags, and returns what the autoscaler did."""
     return _Replay(history, flags).run()
 
 
@@ -195,7 +197,8 @@ class _Replay:
             self.is_settled = self.is_settled and wanted == present
 
     def _delete_pod(self, workload: ReplayWorkload) -> None:
-        """A ReplicaSet deletes pending pods first, then pods on the node with most of them."""
+        """Deletes one pod of a workload, as a ReplicaSet would: pending pods first, then pods on the node with most of
+        them."""
         if self.pending[workload.name]:
             self.pending[workload.name] -= 1
             return
@@ -215,7 +218,7 @@ class _Replay:
             self._buy_nodes(second)
 
     def _buy_nodes(self, second: int) -> None:
-        """Buy nodes for pending pods that do not fit on nodes that were bought before and come soon."""
+        """Adds nodes for pending pods that do not fit on nodes which were added before and will be ready soon."""
         coming = [_copy_node(node) for node in self.nodes if node.ready_at > second]
         rest = Counter(self.pending)
         for name in self._by_size(self.pending):
@@ -242,7 +245,8 @@ class _Replay:
                 self.result.bought_back += 1
 
     def _choose_shape(self, rest: Counter[str]) -> ReplayShape | None:
-        """Returns the shape that holds most of the pods for its price (or for its cpu), or None if none holds any."""
+        """Returns the shape that holds most of these pods for its price (or for its cpu), or None if no shape holds
+        any."""
         best, best_value = None, 0.0
         for shape in self.history.shapes.values():
             placed = self._fill_node(_Node(shape), Counter(rest))
@@ -252,7 +256,8 @@ class _Replay:
         return best
 
     def _fill_node(self, node: _Node, rest: Counter[str]) -> int:
-        """Place pods of `rest` on an empty node, the largest first; returns their cpu and takes them out of `rest`."""
+        """Places pods of `rest` on an empty node, the largest first, and removes them from `rest`. Returns the cpu that
+        they request."""
         placed = 0
         for name in self._by_size(rest):
             workload = self.history.workloads[name]
@@ -286,8 +291,8 @@ class _Replay:
             self._remove_node(node, moves, second)
 
     def _mark_unneeded(self, second: int) -> None:
-        """Mark the nodes that could go; the pods of those that were marked before keep their room reserved, so that not
-        all nodes count on the same one."""
+        """Marks the nodes that could be removed. The room for the pods of nodes that were marked before stays reserved,
+        so that several nodes do not count on the same room."""
         room = [_copy_node(node) for node in self.nodes]
         open_nodes = list(room)
         order = sorted(range(len(room)), key=lambda n: (self.nodes[n].unneeded_since is None, room[n].utilization, n))
@@ -313,8 +318,8 @@ class _Replay:
         return sum(each.shape.name == name for each in self.nodes) > self.history.min_nodes.get(name, 0)
 
     def _place_elsewhere(self, node: _Node, others: Sequence[_Node]) -> list[tuple[_Node, str]] | None:
-        """Place every pod of the node, first fit on the fullest of the others; None, and nothing placed, if one has no
-        place."""
+        """Places every pod of the node on another node, each on the fullest one that fits, and returns the placements.
+        If one pod does not fit, places none and returns None."""
         moves: list[tuple[_Node, str]] = []
         targets = sorted(others, key=lambda each: -each.used_share)
         for name in self._by_size(node.pods):
@@ -351,14 +356,14 @@ class _Replay:
                 self.pending[name] -= 1
 
     def _by_size(self, pods: Mapping[str, int]) -> list[str]:
-        """Returns the workloads with pods, the largest first."""
+        """Returns the names of the workloads among these pods, sorted by the size of a pod, the largest first."""
         workloads = self.history.workloads
         return sorted(pods, key=lambda name: (-workloads[name].cpu, -workloads[name].memory, name))
 
 
 def _find_emptiest(nodes: Sequence[_Node], workload: ReplayWorkload) -> _Node | None:
-    """Returns the node with the most room for such a pod, as the default scheduler's LeastAllocated, or None if none
-    holds it."""
+    """Returns the node with the most room for such a pod, as the scheduler's LeastAllocated would choose it, or None if
+    it fits on none."""
     return min((node for node in nodes if node.can_hold(workload)), key=lambda node: node.used_share, default=None)
 
 

@@ -1,9 +1,11 @@
-"""What a VPA with given flags would have done to a workload: its requests over time, and what they would have cost.
+"""Simulates what a VPA with given flags would have done to a workload: its requests over time, and what they would have
+cost.
 
-Every sample of every pod goes into one history, as the recommender merges all pods of a VPA. After each moment the
-recommender estimates and the updater acts: it evicts pods (or resizes them) within its tolerance. A pod that appears in
-the series gets the target of that moment, as the VPA's webhook would write it. Usage does not react to requests: a
-starved pod would have been slower, and its usage after that another one.
+Every sample of every pod is added to one history, because the recommender merges all pods of a VPA. After each moment,
+the recommender computes its estimates, and the updater evicts (or resizes) the pods whose requests differ from these by
+more than its tolerance. A pod that appears in the series gets the target of that moment, as the VPA's webhook would set
+it. The usage does not react to requests: in reality, a pod with too small a request would have been slower, and its
+later usage would have been different.
 """
 
 from __future__ import annotations
@@ -28,12 +30,13 @@ from trimtab.histogram.vpa_estimators import (
 
 RESOURCES = ("cpu", "memory")
 MAX_STEP_SECONDS = 900
-"""A sample covers the time to the next one of its pod, at most this long: in a longer gap the pod did not run."""
+"""A sample stands for the time until the next sample of its pod, but at most for this many seconds: in a longer gap the
+pod did not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodSeries:
-    """The samples of one container of one pod: cores or bytes at ascending seconds."""
+    """The samples of one container of one pod: cores or bytes at ascending times in seconds."""
 
     pod: str
     resource: str
@@ -43,29 +46,29 @@ class PodSeries:
 
 @dataclass(frozen=True, slots=True)
 class RequestChange:
-    """New requests of a pod: the second, the pod, millicores and bytes, and who wrote them."""
+    """New requests of a pod: the time, the pod, millicores and bytes, and what set them."""
 
     second: int
     pod: str
     requests: Mapping[str, int]
     cause: str
-    """`created`, `evicted` or `resized`."""
+    """Why the requests were set: the pod was `created`, `evicted` or `resized`."""
 
 
 @dataclass(slots=True)
 class ResourceOutcome:
-    """What the requests of one resource came to, over all pods. Amounts are core-hours or byte-hours."""
+    """The result for one resource over all pods. Amounts are core-hours or byte-hours."""
 
     observed_seconds: float = 0.0
     starved_seconds: float = 0.0
-    """Pod time with usage above the request."""
+    """The total time of pods with usage above the request, in seconds."""
     longest_starved_seconds: float = 0.0
     used: float = 0.0
     requested: float = 0.0
     wasted: float = 0.0
-    """Requested and not used."""
+    """The amount that was requested and not used."""
     missing: float = 0.0
-    """Used above the request."""
+    """The amount that was used above the request."""
 
     @property
     def starved_share(self) -> float:
@@ -73,23 +76,24 @@ class ResourceOutcome:
 
     @property
     def waste_share(self) -> float:
-        """Waste as a share of what was used."""
+        """What was wasted, as a share of what was used."""
         return self.wasted / self.used if self.used else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VpaOutcome:
-    """The outcome of one simulation."""
+    """The result of one simulation."""
 
     changes: tuple[RequestChange, ...]
     outcomes: Mapping[str, ResourceOutcome]
-    """By resource."""
+    """Resource → its result."""
     evictions: int
     resizes: int
     blocked_rounds: int
-    """Rounds in which the updater wanted to act and could not: fewer replicas than its minimum."""
+    """The number of rounds in which the updater wanted to act but could not, because there were fewer replicas than its
+    minimum."""
     last: Mapping[str, VpaEstimate]
-    """The recommendation at the end, by resource; empty without samples."""
+    """Resource → the recommendation at the end; empty if there were no samples."""
 
 
 @dataclass(slots=True)
@@ -98,7 +102,7 @@ class _Pod:
     started: int
     last_seen: int
     state: AggregateContainerState
-    """The windows and peaks of this pod; the histograms in it are those of all pods."""
+    """The VPA's state of this pod: its own time windows and peaks, and histograms that all pods share."""
     starved_since: dict[str, int] = field(default_factory=dict)
 
 
@@ -117,10 +121,10 @@ class _Simulation:
     blocked: int = 0
     first_second: int | None = None
     covered_minutes: float = 0.0
-    """Minutes of samples: a recommender takes one sample a minute of every pod."""
+    """The number of minutes that the samples cover; a recommender takes one sample a minute of every pod."""
 
     def observe_moment(self, second: int, samples: Iterable[tuple[str, str, float, int]]) -> None:
-        """Take (pod, resource, value, seconds covered) of one moment into account."""
+        """Adds the samples of one moment, as (pod, resource, value, seconds covered)."""
         for pod, resource, value, covered in samples:
             running = self.pods.get(pod)
             if running is None or second - running.last_seen > MAX_STEP_SECONDS * 2:
@@ -142,12 +146,12 @@ class _Simulation:
         return self.pods[pod]
 
     def estimate(self, second: int) -> dict[str, VpaEstimate]:
-        """Returns the recommendation now; a resource without samples has none."""
+        """Returns resource → the present recommendation; a resource without samples is not in it."""
         length = HistoryLength(second - self.first_second if self.first_second is not None else 0, self.covered_minutes)
         return _estimate_all(self.state, length, self.containers, self.flags)
 
     def update_pods(self, second: int) -> None:
-        """Let the updater act once."""
+        """Lets the updater act once."""
         estimates = self.estimate(second)
         due = []
         for name, running in self.pods.items():
@@ -196,11 +200,11 @@ def simulate_vpa(
     series: Iterable[PodSeries], flags: RecommenderFlags = DEFAULT_FLAGS, *, initial: Mapping[str, int] | None = None,
     containers: int = 1, in_place: bool = False, updates: bool = True,
 ) -> VpaOutcome:  # fmt: skip
-    """Simulate the VPA on all series of one container of a workload.
+    """Simulates the VPA on all series of one container of a workload, and returns the result.
 
-    `initial`: the requests that its pods have without a recommendation, in millicores and bytes. `containers`: of the
-    pod, which share its minimum. `in_place`: the updater resizes instead of evicting. `updates` is off for a VPA with
-    updateMode Initial: only pods that appear get the target.
+    `initial`: the requests of its pods while there is no recommendation, in millicores and bytes. `containers`: the
+    number of containers of the pod, which share its minimum. `in_place`: the updater resizes instead of evicting.
+    `updates`: False for a VPA with updateMode Initial, where only pods that appear get the target.
     """
     simulation = _Simulation(flags, containers, initial or {}, in_place, flags.create_state())
     moments: dict[int, list[tuple[str, str, float, int]]] = {}
@@ -224,7 +228,7 @@ def simulate_vpa(
 def recommend_from_series(
     series: Iterable[PodSeries], flags: RecommenderFlags = DEFAULT_FLAGS, containers: int = 1
 ) -> dict[str, VpaEstimate]:
-    """Returns the recommendation after all samples, without a simulation of the updater, or an empty mapping without
+    """Returns resource → the recommendation after all samples, without simulating the updater; empty if there are no
     samples."""
     shared, states = flags.create_state(), dict[str, AggregateContainerState]()
     seconds: list[int] = []
@@ -240,12 +244,13 @@ def recommend_from_series(
 
 
 def share_histograms(state: AggregateContainerState) -> AggregateContainerState:
-    """Returns the state of one more pod that adds to the same histograms, as the pods of one VPA do."""
+    """Returns the state of another pod that adds to the same histograms, because the pods of one VPA share them."""
     return AggregateContainerState(cpu=state.cpu, memory=state.memory, interval=state.interval)
 
 
 def add_sample(state: AggregateContainerState, resource: str, second: int, value: float) -> None:
-    """Add one sample of cores or bytes. The recommender keeps whole millicores and bytes, cut (ResourceAmount)."""
+    """Adds one sample in cores or bytes. Like the recommender, it cuts the value to whole millicores or bytes
+    (ResourceAmount)."""
     if resource == "cpu":
         state.add_cpu_sample(second, int(value * 1000) / 1000)
     else:
@@ -255,7 +260,7 @@ def add_sample(state: AggregateContainerState, resource: str, second: int, value
 def _estimate_all(
     state: AggregateContainerState, length: HistoryLength, containers: int, flags: RecommenderFlags
 ) -> dict[str, VpaEstimate]:
-    """Returns the recommendation by resource; a resource without samples has none."""
+    """Returns resource → the recommendation; a resource without samples is not in it."""
     return {
         resource: estimate_request(resource, histogram, length, containers, flags)
         for resource, histogram in (("cpu", state.cpu), ("memory", state.memory))

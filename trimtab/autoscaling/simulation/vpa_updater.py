@@ -1,6 +1,6 @@
-"""When the VPA's updater acts on a pod, and what its admission webhook writes (updater/priority, utils/vpa, VPA 1.6).
+"""When the VPA's updater acts on a pod, and what the VPA's webhook sets (updater/priority, utils/vpa, VPA 1.6).
 
-Amounts are the scheduler's numbers: millicores and bytes.
+Amounts are in the scheduler's units: millicores and bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ContainerEstimate:
-    """The requests of one container, and what the recommender says, by resource. A resource may lack a request."""
+    """The requests of one container and the recommendations for it, by resource. A resource may have no request."""
 
     requests: Amounts
     estimates: Mapping[str, VpaEstimate]
@@ -24,14 +24,14 @@ class ContainerEstimate:
 
 @dataclass(frozen=True, slots=True)
 class UpdatePriority:
-    """How far a pod is from its recommendation (GetUpdatePriority)."""
+    """How far a pod is from its recommendation (the updater's GetUpdatePriority)."""
 
     difference: float
     """The sum over resources of |recommended - requested| / requested."""
     is_outside: bool
-    """Whether a request is outside of its bounds, or missing."""
+    """Whether a request is missing or is outside its bounds."""
     is_scale_up: bool
-    """Whether any recommendation is above its request."""
+    """Whether the recommendation for any resource is above the request."""
 
 
 def compute_update_priority(containers: Iterable[ContainerEstimate]) -> UpdatePriority:
@@ -57,8 +57,8 @@ def compute_update_priority(containers: Iterable[ContainerEstimate]) -> UpdatePr
 
 
 def is_update_due(priority: UpdatePriority, age_seconds: float, flags: RecommenderFlags) -> bool:
-    """Returns whether the updater acts on a pod: at once outside of the bounds; else on an old pod whose target differs
-    by the threshold or more."""
+    """Returns whether the updater acts on a pod: at once if a request is outside its bounds; otherwise if the pod is
+    old and its target differs by at least the threshold."""
     if priority.difference == 0:
         return False
     return priority.is_outside or (
@@ -67,10 +67,11 @@ def is_update_due(priority: UpdatePriority, age_seconds: float, flags: Recommend
 
 
 def count_evictable_pods(replicas: int, flags: RecommenderFlags) -> int:
-    """Returns how many pods of a workload, all of them running, may be evicted in one round; 0 below the minimum of
-    replicas.
+    """Returns how many pods of a workload, all of which run, may be evicted in one round; 0 if there are fewer than the
+    minimum of replicas.
 
-    More than replicas - trunc(replicas * tolerance) stay; with a tolerance that allows none, one may go.
+    At least replicas - trunc(replicas * tolerance) pods stay; if the tolerance allows no eviction, one pod may be
+    evicted nevertheless.
     """
     if replicas < flags.min_replicas:
         return 0
@@ -78,16 +79,16 @@ def count_evictable_pods(replicas: int, flags: RecommenderFlags) -> int:
 
 
 def effective_request(spec: int | None, status: int | None) -> int | None:
-    """Returns the request that counts: the one that the pod's status reports (in-place resize), else that of its
-    spec."""
+    """Returns the request that counts: the one in the pod's status if there is one (in-place resize), otherwise that of
+    its spec."""
     return spec if status is None else status
 
 
 def scale_limit(
     limit: int | None, request: int | None, recommended: int, default_limit: int | None = None
 ) -> int | None:
-    """Returns the limit of a container whose request becomes `recommended` (RequestsAndLimits): the ratio of limit and
-    request stays, as the webhook sees them. None where there is no limit; `default_limit` is that of a LimitRange."""
+    """Returns the limit of a container whose request becomes `recommended`, with RequestsAndLimits: the ratio of limit
+    to request stays the same. None if there is no limit; `default_limit` is that of a LimitRange."""
     original = default_limit if limit is None else limit
     if original is None or recommended == 0:
         return None
@@ -97,7 +98,8 @@ def scale_limit(
 
 
 def cap_to_limits(estimates: Mapping[str, VpaEstimate], limits: Amounts) -> dict[str, VpaEstimate]:
-    """Returns the recommendation of a container with controlledValues RequestsOnly: never above its limits."""
+    """Returns the recommendation for a container with controlledValues RequestsOnly, which is never above its
+    limits."""
     return {
         resource: estimate if resource not in limits else replace(
             estimate, lower_bound=min(estimate.lower_bound, limits[resource]),
@@ -108,7 +110,8 @@ def cap_to_limits(estimates: Mapping[str, VpaEstimate], limits: Amounts) -> dict
 
 
 def cap_to_policy(estimate: VpaEstimate, min_allowed: int = 0, max_allowed: int | None = None) -> VpaEstimate:
-    """Returns the recommendation within minAllowed and maxAllowed; the maximum counts where they contradict."""
+    """Returns the recommendation within minAllowed and maxAllowed. If the minimum is above the maximum, the maximum
+    counts."""
 
     def cap(amount: int) -> int:
         raised = max(amount, min_allowed)

@@ -1,1 +1,1 @@
-"""The `admit` verb: the outcome of admission for the pods of manifests, and the differences of running pods."""
+"""The `admit` verb: what admission would change in the pods of manifests, and how running pods differ from that."""

@@ -1,4 +1,5 @@
-"""The command line of `trimtab admit`: it reads manifests or running pods, and writes the outcome of admission."""
+"""The command line of `trimtab admit`: it reads manifests or running pods, and writes what admission would change in
+them."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,12 +36,13 @@ from trimtab.policy.podpolicy import Policies
 from trimtab.policy.vpa_webhook import reach_everywhere_if
 
 KINDS_OF_FACTS = tuple(kind for kind in SHAPES_BY_KIND if kind != "Pod")
-"""The kinds that are read from a live cluster: no decision on a pod depends on other pods."""
+"""The kinds that are read from a live cluster for decisions. Pods are not among them: no decision depends on other
+pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AdmitInputs:
-    """Everything that decisions are made from."""
+    """The policies, objects and settings that decisions are made from."""
 
     templates: tuple[PodTemplateLocation, ...]
     policies: Policies
@@ -186,7 +188,7 @@ def _audit_running_pods(
 
 
 def has_problem(pod_preview: Preview) -> bool:
-    """Returns whether the pod is refused, has a warning, or met a bug."""
+    """Returns whether the pod is refused or has a warning, or an error occurred in Trimtab."""
     return not hasattr(pod_preview.result, "pod") or any(
         decision_warnings(call.decision) or call.problem for call in pod_preview.calls
     )
@@ -209,7 +211,7 @@ def _read_inputs(
     selection: ObjectSelection,
     vpa_acts: bool,
 ) -> _AdmitInputs:
-    """Read all files, so that all mistakes of all files are reported together."""
+    """Read all files. Raises UsageError with the mistakes of all files together."""
     documents, mistakes, repeated = _parse_documents(contents)
     cluster_documents, more, _ = _parse_documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
     loaded = load_policies(live_cluster.read_paths(policy_paths) if policy_paths else live_cluster.shipped_policies())
@@ -273,7 +275,7 @@ def _unknown_kinds(documents: list[Document]) -> str:
 def _parse_documents(
     contents: list[live_cluster.Content],
 ) -> tuple[list[Document], list[ConfigError], list[ConfigError]]:
-    """Returns documents, mistakes, and repeated keys, which kubectl also accepts."""
+    """Returns the documents, the mistakes in them, and the repeated keys, which kubectl tolerates."""
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     repeated: list[ConfigError] = []

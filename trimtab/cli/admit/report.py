@@ -16,14 +16,14 @@ from trimtab.policy.pod_changes import FieldChange, FieldKept
 
 
 class ChangeReport(ReportPart, frozen=True, kw_only=True):
-    """One changed field."""
+    """One field that changes."""
 
     field: str
     before: str | int | None
     after: str | int | None
-    """Null if the field is removed."""
+    """The new value of the field; null if the field is removed."""
     policy: str
-    """Empty if the change follows from the pod's RuntimeClass, not from a policy."""
+    """The policy that makes the change; empty if the change follows from the pod's RuntimeClass."""
     reason: ReasonReport
 
 
@@ -56,7 +56,7 @@ class RefusalReport(ReportPart, frozen=True, kw_only=True):
 
 
 class PodReport(ReportPart, frozen=True, kw_only=True):
-    """The pods of one manifest."""
+    """The pods of one manifest, with the changes that policies make to them."""
 
     file: str
     kind: str
@@ -64,12 +64,13 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     namespace: str
     replicas: int
     outcome: str
-    """The outcome of the webhook's first call; `not-asked` if the API server refuses the pod before it calls."""
+    """The outcome of the webhook's first call; `not-asked` if the API server refuses the pod before it calls the
+    webhook."""
     calls: int
     changes: list[ChangeReport]
     left: list[KeptFieldReport]
     would: list[ChangeReport]
-    """The changes of policies in mode warn or audit, which are not made."""
+    """The changes that policies in mode warn or audit would make; they are reported, not made."""
     warnings: list[str]
     problem: str
     before: PodShape | None
@@ -80,32 +81,34 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     refused_without_us: RefusalReport | None
     """The refusal by the API server alone; null if it would admit the pod."""
     patch: list[dict[str, Any]]
-    """The webhook's JSON patch of the pod in the AdmissionReview."""
+    """The JSON patch of the pod in the webhook's response to the AdmissionReview."""
     stored: dict[str, Any] | None
-    """The pod as stored after both calls, with the fields that Trimtab models."""
+    """The pod as stored after both calls of the webhook, with the fields that Trimtab models; null if the pod is
+    refused."""
     steps: list[str]
-    """The steps of admission, including those of the API server."""
+    """The steps of admission, including those of the API server, as text."""
 
 
 class Totals(ReportPart, frozen=True, kw_only=True):
-    """The totals of all pods."""
+    """The totals of all pods in the report."""
 
     pods: int
     changed: int
     refused: int
     requests_before: dict[str, str]
-    """The sum of all replicas, without pods that are refused with or without Trimtab."""
+    """The requests of all replicas together, without pods that are refused with or without Trimtab: resource →
+    quantity."""
     requests_after: dict[str, str]
 
 
 class AdmitReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/admit-report.schema.json."""
+    """The report of `trimtab admit`. Published as deploy/schemas/admit-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "AdmitReport"
     policies: list[str]
     notes: list[str]
-    """The assumptions."""
+    """The assumptions under which the report was made, one sentence each."""
     pods: list[PodReport]
     totals: Totals
 

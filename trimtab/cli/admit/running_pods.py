@@ -34,7 +34,7 @@ from trimtab.runtime.settings import Settings
 
 CONFIGURATION = "MutatingWebhookConfiguration"
 AUDITED_KINDS = (*SHAPES_BY_KIND, KIND, CONFIGURATION)
-"""The kinds that are read from a live cluster."""
+"""The kinds that are read from a live cluster for the audit of running pods."""
 
 
 class RunningFindingReport(ReportPart, frozen=True, kw_only=True):
@@ -46,9 +46,9 @@ class RunningFindingReport(ReportPart, frozen=True, kw_only=True):
     for the changed pod)."""
     namespace: str
     owner: str
-    """Kind and name of the topmost known owner, or of the pod itself without an owner."""
+    """Kind and name of the topmost known owner; those of the pod if it has no owner."""
     policy: str
-    """Empty if the difference is from a RuntimeClass."""
+    """The policy that the pods differ from; empty if the difference comes from a RuntimeClass."""
     reason: ReasonReport
     pods: int
     names: list[str]
@@ -57,7 +57,7 @@ class RunningFindingReport(ReportPart, frozen=True, kw_only=True):
 
 
 class TallyReport(ReportPart, frozen=True, kw_only=True):
-    """The numbers of pods of one policy, as in its status."""
+    """The numbers of pods of one policy, with the same meaning as in the policy's status."""
 
     policy: str
     mode: str
@@ -74,28 +74,29 @@ class OverheadReport(ReportPart, frozen=True, kw_only=True):
     """The component that writes pod overhead, by the evidence of running pods."""
 
     filled_by: str | None
-    """`server`, or `webhook` if the API server does not; null without evidence."""
+    """`server` if the API server writes pod overhead, `webhook` if it does not; null without evidence."""
     shown_by: str
-    """The pod that is the evidence; empty without one."""
+    """The pod that is the evidence; empty if there is no evidence."""
     wrong: ReasonReport | None
-    """The reason why the setting is wrong; null if it is right."""
+    """The reason why Trimtab's overhead setting is wrong; null if it is right."""
 
 
 class RunningReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/running-report.schema.json."""
+    """The report of `trimtab admit --running`. Published as deploy/schemas/running-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "RunningReport"
     policies: list[TallyReport]
     notes: list[str]
-    """The assumptions."""
+    """The assumptions under which the report was made, one sentence each."""
     pods: int
     findings: list[RunningFindingReport]
     overhead: OverheadReport
 
     @property
     def is_well(self) -> bool:
-        """Whether no pod is unpatched or refused, has stale overhead, and the overhead setting is right."""
+        """Whether the overhead setting is right and no pod is unpatched, is refused, or has another overhead than its
+        RuntimeClass."""
         problems = ("unpatched", "overhead", "refused")
         return self.overhead.wrong is None and not any(finding.what in problems for finding in self.findings)
 
@@ -132,7 +133,7 @@ def audit_contents(
 ) -> RunningReport:
     """Compare the running pods that `keeps` selects with what policies would set.
 
-    is_live: every kind was asked for, so that what is not among the contents does not exist.
+    is_live: every kind was listed from a cluster, so an object that is not among the contents does not exist.
     """
     documents, mistakes = parse_documents(contents)
     snapshot_build = build_snapshot(documents)
@@ -167,9 +168,9 @@ def parse_documents(contents: list[live_cluster.Content]) -> tuple[list[Document
 
 
 def choose_policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[Policies, list[str], list[ConfigError]]:
-    """Returns the policies of --policies, else of the cluster, else the recommended set, with notes and mistakes.
+    """Returns the policies of --policies, else those of the cluster, else the recommended set, with notes and mistakes.
 
-    An invalid policy of the cluster is a note and is ignored.
+    An invalid policy in the cluster is ignored and noted.
     """
     own = [document for document in documents if document.kind == KIND]
     if paths or not own:
@@ -184,7 +185,8 @@ def choose_policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[
 def _read_change_times(
     documents: list[Document], configuration: str, *, all_read: bool
 ) -> tuple[ChangeTimes, list[str]]:
-    """Returns when policies, RuntimeClasses and the webhook configuration last changed, by their managed fields.
+    """Returns when policies, RuntimeClasses and the webhook configuration last changed, by their managed fields, with
+    notes on what is not known.
 
     kubectl prints managed fields only with --show-managed-fields; without them the creation time counts.
     """
@@ -261,7 +263,8 @@ def _report_finding(what: str, finding: AuditFinding, facts: ClusterFacts) -> Ru
 
 
 def _merge_findings(findings: list[RunningFindingReport]) -> list[RunningFindingReport]:
-    """Merge findings with the same owner, cause and changes: the pods of a StatefulSet all differ in their names."""
+    """Returns the findings, merged if they have the same owner, cause and changes: the pods of a StatefulSet differ
+    only in their names."""
     merged: dict[tuple[object, ...], RunningFindingReport] = {}
     for finding in findings:
         key = (

@@ -15,7 +15,7 @@ _GREY = "bright_black"
 
 
 MAX_PANELS = 40
-"""The number of panels without --explain."""
+"""The number of pods with a panel of their own if --explain is not set."""
 
 
 def draw_admission(console: Console, report: AdmitReport, *, explain: bool) -> None:
@@ -89,7 +89,7 @@ def format_short(resource: str, quantity_text: str) -> str:
 
 
 def _format_total(resource: str, quantity_text: str) -> str:
-    """Returns a total in one unit, which for cpu is cores."""
+    """Returns the total of a resource as text: cpu in cores, memory in Ki, Mi or Gi."""
     if resource != "cpu":
         return format_short(resource, quantity_text)
     return f"{quantity.to_milli(quantity_text) / 1000:.1f}".removesuffix(".0") + " cores"
@@ -163,7 +163,7 @@ def _refusal_lines(pod: PodReport) -> list[Text]:
 
 
 def _change_lines(pod: PodReport) -> list[RenderableType]:
-    """Returns a table with a line per change, and per change that a policy in mode warn or audit would make."""
+    """Returns a table with a line per change, including the changes that a policy in mode warn or audit would make."""
     table = Table.grid(padding=(0, 2))
     for ratio in (3, 3, 5):
         table.add_column(overflow="fold", ratio=ratio)
@@ -192,7 +192,7 @@ def _format_field(change: ChangeReport) -> Text:
 
 
 def _warning_lines(pod: PodReport) -> list[Text]:
-    """Returns the warnings without those that a row of the changes contains."""
+    """Returns the warnings of the pod, except those that a row of its changes shows."""
     in_rows = tuple(would_change_prefix(change.policy, change.field) for change in pod.would)
     warnings = [warning for warning in pod.warnings if not warning.startswith(in_rows)]
     lines = [Text(f"! {warning.removeprefix('trimtab: ')}", style="yellow") for warning in warnings]

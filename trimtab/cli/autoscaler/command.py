@@ -1,4 +1,4 @@
-"""The command line of `trimtab autoscaler propose`. It reads, and changes nothing."""
+"""The command line of `trimtab autoscaler propose`, which only reads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: An
 
     The threshold, the unneeded time and the delay after a scale-up are replayed on the nodes of the first snapshot and
     on the pods of your history: nodes over time, evictions, nodes that were bought back within an hour, and how long
-    pods waited. The cheapest flags are proposed that buy back few nodes and let pods hardly wait longer.
+    pods waited. The cheapest flags are proposed that buy back few nodes and hardly prolong the time that pods wait.
     """
     step, provision = _read_durations(step=options["step"], provision_time=options["provision_time"])
     prices = _read_prices(options["price_paths"])
@@ -70,7 +70,8 @@ def _show_progress(flag_sets: Sequence[ScaleDownFlags]) -> Iterable[ScaleDownFla
 
 
 def _read_durations(**texts: str) -> list[int]:
-    """Returns the seconds of each option. Raises UsageError for those that are no duration, or zero."""
+    """Returns the seconds of each option. Raises UsageError for every text that is no duration, or a duration of
+    zero."""
     seconds = {name: parse_duration(text) for name, text in texts.items()}
     mistakes = [
         ConfigError(file=f"--{name.replace('_', '-')}", expected="a duration such as 5m", got=repr(texts[name]))
@@ -82,7 +83,7 @@ def _read_durations(**texts: str) -> list[int]:
 
 
 def _read_prices(paths: Sequence[str]) -> PriceFile:
-    """Returns the prices of all sources as one. Raises UsageError with every mistake."""
+    """Returns the prices of all files together. Raises UsageError with every mistake."""
     prices, mistakes = read_price_sources(paths)
     if mistakes:
         raise UsageError(mistakes)

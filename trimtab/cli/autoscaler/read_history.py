@@ -1,7 +1,7 @@
 """Reads snapshots and usage into the history on which the cluster autoscaler is replayed.
 
-The number of pods of a workload over time comes from usage (a pod lived from its first to its last sample), else from
-several snapshots, else it stays as it is.
+The number of pods of a workload over time comes from usage (a pod existed from its first to its last sample). Without
+usage it comes from several snapshots; with one snapshot it is constant.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series
 
 CONSTANT_SECONDS = 2 * 3600
-"""How long the pods of a single snapshot are replayed: long enough for every unneeded time that is compared."""
+"""The seconds for which the pods of a single snapshot are replayed: longer than every unneeded time that is
+compared."""
 _UNNEEDED_FLAG, _DELAY_FLAG = "scale-down-unneeded-time", "scale-down-delay-after-add"
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _TIME = re.compile(rb'"(?:lastScaleTime|lastTransitionTime|creationTimestamp|renewTime|startTime)":"([^"]{20,30})"')
@@ -43,7 +44,7 @@ _TIME = re.compile(rb'"(?:lastScaleTime|lastTransitionTime|creationTimestamp|ren
 
 @dataclass(frozen=True, slots=True)
 class ClusterHistory:
-    """What is replayed, the flags that the cluster has now, and what the reader of a report should know."""
+    """The history to replay, the present flags of the cluster, and notes for the reader of a report."""
 
     history: NodeHistory
     present: ScaleDownFlags
@@ -102,7 +103,7 @@ def _read_inventory(documents: list[Document], prices: PriceFile) -> tuple[_Time
 
 
 def _snapshot_time(documents: Iterable[Document]) -> Seconds:
-    """Returns the newest time in the objects, about when the snapshot was made; 0 without any."""
+    """Returns the newest time in the objects, which is about when the snapshot was made; 0 if no object has a time."""
     times = (
         parse_timestamp(match[1].decode())
         for document in documents
@@ -116,7 +117,7 @@ def _snapshot_time(documents: Iterable[Document]) -> Seconds:
 def _read_moments(
     snapshots: Sequence[_TimedInventory], series: Sequence[Series], step_seconds: int
 ) -> tuple[Sequence[tuple[Seconds, Mapping[str, int]]], list[str]]:
-    """Returns second → pods by workload, and notes on where that comes from."""
+    """Returns (second, workload → number of pods) in order of time, and notes on the source of these numbers."""
     lives = read_lives(series, snapshots)
     if lives:
         names = "1 workload" if len(lives) == 1 else f"{len(lives)} workloads"
@@ -139,7 +140,8 @@ def _read_moments(
 def read_lives(
     series: Iterable[Series], snapshots: Iterable[_TimedInventory]
 ) -> dict[str, list[tuple[Seconds, Seconds]]]:
-    """Returns workload → (first, last) sample of each of its pods; series without a pod are left out."""
+    """Returns workload → the times of the first and the last sample of each of its pods; series that name no pod are
+    left out."""
     pods = {
         (pod.namespace, pod.name): Owner(*name.split("/", 2)[1:])
         for snapshot in snapshots for pod in snapshot.inventory.pods if (name := workload_name(pod))
@@ -157,7 +159,8 @@ def read_lives(
 
 
 def read_present_flags(arguments: Iterable[str], provision_seconds: int) -> tuple[ScaleDownFlags, list[ConfigError]]:
-    """Returns the flags of a running cluster autoscaler, defaults where it has none, and the mistakes in them."""
+    """Returns the flags of a running cluster autoscaler, with the default of each flag that is not set, and the
+    mistakes in them."""
     flags, mistakes = parse_flags(arguments), []
     durations: dict[str, int] = {}
     for name in (_UNNEEDED_FLAG, _DELAY_FLAG):
@@ -180,7 +183,7 @@ def read_present_flags(arguments: Iterable[str], provision_seconds: int) -> tupl
 
 
 def parse_duration(text: str) -> int | None:
-    """Returns the seconds of a duration such as 1h, 10m or 1m30s, or None if it is none."""
+    """Returns the seconds of a duration such as 1h, 10m or 1m30s, or None if the text is no duration."""
     match = _DURATION.fullmatch(text)
     if match is None or not text:
         return None

@@ -10,11 +10,11 @@ from trimtab.autoscaling.simulation.replay_nodes import NodeHistory
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 
 SHOWN_REPLAYS = 8
-"""Rows of the table; the report in JSON has all."""
+"""The number of rows of the table; the report in JSON has all."""
 
 
 class ReplayRow(ReportPart, frozen=True, kw_only=True):
-    """One set of flags, and what the cluster autoscaler would have done with it."""
+    """One set of flags, and what the cluster autoscaler would have done with these flags."""
 
     flags: list[str]
     mean_nodes: float
@@ -23,28 +23,28 @@ class ReplayRow(ReportPart, frozen=True, kw_only=True):
     evictions: int
     bought: int
     bought_back: int
-    """Nodes that were bought within an hour after a node was removed."""
+    """The number of nodes that were bought within an hour after a node was removed."""
     pending_pod_minutes: float
-    """Minutes that pods waited for a node, all pods together."""
+    """The minutes that pods waited for a node, summed over all pods."""
     dollars: float | None
-    """For the replayed time; null if a node has no known price."""
+    """The cost of the nodes in the replayed time; null if a node has no known price."""
 
 
 class AutoscalerProposeReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/autoscaler-propose-report.schema.json."""
+    """The report of `trimtab autoscaler propose`. Published as deploy/schemas/autoscaler-propose-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "AutoscalerProposeReport"
     hours: float
-    """The replayed time."""
+    """The hours that were replayed."""
     nodes: int
-    """At the beginning."""
+    """The number of nodes at the beginning of the replay."""
     pods: int
     reason: ReasonReport
     present: ReplayRow
     proposed: ReplayRow
     replays: list[ReplayRow]
-    """All of them, the cheapest first."""
+    """The results of all sets of flags, the cheapest first."""
     notes: list[str]
 
 
@@ -71,7 +71,7 @@ def _build_row(replayed: ReplayedFlags) -> ReplayRow:
 
 
 def draw_autoscaler_report(console: Console, report: AutoscalerProposeReport) -> None:
-    """Draw the present flags, the proposed ones, and the cheapest others."""
+    """Draw a table of the present flags, the proposed ones, and the cheapest others."""
     table = Table(title=f"{report.hours:g} hours, with {report.nodes} nodes and {report.pods} pods at the beginning",
                   title_justify="left", header_style="bold")  # fmt: skip
     for column in (

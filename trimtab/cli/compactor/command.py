@@ -72,7 +72,7 @@ def _add_login_options(function: F) -> F:
 def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
     """Run the compactor until a signal: plan, wait, check again, drain nodes within their budgets.
 
-    A pool only rehearses until its ConfigMap has `mode: act`. You can also set every option in the environment, such
+    A pool is only rehearsed until its ConfigMap has `mode: act`. You can also set every option in the environment, such
     as TRIMTAB_COMPACTOR_LISTEN; `trimtab explain TRIMTAB_COMPACTOR_LISTEN` explains one.
     """
     if context.invoked_subcommand is not None:
@@ -89,7 +89,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
 @_add_login_options
 @output.add_output_options
 def show_status(output: str, output_file: str | None, **login: Any) -> None:
-    """Show the leader, the drains that are under way, and what each pool would do next."""
+    """Show the leader, the drains that are under way, and the next nodes of each pool's plan."""
     report = report_module.build_status_report(state.read_compactor_state(state.ClusterLogin(**login), pods=True))
     _emit(output, output_file, report, lambda console: report_module.draw_status(console, report))
 
@@ -186,8 +186,8 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
 def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> None:
     """Uncordon nodes and remove their drain annotation; without NODE, list the nodes that have one.
 
-    Use it for nodes that the compactor leaves alone because the annotation is not authentic: the signing key was lost,
-    or another client wrote it. If a drain of the node is under way, the compactor stops it.
+    Use it for nodes that the compactor ignores because the annotation is not authentic: the signing key was lost, or
+    another client wrote the annotation. If a drain of the node is under way, the compactor stops it.
     """
     if yes and not names:
         expected = "the names of the nodes to uncordon"

@@ -18,7 +18,8 @@ from trimtab.compaction.drain.pool_state import HistoryEntry
 
 DAY_SECONDS = 86_400
 WATCH_SECONDS = 5
-"""The compactor stores its state after every decision; it plans every 30 s by default."""
+"""How often `--watch` reads the state. The compactor stores its state after every decision; it plans every 30 s by
+default."""
 NO_DECISION = "no decision of the compactor is stored"
 EVICTED, REFUSED = "evicted", "refused"
 EVICTION_DECISIONS = (EVICTED, REFUSED)
@@ -39,27 +40,27 @@ class RecordReport(ReportPart, frozen=True, kw_only=True):
 
 
 class HistoryReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/compactor-history-report.schema.json."""
+    """The report of `trimtab compactor history`. Published as deploy/schemas/compactor-history-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "CompactorHistoryReport"
     records: list[RecordReport]
-    """The oldest record is first."""
+    """The decisions, the oldest first."""
     empty_because: str = ""
     """Why there is no record; empty if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFilter:
-    """The decisions that a report is about; an empty field selects all."""
+    """What selects the decisions of a report; an empty field selects all."""
 
     pool: str | None = None
     node: str | None = None
     since: Seconds | None = None
     limit: int | None = None
-    """The most records, the last ones."""
+    """The largest number of decisions, of which the newest are kept; None for all."""
     evictions: bool = True
-    """Whether evictions of single pods are records."""
+    """Whether evictions of single pods are among the decisions."""
 
 
 class _Duration(click.ParamType[int]):
@@ -87,7 +88,7 @@ def parse_since(text: str) -> int | None:
 
 
 def build_history_report(state: CompactorState, filters: HistoryFilter | None = None) -> HistoryReport:
-    """Returns the stored records that the filter selects."""
+    """Returns a report of the stored decisions that the filters select."""
     filters = filters or HistoryFilter()
     selected = sorted(
         (
@@ -131,12 +132,12 @@ def _describe_seconds(seconds: int) -> str:
 
 
 def history_nodes(report: HistoryReport) -> list[str]:
-    """Returns the names of the nodes of the records, each once, in order."""
+    """Returns the names of the nodes in the report, each once, in order of their first decision."""
     return list(dict.fromkeys(record.node for record in report.records if record.node))
 
 
 def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = False) -> None:
-    """Draw a row per decision; a wide table also names the node, the pod and the drain."""
+    """Draw a row per decision; a wide table also has columns for the node, the pod and the drain."""
     if not report.records:
         console.print(report.empty_because or NO_DECISION)
         return
@@ -150,7 +151,7 @@ def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = Fal
 
 
 def new_records(earlier: HistoryReport, later: HistoryReport) -> HistoryReport:
-    """Returns the records of the later report that the earlier one does not have."""
+    """Returns the records of the later report that are not in the earlier one."""
     known = set(earlier.records)
     return HistoryReport(records=[record for record in later.records if record not in known])
 

@@ -1,4 +1,4 @@
-"""Whether a compactor leads, by its Lease; where none does, since when, what is known of its Deployment, what to do."""
+"""Reads whether a compactor leads (holds its Lease); if none does, since when, and the state of its Deployment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from trimtab.kube.objects import decode_as, get_plain
 from trimtab.kube.resources import LIST_SOURCES, object_path
 
 MAX_CLOCK_SKEW_SECONDS = 60
-"""The time of the last renewal is by the replica's clock: a Lease that expired less than this ago may still be held."""
+"""The seconds for which an expired Lease may still be held: the time of its last renewal is by the clock of the
+replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Leadership:
 
 
 def read_leadership(client: Client, namespace: str, now: Seconds) -> Leadership:
-    """Read the compactor's Lease, and where it is not held, the Deployment. Raises KubeFault for the Lease alone."""
+    """Read the compactor's Lease, and if no replica holds it, the Deployment. Raises KubeFault if the Lease cannot be
+    read."""
     doing = f"read Lease {namespace}/{LEASE}"
     try:
         content = client.get(object_path(LIST_SOURCES["Lease"], namespace, LEASE), doing=doing)
@@ -45,7 +47,7 @@ def read_leadership(client: Client, namespace: str, now: Seconds) -> Leadership:
 
 
 def find_lapse(lease: LeaseSpec, now: Seconds) -> str:
-    """Returns why the Lease is not held, and since when, or an empty string if it is held."""
+    """Returns a text that says why no replica holds the Lease, and since when; an empty string if one holds it."""
     renewed = parse_timestamp(lease.renew_time)
     when = "" if renewed is None else f" at {format_timestamp(renewed)}, {format_age(now - renewed)} ago"
     if not lease.holder_identity:
@@ -67,7 +69,7 @@ def _describe_deployment(client: Client, namespace: str) -> str:
 
 
 def describe_replicas(deployment: Mapping[str, Any] | None, namespace: str, name: str) -> str:
-    """Returns how many replicas of the Deployment are ready, with the command that says more."""
+    """Returns how many replicas of the Deployment are ready as text, with the command that shows more."""
     if deployment is None:
         return f"there is no Deployment {namespace}/{name} (`trimtab install --apply` creates it)"
     # A Deployment without `replicas` has one (the API's default).

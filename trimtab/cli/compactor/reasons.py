@@ -1,4 +1,4 @@
-"""Why the commands about the compactor cannot show a compactor at work."""
+"""The reasons why no compactor is working, for the commands that show its state."""
 
 from trimtab.cluster.reason import Code
 

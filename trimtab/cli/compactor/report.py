@@ -26,7 +26,7 @@ from trimtab.compaction.resize.records import ResizePhase, ResizeRecords
 from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
 
 MAX_NAMES = 5
-"""The number of nodes that one line names."""
+"""The largest number of nodes that one line names."""
 
 
 class DrainReport(ReportPart, frozen=True, kw_only=True):
@@ -36,11 +36,10 @@ class DrainReport(ReportPart, frozen=True, kw_only=True):
     pool: str
     drain: str
     phase: str
-    """emptying, emptied, unreadable, unknown to the pool's state, or the namespace of the other compactor that wrote
-    the
-    annotation. The annotation is not verified."""
+    """`emptying`, `emptied`, `unreadable`, unknown to the pool's state, or the namespace of the other compactor that
+    wrote the annotation. The annotation is not verified."""
     since: str
-    """RFC 3339."""
+    """When the drain began, as RFC 3339."""
     pods_left: int
     pods: int
 
@@ -50,73 +49,75 @@ class PoolStatus(ReportPart, frozen=True, kw_only=True):
 
     name: str
     mode: str
-    """act, rehearse, off; or gone if only its state exists."""
+    """The mode in the pool's ConfigMap: act, rehearse or off; `gone` if the pool has a state but no ConfigMap."""
     closed: bool
-    """Whether failures or a back-off closed it; `resume --pool` opens it."""
+    """Whether failures or a back-off closed the pool, so that no drain starts; `resume --pool` opens it."""
     strikes: int
     evictions_last_hour: int
     evictions_per_hour: int | None
     saved_nodes: int
-    """The number of nodes that the autoscaler removed after the compactor drained them, since the pool's state
-    exists."""
+    """The number of nodes that the autoscaler removed after the compactor drained them, counted since the pool's state
+    was created."""
     next: list[str]
     """The nodes that the last plan would drain, in order."""
     planned_at: str | None
-    """The time of that plan, RFC 3339."""
+    """When the plan with these nodes was made, as RFC 3339; null if there is no plan."""
     waits_for: str
-    """The condition for the next drain to start; empty without one."""
+    """The condition that must come true before the next drain starts; empty if there is none."""
 
 
 class PoolResizes(ReportPart, frozen=True, kw_only=True):
-    """What is resized in one pool."""
+    """The resizes of running pods in one pool."""
 
     pool: str
     resizing: int
-    """Pods whose kubelet has not finished yet."""
+    """The number of pods whose kubelet has not finished the resize."""
     verifying: int
-    """Pods that are watched: what they gave up is not free yet."""
+    """The number of resized pods that are still watched; the capacity that they released is not yet counted as free."""
     reverting: int
-    """Pods that get what they had, or that are replaced because their node has no room for it."""
+    """The number of pods that get their former resources back, or that are replaced because their node has no room for
+    that."""
     last_hour: int
     per_hour: int | None
     verified: int
-    """Resizes since the pool's state exists."""
+    """The number of resizes that proved to be harmless, counted since the pool's state was created."""
     reverted: int
     replaced: int
     freed_millicores: int
     freed_bytes: int
     backs_off: list[str]
-    """Workloads whose last resize did harm or failed, as namespace/Kind/name."""
+    """Workloads that are not resized for a time because their last resize did harm or failed, as
+    namespace/Kind/name."""
     stays: dict[str, int]
-    """Reason code → pods that policies want to resize and that stay as they are."""
+    """Reason code → the number of pods that policies want to resize, and that for this reason are not resized."""
     uncovered: list[str]
-    """Some pods that policies want to resize on nodes of no pool."""
+    """Some of the pods that policies want to resize and that run on nodes of no pool, as namespace/name."""
     uncovered_count: int
 
 
 class StatusReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/compactor-status-report.schema.json."""
+    """The report of `trimtab compactor status`. Published as deploy/schemas/compactor-status-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "CompactorStatusReport"
     paused: str
     """The reason of the pause; empty if Trimtab is not paused."""
     leader: str
-    """The replica that leads; empty if none does."""
+    """The replica that holds the compactor's Lease; empty if none does."""
     no_leader: ReasonReport | None
-    """Why no replica leads, and since when; null while one does."""
+    """Why no replica leads, and since when; null if one leads."""
     pools: list[PoolStatus]
     drains: list[DrainReport]
     cordoned_by_others: list[str]
-    """Nodes that are cordoned and have no annotation of a drain."""
+    """The nodes that are cordoned and have no drain annotation."""
     resizes: list[PoolResizes]
-    """Pools in which pods are, were or should be resized while they run."""
+    """The resizes of each pool in which pods are, were or should be resized while they run."""
     mistakes: list[str]
     """The mistakes in the pools' ConfigMaps."""
 
 
 def build_status_report(state: CompactorState) -> StatusReport:
-    """Returns the report of all pools, with and without a ConfigMap, and of all drains."""
+    """Returns the report of all drains and all pools, including pools that have a state but no ConfigMap."""
     pools = {pool.name: pool for pool in state.pools.pools}
     names = sorted({*pools, *state.pool_states})
     return StatusReport(
@@ -159,9 +160,11 @@ def _report_resizes(name: str, pool: Pool | None, records: ResizeRecords, now: S
 
 
 def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> Seconds:
-    """Returns the time to write as the pool's reopening: that of its last closing or back-off, else `now`.
+    """Returns the time to write as the pool's reopening: that of its last closing or back-off, or `now` if there is
+    none.
 
-    The compactor's clock, which wrote those times, may differ from this machine's.
+    It is taken from these records, which the compactor wrote, because this machine's clock may differ from the
+    compactor's.
     """
     if not isinstance(pool_state, PoolState):
         return now

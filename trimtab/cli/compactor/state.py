@@ -44,7 +44,7 @@ from trimtab.runtime import clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLogin:
-    """The login and the compactor's namespace of a command line."""
+    """The login and the compactor's namespace, as the command line gives them."""
 
     kubeconfig: str | None
     context: str | None
@@ -62,15 +62,15 @@ class CompactorState:
     pools: PoolReading
     pool_states: Mapping[str, PoolState]
     problems: tuple[str, ...]
-    """Invalid states of pools, and objects that cannot be decoded, as text."""
+    """Invalid states of pools, and objects that cannot be decoded, one sentence each."""
     leader: str
-    """The replica that leads; empty if none does."""
+    """The replica that holds the compactor's Lease; empty if none does."""
     paused: str
     no_leader: Reason | None = None
-    """Why no replica leads, and since when; None while one does, or if that was not read."""
+    """Why no replica leads, and since when; None if one leads, or if the Lease was not read."""
 
     def list_annotations(self) -> Iterator[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
-        """Yields the nodes with an annotation of a drain, and the annotation, which is not verified."""
+        """Yields each node that has a drain annotation, with the annotation, whose signature is not verified."""
         for shape in self.snapshot.objects_of(NodeShape):
             node = nodes.node_from_api(shape)
             annotation = note_of(node, None)
@@ -78,14 +78,14 @@ class CompactorState:
                 yield node, annotation.claim if isinstance(annotation, NotAuthentic) else annotation
 
     def count_remaining_pods(self, annotation: DrainAnnotation) -> int:
-        """Returns how many pods of the drain still exist."""
+        """Returns how many of the pods that the drain moves still exist."""
         existing_uids = {shape.metadata.uid for shape in self.snapshot.objects_of(PodShape)}
         return sum(move.uid in existing_uids for move in annotation.moves)
 
 
 @contextmanager
 def open_client(login: ClusterLogin) -> Iterator[Client]:
-    """Yields a client; raises UsageError without a login, and RuntimeFailure for any KubeFault."""
+    """Yields a client of the API server. Raises UsageError without a login, and RuntimeFailure for any KubeFault."""
     try:
         client = connect_to_cluster(login.kubeconfig, login.context)
     except NotConfigured as error:
@@ -99,7 +99,7 @@ def open_client(login: ClusterLogin) -> Iterator[Client]:
 
 
 def read_compactor_state(login: ClusterLogin, *, pods: bool = False) -> CompactorState:
-    """Read the compactor's state, and with `pods` the pods of the cluster. Raises RuntimeFailure."""
+    """Read the compactor's state from the cluster; if `pods` is set, read the pods as well. Raises RuntimeFailure."""
     with open_client(login) as client:
         observation = list_kinds(client, state_sources(login.namespace, pods=pods))
         leadership = read_leadership(client, login.namespace, int(clock.utc_now().timestamp()))
@@ -107,7 +107,7 @@ def read_compactor_state(login: ClusterLogin, *, pods: bool = False) -> Compacto
 
 
 def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:
-    """Returns the lists that the state consists of."""
+    """Returns what must be listed to read the compactor's state; with `pods`, the pods as well."""
     config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps", namespace=namespace)
     labelled = [_with_label(config_maps, label) for label in (memories.STATE_LABEL, "trimtab.dev/pool")]
     kinds = ("Node", "Namespace", *(("Pod",) if pods else ()))
@@ -117,7 +117,7 @@ def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:
 def build_compactor_state(
     snapshot: Snapshot, unreadable: Sequence[Unreadable], leadership: Leadership, namespace: str
 ) -> CompactorState:
-    """Returns the state that these objects are; `unreadable`: objects that could not be decoded."""
+    """Returns the state that is stored in these objects; `unreadable` lists objects that could not be decoded."""
     shapes = snapshot.objects_of(ConfigMap)
     states = {
         value_or(shape.metadata.labels, {})[memories.STATE_LABEL]: memories.decode_state(
@@ -166,9 +166,9 @@ class AnnotatedNode:
 
 
 def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -> list[AnnotatedNode]:
-    """Returns the nodes of these names, or without names all nodes with the annotation.
+    """Returns the nodes of these names; without names, all nodes with a drain annotation.
 
-    Raises UsageError for a name without such a node.
+    Raises UsageError for a name of which there is no node with a drain annotation.
     """
     keys = _read_keys(writer, namespace)
     if not names:
@@ -182,7 +182,7 @@ def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -
 
 
 def judge_node(node: NodeInfo, keys: SigningKeys | None) -> AnnotatedNode | None:
-    """Returns the node with its annotation as text, or None if it has no annotation of a drain."""
+    """Returns the node with a description of its drain annotation, or None if it has no drain annotation."""
     annotation = read_annotation(node, keys)
     if annotation is None:
         return None
@@ -242,7 +242,7 @@ def _no_annotation_mistake(name: str) -> ConfigError:
 
 
 def _read_keys(writer: Writer, namespace: str) -> SigningKeys | None:
-    """Returns the compactor's keys, or None without any, or if the login may not read them."""
+    """Returns the compactor's signing keys, or None if there are none, or if the login may not read them."""
     try:
         signer = node_signatures.read_signer(writer, namespace)
     except NotAllowed:

@@ -1,4 +1,4 @@
-"""The compactor's state by watches, for a screen that is updated every few seconds without a new list."""
+"""Watches the compactor's state, for a screen that is updated every few seconds without listing all objects again."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from trimtab.runtime import clock
 
 SYNC_SECONDS = 60.0
 STALE_SECONDS = 150.0
-"""Bookmarks arrive about once a minute: from this age on the screen says how old its content is."""
+"""The age in seconds from which the screen says how old its content is; bookmarks arrive about once a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedState:
-    """The objects of the state as they are watched."""
+    """The objects of the compactor's state, kept up to date by watches."""
 
     client: Client
     informers: ClusterInformers
     namespace: str
 
     def wait_until_synced(self) -> None:
-        """Wait for the first lists. Raises RuntimeFailure with the first error, or after a minute."""
+        """Wait until all objects are listed once. Raises RuntimeFailure with the first error, or after a minute."""
         waited = 0.0
         while not self.informers.wait_until_synced(1.0):
             waited += 1.0
@@ -43,13 +43,13 @@ class WatchedState:
                 raise RuntimeFailure(f"{name}: {error}")
 
     def read(self) -> CompactorState:
-        """Returns the state now. Raises KubeFault if the Lease cannot be read."""
+        """Returns the present state of the compactor. Raises KubeFault if the Lease cannot be read."""
         snapshot, unreadable = self.informers.take_snapshot(), self.informers.unreadable_objects()
         leadership = read_leadership(self.client, self.namespace, int(clock.utc_now().timestamp()))
         return build_compactor_state(snapshot, unreadable, leadership, self.namespace)
 
     def errors(self) -> list[str]:
-        """Returns what is wrong with the watches, as text."""
+        """Returns the errors of the watches, one sentence each."""
         errors = [f"{name}: {error}" for name, error in self.informers.errors_by_list().items()]
         age = self.informers.oldest_age()
         return (
@@ -59,7 +59,7 @@ class WatchedState:
 
 @contextmanager
 def watch_compactor_state(login: ClusterLogin) -> Iterator[WatchedState]:
-    """Yields the state of the cluster, pods included, while it is watched."""
+    """Yields the state of the compactor, pods included, which is watched until the context ends."""
     sources = state_sources(login.namespace, pods=True)
     with open_client(login) as client, ClusterInformers(client, sources) as informers:
         yield WatchedState(client, informers, login.namespace)

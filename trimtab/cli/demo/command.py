@@ -45,7 +45,7 @@ from trimtab.runtime import clock
 from trimtab.runtime.environment import variable_name
 
 _TIMEOUT_SECONDS = 30
-"""The time that the webhook may take to start and to stop."""
+"""The seconds that the webhook may take to start, and to stop."""
 
 
 class WebhookDidNotStart(Exception):
@@ -53,7 +53,7 @@ class WebhookDidNotStart(Exception):
 
 
 class ReviewClient:
-    """Sends AdmissionReviews over HTTPS, trusting only the authority issued for this run."""
+    """A client that sends AdmissionReviews over HTTPS and trusts only the authority issued for this run."""
 
     def __init__(self, url: str, authority: Path) -> None:
         self.url = url
@@ -76,7 +76,7 @@ class ReviewClient:
         return tuple(operations)
 
     def admit_pod(self, pod: Pod, namespace: str) -> Pod:
-        """Returns the pod after the webhook's patch, applied as the API server does."""
+        """Returns the pod with the webhook's patch, applied as the API server applies it."""
         patched = jsonpatch.apply_patch(to_plain_json(pod), list(self.send_review(pod, namespace)))
         return msgspec.convert(patched, Pod)
 
@@ -139,8 +139,8 @@ def verb(keep: Path | None) -> None:
     """Run the webhook and a compaction on this machine, without a cluster.
 
     The demo issues certificates, starts the real webhook on a free port, sends it the pods of a small shop as an API
-    server does (HTTPS, AdmissionReview v1), and shows the changed pods. Then it plans and simulates a small pool, and
-    shows a dry run and a real compaction of it.
+    server does (HTTPS, AdmissionReview v1), and shows the changed pods. Then it plans and simulates the compaction of a
+    small pool, and shows a dry run and a real compaction of the pool.
     """
     console = output.create_console()
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as scratch:

@@ -1,7 +1,8 @@
 """Compacts a simulated cluster with the compactor's own loop: first in dry run, then with mode act.
 
-An evicted pod gets a successor at once, on the emptiest node that admits it and is not about to be drained; it is ready
-after 30 seconds. A simulated autoscaler removes a drained node after 10 minutes. The time is also simulated.
+An evicted pod is replaced at once by a new pod, on the emptiest node that admits it and is not about to be drained; the
+new pod is ready after 30 seconds. A simulated autoscaler removes a drained node after 10 minutes. Time is simulated,
+too.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node
 
 STARTUP_SECONDS, REMOVAL_DELAY_SECONDS = 30, 600
-"""The time until a new pod is ready, and until the autoscaler removes a drained node."""
+"""The simulated seconds until a new pod is ready, and until the autoscaler removes a drained node."""
 KEYS = SigningKeys(b"the key of a cluster that is played")
 Key = tuple[str, str, str]
 
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """A cluster in memory with the interfaces that the compactor's loop reads and acts through."""
+    """A cluster in memory, with the interfaces through which the compactor's loop reads and acts."""
 
     inventory: Inventory
     pool: Pool
@@ -64,7 +65,7 @@ class SimulatedCluster:
     records: list[HistoryEntry] = field(default_factory=list)
     evicted: int = 0
     short: int = 0
-    """How often a PodDisruptionBudget was violated."""
+    """The number of times that a PodDisruptionBudget was violated."""
     _replicas_by_owner: Counter[Key] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -99,7 +100,7 @@ class SimulatedCluster:
         self._set_cordon(node, cordoned=not uncordon, drain_text="")
 
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
-        """Delete the pod, and create its successor, which is not ready yet."""
+        """Delete the pod, and create a pod in its place, which is not ready yet."""
         [pod] = [pod for pod in self.inventory.pods if pod.uid == move.uid]
         self.evicted += 1
         remaining = tuple(other for other in self.inventory.pods if other is not pod)
@@ -131,7 +132,8 @@ class SimulatedCluster:
 
     # ── what happens by itself ───────────────────────────────────────────────────────────────────────
     def pass_time(self, seconds: int) -> None:
-        """Advance the time: pods become ready, drained nodes are removed, PodDisruptionBudgets are counted."""
+        """Advance the simulated time: pods become ready, drained nodes are removed, PodDisruptionBudgets are
+        updated."""
         self.at += seconds
         pods = tuple(_pod_at(pod, self.at) for pod in self.inventory.pods)
         nodes = tuple(node for node in self.inventory.nodes if not self._is_taken(node))
@@ -147,7 +149,8 @@ class SimulatedCluster:
         )
 
     def _choose_node(self, pod: PodInfo) -> str:
-        """Returns the emptiest node that admits the pod, or "" without one; nodes with the soft taint are last."""
+        """Returns the name of the emptiest node that admits the pod, or "" if none does; nodes with the soft taint are
+        chosen last."""
         model = build_cluster_model(replace(self.inventory, pods=(*self.inventory.pods, pod)))
         capacity, [(_, kind)] = FreeCapacity(model), model.pending_pods
         numbers = [number for number in range(len(model.nodes)) if fits_on_node(capacity, kind, number)]
@@ -204,12 +207,12 @@ def _pod_at(pod: PodInfo, now: Seconds) -> PodInfo:
 
 INTERVAL_SECONDS, SETTLE_SECONDS, TICK_SECONDS, MAX_ROUNDS = 60, 15, 5, 600
 BEGIN = "2026-03-02T03:00:00Z"
-"""A Monday at three in the morning."""
+"""The simulated time at which the demo begins: a Monday at three in the morning."""
 _SHOWN_EVENTS = ("started", "emptied", "removed", "released", "abandoned", "closed")
 
 
 def draw_compaction(console: Console, inputs: PlanInputs) -> None:
-    """Draw the history of a dry run, then of the same pool with mode act."""
+    """Draw the history of a dry run, then the history of the same pool with mode act."""
     [pool] = inputs.pools
     cluster = SimulatedCluster(inputs.inventory, replace(pool, dry_run=True), parse_timestamp(BEGIN) or 0)
     loop = _build_loop(cluster)
@@ -247,7 +250,7 @@ def _build_loop(cluster: SimulatedCluster) -> Loop:
 
 
 def _run_rounds(cluster: SimulatedCluster, loop: Loop, max_rounds: int) -> None:
-    """Run rounds until there is no drain, and further plans find no node."""
+    """Run rounds of the loop until no drain is under way and further plans find no node, at most `max_rounds`."""
     idle_rounds = 0
     for _ in range(max_rounds):
         record_count = len(cluster.records)

@@ -1,4 +1,4 @@
-"""The demo's step about machine types: which ones would cost least for the sample pool."""
+"""The part of the demo about machine types: which of them would cost least for the sample pool."""
 
 from rich.console import Console
 

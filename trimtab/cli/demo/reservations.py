@@ -1,4 +1,4 @@
-"""The demo's step about reservations: what four vendors keep from pods on the same node."""
+"""The part of the demo about reservations: the resources of a node that vendors reserve and that pods cannot use."""
 
 from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""A sample pool of nine nodes whose pods fit on four, its plan, and its simulation."""
+"""A sample pool of nine nodes whose pods fit on four nodes, with its plan and its simulation."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ _WORKLOADS = {"web": (12, 250, 512), "api": (9, 400, 768), "worker": (10, 300, 1
 
 
 def draw_sample_pool(console: Console) -> None:
-    """Draw the pool before and after the plan, then the result with a scheduler that spreads."""
+    """Draw the pool before and after the plan, then the result if the scheduler spreads pods."""
     inputs = build_inputs()
     model = world_of(inputs.inventory)
     plan_report = report_module.build_report(inputs, model, make_plan(model, inputs.pools, inputs.context), [])
@@ -60,11 +60,11 @@ def draw_sample_pool(console: Console) -> None:
 
 
 USED_PERCENT = 65
-"""What the containers of the pool use of what they request, in the part of the demo that resizes."""
+"""The usage of the pool's containers in percent of their requests, in the part of the demo that resizes pods."""
 
 
 def _draw_resizes(console: Console, inputs: PlanInputs) -> None:
-    """Draw what more is freed if a policy with `running: resize` lets the pods follow what they use."""
+    """Draw how much more is freed if a policy with `running: resize` adapts the requests of pods to their usage."""
     pods = build_snapshot(read_documents("pool.json", build_pool_list()).documents).snapshot.objects_of(Pod)
     advice = propose_resizes(
         read_resizable_pods(pods), _wanted_requests, inputs.inventory, inputs.pools,
@@ -90,7 +90,7 @@ def _wanted_requests(pod: ResizablePod) -> WantedRequests | None:
 
 
 def build_inputs() -> PlanInputs:
-    """Returns the pool as the inputs of a plan."""
+    """Returns the sample pool in the form of a plan's inputs."""
     reading = read_documents("pool.json", build_pool_list())
     inventory = snapshot_inventory(build_snapshot(reading.documents).snapshot)
     pool_reading = pools.find_pools(None, reading.documents, inventory, ())
@@ -172,7 +172,7 @@ def _build_pod(name: str, app: str, node: int, cpu: int, memory: int) -> dict[st
 
 
 def _build_budget() -> dict[str, Any]:
-    """Returns a PodDisruptionBudget by which two of the nine api pods may be unavailable."""
+    """Returns a PodDisruptionBudget that lets two of the nine api pods be unavailable."""
     healthy = {"currentHealthy": 9, "desiredHealthy": 7, "expectedPods": 9, "disruptionsAllowed": 2}
     return {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",

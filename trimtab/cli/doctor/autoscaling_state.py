@@ -1,4 +1,4 @@
-"""Reads what the rules of `trimtab lint` find that concern Trimtab's own work."""
+"""Runs those rules of `trimtab lint` that concern Trimtab's own work, for `trimtab doctor`."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ if TYPE_CHECKING:
     from trimtab.kube.client import Client
 
 OWN_RULES = ("L15", "L45", "N01", "N02", "N04", "N07", "N10", "N12", "N13")
-"""The rules whose predicates are preconditions of the webhook (L15, L45, N13), the compactor (N01, N02, N04, N07) and
-the recommender (N10, N12)."""
+"""The rules that check preconditions of the webhook (L15, L45, N13), the compactor (N01, N02, N04, N07) and the
+recommender (N10, N12)."""
 READ_KINDS = (
     "CapacityBuffer", "DaemonSet", "Deployment", "LimitRange", "MutatingWebhookConfiguration", "Node", "PodPolicy",
     "StatefulSet", "VerticalPodAutoscaler",
 )  # fmt: skip
-"""The kinds that those rules read, ConfigMaps of Trimtab's own namespace aside. No pods: there may be too many."""
+"""The kinds that those rules read, besides the ConfigMaps of Trimtab's own namespace. Pods are not among them: there
+may be too many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalingState:
-    """What the rules find, and what could not be read for them."""
+    """The findings of the rules, and what could not be read for them."""
 
     findings: tuple[RuleFinding, ...] = ()
     notes: tuple[str, ...] = ()
-    """Kinds that may not be listed, and objects that cannot be read."""
+    """Kinds that may not be listed, and objects that cannot be read, one sentence each."""
 
 
 def read_autoscaling(client: Client, namespace: str) -> AutoscalingState:
-    """Returns the findings of `OWN_RULES`; an author's lint-ignore counts. Raises any KubeFault."""
+    """Returns the findings of `OWN_RULES`, without those that a `lint-ignore` annotation excludes. Raises any
+    KubeFault."""
     from trimtab.autoscaling.lint import check_snapshot
     from trimtab.autoscaling.read_snapshot import read_lint_snapshot
     from trimtab.autoscaling.rules import RULES_BY_CODE

@@ -1,4 +1,4 @@
-"""Check of what the rest of the cluster does against Trimtab's own work, by the rules of `trimtab lint`."""
+"""Checks whether other parts of the cluster work against Trimtab, by the rules of `trimtab lint`."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -10,11 +10,11 @@ from trimtab.cli.doctor.reasons import LINT_FINDING
 from trimtab.cluster.reason import Unreadable
 
 MAX_FINDINGS = 3
-"""Findings of one rule that are reported in full; the others are counted."""
+"""The number of findings of one rule that are reported in full; further ones are only counted."""
 
 
 def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields the errors and warnings of the rules that concern Trimtab, as warnings."""
+    """Yields the lint errors and warnings that concern Trimtab's own work, all as warnings."""
     state = cluster.autoscaling
     if isinstance(state, Unreadable):
         yield report_unknown(state)

@@ -1,4 +1,4 @@
-"""Check of compiled policies, which the API server evaluates itself: with or without the webhook."""
+"""Checks compiled policies, which the API server evaluates itself, with or without the webhook."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,8 @@ MAX_NAMES = 3
 
 
 def check_compiled_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields the compiled policies without a binding, or what changes pods in this cluster."""
+    """Yields an error for each compiled policy without a binding, and the number of compiled policies that change
+    pods."""
     yield from _describe_denying(cluster.validating_policies)
     policies = cluster.compiled_policies
     if isinstance(policies, Unreadable):

@@ -1,4 +1,4 @@
-"""Check of the map of the cluster autoscaler's priority expander: is it read, and does it name every node group?"""
+"""Checks the map of the cluster autoscaler's priority expander: is it read, and does it name every node group?"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,12 +21,12 @@ _MAX_NAMES = 5
 
 
 def decode_expander_map(document: Mapping[str, Any]) -> ExpanderMapState:
-    """Returns the data and the annotations of the map's ConfigMap."""
+    """Returns the data and the annotations of the ConfigMap with the expander's priority map."""
     return ExpanderMapState(data=document.get("data") or {}, annotations=document["metadata"].get("annotations") or {})
 
 
 def check_expander_map(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields whether the autoscaler can use its priority map, and whether Trimtab still recognizes its own."""
+    """Yields whether the autoscaler can use its priority map, and whether a map that Trimtab wrote is unchanged."""
     state = cluster.expander_map
     if isinstance(state, Unreadable):
         yield report_unknown(state)

@@ -185,10 +185,11 @@ PROCESS_CHECKS = (
 
 
 OLDEST, TESTED = (1, 30), ((1, 34), (1, 36))
-"""The oldest Kubernetes whose API server has all fields of the webhook configurations (matchConditions are stable since
-1.30), and the oldest and newest version that the end-to-end tests run against."""
+"""The oldest Kubernetes version whose API server has all fields of the webhook configurations (matchConditions are
+stable since 1.30); and the oldest and newest version that the end-to-end tests run against."""
 MAX_SKEW_SECONDS, MAX_TOLERATED_SKEW_SECONDS = 5, 60
-"""A Date header has no fractions of a second and takes time to arrive: a skew below five seconds is not reported."""
+"""The clock differences from which a warning and an error are reported. A Date header has no fractions of a second and
+takes time to arrive, so a difference below five seconds is not reported."""
 
 
 def check_version(cluster: ObservedCluster) -> Iterator[DoctorFinding]:

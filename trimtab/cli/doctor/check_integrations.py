@@ -1,4 +1,5 @@
-"""Checks of what Trimtab works with: RuntimeClass admission, the autoscaler, estafette, the usage source, the VPA."""
+"""Checks of the components that Trimtab works with: RuntimeClass admission, the autoscaler, estafette, the usage
+source, the VPA."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,13 +33,14 @@ from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Unreadable
 
 MAX_LEAD_THRESHOLD_PERCENT = 30
-"""Percent of requests: with a threshold of at most this the autoscaler removes hardly any node but empty ones."""
+"""The scale-down threshold in percent of requests up to which the autoscaler removes hardly any node but empty ones."""
 
 
 def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields whether the webhook and the watchdog are set as this API server handles pod overhead.
+    """Yields whether the webhook and the watchdog are configured for the way this API server handles pod overhead.
 
-    RuntimeClass admission refuses a pod of a RuntimeClass that does not exist; if the pod is admitted, it is off.
+    RuntimeClass admission refuses a pod whose RuntimeClass does not exist; if such a pod is admitted, that plugin is
+    off.
     """
     trial = cluster.runtime_class_trial
     if isinstance(trial, Unreadable):
@@ -72,7 +74,7 @@ def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yields whether the autoscaler reports that it is healthy, and whether its flags suit the pools.
 
-    Without a pool a missing autoscaler is no finding.
+    If there is no pool, a missing autoscaler is no finding.
     """
     settings = _process_settings(cluster, "compactor")
     for part in (cluster.autoscaler, settings):
@@ -176,11 +178,12 @@ def _check_flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Itera
 
 
 MAX_NAMES = 3
-"""The number of nodes that a sentence names."""
+"""The largest number of nodes that a sentence names."""
 
 
 def check_estafette(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields a running estafette, an error if a pool of Trimtab acts; else the nodes that estafette left cordoned."""
+    """Yields a finding if estafette runs, which is an error if a pool of Trimtab acts; else the nodes that estafette
+    left cordoned."""
     estafette, pools = cluster.estafette, cluster.pools
     if isinstance(estafette, Unreadable):
         yield report_unknown(estafette)

@@ -1,4 +1,4 @@
-"""Check of the provider of custom metrics: one, and it answers."""
+"""Checks the provider of custom metrics: there is only one, and it answers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from trimtab.metricsapi.api_request import GROUP
 def read_metrics_api_state(
     api_services: Iterable[Mapping[str, Any]], deployment: DeploymentState | None
 ) -> MetricsApiState:
-    """Returns the state by the APIServices of the cluster; those of other groups are left out."""
+    """Returns the APIServices of the custom metrics API, and the Deployment of `trimtab metrics-api`."""
     own_group = [one for one in api_services if (one.get("spec") or {}).get("group") == GROUP]
     return MetricsApiState(api_services=tuple(map(_decode_api_service, own_group)), deployment=deployment)
 
@@ -32,7 +32,8 @@ def _decode_api_service(document: Mapping[str, Any]) -> ApiServiceState:
 
 
 def check_metrics_api(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields whether custom metrics have at most one provider, and whether Trimtab's answers where it is installed."""
+    """Yields whether custom metrics have at most one provider, and whether Trimtab's provider answers if it is
+    installed."""
     state = cluster.metrics_api
     if isinstance(state, Unreadable):
         yield report_unknown(state)

@@ -1,5 +1,5 @@
-"""Checks of what names something else: policies and their classes, pools and their nodes, the images of the processes,
-the objects that protect them, and policies that resize running pods."""
+"""Checks of references: policies and their classes, pools and their nodes, the images of the processes, the objects
+that protect the processes, and policies that resize running pods."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from trimtab.compaction.resize.reasons import NOT_SUPPORTED
 
 MAX_NAMES = 3
 FIRST_VERSION_THAT_RESIZES = (1, 33)
-"""The first version of Kubernetes in which pods are resized by default."""
+"""The first version of Kubernetes in which running pods can be resized by default."""
 
 
 def check_policy_references(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields what policies in force name and the cluster does not have."""
+    """Yields a finding per object that a policy in force names and that does not exist in the cluster."""
     state = cluster.references
     if isinstance(state, Unreadable):
         yield report_unknown(state)
@@ -61,7 +61,7 @@ def find_empty_pools(pools: Iterable[Pool], nodes: Iterable[NodeInfo]) -> list[s
 
 
 def check_versions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields whether all processes run one image."""
+    """Yields whether all processes run the same image."""
     state = cluster.references
     if isinstance(state, Unreadable):
         yield report_unknown(state)
@@ -79,9 +79,9 @@ def check_versions(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_protection(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields the budgets and network policies that processes lack.
+    """Yields the PodDisruptionBudgets and NetworkPolicies that the processes lack.
 
-    Without any NetworkPolicy of Trimtab the installation was made without them, which the chart permits.
+    If Trimtab's namespace has no NetworkPolicy at all, it was installed without them, which the chart permits.
     """
     state = cluster.references
     if isinstance(state, Unreadable):
@@ -102,7 +102,7 @@ def check_protection(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields why running pods are not resized although a policy says so and a pool acts."""
+    """Yields the reasons why running pods are not resized although a policy requires it and a pool acts."""
     state, reading, version = cluster.references, cluster.pools, cluster.version
     if isinstance(state, Unreadable):
         yield report_unknown(state)
@@ -130,7 +130,7 @@ def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def is_resizing_pool(pool: Pool) -> bool:
-    """Returns whether the pool acts, and its settings permit resizes."""
+    """Returns whether the pool is in mode act and its settings permit resizes."""
     return pool.enabled and not pool.dry_run and pool.resizes_per_hour > 0
 
 

@@ -1,4 +1,4 @@
-"""Checks of signatures: the annotations of nodes and the states of pools are the compactor's own.
+"""Checks of signatures: whether the compactor itself wrote the annotations of nodes and the states of pools.
 
 `read_signatures` verifies them with the compactor's key, if the user may read its Secret.
 """
@@ -44,7 +44,7 @@ from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES
 
 MAX_NAMES = 3
-"""The number of nodes that one finding names."""
+"""The largest number of nodes that one finding names."""
 States: TypeAlias = Mapping[str, PoolState | Unreadable]
 
 
@@ -59,7 +59,8 @@ def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None], code: Code) -> DoctorFinding:
-    """Returns whether the process has its key: without one a webhook still works, a compactor does nothing."""
+    """Returns a finding about the process's signing key: without a key a webhook still works, but a compactor does
+    nothing."""
     secret, report = (
         f"Secret {cluster.namespace}/{secret_of(process)}",
         report_warning if process == "webhook" else report_error,
@@ -77,9 +78,10 @@ def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None
 
 
 def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields states and annotations that the compactor did not sign, and annotations of drains that no state has.
+    """Yields states and annotations that the compactor did not sign, and drain annotations that no pool's state
+    contains.
 
-    Without the key an annotation can be neither verified nor refused: it is unknown.
+    Without the key no annotation can be verified, so each is reported as unknown.
     """
     signatures = cluster.signatures
     if isinstance(signatures, Unreadable) or isinstance(signatures.annotations, Unreadable):
@@ -101,7 +103,7 @@ def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def _describe_drains(annotations: DrainAnnotations) -> str:
-    """Returns the nodes that the compactor drains, each with the time since when it is cordoned."""
+    """Returns a text with the nodes that the compactor drains, and the time since which each is cordoned."""
     if not annotations.ours:
         return "the compactor has cordoned no node"
     names = join_first(
@@ -116,7 +118,7 @@ def _describe_drains(annotations: DrainAnnotations) -> str:
 
 
 def _check_abandonment(cluster: ObservedCluster, annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
-    """Yields a warning for nodes that the compactor cordoned while no replica of it holds the Lease."""
+    """Yields a warning about nodes that the compactor cordoned, if no replica of the compactor holds the Lease."""
     lease = cluster.leases.get("compactor")
     if isinstance(lease, Unreadable) or not annotations.ours or has_leader(lease, cluster.present):
         return
@@ -185,13 +187,13 @@ CHECKS = (
 
 
 SafeRead = Callable[[Callable[[], Any]], Any]
-"""Returns what the call returns, or Unreadable if the API server refuses it."""
+"""Calls a function and returns its result, or Unreadable if the API server refuses the request."""
 
 
 def read_signatures(client: Client, namespace: str, read: SafeRead) -> SignatureState:
     """Read the signing keys, the annotations of nodes and the states of pools.
 
-    Without a key no annotation is authentic, and states are read without verification.
+    Without a key no annotation counts as authentic, and states are read without verification.
     """
     signer = read(lambda: _read_keys(client, namespace))
     node_signer = signer if isinstance(signer, NodeSigner) else None
@@ -205,13 +207,13 @@ def read_signatures(client: Client, namespace: str, read: SafeRead) -> Signature
 
 
 def _holds_key(client: Client, namespace: str) -> bool | None:
-    """Returns whether the webhook's Secret contains a key, or None without a Secret."""
+    """Returns whether the webhook's Secret contains a key, or None if there is no Secret."""
     secret = objects.get_plain(client, "Secret", secret_of("webhook"), namespace)
     return None if secret is None else signing_keys.keys_of(secret) is not None
 
 
 def _read_keys(client: Client, namespace: str) -> NodeSigner | bool | None:
-    """Returns the compactor's keys; False if the Secret holds none, None without a Secret."""
+    """Returns the compactor's signing keys; False if the Secret contains none, None if there is no Secret."""
     if objects.get_plain(client, "Secret", SECRET, namespace) is None:
         return None
     return node_signatures.read_signer(Writer(client=client), namespace) or False
@@ -224,7 +226,8 @@ def read_drain_annotations(client: Client, namespace: str, keys: NodeSigner | No
 
 
 def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], ...]:
-    """Returns the node and the key of every taint and annotation that Trimtab has renamed. Raises KubeFault."""
+    """Returns (node, key) for every taint and annotation on a node whose key is a former name of one of Trimtab's.
+    Raises KubeFault."""
     nodes = [node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"])]
     tainted = [n for n in nodes if any(t.key == RENAMED_LEAVING and is_ours(t, namespace) for t in n.taints)]
     annotated = [node for node in nodes if RENAMED_KEEP in node.annotations]

@@ -1,4 +1,5 @@
-"""Checks of the way from the API server to the webhook: certificate, caBundles, configurations, and dry-run answers."""
+"""Checks of the way from the API server to the webhook: certificate, caBundles, configurations, and answers to dry
+runs."""
 
 from collections.abc import Iterator
 
@@ -31,11 +32,11 @@ from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.vpa_webhook import VPA_WEBHOOK_NAME as VPA
 
 MAX_TIMEOUT_SECONDS = 5
-"""While the webhook is down, every pod that is created waits for the timeout."""
+"""The largest timeout of the webhook, in seconds: if the webhook is down, every pod that is created waits for it."""
 
 
 def check_certificate(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields whether the Secret holds a certificate for the Service that is valid and not due for renewal."""
+    """Yields whether the Secret contains a certificate for the Service that is valid and not due for renewal."""
     pair = cluster.secret
     if isinstance(pair, Unreadable):
         yield report_unknown(pair)
@@ -99,7 +100,7 @@ def _compare_ca_bundles(
 
 
 def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields the differences of both configurations from what Trimtab installs.
+    """Yields the differences between both configurations and those that Trimtab installs.
 
     A missing configuration is reported by `check_ca_bundles`.
     """
@@ -137,9 +138,10 @@ def _check_hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
 
 
 def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields the webhooks that may overrule Trimtab's.
+    """Yields the webhooks of others that may change pods after Trimtab's webhook.
 
-    API servers call configurations in the order of their names, and reinvoke webhooks with IfNeeded in the same order.
+    API servers call configurations in the order of their names, and call webhooks with `reinvocationPolicy: IfNeeded`
+    again in the same order.
     """
     configurations = cluster.mutating
     if isinstance(configurations, Unreadable):
@@ -170,7 +172,7 @@ def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yields whether a pod that is created as a dry run reaches the webhook.
 
-    The user needs permission to create pods in that namespace.
+    The user needs permission to create pods in the namespace.
     """
     trial = cluster.pod_trial
     if isinstance(trial, Unreadable):
@@ -206,7 +208,7 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def check_validation(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields whether the webhook denies an invalid PodPolicy that is created as a dry run."""
+    """Yields whether the webhook denies an invalid PodPolicy, which is created as a dry run."""
     trial = cluster.policy_trial
     if isinstance(trial, Unreadable):
         yield report_unknown(trial)

@@ -1,7 +1,7 @@
 """Reads the state of a cluster for `trimtab doctor`: objects, permissions, and answers to dry runs.
 
 Dry runs create objects with `dryRun=All`: admission handles them, and nothing is stored. A part that cannot be read is
-Unreadable with the reason; the other parts are read all the same.
+Unreadable with the reason; the other parts are still read.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ POD_METRICS_PATH = "/apis/metrics.k8s.io/v1beta1/pods"
 
 
 class _ServerMessage(msgspec.Struct):
-    """The message of a Status; empty if the body is another document."""
+    """The message of a Status; empty if the body is no Status."""
 
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterProbe:
-    """Requests to the API server; every method raises any KubeFault."""
+    """Sends requests to the API server; every method raises any KubeFault."""
 
     client: Client
 
@@ -90,11 +90,11 @@ class ClusterProbe:
         )
 
     def get_object(self, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """Returns the object as a plain value, or None if it does not exist."""
+        """Returns the object as a JSON value, or None if it does not exist."""
         return objects.get_plain(self.client, kind, name, namespace)
 
     def list_objects(self, kind: str, namespace: str = "") -> Iterator[dict[str, Any]]:
-        """Yields all objects of the kind as plain values, page by page."""
+        """Yields all objects of the kind as JSON values, page by page."""
         place = replace(LIST_SOURCES[kind], namespace=namespace) if namespace else LIST_SOURCES[kind]
         for page in iter_pages(self.client, place):
             yield from (msgspec.json.decode(raw) for raw in page.items)
@@ -113,7 +113,7 @@ class ClusterProbe:
         )
 
     def review_access(self, reviews: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Returns whether each SubjectAccessReview is allowed."""
+        """Returns for each SubjectAccessReview whether the access is allowed."""
         with ThreadPoolExecutor(_MAX_CONCURRENT_REVIEWS) as pool:
             return list(pool.map(self._is_allowed, reviews))
 
@@ -123,7 +123,7 @@ class ClusterProbe:
         return bool((status_review.get("status") or {}).get("allowed"))
 
     def query_usage_source(self, prometheus: str) -> UsageSourceState:
-        """Query the metrics API, or through the API server the Prometheus of this URL, and return its answer."""
+        """Query the metrics API, or through the API server the Prometheus at this URL, and return the answer."""
         if not prometheus:
             response = self.send_request("GET", POD_METRICS_PATH, {"limit": 1})
             _raise_if_forbidden(response, "list pods.metrics.k8s.io")
@@ -141,7 +141,7 @@ def _raise_if_forbidden(response: Exchange, doing: str) -> None:
 
 
 def _proxy_path(url: str) -> str:
-    """Returns the API server's proxy path to the Service of this URL. Raises Unreachable for any other host."""
+    """Returns the API server's proxy path to the Service of this URL. Raises Unreachable if the host is no Service."""
     parts = urlsplit(url)
     labels = (parts.hostname or "").split(".")
     # The names of a Service in the cluster's DNS: NAME.NAMESPACE, with .svc, or with .svc.cluster.local.
@@ -156,7 +156,7 @@ def _proxy_path(url: str) -> str:
 
 
 def _server_message(response: Exchange) -> str:
-    """Returns the message of a Status, or else the beginning of the body."""
+    """Returns the message of a Status, or the beginning of the body if it is no Status."""
     try:
         return msgspec.json.decode(response.content, type=_ServerMessage).message[:300]
     except (msgspec.DecodeError, UnicodeError):
@@ -170,16 +170,17 @@ def _is_empty(response: Exchange) -> bool:
 
 
 ABSENT_RUNTIME_CLASS = "trimtab-doctor-asks"
-"""The name of a RuntimeClass that does not exist."""
+"""The name of a RuntimeClass that does not exist in the cluster."""
 
 
 def build_asking_pod() -> dict[str, Any]:
-    """Returns a pod whose annotation makes the webhook answer with a warning, which proves that it was called."""
+    """Returns a pod with an annotation to which the webhook responds with a warning, which proves that it was
+    called."""
     return _build_pod({"annotations": {PROBE_ANNOTATION: "doctor"}}, {})
 
 
 def build_pod_of_absent_class() -> dict[str, Any]:
-    """Returns a pod that RuntimeClass admission refuses if it is on; the pod opts out of Trimtab's webhook."""
+    """Returns a pod that RuntimeClass admission refuses unless it is off; the pod opts out of Trimtab's webhook."""
     return _build_pod({"labels": {OPT_OUT: "true"}}, {"runtimeClassName": ABSENT_RUNTIME_CLASS})
 
 
@@ -190,7 +191,8 @@ def build_invalid_policy() -> dict[str, Any]:
 
 
 def _build_pod(metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns a pod that the restricted Pod Security Standard admits, with requests and limits in case of a quota."""
+    """Returns a pod that the restricted Pod Security Standard admits; it has requests and limits, which a quota may
+    require."""
     amounts = {"cpu": "1m", "memory": "1Mi"}
     container = {
         "name": "asks", "image": "trimtab.invalid/doctor", "resources": {"requests": amounts, "limits": amounts},
@@ -212,7 +214,7 @@ Processes = Mapping[str, Read[DeploymentState | None]]
 def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedCluster:
     """Read the whole state of the cluster. Raises Unreachable if no API server answers.
 
-    A part that the API server refuses is Unreadable.
+    A part that the API server refuses to return is Unreadable.
     """
     from trimtab.cli.doctor.check_signatures import read_signatures
     from trimtab.kube.errors import KubeFault
@@ -285,7 +287,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
 
 
 def _parse_version(body: bytes) -> Read[tuple[int, int]]:
-    """Returns (major, minor); managed clusters report a minor such as "34+"."""
+    """Returns (major, minor) of the API server's version; managed clusters report a minor such as "34+"."""
     try:
         version = msgspec.json.decode(body)
         return int(version["major"]), int(str(version["minor"]).rstrip("+"))
@@ -294,7 +296,7 @@ def _parse_version(body: bytes) -> Read[tuple[int, int]]:
 
 
 def _is_injected(mutating: Read[tuple[WebhookConfigurationState, ...]]) -> bool:
-    """Returns whether cert-manager writes the caBundle of Trimtab's configuration."""
+    """Returns whether cert-manager writes the caBundle of Trimtab's webhook configuration."""
     configurations = () if isinstance(mutating, Unreadable) else mutating
     return any(configuration.injected for configuration in configurations if configuration.name == CONFIGURATION_NAME)
 
@@ -308,7 +310,7 @@ class DoctorReader:
     def read_object(
         self, kind: str, name: str, convert: Callable[[Mapping[str, Any]], T], namespace: str = ""
     ) -> T | None:
-        """Returns one object as `convert` makes it, or None if it does not exist."""
+        """Returns `convert` of the object, or None if the object does not exist."""
         document = self._probe.get_object(kind, name, namespace)
         return convert(document) if document is not None else None
 
@@ -346,7 +348,8 @@ class DoctorReader:
     ) -> Read[tuple[str, ...]]:
         """Returns the permissions that the process's account lacks, as text.
 
-        The webhook needs fewer if cert-manager writes its certificate, so without its configuration it is Unreadable.
+        The webhook needs fewer if cert-manager writes its certificate; if its configuration cannot be read, the result
+        is Unreadable.
         """
         if isinstance(mutating, Unreadable) and process == "webhook":
             return mutating
@@ -363,9 +366,10 @@ class DoctorReader:
     def read_account_policies(
         self, mutating: Read[tuple[WebhookConfigurationState, ...]]
     ) -> Read[tuple[AccountPolicy, ...] | None]:
-        """Returns the state of each admission policy that `trimtab install` renders, or None if there is no such kind.
+        """Returns the state of each admission policy that `trimtab install` renders, or None if this API server has no
+        ValidatingAdmissionPolicies.
 
-        Whether the webhook's account has one depends on whether cert-manager writes its certificate.
+        There is a policy for the webhook's account only if cert-manager does not write its certificate.
         """
         from trimtab.cli.install.admission_policies import render_account_policies
         from trimtab.cli.install.names import InstallValues
@@ -407,7 +411,7 @@ class DoctorReader:
         )
 
     def prometheus_url(self, recommender: Read[DeploymentState | None]) -> str:
-        """Returns the URL of the recommender's setting, or an empty string without one."""
+        """Returns the URL of Prometheus in the recommender's settings, or an empty string if there is none."""
         return (
             recommender.settings.get("TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "")
             if isinstance(recommender, DeploymentState)
@@ -436,7 +440,8 @@ class DoctorReader:
         return Vpa(installed=True, acts=bool(vpa_webhook.find_webhook_reach(hooks, slices)))
 
     def list_policies(self) -> tuple[PolicyState, ...]:
-        """Returns the state of every PodPolicy; none if the kind is not served, which `check_crd` reports."""
+        """Returns the state of every PodPolicy; an empty tuple if the API server does not serve the kind, which
+        `check_crd` reports."""
         from trimtab.kube.errors import NotFound
 
         try:

@@ -1,6 +1,6 @@
 """`trimtab doctor`: all checks in order, the report, and its table.
 
-A check that others depend on is before them. In the table the fix follows the finding.
+A check comes after those that it depends on. In the table the fix follows the finding.
 """
 
 import sys
@@ -39,14 +39,14 @@ CHECKS: tuple[Check, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A finding and its check."""
+    """A finding, with the check that made it."""
 
     check: Check
     finding: DoctorFinding
 
 
 def judge_cluster(cluster: ObservedCluster, *, without: Collection[str] = ()) -> tuple[CheckResult, ...]:
-    """Returns at least one finding of every check that is not in `without`."""
+    """Returns the findings of every check that is not in `without`; each check has at least one."""
     return tuple(
         CheckResult(check, finding)
         for check in CHECKS
@@ -56,13 +56,14 @@ def judge_cluster(cluster: ObservedCluster, *, without: Collection[str] = ()) ->
 
 
 def _run_check(check: Check, cluster: ObservedCluster) -> tuple[DoctorFinding, ...]:
-    """Returns the findings of the check; a check without findings had nothing to check, and is reported as unknown."""
+    """Returns the findings of the check. If there is none, the check had nothing to check, and is reported as
+    unknown."""
     findings = tuple(check.judge(cluster)) or (report_unknown("the cluster has nothing to check"),)
     return tuple(finding.with_namespace(cluster.namespace) for finding in findings)
 
 
 def is_well(results: Collection[CheckResult], *, strict: bool = False) -> bool:
-    """Returns whether there is no error and nothing unknown; with `strict`, no warning either."""
+    """Returns whether no finding is an error or unknown; with `strict`, no warning either."""
     bad = {FindingSeverity.ERROR, FindingSeverity.UNKNOWN} | ({FindingSeverity.WARN} if strict else set())
     return not any(result.finding.severity in bad for result in results)
 
@@ -71,30 +72,30 @@ class DoctorFindingReport(ReportPart, frozen=True, kw_only=True):
     """One finding of the report."""
 
     check: str
-    """The name of the check: stable, kebab-case."""
+    """The name of the check, in kebab-case; it never changes."""
     asks: str
     severity: str
-    """ok, warn, error; unknown if it could not be checked, which never counts as ok."""
+    """ok, warn or error; unknown if the check could not be made, which never counts as ok."""
     reason: ReasonReport
     fix: str
     """A command or a sentence; empty if nothing needs a fix."""
 
 
 class DoctorReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/doctor-report.schema.json."""
+    """The report of `trimtab doctor`. Published as deploy/schemas/doctor-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "DoctorReport"
     server: str
     namespace: str
     at: str
-    """RFC 3339, by this machine's clock."""
+    """The time of the report by this machine's clock, as RFC 3339."""
     well: bool
-    """No error, and nothing unknown; with --strict no warning either."""
+    """Whether no finding is an error or unknown; with --strict, no warning either."""
     counts: dict[str, int]
-    """Severity → findings."""
+    """Severity → the number of findings."""
     left_out: list[str]
-    """Checks that --without skips."""
+    """The checks that --without skips."""
     findings: list[DoctorFindingReport]
 
 
@@ -184,9 +185,9 @@ def verb(
 ) -> None:
     """Check the installation: certificates, caBundles, calls from the API server, permissions, Leases, autoscaler, …
 
-    Each finding has its fix. Nothing is stored: the command creates two pods and a policy as a dry run. A check that
-    is not possible is reported as unknown, with the permission that is missing. Exits with 1 if a finding is a problem
-    or unknown, with 3 if no API server answers.
+    Each finding has its fix. Nothing is stored: the command creates two pods and a policy as a dry run. A check that is
+    not possible is reported as unknown, with the missing permission. Exits with 1 if a finding is a problem or unknown,
+    with 3 if no API server answers.
     """
     doctor_report = _check_cluster(
         live_cluster.ClusterOptions((), kubeconfig, context), namespace, ask_in, without, strict=strict

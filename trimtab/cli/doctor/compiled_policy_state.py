@@ -1,4 +1,4 @@
-"""The compiled policies of a cluster, as the checks judge them, and their conversion from API objects."""
+"""The compiled policies of a cluster, as the checks read them, and their conversion from API objects."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class CompiledPolicyState:
 
     name: str
     is_bound: bool
-    """Whether a binding names it: without one the API server does not evaluate it."""
+    """Whether a binding names the policy: without a binding the API server does not evaluate it."""
     policy: str = ""
     """The PodPolicy that it was compiled from."""
     is_denying: bool = False
@@ -38,7 +38,7 @@ def read_compiled_policies(
 def decode_compiled_policies(
     policies: Iterable[Mapping[str, Any]], bindings: Iterable[Mapping[str, Any]]
 ) -> tuple[CompiledPolicyState, ...]:
-    """Returns the policies that carry the label of compiled ones, by name."""
+    """Returns the policies with the label of compiled ones, sorted by name."""
     specs = [binding.get("spec") or {} for binding in bindings]
     bound_names = {spec.get("policyName", "") for spec in specs}
     denying_names = {spec.get("policyName", "") for spec in specs if "Deny" in (spec.get("validationActions") or ())}

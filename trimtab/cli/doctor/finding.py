@@ -16,9 +16,9 @@ class FindingSeverity(StrEnum):
 
     OK = "ok"
     WARN = "warn"
-    """The subject of the check works, but not as well or not for as long as it should."""
+    """What the check is about works, but not as well or not for as long as it should."""
     ERROR = "error"
-    """Something that is installed does not do its work."""
+    """Something that is installed does not work."""
     UNKNOWN = "unknown"
     """The check could not be made. This never counts as ok."""
 
@@ -42,30 +42,30 @@ class Check:
     """One check of `trimtab doctor`."""
 
     name: str
-    """Stable, kebab-case."""
+    """The name of the check, in kebab-case; it never changes."""
     asks: str
     """The question that the check answers, as users read it."""
     judge: Callable[[ObservedCluster], Iterable[DoctorFinding]]
-    """Returns the findings; without any the check is reported as unknown."""
+    """Returns the findings; if it returns none, the check is reported as unknown."""
     may: tuple[Code, ...]
-    """The codes of the problems that it may find."""
+    """The codes of the problems that the check may find."""
 
 
 def report_ok(sentence: str) -> DoctorFinding:
-    """Returns a finding without a problem."""
+    """Returns a finding of severity ok, with this sentence."""
     return DoctorFinding(severity=FindingSeverity.OK, reason=NOTHING_WRONG(sentence))
 
 
 def report_warning(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
-    """Returns a warning; without `fix` the code's remedy is the fix."""
+    """Returns a warning; if `fix` is empty, the code's remedy is the fix."""
     return DoctorFinding(severity=FindingSeverity.WARN, reason=code(sentence), fix=fix or code.todo)
 
 
 def report_error(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
-    """Returns an error; without `fix` the code's remedy is the fix."""
+    """Returns an error; if `fix` is empty, the code's remedy is the fix."""
     return DoctorFinding(severity=FindingSeverity.ERROR, reason=code(sentence), fix=fix or code.todo)
 
 
 def report_unknown(why: Unreadable | str, fix: str = "") -> DoctorFinding:
-    """Returns a finding for what could not be checked, with the reason."""
+    """Returns a finding of severity unknown, with the reason why the check was not possible."""
     return DoctorFinding(severity=FindingSeverity.UNKNOWN, reason=NOT_CHECKED(str(why)), fix=fix or NOT_CHECKED.todo)

@@ -1,4 +1,4 @@
-"""The Lease of a process, and whether a replica leads by it."""
+"""Decodes the Lease of a process, and tells whether one of its replicas leads (holds the Lease)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ def has_leader(lease: LeaseState | None, now: datetime) -> bool:
 
 
 def decode_lease(document: Mapping[str, Any]) -> LeaseState:
-    """Returns the state of a Lease as the API server sends it."""
+    """Returns the state of a Lease from the API server's JSON."""
     spec = document.get("spec") or {}
     renewed = spec.get("renewTime")
     return LeaseState(

@@ -1,4 +1,4 @@
-"""The state of a cluster that the checks judge, and its conversion from API objects.
+"""The state of a cluster that the checks read, and its conversion from API objects.
 
 A part that could not be read is `Unreadable` with the reason; a part that does not exist is None. A field that an API
 object lacks has the API's own default.
@@ -33,14 +33,14 @@ Read: TypeAlias = T | Unreadable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunResult:
-    """The API server's answer to an object that was created as a dry run."""
+    """The API server's answer to the creation of an object as a dry run."""
 
     status: int
     message: str = ""
     """The reason of a refusal; empty if the object was admitted."""
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
-    """From the request to the response."""
+    """The seconds from the request to the response."""
 
     @property
     def lacks_permission(self) -> bool:
@@ -52,12 +52,13 @@ class DryRunResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentState:
-    """A Deployment of Trimtab."""
+    """The state of one of Trimtab's Deployments."""
 
     replicas: int
     ready_replicas: int
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The environment of its container; a variable from another source is empty."""
+    """Name → value of the environment variables of its container; the value is empty if the variable has another source
+    (`valueFrom`)."""
 
     @property
     def scale_namespaces(self) -> frozenset[str]:
@@ -67,35 +68,35 @@ class DeploymentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookState:
-    """One webhook of a configuration."""
+    """The state of one webhook in a configuration."""
 
     name: str
     place: str
-    """The path of its URL."""
+    """The path of the webhook's URL."""
     service: tuple[str, str] | None = None
-    """(namespace, name), or None if the webhook has a URL instead."""
+    """(namespace, name) of the Service, or None if the webhook has a URL instead."""
     ca_bundle: bytes = b""
     fails_closed: bool = True
-    """failurePolicy: Fail."""
+    """Whether its failurePolicy is Fail, so that requests are refused if the webhook does not answer."""
     timeout_seconds: int = 10
     reinvoked: bool = False
-    """reinvocationPolicy: IfNeeded."""
+    """Whether its reinvocationPolicy is IfNeeded, so that it is called again if a later webhook changes the object."""
     creates_pods: bool = False
-    """Whether it is called for pods that are created."""
+    """Whether the API server calls it for pods that are created."""
     excluded_namespaces: frozenset[str] = frozenset()
-    """The namespaces that its selector excludes by name."""
+    """The namespaces that its namespace selector excludes by name."""
     included_namespaces: frozenset[str] | None = None
-    """The only namespaces that its selector includes by name, or None if it includes none by name."""
+    """The only namespaces that its namespace selector includes by name, or None if it includes none by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookConfigurationState:
-    """A webhook configuration."""
+    """The state of a webhook configuration."""
 
     name: str
     hooks: tuple[WebhookState, ...] = ()
     injected: bool = False
-    """Whether cert-manager writes its caBundle."""
+    """Whether cert-manager writes the caBundle of the configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,32 +105,32 @@ class AccountPolicy:
 
     name: str
     process: str
-    """The process whose account it restricts."""
+    """The process whose account the policy restricts."""
     is_there: bool = True
     is_bound: bool = True
-    """Whether a binding of it denies requests."""
+    """Whether a binding makes the policy deny requests."""
     is_ours: bool = True
-    """Whether it equals the policy that this version installs, and its binding has no exception."""
+    """Whether the policy equals the one that this version installs, and its binding has no exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyState:
-    """A PodPolicy, by its status."""
+    """The state of a PodPolicy, by its spec and status."""
 
     name: str
     mode: str
     generation: int
     observed_generation: int
-    """The generation that its status is about; 0 without a status."""
+    """The generation of the policy that its status is about; 0 without a status."""
     invalid_reason: str = ""
     """The reason why the document is invalid; empty if it is valid."""
     brake_reason: str = ""
-    """The reason why the watchdog set it to warn; empty if it did not."""
+    """The reason why the watchdog changed the policy's mode to warn; empty if it did not."""
     last_error: str = ""
     required_class: str = ""
-    """The RuntimeClass that it requires of pods; empty if it requires none, or changes no pod."""
+    """The RuntimeClass that pods must have by this policy; empty if it requires none, or changes no pod."""
     is_class_missing: bool = False
-    """Whether the cluster lacks that class, so that the pods are denied."""
+    """Whether that RuntimeClass does not exist in the cluster, so that the pods are denied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,14 +138,14 @@ class AutoscalerState:
     """The cluster autoscaler's status and flags."""
 
     status_report: Read[Autoscaler] | None
-    """None if there is no status ConfigMap."""
+    """The content of the status ConfigMap, or None if there is no such ConfigMap."""
     flags: Mapping[str, str] | None = None
     """The flags of its Deployment, or None if there is no such Deployment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpanderMapState:
-    """The ConfigMap with the map of the autoscaler's priority expander."""
+    """The content of the ConfigMap with the map of the autoscaler's priority expander."""
 
     data: Mapping[str, str]
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -155,98 +156,98 @@ class EstafetteState:
     """The Deployments and nodes of an estafette node-compactor."""
 
     running: tuple[str, ...]
-    """Its Deployments that have replicas, as text."""
+    """The Deployments of estafette that have replicas, as text."""
     stranded: tuple[str, ...]
-    """The nodes that it left cordoned."""
+    """The nodes that estafette left cordoned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vpa:
-    """The VerticalPodAutoscaler's installation."""
+    """The state of the VerticalPodAutoscaler's installation."""
 
     installed: bool
     acts: bool
-    """Whether its own webhook can change pods."""
+    """Whether the VPA's own webhook can change pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSourceState:
-    """The answer of the source of usage."""
+    """The answer of the recommender's source of usage."""
 
     name: str
     status: int
     """The HTTP status code."""
     message: str = ""
     empty: bool = False
-    """Whether it answers without any pod."""
+    """Whether the answer contains no pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServiceState:
-    """An APIService of custom.metrics.k8s.io."""
+    """The state of an APIService of custom.metrics.k8s.io."""
 
     name: str
     service: str
-    """NAMESPACE/NAME of the Service; empty without one."""
+    """NAMESPACE/NAME of the Service that serves this API; empty if the API server serves it itself."""
     is_available: bool
     message: str = ""
-    """The API server's reason if it is not available."""
+    """The API server's reason why this API is not available; empty if it is available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsApiState:
-    """The provider of custom metrics."""
+    """The providers of custom metrics."""
 
     api_services: tuple[ApiServiceState, ...] = ()
     deployment: DeploymentState | None = None
-    """The Deployment of `trimtab metrics-api`."""
+    """The Deployment of `trimtab metrics-api`; None if it is not installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceState:
-    """Trimtab's namespace."""
+    """The state of Trimtab's namespace."""
 
     paused: str
-    """The value of the pause switch, as text; empty if nothing is paused."""
+    """The value of the annotation that pauses Trimtab; empty if Trimtab is not paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrdState:
-    """The CustomResourceDefinition of PodPolicy."""
+    """The state of the CustomResourceDefinition of PodPolicy."""
 
     established: bool
     served: frozenset[str]
-    """The versions that the API server serves."""
+    """The versions of the kind that the API server serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignatureState:
-    """The signing keys, and what the compactor signs: annotations of nodes, and the state of each pool."""
+    """The signing keys, and what the compactor signs: the annotations of nodes, and the state of each pool."""
 
     webhook_keys: Read[bool | None]
-    """Whether the webhook's Secret holds a key, or None without a Secret."""
+    """Whether the webhook's Secret contains a key, or None if there is no Secret."""
     keys: Read[bool | None]
-    """Whether the compactor's Secret holds a key, or None without a Secret."""
+    """Whether the compactor's Secret contains a key, or None if there is no Secret."""
     annotations: Read[DrainAnnotations]
-    """The drain annotations of nodes; without keys none is authentic."""
+    """The drain annotations of nodes; without keys none counts as authentic."""
     states: Read[Mapping[str, PoolState | Unreadable]]
-    """The state of each pool; Unreadable, too, if it is not authentic."""
+    """Pool → its state; Unreadable if it cannot be read or is not authentic."""
     renamed: Read[tuple[tuple[str, str], ...]] = ()
-    """Node and key of every taint and annotation that Trimtab has renamed."""
+    """(node, key) for every taint and annotation on a node whose key is a former name of one of Trimtab's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCluster:
-    """The state of a cluster at one time."""
+    """The state of a cluster at one time, as far as the checks need it."""
 
     namespace: str
     """Trimtab's namespace."""
     trial_namespace: str
     """The namespace in which pods were created as a dry run."""
     is_opted_out: Read[bool]
-    """Whether that namespace opts its pods out."""
+    """Whether the pods of `trial_namespace` opt out of the webhook."""
     local_time: datetime
-    """The time by this machine's clock when the API server was asked for its own."""
+    """The time by this machine's clock at which the API server was asked for its time."""
     server_time: Read[datetime]
     """The API server's time."""
     version: Read[tuple[int, int]]
@@ -255,18 +256,18 @@ class ObservedCluster:
     pool_status_crd: Read[CrdState | None]
     processes: Mapping[str, Read[DeploymentState | None]]
     secret: Read[certs.CertificateFiles | None]
-    """The webhook's certificate and key, or None if the Secret does not exist or holds none."""
+    """The webhook's certificate and key, or None if the Secret does not exist or contains none."""
     signatures: Read[SignatureState]
     mutating: Read[tuple[WebhookConfigurationState, ...]]
-    """All configurations of the cluster, in the order in which the API server calls them."""
+    """All mutating webhook configurations of the cluster, in the order in which the API server calls them."""
     validating: Read[WebhookConfigurationState | None]
-    """Trimtab's configuration."""
+    """Trimtab's validating webhook configuration, or None if it does not exist."""
     pod_trial: Read[DryRunResult]
-    """A pod that the webhook answers with a warning."""
+    """The API server's answer to a pod to which the webhook responds with a warning."""
     policy_trial: Read[DryRunResult]
-    """A PodPolicy that the webhook denies."""
+    """The API server's answer to a PodPolicy that the webhook denies."""
     runtime_class_trial: Read[DryRunResult]
-    """A pod of a RuntimeClass that does not exist; the pod opts out of the webhook."""
+    """The API server's answer to a pod whose RuntimeClass does not exist; the pod opts out of the webhook."""
     missing_permissions: Mapping[str, Read[tuple[str, ...]]]
     """Process → the permissions that its account lacks, as text."""
     account_policies: Read[tuple[AccountPolicy, ...] | None]
@@ -276,29 +277,31 @@ class ObservedCluster:
     usage_source: Read[UsageSourceState]
     vpa: Read[Vpa]
     leases: Mapping[str, Read[LeaseState | None]]
-    """Process → its Lease."""
+    """Process → its Lease, or None if there is no Lease."""
     policies: Read[tuple[PolicyState, ...]]
     pools: Read[PoolReading]
     metrics_api: Read[MetricsApiState] = field(default_factory=MetricsApiState)
     references: Read[ReferencesState] = field(default_factory=ReferencesState)
     expander_map: Read[ExpanderMapState | None] = None
-    """None if the autoscaler has no priority map."""
+    """The autoscaler's priority map, or None if there is none."""
     compiled_policies: Read[tuple[CompiledPolicyState, ...] | None] = ()
-    """None if this API server has no such kind."""
+    """The compiled policies, or None if this API server has no MutatingAdmissionPolicies."""
     autoscaling: Read[AutoscalingState] = field(default_factory=AutoscalingState)
     validating_policies: Read[tuple[CompiledPolicyState, ...]] = ()
     """The compiled policies that warn about or deny pods without a required action."""
 
     @property
     def present(self) -> datetime:
-        """The API server's time, or this machine's if that is not known. Leases are compared with it: the clock of the
-        replica that renewed one is closer to the API server's than to the one of this command."""
+        """The API server's time, or this machine's time if the former is not known.
+
+        The renewal times of Leases are compared with it: the clock of the replica that renewed a Lease is more likely
+        to agree with the API server's clock than with this machine's."""
         return self.local_time if isinstance(self.server_time, Unreadable) else self.server_time
 
     @property
     def is_without_webhook(self) -> bool:
-        """Whether pods are changed by compiled policies alone (`install --mode policies`): one is bound, and no
-        webhook of Trimtab is registered for pods."""
+        """Whether pods are changed by compiled policies only (`install --mode policies`): one is bound, and no webhook
+        of Trimtab is registered for pods."""
         compiled = () if isinstance(self.compiled_policies, Unreadable) else self.compiled_policies or ()
         if isinstance(self.mutating, Unreadable) or not any(policy.is_bound for policy in compiled):
             return False
@@ -308,7 +311,7 @@ class ObservedCluster:
 Plain = Mapping[str, Any]
 COMPONENT = "app.kubernetes.io/component"
 _EXCLUDING_FIELDS = ("namespaceSelector", "objectSelector", "excludeResourceRules")
-"""The fields that exclude objects from an admission policy; no policy of Trimtab has one."""
+"""The fields by which an admission policy excludes objects; no policy of Trimtab has one."""
 
 
 def decode_process(deployment: Plain) -> DeploymentState:
@@ -389,7 +392,7 @@ def _excluded_namespaces(selector: Plain) -> Iterable[str]:
 
 
 def _included_namespaces(selector: Plain) -> frozenset[str] | None:
-    """Returns the only namespaces that a selector includes by name, or None if it includes none by name."""
+    """Returns the only namespaces that the selector includes by name, or None if it includes none by name."""
     terms = selector.get("matchExpressions") or ()
     inclusions = [term for term in terms if (term["key"], term["operator"]) == (NAMESPACE_NAME, "In")]
     return frozenset(inclusions[0].get("values") or ()) if inclusions else None
@@ -429,7 +432,7 @@ def decode_account_policies(
 
 
 def _matches_rendered(stored: Plain, rendered: Plain) -> bool:
-    """Returns whether the stored policy has all rendered fields and excludes no object.
+    """Returns whether the stored policy has all fields of the rendered one and excludes no object.
 
     Fields that the API server adds by itself do not count.
     """

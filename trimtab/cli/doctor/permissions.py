@@ -13,7 +13,7 @@ from trimtab.metricsapi.request_header import CONFIG_NAME, CONFIG_NAMESPACE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """One verb on one resource."""
+    """The permission to use one verb on one resource."""
 
     verb: str
     group: str
@@ -21,7 +21,7 @@ class Permission:
     subresource: str = ""
     name: str = ""
     namespace: str = ""
-    """Empty for the whole cluster."""
+    """The namespace of the resource; empty for the whole cluster."""
 
     is_other_namespace: bool = False
     """Whether the namespace is not Trimtab's own; the text then includes it."""
@@ -40,7 +40,7 @@ class Permission:
         return f"{self.verb} {what}{f'.{self.group}' if self.group else ''}{which}{where}"
 
     def to_access_review(self, user: str, namespace: str) -> dict[str, Any]:
-        """Returns the SubjectAccessReview for a service account `user` of this namespace."""
+        """Returns a SubjectAccessReview of this permission for the service account `user` of this namespace."""
         attributes = {
             "verb": self.verb, "group": self.group, "resource": self.resource, "subresource": self.subresource,
             "name": self.name, "namespace": self.namespace,
@@ -54,7 +54,7 @@ class Permission:
 
 
 ReviewAccess = Callable[[Sequence[Mapping[str, Any]]], list[bool]]
-"""Returns whether each SubjectAccessReview is allowed. Raises KubeFault."""
+"""A function that returns for each SubjectAccessReview whether the access is allowed. Raises KubeFault."""
 
 
 def missing_permissions(
@@ -74,7 +74,8 @@ _HEADER_PERMISSIONS = (
         is_other_namespace=True, purpose="how API servers name the users of a request",
     ),
 )  # fmt: skip
-"""How API servers name users. The permission is one of Kubernetes' own role, to which `trimtab install` binds."""
+"""The permission to read which request headers name the user. It belongs to a role of Kubernetes itself, to which
+`trimtab install` binds the account."""
 
 
 def needed_permissions(
@@ -83,7 +84,7 @@ def needed_permissions(
 ) -> tuple[Permission, ...]:  # fmt: skip
     """Returns the permissions that the process's account needs.
 
-    With cert-manager, which writes the certificate and the caBundles, the webhook and the metrics API need fewer.
+    If cert-manager writes the certificate and the caBundles, the webhook and the metrics API need fewer.
     `autoscaler_status` is the name of the autoscaler's status ConfigMap.
     """
     places = ((CLUSTER_RULES[process], ""), (NAMESPACE_RULES[process], namespace))
@@ -107,7 +108,7 @@ def needed_permissions(
 
 
 def resize_permissions() -> tuple[Permission, ...]:
-    """Return the permissions that the compactor's account needs where policies say `running: resize`."""
+    """Returns the permissions that the compactor's account needs if a policy has `running: resize`."""
     return tuple(permission for rule in RESIZING for permission in _split_rule("compactor", rule, ""))
 
 

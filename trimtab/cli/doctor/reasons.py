@@ -1,11 +1,12 @@
-"""What `trimtab doctor` may find: one code per finding, in the order of the checks."""
+"""The findings of `trimtab doctor`: one code per finding, in the order of the checks."""
 
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP
 from trimtab.cluster.reason import Code
 from trimtab.compactor.soft_taint import RENAMED_LEAVING
 
 REINSTALL = "Run `trimtab install --apply` with the options of the installation; with Helm, run `helm upgrade`."
-"""`install` does not remember options: without `--image` the processes would have an image that no node can pull."""
+"""The command to install again. `install` does not remember options: without `--image` the processes would get an image
+that no node can pull."""
 
 SIGNING_KEY_MISSING = Code(
     "signing-key-missing",

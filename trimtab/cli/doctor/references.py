@@ -1,4 +1,4 @@
-"""Reads what the cluster has of what policies, pools and processes name."""
+"""Reads which of the objects that policies, pools and processes name exist in the cluster."""
 
 from __future__ import annotations
 
@@ -23,30 +23,31 @@ PROTECTING_KINDS = ("PodDisruptionBudget", "NetworkPolicy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencesState:
-    """What the cluster has of what policies, pools and processes name."""
+    """Which of the objects that policies, pools and processes name exist in the cluster."""
 
     dangling: tuple[tuple[str, Reason], ...] = ()
-    """Policy, and the reason why what it names is missing."""
+    """(policy, reason) for each object that a policy names and that does not exist."""
     nodes: tuple[NodeInfo, ...] | None = None
     """All nodes; None if they were not read."""
     images: Mapping[str, str] = field(default_factory=dict)
-    """Process → the image of its Deployment; without processes that do not exist."""
+    """Process → the image of its Deployment; processes without a Deployment are left out."""
     protecting: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Kind → the names of its objects in Trimtab's namespace."""
+    """Kind → the names of its objects in Trimtab's namespace, for the kinds that protect the processes."""
     resizing: tuple[str, ...] = ()
-    """The policies in force that say `running: resize`."""
+    """The names of the policies in force that have `running: resize`."""
     missing_resize_permissions: tuple[str, ...] | Unreadable = ()
-    """The permissions to resize running pods that the compactor's account lacks, as text; none if no policy resizes."""
+    """The permissions to resize running pods that the compactor's account lacks, as text; empty if no policy resizes
+    pods."""
 
 
 REFERENCE_CODES = frozenset(
     {"not-in-the-cluster", "runtimeclass-not-found", "priorityclass-not-found", "no-node-can-match"}
 )
-"""The codes of `policies check` that say that something in the cluster is missing."""
+"""The codes of `policies check` for an object that does not exist in the cluster."""
 
 
 def read_references(client: Client, namespace: str, review_access: ReviewAccess) -> ReferencesState:
-    """Read nodes, classes, namespaces, policies and Trimtab's own objects. Raises any KubeFault."""
+    """Read nodes, RuntimeClasses, namespaces, policies and Trimtab's own objects. Raises any KubeFault."""
     from trimtab.admission.running_requests import policies_that_resize
     from trimtab.cluster.api.core import Node
     from trimtab.kube.errors import NotFound
@@ -90,7 +91,7 @@ def find_missing_resize_permissions(namespace: str, review_access: ReviewAccess)
 
 
 def load_policies(documents: Iterable[Mapping[str, Any]]) -> Policies:
-    """Returns the policies in force; documents that are invalid are left out."""
+    """Returns the policies in force; invalid documents are left out."""
     from trimtab.cluster.yaml_documents import Document
     from trimtab.policy.load import load_document
     from trimtab.policy.podpolicy import Policies
@@ -100,7 +101,7 @@ def load_policies(documents: Iterable[Mapping[str, Any]]) -> Policies:
 
 
 def find_dangling(policies: Policies, snapshot: Snapshot) -> tuple[tuple[str, Reason], ...]:
-    """Returns policy and reason for everything that policies in force name and the snapshot does not have."""
+    """Returns (policy, reason) for each object that a policy in force names and that is not in the snapshot."""
     from trimtab.policy.cluster_facts import from_snapshot
     from trimtab.policy.lint import lint
 

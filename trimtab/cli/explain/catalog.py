@@ -31,13 +31,13 @@ MARK_PREFIX = "trimtab.dev/"
 
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One name with its meaning."""
+    """A name that `trimtab explain` knows, with its meaning."""
 
     kind: str
     name: str
     means: str
     todo: str = ""
-    """What to do; empty where nothing is to be done."""
+    """What the user should do; empty if nothing is to be done."""
     value: str = ""
     """The type of a field, the default of a setting, the labels and the unit of a metric, the objects of a mark."""
     page: str
@@ -45,23 +45,23 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def load_catalog() -> tuple[CatalogEntry, ...]:
-    """Returns all entries, in the order of the file."""
+    """Returns all entries of the catalog, in the order of the file."""
     content = files("trimtab.cli.explain").joinpath(FILE).read_bytes()
     return msgspec.json.decode(content, type=tuple[CatalogEntry, ...])
 
 
 def encode_catalog(entries: Iterable[CatalogEntry]) -> str:
-    """Returns the file's text: one entry to a line, so that a change is one line of a diff."""
+    """Returns the text of the file: one entry per line, so that a change is one line of a diff."""
     lines = ",\n".join(msgspec.json.encode(entry).decode() for entry in entries)
     return f"[\n{lines}\n]\n"
 
 
 def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntry]:
-    """Returns the entries of this name; upper and lower case are equal.
+    """Returns the entries of this name, ignoring case.
 
     Fields of a policy are found with and without their first words (`podpolicy.spec.rollout`, `spec.rollout`,
-    `rollout`), fields of a pool with and without `pool.`. Without such a field, the fields that end with the words are
-    returned (`requests.cpu`).
+    `rollout`), fields of a pool with and without `pool.`. If there is no such field, the fields whose paths end with
+    the name are returned (`requests.cpu`).
     """
     wanted = _normalize(name)
     exact = [entry for entry in catalog if wanted in _spellings(entry)]
@@ -71,7 +71,7 @@ def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntr
 
 
 def find_children(catalog: Sequence[CatalogEntry], entry: CatalogEntry) -> list[CatalogEntry]:
-    """Returns the fields directly inside a field."""
+    """Returns the entries of the fields directly inside this entry's field."""
     prefix = f"{entry.name}."
     starts = (prefix, f"{entry.name}[].", f"{entry.name}{{}}.")
     return [
@@ -84,7 +84,7 @@ def find_children(catalog: Sequence[CatalogEntry], entry: CatalogEntry) -> list[
 
 
 def suggest_entries(catalog: Sequence[CatalogEntry], name: str) -> list[str]:
-    """Returns the names that resemble the word or contain it, the most similar first."""
+    """Returns names that resemble `name` or contain it, the most similar first."""
     names = {spelling: entry.name for entry in catalog for spelling in _spellings(entry)}
     wanted = _normalize(name)
     near = get_close_matches(wanted, names, MAX_SUGGESTIONS, 0.75)

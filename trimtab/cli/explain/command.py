@@ -1,4 +1,4 @@
-"""The command line of `trimtab explain`."""
+"""The command line of `trimtab explain`, its report, and its text for terminals."""
 
 import click
 from rich.console import Console
@@ -13,7 +13,7 @@ from trimtab.cluster.config_error import ConfigError
 
 
 class ExplainedFieldReport(ReportPart, frozen=True, kw_only=True):
-    """A field inside of an explained field."""
+    """A field inside an explained field."""
 
     name: str
     value: str
@@ -21,7 +21,7 @@ class ExplainedFieldReport(ReportPart, frozen=True, kw_only=True):
 
 
 class ExplanationReport(ReportPart, frozen=True, kw_only=True):
-    """One name with its meaning."""
+    """One explained name with its meaning."""
 
     kind: str
     """reason, rule, check, alert, setting, policy field, pool field, annotation, label, taint or metric."""
@@ -31,13 +31,13 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
     label or taint; empty for others."""
     means: str
     todo: str
-    """What to do; empty where nothing is to be done."""
+    """What the user should do; empty if nothing is to be done."""
     page: str
     fields: list[ExplainedFieldReport]
 
 
 class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/explanations-report.schema.json."""
+    """The report of `trimtab explain`. Published as deploy/schemas/explanations-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "ExplanationsReport"
@@ -60,7 +60,7 @@ def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
 
 
 def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
-    """Returns the explanations of all names. Raises UsageError with every name that is not known."""
+    """Returns the explanations of all names. Raises UsageError with every unknown name."""
     catalog = load_catalog()
     entries_by_name = {name: find_entries(catalog, name) for name in names}
     mistakes = []
@@ -94,7 +94,7 @@ _VALUE_TITLES = {
 
 
 def draw_explanations(console: Console, report: ExplanationsReport) -> None:
-    """Draw each explanation: its name, its meaning, what to do, and the fields inside of it."""
+    """Draw each explanation: the name, its meaning, what to do, and the fields inside it."""
     for number, explanation in enumerate(report.explanations):
         if number:
             console.print()

@@ -1,1 +1,1 @@
-"""`trimtab fleet`: the answers of several verbs for many clusters at once."""
+"""The `fleet` verb: what several other verbs answer for one cluster, for many clusters at once."""

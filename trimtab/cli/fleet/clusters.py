@@ -1,6 +1,7 @@
-"""The clusters of `--clusters`: files and folders of a folder, or contexts of a kubeconfig; and what is read of one.
+"""The clusters of `--clusters`: files and folders of a folder, or contexts of a kubeconfig; and the functions that read
+one cluster.
 
-What is read here runs on whatever machine the engine chooses, so it takes bytes and gives values.
+These functions run on any machine that the engine chooses, so they take bytes and return values.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ MILLION = "micro-dollars an hour"
 
 
 class SnapshotSource(msgspec.Struct, frozen=True):
-    """Where a cluster's snapshot is, and how it is read."""
+    """The location of a cluster's snapshot, and how to read it."""
 
     cluster: str
     paths: tuple[str, ...] = ()
     content: bytes = b""
-    """The captured objects of a context; empty where there are paths."""
+    """The captured objects of a context; empty if the snapshot is in files."""
     team_label: str = "team"
     now: str | None = None
 
 
 class UnreadableCluster(RuntimeFault):
-    """A cluster's snapshot cannot be read; the text says why."""
+    """A cluster's snapshot cannot be read; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterList:
-    """The clusters of the command line."""
+    """The clusters that the command line names."""
 
     sources: tuple[SnapshotSource, ...]
     failures: tuple[ClusterFailure, ...] = ()
@@ -63,15 +64,15 @@ class ClusterList:
 
     @property
     def states(self) -> list[ClusterState]:
-        """The sources as an engine gets them."""
+        """The sources in the form that an engine takes."""
         return [ClusterState(one.cluster, msgspec.msgpack.encode(one)) for one in self.sources]
 
 
 def list_clusters(
     texts: Sequence[str], kubeconfig: str | None = None, team_label: str = "team", now: str | None = None
 ) -> ClusterList:
-    """Returns the clusters of folders and contexts, sorted by name. Raises UsageError for a name that two clusters
-    have, and for a folder without clusters."""
+    """Returns the clusters of folders and contexts, sorted by name. Raises UsageError if two clusters have the same
+    name, or a folder contains no cluster."""
     sources: list[SnapshotSource] = []
     failures: list[ClusterFailure] = []
     mistakes: list[ConfigError] = []
@@ -102,7 +103,8 @@ def list_clusters(
 
 
 def _clusters_of_folder(folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields (name, paths): a file is a cluster, a folder in the folder is one as well. Hidden ones are ignored."""
+    """Yields (name, paths) of each cluster in the folder: a file is a cluster, and so is a folder. Hidden files and
+    folders are ignored."""
     if folder.is_file():
         yield _stem(folder), (str(folder.resolve()),)
         return
@@ -140,7 +142,7 @@ def _add_context(
 
 
 def _one_line(error: ClickException) -> str:
-    """Returns the first mistake of an error, and how many more there are."""
+    """Returns the first mistake of an error as one line, with the number of further ones."""
     first, *more = str(error.message).splitlines()
     return f"{first} (and {len(more)} more)" if more else first
 
@@ -157,7 +159,7 @@ def _paths_of(source: SnapshotSource) -> Iterator[tuple[str, ...]]:
 
 
 def read_current(encoded: bytes) -> list[CurrentRow]:
-    """Returns the present requests of all containers of a snapshot, sorted. Raises UnreadableCluster."""
+    """Returns the present requests of all containers in a snapshot, sorted. Raises UnreadableCluster."""
     source = msgspec.msgpack.decode(encoded, type=SnapshotSource)
     try:
         with _paths_of(source) as paths, without_garbage_collection():
@@ -185,10 +187,10 @@ def _current_row(key: ContainerKey, one: CurrentContainer, current: CurrentReque
 
 @dataclass(frozen=True, slots=True)
 class DigestJob:
-    """Plans each cluster, and takes its digest."""
+    """The job of an engine that plans the compaction of each cluster and summarizes the cluster as a digest."""
 
     def run_item(self, item: bytes) -> bytes:
-        """Returns a ClusterDigest, or a ClusterFailure."""
+        """Returns an encoded ClusterDigest, or a ClusterFailure if the cluster cannot be read."""
         source = msgspec.msgpack.decode(item, type=SnapshotSource)
         try:
             return b"D" + msgspec.msgpack.encode(digest_cluster(source), order="sorted")
@@ -198,7 +200,7 @@ class DigestJob:
 
 
 def decode_digests(results: Iterable[bytes]) -> tuple[list[ClusterDigest], list[ClusterFailure]]:
-    """Returns the digests and the failures of a DigestJob."""
+    """Returns the digests and the failures in the results of a DigestJob."""
     found: list[ClusterDigest] = []
     failures: list[ClusterFailure] = []
     for result in results:
@@ -210,7 +212,7 @@ def decode_digests(results: Iterable[bytes]) -> tuple[list[ClusterDigest], list[
 
 
 def digest_cluster(source: SnapshotSource) -> ClusterDigest:
-    """Returns the digest of one cluster, with its plan. Raises UsageError and RuntimeFailure."""
+    """Returns the digest of one cluster, including its plan. Raises UsageError and RuntimeFailure."""
     with _paths_of(source) as paths:
         inputs = read_inputs(PlanOptions(cluster=live_cluster.ClusterOptions(paths), now=source.now))
     inventory = inputs.inventory

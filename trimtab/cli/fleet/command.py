@@ -36,7 +36,7 @@ from trimtab.usage.errors import UsageFault
 F = TypeVar("F", bound=Callable[..., Any])
 SPARK_PREFIXES = ("spark://", "sc://", "local[", "k8s://", "yarn")
 SUBCOMMANDS = {"ingest": "trimtab.cli.fleet.ingest"}
-"""Subcommand → its module, imported when it is used."""
+"""Subcommand → the module of its command line, which is imported only when the subcommand is used."""
 NO_HISTORY_NOTE = "Without --usage there is no history: how much of the requests is not needed is not known."
 MODEL_NOTE = (
     "Machine types are ranked by the sums of each group; `trimtab machines rank` places the real pods of one cluster."
@@ -109,7 +109,7 @@ def _add_history_options(function: F) -> F:
 
 @contextmanager
 def open_engine(name: str, spark_conf: Sequence[str]) -> Iterator[Engine]:
-    """Yields the engine of this name. Raises UsageError for another name."""
+    """Yields the engine of this name. Raises UsageError for an unknown name."""
     mistakes = [
         ConfigError(file="--spark-conf", expected="NAME=VALUE, such as spark.executor.memory=1g", got=repr(text))
         for text in spark_conf if "=" not in text
@@ -130,7 +130,7 @@ def open_engine(name: str, spark_conf: Sequence[str]) -> Iterator[Engine]:
 
 
 def _finish(failures: Iterable[ClusterFailure], of: int) -> None:
-    """Name the clusters that are left out on standard error, and exit with 3 if there are any."""
+    """Print the clusters that are left out to standard error, and exit with 3 if there are any."""
     all_failures = sorted(set(failures))
     for failure in all_failures:
         click.echo(f"{failure.cluster}: {failure.problem}", err=True)
@@ -142,7 +142,8 @@ def _finish(failures: Iterable[ClusterFailure], of: int) -> None:
 
 
 def _list_history(location: str, days: int) -> list[StoredDay]:
-    """Returns the files of the last days. Raises UsageError where there are none, and RuntimeFailure."""
+    """Returns the files of the last days of the history. Raises UsageError if there are none, and RuntimeFailure if it
+    cannot be read."""
     try:
         files = select_days(DailyStore(location).list_days(), None, days)
     except UsageFault as error:
@@ -178,7 +179,7 @@ def _decide(
 
 
 def _absolute(location: str) -> str:
-    """Returns a path without the working directory; a URL, or no location, as it is."""
+    """Returns a path as an absolute path; a URL or an empty text is returned unchanged."""
     return location if not location or "://" in location else str(Path(location).resolve())
 
 
@@ -208,8 +209,8 @@ def recommend(
 ) -> None:  # fmt: skip
     """Recommend requests for all containers of all clusters in a history, with sums by cluster, team and namespace.
 
-    Reads the history of --usage, and the present requests of --clusters, and changes nothing. Both engines give the
-    same bytes.
+    Reads the history of --usage, and the present requests of --clusters, and changes nothing. The result does not
+    depend on the engine.
     """
     sizing, now_seconds = _parse_settings(rule, now)
     if not usage:
@@ -256,7 +257,7 @@ def plan(
 ) -> None:  # fmt: skip
     """Plan the compaction of each cluster, with its own pools and policies, and show what the fleet saves.
 
-    `trimtab plan` shows one cluster's plan in full. Karpenter's nodes are left to Karpenter.
+    `trimtab plan` shows one cluster's plan in full. Nodes that Karpenter created are left to Karpenter.
     """
     listed = _list_required(clusters, kubeconfig, team_label, now)
     with open_engine(engine, spark_conf) as opened:
@@ -274,7 +275,8 @@ def machines(
     clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, engine: str,
     spark_conf: tuple[str, ...], output: str, output_file: str | None,
 ) -> None:  # fmt: skip
-    """Rank machine types for groups of like clusters: one region, the same architectures, alike in GiB per core."""
+    """Rank machine types for groups of similar clusters: one region, the same architectures, a similar ratio of GiB to
+    cores."""
     listed = _list_required(clusters, kubeconfig, team_label, now)
     with open_engine(engine, spark_conf) as opened:
         digests, failures = _digest(opened, listed)
@@ -302,10 +304,10 @@ def report(
     rule: str, rows: int, write_to: str, control_plane_cost: float, engine: str, spark_conf: tuple[str, ...],
     output: str, output_file: str | None,
 ) -> None:  # fmt: skip
-    """Report the money of the fleet by cluster, team and pool, worst first; and which clusters to merge.
+    """Report the costs of the fleet by cluster, team and pool, the most wasteful first; and which clusters to merge.
 
-    It also names the machine types for groups of like clusters. Reads --clusters and, for what requests waste, the
-    history of --usage; changes nothing.
+    The report also names machine types for groups of similar clusters. Reads --clusters, and the history of --usage for
+    the waste by requests; changes nothing.
     """
     sizing, now_seconds = _parse_settings(rule, now)
     listed = _list_required(clusters, kubeconfig, team_label, now)

@@ -1,4 +1,5 @@
-"""The command line of `trimtab fleet ingest`: whole days of usage from Prometheus into a history."""
+"""The command line of `trimtab fleet ingest`, which reads whole days of usage from Prometheus or files into a
+history."""
 
 from __future__ import annotations
 
@@ -29,12 +30,12 @@ from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 
 MAX_SAMPLE_DAYS = 366
-"""The days of samples that are read from files."""
+"""The largest number of days of samples that are read from files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One cluster at the server."""
+    """The part of a Prometheus server's series that belongs to one cluster."""
 
     cluster: str
     prometheus: Prometheus
@@ -89,9 +90,9 @@ def verb(
 ) -> None:  # fmt: skip
     """Read whole days of usage from Prometheus or files, and write them to a history as daily histograms.
 
-    Days that the history has are not read again, so a nightly run reads one day. The usage of two clusters never
-    becomes one: a server with several needs --by or --matcher. A cluster that cannot be read is named, and the others
-    go on.
+    Days that are in the history are not read again, so a nightly run reads one day. The usage of two clusters is never
+    mixed: a server with several clusters needs --by or --matcher. A cluster that cannot be read is named, and the
+    others are still read.
     """
     now_seconds = _check_options(url, samples, cluster_name, by, matcher, rate, now)
     if url is None:
@@ -145,8 +146,10 @@ def _check_options(
 def _ingest_samples(
     paths: tuple[str, ...], store: DailyStore, cluster_name: str, by: str, prefix: str, matcher: str
 ) -> None:
-    """Write all days of the samples, and replace those that the history has. Raises UsageError with all mistakes of the
-    files, also where the usage of several clusters would become one; and RuntimeFailure."""
+    """Write all days of the samples to the history, and replace those that it has.
+
+    Raises UsageError with all mistakes of the files, also if the usage of several clusters would be mixed; and
+    RuntimeFailure if the history cannot be written."""
     histories = UsageHistories(lambda: BatchHistory(MAX_SAMPLE_DAYS), Matchers.from_text(matcher), by)
     for note in add_files(histories, paths, OwnerIndex(), None):
         click.echo(note, err=True)
@@ -162,7 +165,7 @@ def _ingest_samples(
 
 
 def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, days: range) -> Iterator[_Part]:
-    """Yields the clusters of the server. Raises UsageFault, also where the usage of several would become one."""
+    """Yields the clusters of the server. Raises UsageFault, also if the usage of several clusters would be mixed."""
     start, end = days[0] * DAY, days[-1] * DAY + DAY - 1
     if not by:
         yield _Part(cluster_name, server)
@@ -182,7 +185,7 @@ def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, day
 def _ingest_cluster(
     part: _Part, store: DailyStore, days: range, present: set[tuple[str, int]]
 ) -> Iterator[ClusterFailure]:
-    """Read the days of one cluster that are missing; yields what failed, after which the rest is not read."""
+    """Read the missing days of one cluster; yield the first failure, after which no further day is read."""
     missing = [day for day in days if (part.cluster, day) not in present]
     try:
         if missing:

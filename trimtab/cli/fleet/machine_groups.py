@@ -1,4 +1,4 @@
-"""Machine types for groups of like clusters, as reports contain them."""
+"""Machine types for groups of similar clusters, as reports contain them."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ MAX_TYPES = 5
 
 
 class GroupTypeReport(ReportPart, frozen=True, kw_only=True):
-    """One machine type for a group."""
+    """One machine type for a group of clusters."""
 
     name: str
     nodes: int
-    """The nodes that hold the workload of all clusters together, by its sums."""
+    """The number of nodes that the workload of all clusters together needs, by the sums of its requests."""
     monthly_cost: float
-    """Dollars."""
+    """The list price of these nodes in dollars per month."""
     bottleneck: str
 
 
 class MachineGroupReport(ReportPart, frozen=True, kw_only=True):
-    """A group of like clusters."""
+    """A group of similar clusters, with the best machine types for them."""
 
     region: str
-    """Empty where the nodes name none, or several."""
+    """The region of the clusters; empty if their nodes name none, or several."""
     architectures: list[str]
     clusters: list[str]
     cores: float
-    """Requested by all pods without those of DaemonSets."""
+    """The cores that all pods request, except those of DaemonSets."""
     gib: float
     gib_per_core: float
     nodes: int
     monthly_cost: float | None
-    """Dollars of the nodes of today; null where no price is known."""
+    """The cost of the present nodes in dollars per month; null if no price is known."""
     types: list[GroupTypeReport]
     """The best machine types, the best first; empty if there is none."""
     problem: str
-    """Why there is no type; empty if there is one."""
+    """The reason why there is no machine type; empty if there is one."""
 
 
 def report_machine_groups(digests: Iterable[ClusterDigest]) -> list[MachineGroupReport]:
@@ -83,7 +83,7 @@ def _report_type(score: TypeScore) -> GroupTypeReport:
 
 
 def _list_candidates(group: ClusterGroup) -> Sequence[Candidate]:
-    """Returns the types with a list price in the group's region. Raises UsageError where there is none."""
+    """Returns the machine types with a list price in the group's region. Raises UsageError if there are none."""
     options = TypeOptions(region=group.region)
     nothing = SelectedNodes(inventory=Inventory(nodes=(), pods=()), nodes=(), pool="", notes=())
     priced = read_priced_types(nothing, options)

@@ -1,4 +1,4 @@
-"""The reports of `trimtab fleet`: their published shapes, and how they are built."""
+"""The reports of `trimtab fleet`: their published shapes, and the functions that build them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trimtab.fleet.run_decisions import FleetDecisions
 
 
 class FailureReport(ReportPart, frozen=True, kw_only=True):
-    """A cluster that the report leaves out."""
+    """A cluster that the report leaves out, with the reason."""
 
     cluster: str
     problem: str
@@ -25,38 +25,40 @@ class RequestLine(ReportPart, frozen=True, kw_only=True):
     """The requests of a cluster, a team or a namespace; amounts are those of all replicas."""
 
     by: str
-    """cluster, team, namespace, or total."""
+    """What the line sums over: cluster, team, namespace, or total."""
     value: str
-    """Empty for containers whose pods and namespace do not have the team's label."""
+    """The name of the cluster, team or namespace; empty for containers for which neither their pods nor their namespace
+    has the team's label."""
     containers: int
     changes: int
-    """Containers with a changed request."""
+    """The number of containers whose request changes."""
     unknown: int
-    """Containers with too little usage of both resources."""
+    """The number of containers with too little usage of both cpu and memory for a recommendation."""
     too_small: int
-    """Containers whose request is below what they need."""
+    """The number of containers whose request is below what they need."""
     cpu_now: float | None
-    """Cores; this and all amounts below are null where the present requests are not known."""
+    """The requested cores of today; this and all amounts below are null if the present requests are not known."""
     cpu_proposed: float | None
     memory_now: float | None
-    """GiB."""
+    """The requested GiB of today."""
     memory_proposed: float | None
     monthly_now: float | None
-    """Dollars."""
+    """The cost of today's requests in dollars per month."""
     monthly_proposed: float | None
     monthly_saved: float | None
-    """Negative if the proposals cost more."""
+    """The dollars per month that the recommendations save; negative if they cost more."""
     monthly_waste: float | None
-    """What containers request and do not need, without what others lack."""
+    """The cost in dollars per month of what containers request and do not need; what other containers lack is not
+    subtracted."""
 
 
 class DecisionReport(ReportPart, frozen=True, kw_only=True):
-    """One container with a large change."""
+    """A container with a large change of its requests."""
 
     cluster: str
     namespace: str
     workload: str
-    """Kind/name."""
+    """The workload of the container, as Kind/name."""
     container: str
     team: str
     replicas: int | None
@@ -65,44 +67,44 @@ class DecisionReport(ReportPart, frozen=True, kw_only=True):
     memory_now: str | None
     memory_proposed: str | None
     cpu_reason: str
-    """The code of the reason."""
+    """The code of the reason for the recommended cpu request."""
     memory_reason: str
     monthly_saved: float | None
 
 
 class FleetRecommendReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/fleet-recommend-report.schema.json."""
+    """The report of `trimtab fleet recommend`. Published as deploy/schemas/fleet-recommend-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "FleetRecommendReport"
     at: str
-    """The moment at which ages are counted."""
+    """The time up to which the age of usage is counted, as RFC 3339."""
     days: int
     rule: str
     total: RequestLine
     clusters: list[RequestLine]
-    """The most waste first, as in the lists below."""
+    """The sums by cluster. This list and those below are sorted by waste, the largest first."""
     teams: list[RequestLine]
     namespaces: list[RequestLine]
     largest: list[DecisionReport]
-    """The containers with the largest changes of the cost."""
+    """The containers whose cost changes most."""
     gone: dict[str, int]
-    """Cluster → containers that have usage and no pod any more; they are in no sum."""
+    """Cluster → the number of containers that have usage but no pod any more; no sum contains them."""
     failures: list[FailureReport]
     notes: list[str]
 
 
 class ClusterPlanLine(ReportPart, frozen=True, kw_only=True):
-    """The compaction of one cluster."""
+    """The result of planning the compaction of one cluster."""
 
     cluster: str
     nodes: int
     nodes_to_remove: int
     evictions: int
     karpenter_nodes: int
-    """Nodes that Karpenter owns: the plan leaves them alone."""
+    """The number of nodes that Karpenter created; the plan does not change them."""
     monthly_cost: float | None
-    """Dollars of all nodes; null where no price is known."""
+    """The cost of all nodes in dollars per month; null if no price is known."""
     monthly_saved: float | None
     notes: list[str]
 
@@ -112,7 +114,7 @@ class PoolLine(ReportPart, frozen=True, kw_only=True):
 
     cluster: str
     pool: str
-    """Empty for nodes in no pool."""
+    """The name of the pool; empty for nodes in no pool."""
     nodes: int
     nodes_to_remove: int
     monthly_cost: float | None
@@ -120,7 +122,7 @@ class PoolLine(ReportPart, frozen=True, kw_only=True):
 
 
 class FleetPlanReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/fleet-plan-report.schema.json."""
+    """The report of `trimtab fleet plan`. Published as deploy/schemas/fleet-plan-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "FleetPlanReport"
@@ -128,17 +130,17 @@ class FleetPlanReport(ReportPart, frozen=True, kw_only=True):
     nodes_to_remove: int
     evictions: int
     monthly_cost: float
-    """Dollars of all nodes with a price."""
+    """The cost in dollars per month of all nodes whose price is known."""
     monthly_saved: float
     clusters: list[ClusterPlanLine]
-    """The largest saving first."""
+    """The plans of all clusters, the largest saving first."""
     pools: list[PoolLine]
-    """The largest saving first."""
+    """The pools of all clusters, the largest saving first."""
     failures: list[FailureReport]
 
 
 class MergeReport(ReportPart, frozen=True, kw_only=True):
-    """A cluster that could run in another one."""
+    """A cluster whose workload could run in another cluster."""
 
     source: str
     target: str
@@ -147,42 +149,43 @@ class MergeReport(ReportPart, frozen=True, kw_only=True):
     nodes_added: int
     pods: int
     volumes: int
-    """Volumes that somebody has to move."""
+    """The number of volumes that would have to be moved by hand."""
     shared_namespaces: list[str]
     text: str
 
 
 class FleetMachinesReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/fleet-machines-report.schema.json."""
+    """The report of `trimtab fleet machines`. Published as deploy/schemas/fleet-machines-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "FleetMachinesReport"
     groups: list[MachineGroupReport]
-    """The most expensive first."""
+    """The groups of similar clusters, the most expensive first."""
     failures: list[FailureReport]
     notes: list[str]
 
 
 class ClusterMoneyLine(ReportPart, frozen=True, kw_only=True):
-    """The money of one cluster."""
+    """What one cluster costs and what could be saved."""
 
     cluster: str
     nodes: int
     monthly_cost: float | None
-    """Dollars of all nodes; null where no price is known."""
+    """The cost of all nodes in dollars per month; null if no price is known."""
     requests: RequestLine | None
-    """Null without a history."""
+    """The sums of the cluster's requests; null if there is no history of usage."""
     saved_by_plan: float | None
-    """Dollars a month that a compaction saves today, with the present requests."""
+    """The dollars per month that a compaction would save today, with the present requests; null if no price is
+    known."""
     nodes_to_remove: int
     karpenter_nodes: int
     monthly_worst: float
-    """What it is ordered by: the waste of requests and the saving of the plan."""
+    """The waste of requests plus the saving of the plan, in dollars per month, by which clusters are sorted."""
     notes: list[str]
 
 
 class FleetReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/fleet-report.schema.json."""
+    """The report of `trimtab fleet report`. Published as deploy/schemas/fleet-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "FleetReport"
@@ -191,31 +194,31 @@ class FleetReport(ReportPart, frozen=True, kw_only=True):
     monthly_waste: float
     saved_by_plan: float
     clusters: list[ClusterMoneyLine]
-    """Worst first: by the waste of requests and what a plan saves."""
+    """The costs of all clusters, sorted by the waste of requests plus the saving of the plan, the largest first."""
     teams: list[RequestLine]
-    """The most waste first."""
+    """The sums by team, the most waste first."""
     pools: list[PoolLine]
-    """The largest saving first."""
+    """The pools of all clusters, the largest saving first."""
     merges: list[MergeReport]
     """Clusters to merge, the largest saving first."""
     machines: list[MachineGroupReport]
-    """Machine types for groups of like clusters."""
+    """Machine types for groups of similar clusters."""
     failures: list[FailureReport]
     notes: list[str]
 
 
 def report_failures(failures: Iterable[ClusterFailure]) -> list[FailureReport]:
-    """Returns the failures as reports contain them, sorted."""
+    """Returns the failures in the form of reports, sorted."""
     return [FailureReport(cluster=one.cluster, problem=one.problem) for one in sorted(set(failures))]
 
 
 def dollars(micro_dollars: int) -> float:
-    """Dollars with cents."""
+    """Returns the amount in dollars, rounded to cents."""
     return round(micro_dollars / MICRO_DOLLARS, 2)
 
 
 def report_sums(by: str, value: str, sums: RequestSums) -> RequestLine:
-    """Returns the sums of a group as reports contain them."""
+    """Returns the sums of a group in the form of reports."""
 
     def known(amount: float) -> float | None:
         return round(amount, 3) if sums.priced else None
@@ -230,7 +233,7 @@ def report_sums(by: str, value: str, sums: RequestSums) -> RequestLine:
 
 
 def report_groups(by: str, groups: dict[str, RequestSums]) -> list[RequestLine]:
-    """Returns all values of a group, the most waste first."""
+    """Returns a line of sums per value of the group, the most waste first."""
     ordered = sorted(groups.items(), key=lambda item: (-item[1].waste, item[0]))
     return [report_sums(by, value, sums) for value, sums in ordered]
 
@@ -238,7 +241,7 @@ def report_groups(by: str, groups: dict[str, RequestSums]) -> list[RequestLine]:
 def build_recommend_report(
     decided: FleetDecisions, failures: Iterable[ClusterFailure], now: int, days: int, rule: str, notes: Sequence[str]
 ) -> FleetRecommendReport:
-    """Returns the report of `trimtab fleet recommend`. It does not depend on the engine."""
+    """Returns the report of `trimtab fleet recommend`, which is the same with every engine."""
     sums = decided.sums
     return FleetRecommendReport(
         at=format_timestamp(now), days=days, rule=rule, total=report_sums("total", "", sums.total),
@@ -302,7 +305,7 @@ def build_plan_report(digests: Sequence[ClusterDigest], failures: Iterable[Clust
 
 
 def report_merge(merge: ClusterMerge) -> MergeReport:
-    """Returns a merge as reports contain it."""
+    """Returns the merge in the form of reports."""
     new = f", which need{'s' * (merge.nodes_added == 1)} {merge.nodes_added} new nodes" if merge.nodes_added else ""
     text = f"The {merge.pods} pods of {merge.source} fit on the nodes of {merge.target}{new}."
     if merge.volumes:
@@ -320,7 +323,7 @@ def build_fleet_report(
     digests: Sequence[ClusterDigest], decided: FleetDecisions | None, merges: Iterable[ClusterMerge],
     machines: Sequence[MachineGroupReport], failures: Iterable[ClusterFailure], at: int | None, notes: Sequence[str],
 ) -> FleetReport:  # fmt: skip
-    """Returns the report of `trimtab fleet report`; `decided` is None without a history."""
+    """Returns the report of `trimtab fleet report`; `decided` is None if there is no history of usage."""
     groups = {} if decided is None else decided.sums.groups
     by_cluster = groups.get("cluster", {})
     lines = [_report_cluster(one, by_cluster.get(one.cluster)) for one in digests]

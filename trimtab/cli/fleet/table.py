@@ -20,18 +20,18 @@ from trimtab.cli.fleet.report import (
 from trimtab.cluster.format_count import format_count
 
 MAX_ROWS = 20
-"""Rows of a table; JSON has all of them."""
+"""The largest number of rows of a table; the report in JSON has all of them."""
 
 
 def format_money(amount: float | None) -> str:
-    """Dollars a month as a cell; a dash where they are not known."""
+    """Returns an amount in dollars per month as text; a dash if the amount is not known."""
     if amount is None:
         return "-"
     return f"${amount:,.0f}" if abs(amount) >= 100 else f"${amount:,.2f}"
 
 
 def _draw_table(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table; all columns but the first are numbers, if their name begins with a space."""
+    """Draw a table. Columns whose name begins with a space contain numbers and are aligned to the right."""
     all_rows = list(rows)
     if not all_rows:
         return
@@ -167,7 +167,7 @@ def _draw_groups(console: Console, groups: Sequence[MachineGroupReport]) -> None
 
 
 def draw_report(console: Console, report: FleetReport) -> None:
-    """Draw the money of the fleet."""
+    """Draw what the clusters, teams and pools of the fleet cost and could save."""
     console.print(
         Text(
             f"{format_count(len(report.clusters), 'cluster')} cost {format_money(report.monthly_cost)} a month: "

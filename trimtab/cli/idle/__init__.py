@@ -1,1 +1,1 @@
-"""`trimtab idle`: what could sleep, what is mostly empty, and what no pod names."""
+"""The `idle` verb: it shows workloads that could sleep, claims that are mostly empty, and objects that no pod names."""

@@ -1,4 +1,4 @@
-"""The command line of `trimtab idle`. It reads, and prints a report or manifests; it changes nothing."""
+"""The command line of `trimtab idle`, which prints a report or manifests and changes nothing."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ from trimtab.usage.series import Series, container_key
 @click.option("--manifests", is_flag=True, help="Print only the proposed objects, as YAML.")
 @output.add_output_options
 def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **options: Any) -> None:
-    """Show what could sleep, which claims are mostly empty, and what no pod names.
+    """Show which workloads could sleep, which claims are mostly empty, and which objects no pod names.
 
-    "No pod names it" is not "unused": a program may read an object through the API. What has a sign of such a reader is
-    listed apart. Secrets are left out unless --secrets is given, and then only their metadata is read. This is a
-    report: nothing is deleted or scaled.
+    "No pod names it" is not "unused": a program may read an object through the API. Objects with a sign of such a
+    reader are listed separately. Secrets are left out unless --secrets is set, and then only their metadata is read.
+    The command only reports: nothing is deleted or scaled.
     """
     _check_options(options)
     manifests, notes = _read_objects(cluster, secrets=options["secrets"])
@@ -130,14 +130,14 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def parse_minor_version(text: str) -> tuple[int, int] | None:
-    """Returns (1, 37) of "1.37", "v1.37.2" or "1.37+", or None if it is no version."""
+    """Returns the version as numbers, (1, 37) for "1.37", "v1.37.2" and "1.37+", or None if the text is no version."""
     pieces = text.removeprefix("v").split(".")
     minor = pieces[1].rstrip("+") if len(pieces) > 1 else ""
     return (int(pieces[0]), int(minor)) if pieces[0].isdecimal() and minor.isdecimal() else None
 
 
 def _hints(options: Mapping[str, Any]) -> list[str]:
-    """Returns a note for every part that was not asked for, with the option that asks for it."""
+    """Returns a note for every part of the report that the user did not request, with the option that requests it."""
     return [
         text for key, text in (
             ("usage", "Without --usage Trimtab does not know which workloads could sleep."),
@@ -148,7 +148,8 @@ def _hints(options: Mapping[str, Any]) -> list[str]:
 
 
 def _read_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -> tuple[list[Manifest], list[str]]:
-    """Returns every object as plain values; Secrets only if asked for, and of them only the metadata."""
+    """Returns the metadata and content of all objects as JSON values; Secrets only if `secrets` is set, and of them
+    only the metadata."""
     if not cluster.paths:
         raise UsageError([ConfigError(file="command line", expected="--cluster", got="none")])
     files = [path for path in cluster.paths if path != live_cluster.LIVE]
@@ -199,7 +200,7 @@ def _read_requests(manifests: Iterable[Manifest]) -> CurrentRequests:
 
 
 def _monthly_costs(current: CurrentRequests) -> dict[Workload, float]:
-    """Returns by workload the cost of its requests in dollars a month, at the average price of the nodes."""
+    """Returns workload → the cost of its requests in dollars per month, at the average price of the nodes."""
     costs: dict[Workload, float] = {}
     for key, container in current.containers.items():
         millicores, memory_bytes = (container.scheduler_amount("request", resource) or 0 for resource in RESOURCES)
@@ -210,7 +211,7 @@ def _monthly_costs(current: CurrentRequests) -> dict[Workload, float]:
 
 
 def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
-    """Returns node → dollars a month, where the price is known."""
+    """Returns node → dollars per month, for the nodes whose price is known."""
     from trimtab.cluster.api.core import Node
     from trimtab.cluster.node import node_from_api
     from trimtab.machines.prices import price_of
@@ -226,7 +227,8 @@ def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
 
 
 def _hourly_usage(series: Iterable[Series], current: CurrentRequests) -> dict[Workload, dict[int, float]]:
-    """Returns by workload the mean cores of every hour; an hour in which only others have samples counts as 0."""
+    """Returns workload → hour → the mean usage in cores. An hour without samples of this workload counts as 0 if other
+    workloads have samples."""
     owners = OwnerIndex(current.pods, current.workloads)
     hourly: dict[Workload, HourlyUsage] = {}
     for one in series:
@@ -271,7 +273,7 @@ def _find_all_missed(
 
 
 def _requested_cores(current: CurrentRequests) -> dict[Workload, float]:
-    """Returns by workload the requested cores of all its pods; workloads without a request are missing."""
+    """Returns workload → the requested cores of all its pods; workloads without a request are missing."""
     cores: dict[Workload, float] = {}
     for key, container in current.containers.items():
         workload = (key.namespace, key.kind, key.workload)

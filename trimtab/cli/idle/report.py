@@ -1,4 +1,4 @@
-"""The report of `trimtab idle`: its parts, and how they are built from the findings."""
+"""The report of `trimtab idle`: its parts, and the functions that build them from the findings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trimtab.idle.storage_prices import price_storage_class
 
 
 class ObjectName(ReportPart, frozen=True, kw_only=True):
-    """An object; the namespace is empty for cluster-scoped kinds."""
+    """The kind, namespace and name of an object; the namespace is empty for cluster-scoped kinds."""
 
     kind: str
     namespace: str
@@ -27,24 +27,24 @@ class ObjectName(ReportPart, frozen=True, kw_only=True):
 
 
 class OrphanRow(ReportPart, frozen=True, kw_only=True):
-    """One object that nothing names."""
+    """One object that no other object names."""
 
     object: ObjectName
     reason: ReasonReport
     created: str | None
     dollars_per_month: float | None
-    """Its list price; null where it has none or none is known."""
+    """The list price of the object; null if it costs nothing or its price is not known."""
 
 
 class UnjudgedRow(ReportPart, frozen=True, kw_only=True):
-    """One object that nothing names, left out because something may read it."""
+    """An object that no other object names, but that is no orphan for the report because a program may read it."""
 
     object: ObjectName
     reason: ReasonReport
 
 
 class UnknownRow(ReportPart, frozen=True, kw_only=True):
-    """Something that could not be judged."""
+    """A part of the report that could not be determined, with the reason."""
 
     subject: str
     reason: ReasonReport
@@ -53,32 +53,32 @@ class UnknownRow(ReportPart, frozen=True, kw_only=True):
 
 
 class SleeperRow(ReportPart, frozen=True, kw_only=True):
-    """One workload with hours of the week in which it could sleep."""
+    """A workload with hours of the week in which it could sleep (be scaled to zero)."""
 
     object: ObjectName
     windows: list[str]
     hours_per_week: int
     weeks: int
-    """Weeks of usage."""
+    """The number of weeks of usage."""
     threshold_cores: float
-    """Usage up to which an hour counts as quiet."""
+    """The usage up to which an hour counts as quiet."""
     dollars_per_month: float | None
-    """What its requests cost in these hours; null where its requests are not known."""
+    """The cost of the workload's requests in these hours; null if its requests are not known."""
 
 
 class MissedSleepRow(ReportPart, frozen=True, kw_only=True):
-    """One workload whose sleep schedule does not fit its quiet hours."""
+    """A workload whose sleep schedule does not match its quiet hours."""
 
     object: ObjectName
     schedule: str
     awake_and_quiet: list[str]
     asleep_and_busy: list[str]
     dollars_per_month: float | None
-    """What its requests cost in the quiet hours outside of the schedule."""
+    """The cost of the workload's requests in the quiet hours outside the schedule."""
 
 
 class ClaimRow(ReportPart, frozen=True, kw_only=True):
-    """One claim that is mostly empty or of a dear class."""
+    """A PersistentVolumeClaim that is mostly empty or of an expensive StorageClass."""
 
     object: ObjectName
     reason: ReasonReport
@@ -88,15 +88,15 @@ class ClaimRow(ReportPart, frozen=True, kw_only=True):
 
 
 class IdleReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/idle-report.schema.json."""
+    """The report of `trimtab idle`. Published as deploy/schemas/idle-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "IdleReport"
     zone: str
-    """The time zone of all hours."""
+    """The time zone in which all hours of the report are given."""
     orphans: list[OrphanRow]
     checked: dict[str, int]
-    """Kind → number of objects that were judged."""
+    """Kind → the number of objects that were checked."""
     unjudged: list[UnjudgedRow]
     sleepers: list[SleeperRow]
     missed_sleep: list[MissedSleepRow]
@@ -106,7 +106,8 @@ class IdleReport(ReportPart, frozen=True, kw_only=True):
 
 
 def select_rows(report: IdleReport, selection: ObjectSelection, manifests: Sequence[Manifest]) -> IdleReport:
-    """Returns the report with the rows of selected objects; what pods name is judged in the whole cluster."""
+    """Returns the report with the rows of selected objects only. Whether a pod names an object is checked in the whole
+    cluster."""
     if selection.is_everything:
         return report
     labels = {name_of(manifest): (manifest.get("metadata") or {}).get("labels") or {} for manifest in manifests}
@@ -127,8 +128,10 @@ def select_rows(report: IdleReport, selection: ObjectSelection, manifests: Seque
 def build_orphan_rows(
     found: OrphanReport, manifests: Sequence[Manifest], nodes: Mapping[str, float], balancer: float | None
 ) -> list[OrphanRow]:
-    """Returns a row for every orphan with its price. `nodes`: node → dollars a month, where its price is known;
-    `balancer`: those of a load balancer, None if nobody gave them."""
+    """Returns a row for every object that nothing names, with its price.
+
+    nodes: node → dollars per month, if its price is known. balancer: the dollars per month of a load balancer, or None
+    if they are not given."""
     per_gib = {
         priced.name: priced.dollars_per_gib for manifest in manifests
         if manifest.get("kind") == "StorageClass" and (priced := price_storage_class(manifest)) is not None
@@ -156,15 +159,16 @@ def _price_orphan(
 
 
 def build_unjudged_rows(found: OrphanReport) -> list[UnjudgedRow]:
-    """Returns a row for every object that was left out."""
+    """Returns a row for every object that nothing names but that a program may read."""
     return [
         UnjudgedRow(object=_object_name(left.name), reason=report_reason(left.reason)) for left in found.unjudged
     ]  # fmt: skip
 
 
 def build_sleeper_rows(quiet: Mapping[Workload, QuietHours], costs: Mapping[Workload, float]) -> list[SleeperRow]:
-    """Returns a row for every workload that could sleep, the dearest first. `costs`: workload → dollars a month of its
-    requests."""
+    """Returns a row for every workload that could sleep, the most expensive first.
+
+    costs: workload → the dollars per month of its requests."""
     rows = [
         SleeperRow(
             object=_workload_name(workload), windows=[describe_window(*window) for window in hours.windows],
@@ -178,7 +182,7 @@ def build_sleeper_rows(quiet: Mapping[Workload, QuietHours], costs: Mapping[Work
 
 
 def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[Workload, float]) -> list[MissedSleepRow]:
-    """Returns a row for every schedule that does not fit."""
+    """Returns a row for every sleep schedule that does not match the quiet hours of its workload."""
     return [
         MissedSleepRow(
             object=_workload_name(miss.workload), schedule=f"{miss.schedule.source} ({miss.schedule.zone})",
@@ -193,7 +197,7 @@ def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[Workload, fl
 
 
 def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
-    """Returns a row for every claim with something to save."""
+    """Returns a row for every claim with which something can be saved."""
     return [
         ClaimRow(
             object=ObjectName(kind="PersistentVolumeClaim", namespace=found.namespace, name=found.claim),
@@ -205,7 +209,7 @@ def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
 
 
 def build_unknown_row(subject: str, missing: NotYet) -> UnknownRow:
-    """Returns what is missing to judge the subject."""
+    """Returns a row that names what data is missing to check the subject."""
     return UnknownRow(subject=subject, reason=report_reason(missing.reason), have=missing.have, need=missing.need)
 
 

@@ -12,7 +12,7 @@ _GIB = 1 << 30
 
 
 def draw_idle_report(console: Console, report: IdleReport) -> None:
-    """Draw every part that has something in it, the money in its title."""
+    """Draw every part of the report that is not empty, with the saving in its title."""
     _draw_sleepers(console, report)
     _draw_missed(console, report)
     _draw_claims(console, report)

@@ -4,7 +4,7 @@ RBAC cannot restrict `create` to objects whose names depend on pools or shards, 
 restricts one account to its own work, so that a stolen token cannot affect another process.
 
 API servers call the webhook for every pod that is created and for Trimtab's own documents, and ignore its failures. The
-caBundle is not rendered: the replicas or cert-manager write it, so it has only one writer.
+caBundle is not rendered: either the replicas or cert-manager write it, so that it has only one writer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,8 @@ _SAME_EXCEPT_CA_BUNDLE = (
 
 
 def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
-    """Yields each policy and its binding; the webhook has one only if it writes the caBundle itself."""
+    """Yields the policy of each account, and the policy's binding; the webhook has a policy only if it writes the
+    caBundle itself."""
     if not values.cert_manager:
         yield from _ca_bundle_policy()
     yield from _config_map_policy("compactor", [STATE_NAMES], [STATE, UNREADABLE_STATE_LABEL])
@@ -63,7 +64,8 @@ def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
 
 
 def _ca_bundle_policy() -> Iterator[Manifest]:
-    """Restrict the webhook to the caBundle: it may not change when, where and for what it is called."""
+    """Yields the policy that lets the webhook change only the caBundle, not when, where and for what API servers call
+    it."""
     rule = {
         "apiGroups": [_API], "apiVersions": ["v1"], "operations": ["UPDATE"], "resourceNames": [CONFIGURATION_NAME],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
@@ -104,9 +106,10 @@ def _node_policy() -> Iterator[Manifest]:
 
 
 def _pool_status_policy() -> Iterator[Manifest]:
-    """Restrict who writes a PoolStatus to the compactor of its namespace; whoever may delete one may still do so.
+    """Yields the policy that lets only the compactor of its namespace write a PoolStatus. The right to delete one is
+    not restricted.
 
-    An update that changes nothing is let through: that is how stored objects are migrated.
+    An update that changes nothing is admitted: stored objects are migrated by such updates.
     """
     rule = {
         "apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
@@ -125,26 +128,29 @@ def _pool_status_policy() -> Iterator[Manifest]:
 
 
 def _other_taints_cel(variable: str) -> str:
-    """Returns CEL for the taints without Trimtab's, in order; without `timeAdded`, which the API server sets."""
+    """Returns a CEL expression for the node's taints other than Trimtab's, in order, without `timeAdded`, which the API
+    server sets."""
     taints = f"(has({variable}.spec.taints) ? {variable}.spec.taints : [])"
     key = "t.key + '=' + (has(t.value) ? t.value : '') + ':' + t.effect"
     return f"{taints}.filter(t, !(t.key in {_SOFT_TAINTS})).map(t, {key})"
 
 
 def _map_cel(variable: str, field: str) -> str:
-    """Returns CEL for the labels or annotations, empty if there are none."""
+    """Returns a CEL expression for the labels or annotations of an object: an empty map if there are none."""
     return f"(has({variable}.metadata.{field}) ? {variable}.metadata.{field} : {{}})"
 
 
 def account_cel(process: str) -> str:
-    """Returns CEL that matches the account by its name; requests for cluster-scoped objects have no namespace."""
+    """Returns a CEL expression that matches the account by name, in any namespace: requests for cluster-scoped objects
+    have no namespace."""
     return f"request.userInfo.username.matches('^system:serviceaccount:[^:]+:{account_name(process)}$')"
 
 
 def _config_map_policy(process: str, prefixes: Sequence[str], labels: Sequence[str]) -> Iterator[Manifest]:
-    """Restrict the account to ConfigMaps with these name prefixes and, of Trimtab's labels, these labels.
+    """Yields the policy that restricts the account to ConfigMaps with these name prefixes and, of Trimtab's own labels,
+    with these labels.
 
-    RBAC restricts the namespace.
+    RBAC restricts the account to a namespace.
     """
     rule = {
         "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
@@ -173,9 +179,10 @@ def render_policy(
     *,
     condition: str = "the-account-itself",
 ) -> Iterator[Manifest]:
-    """Yields the policy and its binding; a write that it cannot evaluate is refused, as it matches only these writers.
+    """Yields the policy and its binding. A write that the policy cannot evaluate is refused; the policy matches only
+    this process's writers.
 
-    user: CEL that is true for them; condition: its name.
+    user: a CEL expression that is true for the writers. condition: the name of that condition.
     """
     name = f"{account_name(process)}-{subject}"
     spec = {
@@ -192,13 +199,13 @@ def render_policy(
 _REGISTRATION = "admissionregistration.k8s.io/v1"
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""The label that the API server sets on each namespace: its name."""
+"""The label with its name that the API server sets on each namespace."""
 
 PODS, POLICIES, POOLS = "pods.trimtab.dev", "podpolicies.trimtab.dev", "pools.trimtab.dev"
 
 
 def render_webhook_configurations(values: InstallValues) -> Iterator[Manifest]:
-    """Yields both webhook configurations; as long as they exist, API servers call the webhook."""
+    """Yields both webhook configurations. As long as they exist, API servers call the webhook."""
     annotations = {INJECT: f"{values.namespace}/{WEBHOOK_NAME}"} if values.cert_manager else None
     for kind, webhooks in (
         ("ValidatingWebhookConfiguration", [_policy_webhook(values), _pool_webhook(values)]),

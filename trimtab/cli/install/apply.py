@@ -1,4 +1,4 @@
-"""Applies manifests server-side and removes them; the certificate is issued before the objects that need it."""
+"""Applies manifests by server-side apply, and removes them; issues the certificate before the objects that need it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,14 +17,15 @@ from trimtab.runtime import clock
 from webhook import cert_manager
 
 MANAGER = "trimtab-install"
-"""The field manager of apply: fields that the processes write (the certificate, the caBundle) are theirs, and stay."""
+"""The field manager of server-side apply. Fields that the processes write (the certificate, the caBundle) have other
+managers, and are not changed."""
 
 
 def find_other_installation(client: Client, namespace: str) -> str | None:
-    """Returns the namespace of another installation that API servers of this cluster call.
+    """Returns the namespace of another installation of Trimtab that the API servers of this cluster call.
 
-    None if there is none, or if the user may not read the webhook configurations. Configurations are cluster-scoped:
-    changing or removing them would disconnect that other installation.
+    Returns None if there is none, or if the user may not read the webhook configurations. The configurations are
+    cluster-scoped: changing or removing them would disconnect that other installation.
     """
     for kind in cert_manager.CONFIGURATIONS:
         try:
@@ -57,7 +58,7 @@ def apply_manifests(writer: Writer, manifests: Sequence[Manifest], values: Insta
 
 
 def leave_mode(writer: Writer, values: InstallValues) -> Iterator[CleanupStep]:
-    """Remove what belongs to another mode than the one that was applied, and yield a step for each. Raises any
+    """Remove the objects of another mode than the one that was applied, and yield a step for each. Raises any
     KubeFault."""
     if values.mode == "policies":
         kind = "MutatingWebhookConfiguration"
@@ -72,8 +73,8 @@ def remove_manifests(
 ) -> Iterator[CleanupStep]:
     """Remove the manifests in reverse order, and yield a step for each; namespace and CRD only with `everything`.
 
-    Compiled policies are removed first and API servers stop calling the webhook, then the processes and what they
-    wrote are removed, and the parameters once nobody writes them again.
+    First compiled policies are removed and API servers stop calling the webhook. Then the processes and what they wrote
+    are removed; last the parameters, when no process writes them any more.
     """
     yield from remove_compiled_policies(writer)
     yield from Uninstaller(writer=writer, namespace=values.namespace, keep_usage=keep_usage).remove_all()
@@ -88,9 +89,10 @@ def remove_manifests(
 
 
 def describe_removal(kind: str, *, is_deleted: bool) -> str:
-    """Returns the outcome of a deletion in words.
+    """Returns the outcome of a deletion as text.
 
-    The API server deletes what is in a namespace first; until then nothing can be installed into it.
+    The API server first deletes all objects in a namespace; until the namespace is gone, nothing can be installed into
+    it.
     """
     if not is_deleted:
         return "did not exist"
@@ -118,7 +120,8 @@ def _issue_certificate(writer: Writer, values: InstallValues) -> bool:
 
 
 def _write_ca_bundle(writer: Writer, kind: str, values: InstallValues) -> bool:
-    """Write the certificate's caBundle into the configuration; return whether that changed it."""
+    """Write the certificate's authority into the caBundle of the configuration; return whether the configuration
+    changed."""
     # The configuration is read before the Secret, as every replica does.
     configuration = objects.get_plain(writer.client, kind, CONFIGURATION_NAME)
     secret = objects.get_plain(writer.client, "Secret", CERTIFICATE_SECRET, values.namespace)

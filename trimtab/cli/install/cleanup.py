@@ -1,8 +1,8 @@
 """Removes what Trimtab's processes wrote to a cluster, and renders the Job that does so for a package manager.
 
-In this order: the APIService and the webhook configurations are deleted, so that API servers stop calling; the
-processes that write stop and undo the drains that they started; what they could not undo (after a crash, or on a node
-that is already empty) is undone here; Leases and stored state are deleted. Changes of pods stay: the next pods are
+The order: the APIService and the webhook configurations are deleted, so that API servers stop calling; the processes
+that write stop, and undo the drains that they started; drains that they could not undo (after a crash, or of a node
+that is already empty) are undone here; Leases and stored state are deleted. Changed pods stay as they are: new pods are
 created without Trimtab.
 
 A package manager runs the Job, with its own account, before it deletes the processes. `trimtab install --remove` does
@@ -56,12 +56,12 @@ from webhook import cert_manager
 S = TypeVar("S", bound=ApiObject)
 
 LEADER_PROCESSES = tuple(process for process in PROCESSES if process != "webhook")
-"""The processes behind a Lease: they write to the cluster."""
+"""The processes that write to the cluster only while they hold a Lease."""
 STOP_TIMEOUT_SECONDS = 90.0
-"""The time that the processes may take to stop: their longest grace period is 60 seconds."""
+"""The seconds that the processes may take to stop; their longest grace period is 60 seconds."""
 MAX_ATTEMPTS = 5
 _USAGE_LABELS = frozenset({USAGE_LABEL, HISTORY_LABEL})
-"""The labels of what was measured, which `--keep-usage` keeps."""
+"""The labels of stored usage, which `--keep-usage` keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +69,25 @@ class CleanupStep:
     """The outcome of one step for one object."""
 
     what: str
-    """ "Service trimtab-system/trimtab-webhook" """
+    """The kind, namespace and name of the object, as in "Service trimtab-system/trimtab-webhook"."""
     how: str
-    """applied, issued, trusted; removed, did not exist, kept; stopped, uncordoned, scaled back, still running; left
-    closed, or with its second replica, and why."""
+    """The outcome: applied, issued, trusted; removed, did not exist, kept; stopped, uncordoned, scaled back, still
+    running; or that a node stays cordoned or a Deployment keeps its second replica, with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uninstaller:
-    """Removes what the processes of the installation in one namespace wrote."""
+    """Removes what the processes of an installation wrote to the cluster."""
 
     writer: Writer
     namespace: str
     keep_usage: bool = False
-    """Keep the recommender's checkpoints: two weeks of usage."""
+    """Whether to keep the recommender's checkpoints, which contain two weeks of usage."""
     stop_timeout_seconds: float = STOP_TIMEOUT_SECONDS
     sleep: Callable[[float], None] = field(default=time.sleep)
 
     def remove_all(self) -> Iterator[CleanupStep]:
-        """Run all steps, and yield each. Raises any KubeFault; another call continues from there."""
+        """Remove everything, and yield each step. Raises any KubeFault; another call continues from there."""
         yield from self.remove_api_service()
         yield from self.remove_webhook_configurations()
         yield from self.stop_processes()
@@ -95,9 +95,10 @@ class Uninstaller:
         yield from self.remove_stored_state()
 
     def remove_api_service(self) -> Iterator[CleanupStep]:
-        """Delete the APIService of the metrics API, if it leads to this installation.
+        """Delete the APIService of the metrics API if it names a Service of this installation.
 
-        First of all: while it exists and nobody answers, no namespace of the cluster can be deleted.
+        This is the first step: while the APIService exists and no process serves it, no namespace of the cluster can be
+        deleted.
         """
         try:
             if read_own_api_service(self.writer.client, self.namespace) is not None:
@@ -112,7 +113,7 @@ class Uninstaller:
             yield self._delete(kind, CONFIGURATION_NAME, "")
 
     def stop_processes(self) -> Iterator[CleanupStep]:
-        """Scale the processes that write to zero, and wait until their pods have stopped and undone their drains."""
+        """Scale to zero the processes that write, and wait until their pods have stopped and undone their drains."""
         for process in LEADER_PROCESSES:
             is_stopped = nodes.scale_to_zero(self.writer, "Deployment", self.namespace, account_name(process))
             yield CleanupStep(
@@ -128,10 +129,11 @@ class Uninstaller:
             self.sleep(0.5)
 
     def restore_nodes(self) -> Iterator[CleanupStep]:
-        """Uncordon the nodes of drains, remove Trimtab's annotations and taints, and scale second replicas back.
+        """Uncordon the nodes of drains, remove Trimtab's annotations and taints from them, and scale second replicas
+        back.
 
-        A node whose annotation is not authentic is named and stays cordoned: any account that may write nodes may have
-        cordoned it.
+        A node whose annotation is not authentic is named and stays cordoned: another client may have written the
+        annotation and cordoned the node.
         """
         keys = self._read_keys()
         nodes_ = [noun(shape) for shape in self._list_objects(LIST_SOURCES["Node"], NodeShape)]
@@ -149,14 +151,15 @@ class Uninstaller:
                 )
 
     def _read_keys(self) -> NodeSigner | None:
-        """Returns the compactor's keys, or None if they cannot be read: then no annotation is authentic."""
+        """Returns the compactor's signing keys, or None if they cannot be read; then no annotation counts as
+        authentic."""
         try:
             return node_signatures.read_signer(self.writer, self.namespace)
         except NotAllowed:
             return None
 
     def _read_states(self, keys: NodeSigner | None) -> Iterator[PoolState]:
-        """Yields the authentic states of pools."""
+        """Yields the states of pools that the compactor signed."""
         if keys is None:
             return
         for shape in self._list_config_maps(pool_state.STATE_LABEL):
@@ -188,7 +191,7 @@ class Uninstaller:
             yield self._delete(POOL_STATUS, name, self.namespace)
 
     def _list_pool_statuses(self) -> list[str]:
-        """Returns the names of the PoolStatuses; none where their definition is not installed."""
+        """Returns the names of the PoolStatuses; an empty list if their definition is not installed."""
         try:
             source = replace(LIST_SOURCES[POOL_STATUS], namespace=self.namespace, metadata_only=True)
             return [name for (_, name), _ in listing.iter_objects(self.writer.client, source)]
@@ -196,9 +199,9 @@ class Uninstaller:
             return []
 
     def _restore_node(self, name: str, keys: NodeSigner | None) -> str:
-        """Restore one node, and return the outcome as text.
+        """Uncordon one node and remove Trimtab's annotation and taint; return the outcome as text.
 
-        Controllers also write the node's taints, so after a conflict the change is tried again.
+        Controllers also write the node's taints, so the change is tried again after a conflict.
         """
         for is_last in (False,) * (MAX_ATTEMPTS - 1) + (True,):
             shape = objects.read_object(self.writer.client, "Node", name)
@@ -232,7 +235,8 @@ class Uninstaller:
             yield CleanupStep(f"Deployment {name}", f"keeps its second replica: {error}")
 
     def _find_running_pods(self) -> list[str]:
-        """Returns the names of Trimtab's pods that may still write; finished pods may exist for long."""
+        """Returns the names of Trimtab's pods that may still write; pods that have ended are left out, as they may
+        exist for long."""
         selector = f"app.kubernetes.io/name={component_labels()['app.kubernetes.io/name']}"
         source = replace(LIST_SOURCES["Pod"], namespace=self.namespace, label_selector=selector)
         return [
@@ -258,22 +262,22 @@ class Uninstaller:
 
 
 def has_marks(node: NodeInfo, annotations: DrainAnnotations, namespace: str) -> bool:
-    """Returns whether the node has an annotation or taint of the compactor of this namespace."""
+    """Returns whether the node has an annotation or a taint of the compactor in this namespace."""
     return node.name in annotations.ours or has_soft_taint(node, namespace)
 
 
 def taints_without_own(node: NodeInfo, namespace: str) -> tuple[Taint, ...] | None:
-    """Returns the node's taints without Trimtab's, or None if it has none of Trimtab's."""
+    """Returns the node's taints without Trimtab's; None if it has none of Trimtab's, so that nothing has to change."""
     if not has_soft_taint(node, namespace):
         return None
     return tuple(taint for taint in node.taints if not is_ours(taint, namespace))
 
 
 def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep]:
-    """Removes the taint with the earlier key from every node, so that no renamed word keeps pods away from a node.
+    """Remove the soft taint with its former key from every node, so that it no longer keeps pods away from the node.
 
-    The compactor does the same when it starts: without the right to list or patch nodes it is left to the compactor.
-    Raises any other KubeFault.
+    The compactor does the same when it starts, so without the right to list or patch nodes this is left to the
+    compactor. Raises any other KubeFault.
     """
     try:
         shapes = [shape for _, shape in listing.iter_objects(writer.client, LIST_SOURCES["Node"])]
@@ -292,9 +296,10 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
 
 
 def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> set[str]:
-    """Returns the Deployments to which a drain gave a second replica, by its annotation and by the pool's state.
+    """Returns the Deployments to which a drain gave a second replica, by both the drain's annotation and the pool's
+    state.
 
-    Both have to agree: the annotation alone can be stale.
+    The annotation alone can be out of date.
     """
     drain_by_deployment = {name: drain for pool_state_ in states for name, drain in pool_state_.surged.items()}
     return {
@@ -305,7 +310,8 @@ def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[Pool
 
 UNINSTALL = "uninstall"
 JOB_DEADLINE_SECONDS = 240
-"""For all attempts: the processes may take 60 seconds to stop, and Helm waits five minutes by default."""
+"""The seconds that all attempts of the Job may take together: the processes may take 60 seconds to stop, and Helm waits
+five minutes by default."""
 
 
 def render_uninstall_job(values: InstallValues) -> Iterator[Manifest]:

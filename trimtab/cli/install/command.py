@@ -147,14 +147,14 @@ def verb(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalScope:
-    """The objects that --remove removes."""
+    """Which objects --remove removes."""
 
     everything: bool
     """Whether to remove the namespace and the CRD as well."""
     traces: bool
-    """Only what the processes wrote."""
+    """Whether to remove only what the processes wrote."""
     keep_usage: bool
-    """Not the recommender's checkpoints."""
+    """Whether to keep the recommender's checkpoints."""
 
 
 def _check_options(
@@ -211,7 +211,7 @@ def _apply_or_remove(
 
 
 def require_mutating_policies(client: "Client", values: InstallValues) -> None:
-    """Raise RuntimeFailure where the mode needs policies that this API server does not serve."""
+    """Raise RuntimeFailure if the mode needs MutatingAdmissionPolicies and this API server does not serve them."""
     from trimtab.kube.errors import NotFound
     from trimtab.kube.resources import LIST_SOURCES
 

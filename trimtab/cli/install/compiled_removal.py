@@ -1,7 +1,8 @@
-"""Removes what changes pods without a process: compiled policies, their parameters, and the access to write those.
+"""Removes what changes pods without a process: compiled policies, their parameters, and the access to write those
+parameters.
 
-Compiled policies were applied by hand, so they are found by their label, in whichever mode the installation is. They
-act while no process of Trimtab runs: an uninstallation that left them would still change pods.
+Users apply compiled policies themselves, so they are found by their label, whatever the mode of the installation. They
+act even if no process of Trimtab runs: if they were left, they would still change pods after the uninstallation.
 """
 
 from collections.abc import Iterator
@@ -27,15 +28,16 @@ an uninstallation that left it, every pod that its policy matches would be denie
 
 
 def remove_compiled_policies(writer: Writer) -> Iterator[CleanupStep]:
-    """Delete bindings first, so that no policy acts unbound or half; yield a step for each. Raises any KubeFault but
-    missing rights, which are a step."""
+    """Delete the bindings of compiled policies, then the policies, and yield a step for each.
+
+    Raises any KubeFault except missing permissions, which are reported as a step."""
     for kind in COMPILED_KINDS:
         yield from _remove_selected(writer, kind, labelSelector=POLICY_LABEL)
 
 
 def remove_parameters(writer: Writer) -> Iterator[CleanupStep]:
     """Delete the ConfigMaps `trimtab-requests` of all namespaces, the Roles to write them and the policies that guard
-    them, and yield a step for each that existed."""
+    them; yield a step for each that existed."""
     yield from _remove_selected(writer, "ConfigMap", labelSelector=PARAMETERS_LABEL)
     for kind in ("RoleBinding", "Role"):
         yield from _remove_selected(writer, kind, fieldSelector=f"metadata.name={ROLE_NAME}")

@@ -1,7 +1,7 @@
-"""Who may demote node groups: the Role for the one ConfigMap of the cluster autoscaler's priority expander.
+"""The permission to demote node groups: a Role for the one ConfigMap of the cluster autoscaler's priority expander.
 
-It lies in the autoscaler's namespace, often kube-system. The recommender may read and replace this map and read the
-autoscaler's status; it may neither create nor delete, so that it changes only a map that a person wrote by `trimtab
+The Role is in the autoscaler's namespace, often kube-system. The recommender may read and replace this map and read the
+autoscaler's status, but neither create nor delete them. So it changes only a map that a person wrote with `trimtab
 machines priorities --apply`.
 """
 
@@ -16,7 +16,8 @@ ROLE_NAME = "trimtab-recommender-demotion"
 
 
 def render_demotion_access(values: InstallValues) -> Iterator[Manifest]:
-    """Yields the Role and its binding in the autoscaler's namespace; nothing unless demotion is switched on."""
+    """Yields the Role and its binding in the autoscaler's namespace; nothing unless the installation demotes node
+    groups."""
     if not values.demote_groups:
         return
     there = replace(values, namespace=values.autoscaler_namespace)

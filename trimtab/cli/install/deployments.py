@@ -1,9 +1,9 @@
 """The Deployment, Service, Secrets, PodDisruptionBudget and NetworkPolicy of each process.
 
-Every pod runs restricted, and its replicas are spread over nodes and zones. The webhook has two replicas. Of the other
-processes one replica holds the Lease and works, the second one waits. None of them changes a cluster by default: the
-watchdog's brake needs a policy, the compactor a pool with `mode: act`, and a recommendation counts only for a policy
-that sizes by usage.
+Every pod meets the restricted Pod Security Standard, and its replicas are spread over nodes and zones. The webhook has
+two replicas. Each other process has two as well, of which one holds the Lease and works while the other waits. None of
+them changes a cluster by default: the watchdog's brake needs a policy, the compactor a pool with `mode: act`, and a
+recommendation is used only by a policy that sizes by usage.
 
 A PodDisruptionBudget lets a drain evict one replica at a time, and a NetworkPolicy admits connections only to the
 process's port. Egress is not restricted: the addresses of the API server and of Prometheus are not known.
@@ -35,7 +35,8 @@ RESTRICTED: Manifest = {
 
 
 def render_deployment(process: str, values: InstallValues, *, replicas: int, spec: Manifest) -> Manifest:
-    """Returns a Deployment of the process; `spec` overrides fields of the pod's spec, its containers are restricted."""
+    """Returns a Deployment of the process, whose containers are restricted; `spec` overrides fields of the pod's
+    spec."""
     containers = [{**container, "securityContext": RESTRICTED} for container in spec["containers"]]
     body = {
         "replicas": replicas,
@@ -51,7 +52,7 @@ def render_deployment(process: str, values: InstallValues, *, replicas: int, spe
 
 
 def render_job(process: str, values: InstallValues, *, container: Manifest, **spec: Any) -> Manifest:
-    """Returns a Job with the same restrictions; `spec` has more fields of the Job's spec."""
+    """Returns a Job with the same restrictions as a Deployment; `spec` has more fields of the Job's spec."""
     pod = {
         **_restricted_pod_spec(process),
         "restartPolicy": "Never",
@@ -89,25 +90,26 @@ def _spread_constraint(process: str, key: str) -> dict[str, Any]:
 
 
 def render_probe(path: str, port: str, scheme: str, **more: int) -> Manifest:
-    """Returns an HTTP probe; `more` has its numbers."""
+    """Returns an HTTP probe; `more` has further fields, such as periodSeconds."""
     return {"httpGet": {"path": path, "port": port, "scheme": scheme}, "timeoutSeconds": 2, **more}
 
 
 def render_variables(texts: dict[str, str]) -> list[Manifest]:
-    """Returns an environment as a container has it."""
+    """Returns the variables in the form of a container's `env`."""
     return [{"name": name, "value": value} for name, value in texts.items()]
 
 
 CERTS = "/var/run/trimtab/certs"
 CALLERS = "/var/run/trimtab/callers"
-"""The folder that `TRIMTAB_WEBHOOK_CLIENT_CA_FILE` may name: authorities that sign API servers' client certificates."""
+"""The folder with the authorities that sign API servers' client certificates; `TRIMTAB_WEBHOOK_CLIENT_CA_FILE` may name
+a file in it."""
 WEBHOOK_GRACE_SECONDS = 40
-"""terminationGracePeriodSeconds: longer than TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS, or the kubelet kills before the
-stop ends."""
+"""The webhook's terminationGracePeriodSeconds: longer than TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS, so that the
+kubelet does not kill the process while it stops."""
 
 
 def render_webhook(values: InstallValues) -> Iterator[Manifest]:
-    """Yields the webhook's Secrets, its Service and its Deployment, which needs the Secrets."""
+    """Yields the webhook's Secrets, its Service and its Deployment."""
     if values.cert_manager:
         yield from render_certificate(values, WEBHOOK_NAME, CERTIFICATE_SECRET, "webhook")
     else:
@@ -119,7 +121,7 @@ def render_webhook(values: InstallValues) -> Iterator[Manifest]:
 
 
 def render_certificate(values: InstallValues, name: str, secret: str, component: str) -> Iterator[Manifest]:
-    """Yields cert-manager's Issuer and Certificate for the Service `name`."""
+    """Yields cert-manager's Issuer and Certificate for the Service called `name`."""
     full = f"{name}.{values.namespace}.svc"
     yield build_manifest("cert-manager.io/v1", "Issuer", name, values, component=component, spec={"selfSigned": {}})
     spec = {
@@ -168,11 +170,12 @@ def _webhook_container(values: InstallValues) -> Manifest:
 
 
 _CALLERS: Manifest = {"name": "callers", "configMap": {"name": "trimtab-callers", "optional": True}}
-"""An empty folder until the ConfigMap is created, so that the Deployment needs no change for it."""
+"""The volume of that folder. Without its ConfigMap the folder is empty, so the Deployment need not change when a user
+creates the ConfigMap."""
 
 
 def webhook_environment(values: InstallValues) -> dict[str, str]:
-    """Returns the webhook's settings that differ from their defaults, which are for a local run."""
+    """Returns the webhook's settings that differ from their defaults; the defaults are for a local run."""
     own = {
         "TRIMTAB_WEBHOOK_LISTEN": f"0.0.0.0:{values.port}",
         "TRIMTAB_WEBHOOK_CERTS_FOLDER": CERTS,
@@ -199,11 +202,13 @@ WORKERS = ("watchdog", "compactor", "recommender")
 REPLICAS = 2
 PORT = 9090
 PROCESS_GRACE_SECONDS = {"watchdog": 30, "compactor": 60, "recommender": 60}
-"""terminationGracePeriodSeconds: the compactor writes the states of pools, the recommender its checkpoints."""
+"""terminationGracePeriodSeconds by process: when they stop, the compactor writes the states of pools, the recommender
+its checkpoints."""
 
 
 PROMETHEUS_LOGIN_PATH = "/var/run/trimtab/prometheus"
-"""The folder that the recommender's `TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE` and `_CA_FILE` may name."""
+"""The folder of the files that the recommender's `TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE` and `_CA_FILE` may
+name."""
 _VOLUME_MOUNTS: dict[str, Manifest] = {
     "recommender": {"volumeMounts": [{"name": "prometheus", "mountPath": PROMETHEUS_LOGIN_PATH, "readOnly": True}]},
 }
@@ -216,9 +221,9 @@ _VOLUMES: dict[str, Manifest] = {
 
 
 def render_workers(values: InstallValues) -> Iterator[Manifest]:
-    """Yields the compactor's Secret and the Deployments of the processes behind a Lease.
+    """Yields the compactor's Secret, and the Deployments of the processes that hold a Lease.
 
-    The Secret has no data: the process fills it, and another server-side apply leaves that alone.
+    The Secret is rendered without data: the process writes the data, and a later server-side apply does not change it.
     """
     yield build_manifest("v1", "Secret", COMPACTOR_SIGNING, values, component="compactor", type="Opaque")
     for process in WORKERS:
@@ -231,7 +236,8 @@ def render_workers(values: InstallValues) -> Iterator[Manifest]:
 
 
 def process_environment(process: str, values: InstallValues) -> dict[str, str]:
-    """Returns the process's settings that differ from their defaults, and those that have to match its permissions."""
+    """Returns the process's settings that differ from their defaults, and those that must agree with its
+    permissions."""
     compactor = {
         "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
         "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
@@ -294,5 +300,6 @@ def render_guards(values: InstallValues) -> Iterator[Manifest]:
 
 
 def _ingress_port(process: str) -> Manifest:
-    """Returns the port by name, open to any source: no selector matches the addresses of API servers and kubelets."""
+    """Returns the process's port by name; connections are admitted from everywhere, because no selector matches API
+    servers and kubelets."""
     return {"protocol": "TCP", "port": "https" if process == "webhook" else "http"}

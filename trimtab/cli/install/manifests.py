@@ -12,8 +12,8 @@ from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.policy.schema import build_crd
 
 KEPT = ("Namespace", "CustomResourceDefinition")
-"""Kinds that --remove keeps without --everything: their deletion deletes all policies, pools and other objects
-there."""
+"""The kinds that --remove keeps without --everything: deleting them would delete all policies, pools and other objects
+in them."""
 
 
 def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
@@ -35,7 +35,8 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
 
 
 def _is_in_mode(manifest: Manifest, values: InstallValues) -> bool:
-    """Returns whether the manifest belongs to the mode: with `policies` the webhook validates, and changes no pod."""
+    """Returns whether the manifest belongs to the installation's mode: in mode `policies` the webhook validates
+    documents, but changes no pod."""
     return values.mode != "policies" or manifest["kind"] != "MutatingWebhookConfiguration"
 
 

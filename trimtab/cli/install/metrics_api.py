@@ -1,7 +1,8 @@
-"""The manifests of `trimtab metrics-api`, which is installed on request: one provider of custom metrics per cluster.
+"""The manifests of `trimtab metrics-api`, which is installed on request: a cluster has only one provider of custom
+metrics.
 
-The APIService is applied last and removed first. While it exists and nobody answers, discovery of the whole cluster
-fails, and with it the deletion of every namespace.
+The APIService is applied last and removed first. While it exists and no process serves it, discovery of the whole
+cluster fails, and so does the deletion of every namespace.
 """
 
 from collections.abc import Iterator
@@ -29,17 +30,18 @@ from trimtab.runtime.environment import variable_name
 NAME = account_name(METRICS_API)
 CERTIFICATE_SECRET = f"{NAME}-tls"
 READER_BINDING = f"{NAME}-authentication-reader"
-"""In kube-system. Kustomize moves it to another namespace and back, so it has a name that no other binding has."""
+"""The RoleBinding's name. It is in kube-system; Kustomize moves it to another namespace and back, so no other binding
+has this name."""
 RULES = "trimtab-metrics"
 SCRAPE_SECRET = "trimtab-metrics-scrape"  # noqa: S105  a name
-"""The Secret with the tokens and authorities that rules name. Users create it."""
+"""The Secret with the tokens and authorities that metric rules name. Users create it."""
 _RBAC = "rbac.authorization.k8s.io/v1"
 _RUN = "/var/run/trimtab"
 GRACE_SECONDS = 40
 
 
 def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
-    """Yields all manifests of the process, the APIService last."""
+    """Yields all manifests of `trimtab metrics-api`, the APIService last."""
     yield build_manifest("v1", "ServiceAccount", NAME, values, component=METRICS_API)
     yield from render_roles(METRICS_API, values)
     yield _render_reader_binding(values)
@@ -66,7 +68,7 @@ def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
 
 
 def render_api_service(values: InstallValues) -> Manifest:
-    """Returns the APIService. The replicas or cert-manager write its caBundle."""
+    """Returns the APIService, without its caBundle, which the replicas or cert-manager write."""
     spec = {
         "group": GROUP, "version": VERSION, "groupPriorityMinimum": 100, "versionPriority": 200,
         "service": {"name": NAME, "namespace": values.namespace, "port": values.service_port},
@@ -79,7 +81,7 @@ def render_api_service(values: InstallValues) -> Manifest:
 
 
 def _render_reader_binding(values: InstallValues) -> Manifest:
-    """Returns the binding to Kubernetes' own role, which reads how API servers name users, and nothing else."""
+    """Returns the RoleBinding to Kubernetes' own role, which may only read which request headers name the user."""
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": values.namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "extension-apiserver-authentication-reader"}
     binding = build_manifest(
@@ -89,7 +91,7 @@ def _render_reader_binding(values: InstallValues) -> Manifest:
 
 
 def _ca_bundle_policy() -> Iterator[Manifest]:
-    """Restrict the account to the caBundle: it may not lead the API somewhere else."""
+    """Yields the policy that lets the account change only the caBundle, not the Service that serves the API."""
     rule = {
         "apiGroups": ["apiregistration.k8s.io"], "apiVersions": ["v1"], "operations": ["UPDATE"],
         "resourceNames": [API_SERVICE_NAME], "resources": ["apiservices"],
@@ -106,7 +108,8 @@ def _ca_bundle_policy() -> Iterator[Manifest]:
 
 
 def metrics_api_environment(values: InstallValues) -> dict[str, str]:
-    """Returns the settings that differ from their defaults, which are for a local run."""
+    """Returns the settings of `trimtab metrics-api` that differ from their defaults; the defaults are for a local
+    run."""
     own = {
         "listen": f"0.0.0.0:{values.port}",
         "rules_config_map": RULES,
@@ -161,7 +164,7 @@ def _render_container(values: InstallValues) -> Manifest:
 def find_other_providers(client: Client, namespace: str) -> tuple[str, ...]:
     """Returns the other providers of custom metrics, as text. Raises any KubeFault.
 
-    Two providers of one group hide each other's metrics: an HPA asks only the preferred version.
+    Two providers of one API group hide each other's metrics: an HPA asks only the preferred version.
     """
     import msgspec
 
@@ -179,7 +182,8 @@ def find_other_providers(client: Client, namespace: str) -> tuple[str, ...]:
 
 
 def read_own_api_service(client: Client, namespace: str) -> Manifest | None:
-    """Returns the APIService if it leads to the installation in this namespace. Raises any KubeFault."""
+    """Returns the APIService of custom metrics if it names a Service in this namespace, else None. Raises any
+    KubeFault."""
     document = objects.get_plain(client, "APIService", API_SERVICE_NAME)
     service = ((document or {}).get("spec") or {}).get("service") or {}
     return document if (service.get("namespace"), service.get("name")) == (namespace, NAME) else None

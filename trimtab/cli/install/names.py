@@ -20,73 +20,78 @@ class InstallValues:
     """The image of every process."""
 
     replicas: int = 2
-    """Replicas of the webhook. One serves thousands of reviews a second; two survive the loss of a node."""
+    """The number of replicas of the webhook. One handles thousands of reviews a second; with two, the webhook survives
+    the loss of a node."""
 
     timeout: int = 3
-    """Seconds that an API server waits for the webhook before it admits the pod unchanged; 2 or 3."""
+    """The seconds that an API server waits for the webhook before it admits the pod unchanged; 2 or 3."""
 
     cert_manager: bool = False
-    """Whether cert-manager issues the certificate and writes the caBundle; else the replicas do both."""
+    """Whether cert-manager issues the certificate and writes the caBundle; otherwise the replicas do both."""
 
     scale_namespaces: tuple[str, ...] = ()
     """The namespaces in which the compactor may scale Deployments, to give a workload of one replica a second one while
-    its pod moves. None by default: an account that may scale may scale to zero."""
+    its pod moves. Empty by default: an account that may scale may scale to zero."""
 
     resize: bool = False
-    """Whether the compactor may resize running pods, as policies with `running: resize` say, and read what they use. A
-    resize changes requests and limits of any pod, so the permission is only granted where it is wanted."""
+    """Whether the compactor may resize running pods and read their usage, which policies with `running: resize` need. A
+    resize changes requests and limits of any pod, so the permission is only granted on request."""
 
     parameter_namespaces: tuple[str, ...] = ()
-    """The namespaces in which the recommender writes requests as parameters of the API server's policies."""
+    """The namespaces in which the recommender writes requests as parameters of compiled policies."""
 
     demote_groups: bool = False
-    """Whether the recommender demotes node groups that are out of stock in the autoscaler's priority map."""
+    """Whether the recommender gives node groups that are out of stock a low priority in the autoscaler's priority
+    map."""
 
     mode: str = "webhook"
-    """What changes pods: `webhook`, `policies` (compiled ones, which the API server evaluates) or `both`."""
+    """What changes pods: `webhook`, `policies` (compiled policies, which the API server evaluates) or `both`."""
 
     autoscaler_namespace: str = STATUS_NAMESPACE
-    """The namespace in which the cluster autoscaler writes its status: its own flag `--namespace`."""
+    """The namespace in which the cluster autoscaler writes its status: the value of the autoscaler's flag
+    `--namespace`."""
 
     autoscaler_status: str = STATUS_NAME
-    """The ConfigMap of that status: its flag `--status-config-map-name`. Outside its own namespace the compactor may
-    read no other ConfigMap."""
+    """The name of the ConfigMap with the autoscaler's status: the value of its flag `--status-config-map-name`. The
+    compactor may read no other ConfigMap outside its own namespace."""
 
     metrics_api: bool = False
-    """Whether to install `trimtab metrics-api`, which serves custom metrics: a cluster has one provider of them."""
+    """Whether to install `trimtab metrics-api`, which serves custom metrics. A cluster can have only one provider of
+    custom metrics."""
 
     service_port: int = 443
-    """Port of the Service."""
+    """The port of the Service."""
 
     port: int = 8443
-    """Port of the process."""
+    """The port that the process listens on."""
 
 
 Manifest = dict[str, Any]
 
 CONFIGURATION_NAME = "trimtab"
-"""The name of both webhook configurations. It sorts before `vpa-webhook-config`, which saves a second call."""
+"""The name of both webhook configurations. It sorts before `vpa-webhook-config`, so that Trimtab's webhook is called
+before the VPA's and need not be called twice."""
 WEBHOOK_NAME, CERTIFICATE_SECRET = "trimtab-webhook", "trimtab-webhook-tls"
 WEBHOOK_SIGNING, COMPACTOR_SIGNING = secret_of("webhook"), secret_of("compactor")
 """The Secrets of signing keys, one for each process that verifies annotations which other clients can write as well.
-The certificate has a Secret of its own, because cert-manager may own that one."""
+The certificate has a Secret of its own, because cert-manager may write that Secret."""
 PROCESSES = ("webhook", "watchdog", "compactor", "recommender")
 METRICS_API = "metrics-api"
-"""A process that is installed on request."""
+"""The process that serves custom metrics, and is installed on request."""
 INJECT = "cert-manager.io/inject-ca-from"
 
 
 def component_labels(component: str = "") -> dict[str, str]:
-    """Returns the labels of every object of Trimtab, with the component's if there is one.
+    """Returns the labels of every object of Trimtab, and that of the component if there is one.
 
-    They are for users: `trimtab install --remove` does not select by them.
+    The labels are for users: `trimtab install --remove` does not select objects by them.
     """
     common = {"app.kubernetes.io/name": "trimtab", "app.kubernetes.io/managed-by": "trimtab"}
     return {**common, "app.kubernetes.io/component": component} if component else common
 
 
 def account_name(process: str) -> str:
-    """Returns the name of the process's service account, Deployment and Lease."""
+    """Returns the common name of the process's service account, Deployment and Lease."""
     return f"trimtab-{process}"
 
 
@@ -100,7 +105,7 @@ def build_manifest(
     annotations: Mapping[str, str] | None = None,
     **body: Any,
 ) -> Manifest:
-    """Returns a manifest; it is namespaced if `values` are given."""
+    """Returns a manifest; it has a namespace only if `values` are given."""
     meta: Manifest = {"name": name}
     if values is not None:
         meta["namespace"] = values.namespace

@@ -1,8 +1,10 @@
-"""Who may write requests as parameters: the Role of a namespace that opted in, and the policy that guards the name.
+"""Access to the parameters of compiled policies: a Role for each namespace that opted in, and policies that guard the
+ConfigMap's name.
 
-The ConfigMap `trimtab-requests` lies in a tenant's namespace, and the API server's policies read requests from it. RBAC
-restricts the recommender to the namespaces that are named. One ValidatingAdmissionPolicy lets no other account create
-or change a ConfigMap of that name, the other one restricts the recommender to that name outside of Trimtab's namespace.
+The ConfigMap `trimtab-requests` is in a tenant's namespace, and compiled policies read requests from it. RBAC restricts
+the recommender to the namespaces of the installation's values. One ValidatingAdmissionPolicy lets no other account
+create or change a ConfigMap of that name; another one restricts the recommender to that name outside Trimtab's
+namespace.
 """
 
 from collections.abc import Iterator
@@ -16,7 +18,8 @@ _API = "admissionregistration.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io/v1"
 ROLE_NAME = "trimtab-recommender-parameters"
 GUARD_NAMES = ("trimtab-requests-writer", "trimtab-recommender-parameters")
-"""The policies that guard the ConfigMap's name, and the recommender's account."""
+"""The names of the policy that guards the ConfigMap's name, and of the policy that restricts the recommender's
+account."""
 RULES: tuple[Manifest, ...] = (
     # Server-side apply creates what does not exist. `create` cannot be restricted to a name: a policy does that.
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
@@ -28,7 +31,8 @@ RULES: tuple[Manifest, ...] = (
 
 
 def render_parameter_access(values: InstallValues) -> Iterator[Manifest]:
-    """Yields the guarding policies, and a Role with its binding for each namespace; nothing without namespaces."""
+    """Yields the guarding policies, and a Role with its binding for each parameter namespace; nothing if there is no
+    such namespace."""
     if not values.parameter_namespaces:
         return
     yield from _guards(values)

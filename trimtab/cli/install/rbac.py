@@ -1,7 +1,7 @@
 """The service accounts of the processes, each with exactly the permissions that its work needs.
 
-No account may read Secrets of other namespaces, or create one. `CONDITIONAL_PERMISSIONS` lists the permissions that a
-process uses only under a condition; all others are used from the first minute.
+No account may read Secrets of other namespaces, or create Secrets. `CONDITIONAL_PERMISSIONS` lists the permissions that
+a process uses only under a condition; all others are used from the first minute.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,17 +29,18 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Verbs on resources of one API group, restricted to `names` if there are any."""
+    """Verbs on resources of one API group, restricted to the objects in `names` if there are any."""
 
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
     is_for_certificate: bool = False
-    """Only for the certificate's Secret and the caBundles: with cert-manager the process needs neither."""
+    """Whether the rule is only for the certificate's Secret and the caBundles, which a process does not write if
+    cert-manager does."""
 
     def to_manifest(self) -> Manifest:
-        """Returns the rule as it is in a Role."""
+        """Returns the rule in the form of a Role."""
         rule: Manifest = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
         return {**rule, "resourceNames": list(self.names)} if self.names else rule
 
@@ -47,7 +48,8 @@ class Rule:
 def _lease_rule(process: str) -> Rule:
     """Returns the rule for the process's own Lease.
 
-    The name restricts `create`, too: a Lease is created by PUT, whose request has the name. For POST it would be empty.
+    The name restricts `create`, too: a Lease is created by PUT, whose request contains the name. With POST the name
+    would be empty.
     """
     return Rule("coordination.k8s.io", ("leases",), ("get", "create", "update"), (account_name(process),))
 
@@ -66,7 +68,8 @@ _FACTS = (
     Rule("coordination.k8s.io", ("leases",), WATCH),
 )
 """The objects that decisions about a pod depend on. Webhook configurations and EndpointSlices show whether the VPA's
-own webhook can act, Leases whether a scheduler runs to which a policy points pods; a policy may name any namespace."""
+own webhook can act; Leases show whether a scheduler runs that a policy sets for pods. A policy may name any namespace.
+"""
 
 _READMISSION = (
     Rule("", ("limitranges", "resourcequotas"), WATCH),
@@ -76,14 +79,16 @@ _READMISSION = (
         "autoscaling", "autoscaling.k8s.io", "node.k8s.io", "scheduling.k8s.io", "trimtab.dev",
     )),
 )  # fmt: skip
-"""The objects that the requests of an evicted pod's successor depend on, without those that a plan needs anyway."""
+"""The objects that the requests of the pod that replaces an evicted one depend on, except those that a plan needs
+anyway."""
 
 _RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
 _POOL_STATUSES = Rule("trimtab.dev", ("poolstatuses",), ("list", "create", "patch", "delete"))
 _EVENTS = Rule("events.k8s.io", ("events",), ("get", "create", "patch"))
 _RECORDS = Rule("", ("configmaps",), ("list", "watch", "create", "patch"))
 _AUTOSCALER = Rule("", ("configmaps",), WATCH, (AUTOSCALER_STATUS,))
-"""By its name in any namespace; `InstallValues.autoscaler_status` replaces the name."""
+"""The permission to watch the autoscaler's status ConfigMap in any namespace; `InstallValues.autoscaler_status`
+replaces its name."""
 _WEBHOOK_KEYS = Rule("", ("secrets",), ("get", "update"), (WEBHOOK_SIGNING,))
 _COMPACTOR_KEYS = Rule("", ("secrets",), ("get", "update"), (COMPACTOR_SIGNING,))
 _WEBHOOK_CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -152,7 +157,8 @@ CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
         Rule("", ("nodes",), ("list", "get", "patch")),
     ),
 }
-"""Granted in the whole cluster. `uninstall` is no process: it is the Job of Helm's hook, and exists for a minute."""
+"""Process → the rules that are granted in the whole cluster. `uninstall` is no process: it is the Job of Helm's hook,
+and exists for a minute."""
 
 NAMESPACE_RULES: dict[str, tuple[Rule, ...]] = {
     "webhook": (
@@ -179,18 +185,17 @@ NAMESPACE_RULES: dict[str, tuple[Rule, ...]] = {
         Rule("trimtab.dev", ("poolstatuses",), ("list", "delete")),
     ),
 }
-"""Granted in Trimtab's own namespace."""
+"""Process → the rules that are granted in Trimtab's own namespace."""
 
 
 SCALING = (Rule("apps", ("deployments/scale",), ("get", "patch")),)
-"""Granted in the scale namespaces of an installation: to the compactor, which gives a workload its second replica, and
-to
-the uninstall Job, which scales it back."""
+"""The rules that are granted in the scale namespaces of an installation: to the compactor, which gives a workload its
+second replica, and to the uninstall Job, which scales the workload back."""
 SCALERS = ("compactor", "uninstall")
 
 
 RESIZING = (Rule("", ("pods/resize",), ("patch",)),)
-"""Granted to the compactor in the whole cluster, in an installation that resizes running pods."""
+"""The rules that the compactor is granted in the whole cluster if the installation resizes running pods."""
 
 
 def render_accounts(values: InstallValues) -> Iterator[Manifest]:
@@ -236,7 +241,8 @@ def render_scale_role(process: str, namespace: str, values: InstallValues) -> It
 
 
 def granted_rules(rules: Iterable[Rule], *, cert_manager: bool) -> tuple[Rule, ...]:
-    """Returns the rules that are granted: with cert-manager, none for the certificate's Secret and the caBundles."""
+    """Returns the rules that are granted; if cert-manager is used, rules for the certificate's Secret and the caBundles
+    are left out."""
     return tuple(rule for rule in rules if not (cert_manager and rule.is_for_certificate))
 
 
@@ -311,4 +317,5 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("recommender", "patch", "configmaps"): "there is usage, so checkpoints and recommendations are written",
     ("recommender", "delete", "configmaps"): "workloads were deleted, and a shard of the recommender is empty",
 }
-"""(process, verb, resource) → the condition. A test compares it with an API server's audit log."""
+"""(process, verb, resource) → the condition under which the process uses the permission. A test compares this table
+with an API server's audit log."""

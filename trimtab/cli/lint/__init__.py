@@ -1,1 +1,1 @@
-"""`trimtab lint`: read the objects, run the rules, and write findings, patches and baselines."""
+"""The `lint` verb: it reads objects, runs the rules, and writes findings, patches and baselines."""

@@ -1,8 +1,8 @@
 """A lint report as SARIF 2.1.0 and as JUnit XML, for CI systems.
 
-SARIF: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. `partialFingerprints` recognize a finding after
-lines have moved. JUnit has one test case per finding, and one that passes if there is none: some systems take an empty
-report for a failed run.
+SARIF: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. A CI system recognizes a finding by its
+`partialFingerprints` even if lines have moved. JUnit has one test case per finding; without findings it has one case
+that passes, because some systems take an empty report for a failed run.
 """
 
 from collections.abc import Iterable
@@ -71,8 +71,8 @@ def _sarif_result(finding: LintFindingReport) -> dict[str, Any]:
 
 
 def _file_uri(file: str) -> str:
-    """Returns the URI of a file, relative to the current directory where it is below it: CI systems look for it in the
-    repository."""
+    """Returns the URI of a file. It is relative if the file is below the current directory: CI systems look for it in
+    the repository."""
     path = Path(file)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())

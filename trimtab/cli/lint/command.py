@@ -1,4 +1,4 @@
-"""The command line of `trimtab lint`."""
+"""The command line of `trimtab lint`, which reads objects and reports findings."""
 
 import sys
 from dataclasses import replace
@@ -96,8 +96,8 @@ def verb(
     """Predict where HPA, VPA, budgets, autoscaler and limits work against each other.
 
     Each finding says what will happen and what to do. An object ignores a rule with the annotation
-    trimtab.dev/lint-ignore: "L35 reason". What a rule needs and does not have is said in one line, and is never taken
-    for well. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
+    trimtab.dev/lint-ignore: "L35 reason". A rule whose data is missing is reported in one line, and never counts as
+    passed. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
     """
     _check_codes(only, without)
     minor = _read_minor(version_text)
@@ -134,7 +134,7 @@ def _emit_lint(form: str, output_file: str | None, report: LintReport) -> None:
 
 
 def _check_codes(only: tuple[str, ...], without: tuple[str, ...]) -> None:
-    """Raise UsageError for codes that are no rules."""
+    """Raise UsageError if an option names a code that is no rule."""
     mistakes = [
         ConfigError(
             file=option,
@@ -160,7 +160,8 @@ def _read_minor(text: str | None) -> int | None:
 
 
 def _read_baseline(file: str | None) -> Baseline:
-    """Returns the baseline; an empty one without a file. Raises UsageError."""
+    """Returns the accepted findings of the baseline file; without a file, an empty baseline. Raises UsageError if the
+    file is invalid."""
     if file is None:
         return Baseline()
     try:

@@ -1,12 +1,12 @@
-"""What a core and a GiB cost on the nodes of a snapshot."""
+"""Computes what a core and a GiB cost on the nodes of a snapshot."""
 
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, MonthlyPrice
 from trimtab.cluster.yaml_documents import Document
 
 
 def read_monthly_price(snapshot: LintSnapshot) -> MonthlyPrice:
-    """Returns the average price of the nodes; without a node whose price is known, the list price of a general-purpose
-    machine."""
+    """Returns the average price of a core and a GiB on the nodes; if no node's price is known, the list price of a
+    general-purpose machine."""
     # Imported here because most runs have no usage, and therefore no money.
     from trimtab.cluster.api.core import Node
     from trimtab.cluster.node import node_from_api

@@ -1,7 +1,8 @@
-"""Reads what is linted: manifests, a snapshot, or a live cluster, complete and not reduced as a capture is.
+"""Reads the objects for `trimtab lint`: manifests, a snapshot, or a live cluster, whose objects are complete, unlike
+those of a capture.
 
 Of a live cluster the kinds of `LISTED_KINDS` are listed; Secrets are not among them. A kind that the user may not list,
-or that the server does not have, is named in a note.
+or that the API server does not have, is named in a note.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LintObjects:
-    """The snapshot, the texts of its files, and what the reader of a report should know about them."""
+    """The snapshot, the texts of its files, and notes for the reader of the report."""
 
     snapshot: LintSnapshot
     contents: tuple[live_cluster.Content, ...] = ()
@@ -70,12 +71,13 @@ def read_lint_objects(
 
 
 KUBELET_MAP = "kubelet-config"
-"""kubeadm's ConfigMap with the configuration of all kubelets, in kube-system."""
+"""The name of kubeadm's ConfigMap in kube-system with the configuration of all kubelets."""
 _TIME = re.compile(rb'"(?:lastScaleTime|lastTransitionTime|creationTimestamp|renewTime)":"([^"]{20,30})"')
 
 
 def _snapshot_time(documents: Iterable[Document]) -> int | None:
-    """Returns the newest time in the objects: about when the snapshot was made. None without any."""
+    """Returns the newest time in the objects, which is about when the snapshot was made; None if no object has a
+    time."""
     from trimtab.cluster.timestamps import parse_timestamp
 
     newest: int | None = None
@@ -137,8 +139,10 @@ def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[
 
 
 def lint_sources() -> tuple[ListSource, ...]:
-    """Returns the lists of all kinds that rules read, with two further lists of ConfigMaps: measured reservations by
-    their label, and kubeadm's KubeletConfiguration by its name."""
+    """Returns the lists of all kinds that rules read.
+
+    Two further lists of ConfigMaps select measured reservations by their label, and kubeadm's KubeletConfiguration by
+    its name."""
     from trimtab.kube.resources import ListSource, list_sources
 
     config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps")
@@ -161,13 +165,13 @@ def _list_source(client: Client, source: ListSource) -> list[Document]:
 
 
 def add_type(item: msgspec.Raw, group_version: str, kind: str) -> msgspec.Raw:
-    """Returns an item of a list with its apiVersion and kind, which the API server leaves out, as JSON."""
+    """Returns an item of a list as JSON with its apiVersion and kind, which the API server omits in lists."""
     head = msgspec.json.encode({"apiVersion": group_version, "kind": kind})
     return msgspec.Raw(head[:-1] + b"," + bytes(item).lstrip()[1:])
 
 
 def _server_minor(client: Client) -> int | None:
-    """Returns the minor version of the API server, or None if it does not say."""
+    """Returns the minor version of the API server, or None if the API server reports none."""
     body: Any = msgspec.json.decode(client.get("/version", doing="read the server's version"))
     digits = re.match(r"\d+", str(body.get("minor", ""))) if isinstance(body, dict) else None
     return int(digits[0]) if digits is not None else None

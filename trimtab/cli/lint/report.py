@@ -18,61 +18,61 @@ _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 class LintFindingReport(ReportPart, frozen=True, kw_only=True):
-    """One finding."""
+    """One finding of a rule."""
 
     rule: str
     severity: str
-    """error, warning or info."""
+    """The severity: error, warning or info."""
     kind: str
     namespace: str
-    """Empty for an object of the whole cluster."""
+    """The namespace of the object; empty if it is cluster-scoped."""
     name: str
     field: str
     file: str
-    """Empty if the object comes from a cluster."""
+    """The file of the object; empty if the object was read from a cluster."""
     line: int | None
     sentence: str
     outcome: str
-    """What happens in the cluster if the finding is not fixed."""
+    """What will happen in the cluster if the finding is not fixed."""
     fix: str
     fixable: bool
-    """Whether `--fix` writes the change."""
+    """Whether `--fix` writes the change that fixes the finding."""
     page: str
 
 
 class LintIgnoredReport(ReportPart, frozen=True, kw_only=True):
-    """A finding that the object's annotation ignores."""
+    """A finding that an annotation of the object excludes."""
 
     rule: str
     object: str
     reason: str
-    """Empty if the annotation gives none."""
+    """The reason in the annotation; empty if it gives none."""
 
 
 class LintReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/lint-report.schema.json."""
+    """The report of `trimtab lint`. Published as deploy/schemas/lint-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "LintReport"
     findings: list[LintFindingReport]
     ignored: list[LintIgnoredReport]
     accepted: int
-    """Findings that the baseline accepts; they are not among `findings`."""
+    """The number of findings that the baseline accepts; they are not among `findings`."""
     gone: list[str]
-    """Entries of the baseline that were not found again."""
+    """The entries of the baseline that have no finding any more."""
     not_checked: list[str]
     notes: list[str]
     objects: int
     rules: int
     """The number of rules that were checked."""
     counts: dict[str, int]
-    """Severity → findings."""
+    """Severity → the number of findings."""
 
 
 def build_lint_report(
     result: LintResult, compared: BaselineComparison, snapshot: LintSnapshot, notes: Iterable[str]
 ) -> LintReport:
-    """Returns the report; findings that the baseline accepts are only counted."""
+    """Returns the report of the findings; those that the baseline accepts are only counted."""
     severities = [finding.severity.value for finding in compared.new]
     return LintReport(
         findings=[report_finding(finding, snapshot) for finding in compared.new],
@@ -91,7 +91,7 @@ def build_lint_report(
 
 
 def report_finding(finding: RuleFinding, snapshot: LintSnapshot) -> LintFindingReport:
-    """Returns a finding with its place in its file."""
+    """Returns a finding with its file and line."""
     document = snapshot.documents.get(finding.subject)
     line = document.position_of(finding.path)[0] if document is not None else None
     return LintFindingReport(
@@ -104,8 +104,8 @@ def report_finding(finding: RuleFinding, snapshot: LintSnapshot) -> LintFindingR
 
 
 def draw_lint(console: Console, report: LintReport) -> None:
-    """Print each finding as what is, what will happen and what to do; the latter two once for findings in a row that
-    share them."""
+    """Print for each finding what is wrong, what will happen and what to do; successive findings with the same outcome
+    and fix share these two sentences."""
     said = ("", "", "")
     for finding in report.findings:
         style = _STYLES[finding.severity]

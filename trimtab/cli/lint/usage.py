@@ -1,7 +1,8 @@
-"""Reads the usage that rules compare requests with: files of samples, else the recommendations of the cluster.
+"""Reads the usage that rules compare requests with: from files of samples, or else from the recommendations in the
+cluster.
 
-Amounts become millicores and bytes. Samples of all pods of a workload count together; the mean of each pod, the peak
-after its start and the number of pods at a time are kept apart.
+Amounts are in millicores and bytes. Samples of all pods of a workload are combined; in addition the mean of each pod,
+the peak after its start and the number of pods at a time are computed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from trimtab.usage.series import Series
 
 START_SECONDS = 300
-"""What counts as the start of a pod."""
+"""The first seconds of a pod, which count as its start."""
 MIN_SAMPLES = 20
 MIN_DAYS_OF_IDLE = 3
 _HOUR, _DAY = 3600, 86400
@@ -31,7 +32,7 @@ _HOUR, _DAY = 3600, 86400
 
 @dataclass(slots=True)
 class _Samples:
-    """The samples of one resource of one container."""
+    """The samples of one resource for one container."""
 
     values: list[float] = field(default_factory=list)
     by_day: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -42,8 +43,7 @@ class _Samples:
 
 
 def read_usage_history(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHistory | None, list[str]]:
-    """Returns what is known of usage, with notes, or None if nothing is. Raises UsageError for files that are not
-    valid."""
+    """Returns the known usage with notes, or None if none is known. Raises UsageError if a file is invalid."""
     if paths:
         return _read_files(paths, snapshot)
     return _published_history(snapshot), []
@@ -59,7 +59,7 @@ def _read_files(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHist
     collected: list[Series] = []
 
     class SeriesCollector(UsageHistories):
-        """Collects the series themselves instead of their histograms."""
+        """Collects the series themselves, instead of adding them to histograms."""
 
         def add_series(self, value: str, all_series: Iterable[Series], owners: OwnerIndex) -> None:
             self.get_history(value)
@@ -84,7 +84,7 @@ def _read_files(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHist
 
 
 def summarize_series(all_series: Iterable[Series], owners: OwnerIndex) -> UsageHistory:
-    """Returns the statistics of all series by container, and the number of pods by workload."""
+    """Returns the statistics of usage by container, and the number of pods by workload, from all series."""
     from trimtab.usage.series import container_key
 
     samples: dict[tuple[ContainerName, str], _Samples] = defaultdict(_Samples)
@@ -138,15 +138,15 @@ def _summarize_samples(samples: _Samples) -> ResourceUsage:
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """Returns the smallest value that at least this share of the values does not exceed."""
+    """Returns the smallest value that is at least as large as this share of the values."""
     return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
 def count_replicas(pods: Mapping[str, tuple[int, int]]) -> ReplicaUsage | None:
-    """Returns how many pods ran at a time, hour by hour, or None for less than a day, or if there was never more than
-    one.
+    """Returns how many pods ran at a time, hour by hour.
 
-    A pod counts from its first to its last sample.
+    Returns None for less than a day, or if there was never more than one pod. A pod counts from its first to its last
+    sample.
     """
     first, last = min(begin for begin, _ in pods.values()), max(end for _, end in pods.values())
     if last - first < _DAY or len(pods) < 2:
@@ -158,7 +158,8 @@ def count_replicas(pods: Mapping[str, tuple[int, int]]) -> ReplicaUsage | None:
 
 
 def _published_history(snapshot: LintSnapshot) -> UsageHistory | None:
-    """Returns the recommendations that the recommender has published in the cluster, or None without any."""
+    """Returns the usage in the recommendations that the recommender has published in the cluster, or None if there are
+    none."""
     from trimtab.cluster.reason import Unreadable
     from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, decode
 
@@ -184,8 +185,8 @@ def _published_history(snapshot: LintSnapshot) -> UsageHistory | None:
 
 
 def _published_usage(resource: str, percentiles: Percentiles, days: float) -> ResourceUsage | None:
-    """Returns what is published of one resource, or None if a percentile that rules need is missing or the history is
-    younger than a day."""
+    """Returns the published usage of one resource, or None if a percentile that rules need is missing or the history is
+    shorter than a day."""
     written = (percentiles.p5, percentiles.p50, percentiles.p90, percentiles.p95, percentiles.max)
     amounts = [read_amount(resource, amount) for amount in written]
     if percentiles.young or None in amounts:

@@ -1,4 +1,5 @@
-"""Writes what fixes findings into a folder: whole manifests for files, apply configurations for a cluster's objects."""
+"""Writes the fixes of findings into a folder: whole manifests for files, apply configurations for objects of a
+cluster."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ from trimtab.cluster.yaml_documents import unpack_gzip
 
 
 def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Sequence[Content]) -> list[str]:
-    """Write the files, and return what to tell the user. Raises UsageError if the folder cannot be written."""
+    """Write the files with the fixes, and return notes for the user. Raises UsageError if the folder cannot be
+    written."""
     files = _live_files(plan, snapshot) if snapshot.is_live else _manifest_files(plan, snapshot, contents)
     if plan.new:
         files["added.yaml"] = format_manifests([addition.manifest for addition in plan.new])
@@ -36,7 +38,7 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
 
 
 def _manifest_files(plan: FixPlan, snapshot: LintSnapshot, contents: Iterable[Content]) -> dict[str, str]:
-    """Returns the changed files, whole; documents without a change keep their text."""
+    """Returns file name → content of the changed files; documents without a change keep their text."""
     files: dict[str, str] = {}
     for name, content in contents:
         changed = [
@@ -57,14 +59,15 @@ def _manifest_files(plan: FixPlan, snapshot: LintSnapshot, contents: Iterable[Co
 
 
 def _file_name(name: str, present: Iterable[str]) -> str:
-    """Returns the name of a file in the folder: its own, with its parents where two files have one name."""
+    """Returns the name of a file in the folder: its own name, with its parent folders if two files have the same
+    name."""
     path = Path(name)
     short = "stdin.yaml" if name == "-" else path.name.removesuffix(".gz")
     return short if short not in present else "-".join(part for part in path.parts if part not in ("/", ".", ".."))
 
 
 def _live_files(plan: FixPlan, snapshot: LintSnapshot) -> dict[str, str]:
-    """Returns one apply configuration per object."""
+    """Returns file name → apply configuration, one per object of the cluster."""
     return {
         f"{subject.kind.lower()}-{subject.namespace}-{subject.name}.yaml": format_manifests(
             [apply_configuration(snapshot.document_value(subject), changes)]

@@ -1,1 +1,2 @@
-"""The `machines` verb: the workload's ratios, machine types ranked for it, the autoscaler's priorities, old pools."""
+"""The `machines` verb: ratios of the workload, machine types ranked for it, the autoscaler's priorities, and pools to
+empty."""

@@ -30,9 +30,9 @@ from trimtab.sizing.ranking.type_sets import find_cheapest_sets
 from trimtab.sizing.ranking.workload import PoolWorkload, measure_fill, measure_workload
 
 SUBCOMMANDS = {"priorities": "trimtab.cli.machines.priorities", "legacy": "trimtab.cli.machines.legacy"}
-"""Subcommand → its module, imported when it is used."""
+"""Subcommand → the module of its command line, which is imported only when the subcommand is used."""
 SCALE_DOWN_OFF_SHARE = 0.10
-"""The share of the price that is added where nodes are not removed (`--scale-down off`)."""
+"""The share of the price that is added for each node if the autoscaler does not remove nodes (`--scale-down off`)."""
 
 
 class _Subcommands(SuggestingGroup):
@@ -49,14 +49,15 @@ class _Subcommands(SuggestingGroup):
 
 @click.group("machines", cls=_Subcommands)
 def verb() -> None:
-    """Rank machine types for a workload, and have the cluster autoscaler buy the best ones."""
+    """Rank machine types for a workload, and make the cluster autoscaler buy the best ones."""
 
 
 @verb.command("profile")
 @inputs.add_pool_options
 @output.add_output_options
 def profile(pool_nodes: SelectedNodes, output: str, output_file: str | None) -> None:
-    """Show what the pods of a pool request together, per core and GiB, and what fills the nodes first.
+    """Show the sums of what the pods of a pool request, the ratios of these sums, and which resource fills the nodes
+    first.
 
     Reads a snapshot (nodes, pods; better with pv, pvc, csinodes) and changes nothing.
     """
@@ -67,7 +68,7 @@ def profile(pool_nodes: SelectedNodes, output: str, output_file: str | None) -> 
 
 
 def _parse_commitments(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
-    """Returns type → nodes. Raises UsageError with every mistake."""
+    """Returns machine type → number of committed nodes. Raises UsageError with every mistake."""
     parsed = {text: text.rpartition("=") for text in texts}
     mistakes = [
         ConfigError(file="--commitment", expected="TYPE=NODES, such as m7i.2xlarge=10", got=text)
@@ -127,11 +128,11 @@ def rank(
     rows: int,
     output: str, output_file: str | None,
 ) -> None:  # fmt: skip
-    """Rank machine types by what this workload costs on them, and check the best ones with the real pods.
+    """Rank machine types by the cost of this workload on them, and check the best ones with the real pods.
 
-    Each type is filled in proportion to the workload until cpu, memory, volumes, pods or load is full, after
-    reservations and DaemonSets. Sets of two types are compared too. The best ones are then checked by placing the
-    real pods on empty nodes by kube-scheduler's filters. Reads a snapshot and changes nothing.
+    For each type, the workload is scaled until it fills a node: until cpu, memory, volumes, pods or load is full, after
+    reservations and DaemonSets. Sets of two types are compared too. The best ones are then checked by placing the real
+    pods on empty nodes by kube-scheduler's filters. Reads a snapshot and changes nothing.
     """
     if (load_cap is None) != (used_cores is None):
         expected, got = "--load-cap together with --used-cores", "only one of them"
@@ -162,7 +163,8 @@ def build_ranking(
     pool_nodes: SelectedNodes, types: TypeOptions, priced: inputs.PricedTypes, rules: RankingRules,
     zones: int | None = None, used_cores: float | None = None, commitments: Mapping[str, int] | None = None,
 ) -> Ranking:  # fmt: skip
-    """Returns the ranking of the priced types for what `commitments` (type → nodes) leave of the workload.
+    """Returns the ranking of the types for the part of the workload that does not fit on committed nodes
+    (`commitments`: type → nodes).
 
     Raises UsageError if the pods of these nodes request nothing, and for a commitment to an unknown type.
     """
@@ -185,7 +187,8 @@ def build_ranking(
 def _list_committed(
     priced: inputs.PricedTypes, commitments: Mapping[str, int], rules: CandidateRules
 ) -> tuple[Candidate, ...]:
-    """Returns the types of the commitments, whatever `--types` and `--include` say: those nodes are there."""
+    """Returns the types of the commitments, even if `--types` and `--include` exclude them: these nodes are already
+    paid for."""
     kinds = [kind for kind in priced.types if kind.name in commitments]
     anything = replace(rules, names=None, included_uses=frozenset(kind.use for kind in kinds))
     found = list_candidates(kinds, priced.prices, priced.profiles, anything)
@@ -220,7 +223,8 @@ def _read_workload(
 def pack_best_sets(
     pool_nodes: SelectedNodes, ranking: Ranking, buffer_pods: float, packs: bool
 ) -> tuple[PackedSetReport | None, list[PackedSetReport]]:
-    """Returns the best single type and the cheapest other sets, packed where the packing can still be the cheapest."""
+    """Returns the best single type and the cheapest other sets; a set is packed with the real pods if it can still be
+    the cheapest."""
     best = ranking.best
     if best is None or (ranking.cover.nodes and ranking.cover.rest is None):
         return None, []

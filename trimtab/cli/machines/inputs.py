@@ -1,4 +1,4 @@
-"""The options that the machines verbs share, and what is read from them: nodes of a pool, prices, candidates."""
+"""The options that the machines verbs share, and what is read for them: nodes of a pool, prices, candidates."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -31,21 +31,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedNodes:
-    """A snapshot, and the nodes of the pool that was asked for."""
+    """A snapshot, and the nodes of the pool that the command line names."""
 
     inventory: Inventory
     nodes: tuple[NodeInfo, ...]
     pool: str
-    """Empty for all nodes."""
+    """The name of the pool; empty for all nodes."""
     notes: tuple[str, ...]
     documents: tuple[Document, ...] = ()
     cluster: live_cluster.ClusterOptions = field(default_factory=live_cluster.ClusterOptions)
 
 
 def add_pool_options(function: F, *, needs_nodes: bool = True) -> F:
-    """Decorate a click command with `--cluster` and `--pool`; it receives the nodes as `pool_nodes`.
+    """Decorate a click command with `--cluster` and `--pool`; the command receives the nodes as `pool_nodes`.
 
-    `needs_nodes`: a pool without nodes is a mistake.
+    needs_nodes: a pool without nodes is a mistake.
     """
 
     @wraps(function)
@@ -81,14 +81,14 @@ def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, nee
 
 
 def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
-    """Returns the mistake that the pool has no nodes, with the pools that have some."""
+    """Returns the mistake that the pool has no nodes, with the names of the pools that have nodes."""
     known = sorted({pool_name(node) for node in inventory.nodes} - {""})
     return ConfigError(file="--pool", expected=f"a pool of {', '.join(known) or 'none'}", got=pool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeOptions:
-    """The options that say which types are candidates, and how they are counted."""
+    """The options that select the candidate machine types, and how their capacity is computed."""
 
     region: str = ""
     names: re.Pattern[str] | None = None
@@ -102,7 +102,7 @@ class TypeOptions:
 
 
 def add_type_options(function: F) -> F:
-    """Decorate a click command with the options about types; it receives them as `types`."""
+    """Decorate a click command with the options about machine types; the command receives them as `types`."""
 
     @wraps(function)
     def verb(
@@ -152,16 +152,16 @@ class PricedTypes:
 
     types: tuple[MachineType, ...]
     prices: dict[str, int]
-    """Type → micro-dollars an hour."""
+    """Type → micro-dollars an hour for one node."""
     region: str
     profiles: dict[str, Profile]
-    """Cloud → reservation profile; the empty key for others."""
+    """Cloud → the profile of its reserved resources; the empty key is for all other clouds."""
 
 
 def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> PricedTypes:
     """Read price files and profiles, and select the types with a price in the region.
 
-    Raises UsageError with every mistake: an unknown profile, a price file that is not valid, a region without prices.
+    Raises UsageError with every mistake: an unknown profile, an invalid price file, a region without prices.
     """
     merged, mistakes = read_price_sources(options.price_paths)
     profiles = shipped_profiles()

@@ -1,5 +1,5 @@
-"""`trimtab machines legacy`: a pool that should go is tainted, and room is made for its pods; the compactor empties
-it."""
+"""`trimtab machines legacy` empties a pool that is to be given up: it taints the pool's nodes and makes room for their
+pods elsewhere; the compactor drains them."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ PRIORITY_CLASS = "trimtab-placeholder"
 OWNER_LISTS = (
     "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/batch/v1/cronjobs",
 )  # fmt: skip
-"""Owners whose templates count even while they have no pods."""
+"""The lists of owners whose pod templates count even if they have no pods at present."""
 _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
 
 
@@ -81,12 +81,13 @@ def verb(
     pool_nodes: SelectedNodes, types: TypeOptions, target: str, batch: int, compares: bool, applying: bool,
     follow: float | None, undoing: bool, namespace: str,
 ) -> None:  # fmt: skip
-    """Empty a pool (--pool) that should go: taint its nodes, and make room for its pods in another pool.
+    """Empty a pool (--pool) that is to be given up: taint its nodes, and make room for its pods in another pool.
 
-    The nodes are tainted with trimtab.dev/legacy: NoSchedule where every DaemonSet tolerates it and nothing can only
-    run there, PreferNoSchedule otherwise. Placeholder pods of low priority let the cluster autoscaler buy nodes for the
-    pods of the next nodes, and are deleted once those fit. The compactor then drains the nodes by the settings of
-    their pool, within its budgets and windows. Nothing moves while the new pool is at its maximum or out of stock.
+    The nodes are tainted with trimtab.dev/legacy: NoSchedule if every DaemonSet tolerates the taint and no workload can
+    run only there, PreferNoSchedule otherwise. Placeholder pods of low priority make the cluster autoscaler buy nodes
+    for the pods of the next nodes, and are deleted once these pods fit. The compactor then drains the nodes by the
+    settings of their pool, within its budgets and windows. No pod moves while the new pool is at its maximum or out of
+    stock.
     """
     if not pool_nodes.pool:
         raise UsageError([ConfigError(file="--pool", expected="the name of the legacy pool", got="none")])
@@ -116,10 +117,10 @@ def verb(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """What stays the same in all steps of a migration."""
+    """The parameters of a migration, which are the same in all its steps."""
 
     target: str
-    """The pool that takes the pods."""
+    """The pool that the pods move to."""
     batch: int
     types: TypeOptions
     applies: bool
@@ -127,10 +128,10 @@ class Migration:
 
 
 def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool, must_begin: bool) -> bool:
-    """Print what is to be done now, and do it if the migration applies; return whether nothing is left to move.
+    """Print what is to be done now, and do it if the migration is applied; return whether all pods have moved.
 
-    `must_begin`: raise RuntimeFailure if something is refused; otherwise a later step tries again. The types are
-    compared in the first step only: an empty pool has no workload by which they could be.
+    must_begin: raise RuntimeFailure if something is refused; otherwise a later step tries again. The types are compared
+    in the first step only: an empty pool has no workload to compare them by.
     """
     target = migration.target
     taint = choose_taint(pool_nodes.inventory, pool_nodes.nodes, _read_templates(pool_nodes))
@@ -148,7 +149,7 @@ def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool,
 
 
 def _read_again(pool_nodes: SelectedNodes) -> SelectedNodes:
-    """Returns the nodes of the same pool as they are now; none is left at the end."""
+    """Returns the present nodes of the same pool; there are none at the end of the migration."""
     return inputs.read_pool_nodes(pool_nodes.cluster, pool_nodes.pool, needs_nodes=False)
 
 
@@ -159,7 +160,8 @@ def _target_nodes(pool_nodes: SelectedNodes, target: str) -> tuple[NodeInfo, ...
 def _list_refusals(
     pool_nodes: SelectedNodes, types: TypeOptions, target: str, missing: MissingRoom, compares: bool
 ) -> tuple[str, ...]:
-    """Returns why nothing may move now. The groups of the new pool matter only while room is missing there."""
+    """Returns the reasons why no pod may move now. The node groups of the new pool are considered only while room is
+    missing there."""
     from trimtab.cli.machines.priorities import find_autoscaler
 
     autoscaler = find_autoscaler(pool_nodes) if missing.pods else None
@@ -204,7 +206,7 @@ def _describe(
 
 
 def _read_templates(pool_nodes: SelectedNodes) -> dict[str, SchedulingRequirements]:
-    """Returns the requirements of every owner's next pod, of owners without pods too."""
+    """Returns owner → the scheduling requirements of its next pod, also for owners without pods."""
     if live_cluster.LIVE in pool_nodes.cluster.paths:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
             owners = _list_owners(client)
@@ -239,7 +241,8 @@ def _list_owners(client: "Client") -> list[dict[str, Any]]:
 def apply_step(
     client: "Client", pool_nodes: SelectedNodes, migration: Migration, taint: LegacyTaint, missing: MissingRoom
 ) -> Iterable[str]:
-    """Taint the legacy nodes, then create and delete placeholders as the room requires; yield what was done."""
+    """Taint the legacy nodes, then create or delete placeholder pods so that there is enough room; yield what was
+    done."""
     from trimtab.kube.errors import Conflict
     from trimtab.kube.objects import Writer, apply, delete
 
@@ -297,7 +300,7 @@ def _shared_taints(nodes: tuple[NodeInfo, ...]) -> list[Taint]:
 
 
 def set_legacy_taint(client: "Client", legacy: Iterable[NodeInfo], taint: Taint | None) -> Iterable[str]:
-    """Give the nodes this taint, or remove ours (None); yield what was done. Other taints stay as they are."""
+    """Set this taint on the nodes; None removes Trimtab's taint. Yields what was done. Other taints are not changed."""
     from trimtab.kube.errors import Conflict, NotFound
     from trimtab.kube.nodes import set_taints
     from trimtab.kube.objects import Writer, get_plain

@@ -1,4 +1,5 @@
-"""`trimtab machines priorities`: the cluster autoscaler's priority map by the ranking, printed, applied or undone."""
+"""`trimtab machines priorities`: derives the cluster autoscaler's priority map from the ranking, and prints, applies or
+undoes it."""
 
 import json
 import re
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from trimtab.kube.client import Client
 
 PREVIOUS_ANNOTATION = "trimtab.dev/previous-priorities"
-"""The data of the map before Trimtab's as JSON; null if there was none."""
+"""The annotation with the data of the map that Trimtab's map replaced, as JSON; null if there was no map."""
 GARDENER_LABEL = "worker.gardener.cloud/pool"
 FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
 
@@ -70,9 +71,9 @@ def verb(
 ) -> None:  # fmt: skip
     """Print the cluster autoscaler's priority map: the groups of the best machine types first, legacy groups last.
 
-    Every group has its own exact, escaped pattern; a catch-all keeps all other groups usable. The map is
-    checked by replaying the autoscaler's rules on its node groups. Groups whose last scale-up failed are demoted. The
-    autoscaler must run with --expander=priority, best with a second one, as in priority,least-waste.
+    Every group has its own exact, escaped pattern; a catch-all keeps all other groups usable. The map is checked by
+    replaying the autoscaler's rules on its node groups. Groups whose last scale-up failed get a low priority. The
+    autoscaler must run with --expander=priority, preferably followed by another expander, as in priority,least-waste.
     """
     if undoing:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
@@ -139,7 +140,7 @@ def _rate_groups(
 
 
 def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
-    """Returns the cluster autoscaler's status of the snapshot, or None if there is none that can be read."""
+    """Returns the cluster autoscaler's status in the snapshot, or None if there is none that can be read."""
     try:
         return read_autoscaler_status(pool_nodes)
     except UsageError:
@@ -147,7 +148,7 @@ def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
 
 
 def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
-    """Returns the cluster autoscaler's status of the snapshot. Raises UsageError if there is none that can be read."""
+    """Returns the cluster autoscaler's status in the snapshot. Raises UsageError if there is none that can be read."""
     status = next((one for one in pool_nodes.inventory.config_maps if one.metadata.name == STATUS_NAME), None)
     found = None if status is None else parse_status(
         status.data.get("status", ""), value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
@@ -161,7 +162,8 @@ def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
 
 
 def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> dict[str, Any]:
-    """Returns the ConfigMap with these groups demoted, and with the annotations by which the recommender ends that."""
+    """Returns the ConfigMap in which these groups are demoted, with the annotations by which the recommender ends a
+    demotion."""
     parsed = parse_expander_map(base)
     assert isinstance(parsed, ExpanderMap)
     text = format_priorities(demote_groups(parsed.texts, demotions))
@@ -171,8 +173,10 @@ def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> d
 
 
 def render_overlays(ranking: Ranking) -> list[dict[str, Any]]:
-    """Returns Karpenter NodeOverlays whose price of a type is what the workload pays on it: Karpenter then prefers the
-    same types. Output only; the API is alpha."""
+    """Returns Karpenter NodeOverlays that set each type's price to what the workload effectively pays for it, so that
+    Karpenter prefers the same types.
+
+    They are only printed; the API is alpha."""
     return [
         {
             "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay",
@@ -191,7 +195,7 @@ def render_overlays(ranking: Ranking) -> list[dict[str, Any]]:
 
 
 def render_compute_class(ranking: Ranking) -> dict[str, Any]:
-    """Returns a GKE ComputeClass with the types in the order of the ranking. Output only."""
+    """Returns a GKE ComputeClass with the types in the order of the ranking; it is only printed."""
     return {
         "apiVersion": "cloud.google.com/v1", "kind": "ComputeClass", "metadata": {"name": "trimtab"},
         "spec": {
@@ -202,7 +206,8 @@ def render_compute_class(ranking: Ranking) -> dict[str, Any]:
 
 
 def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[str, Any]:
-    """Returns the part of a Shoot that sets the priority of each worker pool: the highest one of its groups."""
+    """Returns the part of a Gardener Shoot that sets the priority of each worker pool to the highest priority of its
+    groups."""
     names = {pool_name(node) for node in pool_nodes.inventory.nodes} - {""}
     pools: dict[str, int] = {}
     for group, priority in rated.priorities.items():
@@ -216,7 +221,8 @@ def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[st
 
 
 def apply_map(client: "Client", manifest: Mapping[str, Any], taking_over: bool) -> str:
-    """Write the map; returns what was done. Raises UsageError if somebody else's map is there and is not taken over."""
+    """Write the map, and return what was done. Raises UsageError if there is a map that Trimtab did not write and
+    `taking_over` is not set."""
     from trimtab.kube.objects import Writer, apply, get_plain, replace_plain
 
     meta = manifest["metadata"]
@@ -241,9 +247,9 @@ def apply_map(client: "Client", manifest: Mapping[str, Any], taking_over: bool) 
 
 
 def undo_map(client: "Client", namespace: str) -> str:
-    """Put the map back that was there before ours, or delete ours; returns what was done.
+    """Restore the map that Trimtab's map replaced, or delete Trimtab's map; return what was done.
 
-    A map that is not ours stays."""
+    A map that Trimtab did not write is not changed."""
     from trimtab.kube.objects import Writer, delete, get_plain, replace_plain
 
     writer = Writer(client=client, manager="trimtab-command")

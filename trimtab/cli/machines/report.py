@@ -17,7 +17,7 @@ _DOLLAR = 1_000_000
 
 
 class WorkloadReport(ReportPart, frozen=True, kw_only=True):
-    """What the pods request together, without DaemonSet and static pods."""
+    """The sums of what the pods request, except DaemonSet pods and static pods."""
 
     cores: float
     gib: float
@@ -28,15 +28,15 @@ class WorkloadReport(ReportPart, frozen=True, kw_only=True):
     zones: int
     architectures: list[str]
     daemon_cores: float
-    """For each node."""
+    """The cores that the DaemonSet pods of one node request."""
     daemon_gib: float
     daemon_pods: float
     largest_pods: list[list[float]]
-    """[cores, GiB] of each pod than which no other one is larger in both."""
+    """[cores, GiB] of each pod for which no other pod requests more of both."""
 
 
 class FillReport(ReportPart, frozen=True, kw_only=True):
-    """How full the nodes are now."""
+    """How full the present nodes are."""
 
     nodes: int
     requested_share: dict[str, float]
@@ -46,19 +46,19 @@ class FillReport(ReportPart, frozen=True, kw_only=True):
 
 
 class MachineProfileReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/machine-profile-report.schema.json."""
+    """The report of `trimtab machines profile`. Published as deploy/schemas/machine-profile-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "MachineProfileReport"
     pool: str
-    """Empty: all nodes."""
+    """The name of the pool; empty for all nodes."""
     workload: WorkloadReport
     fill: FillReport
     notes: list[str]
 
 
 class SurchargeReport(ReportPart, frozen=True, kw_only=True):
-    """Dollars an hour for each node, beside its price."""
+    """What a node costs in addition to its price, in dollars an hour."""
 
     last_node: float
     volumes: float
@@ -66,62 +66,64 @@ class SurchargeReport(ReportPart, frozen=True, kw_only=True):
 
 
 class TypeReport(ReportPart, frozen=True, kw_only=True):
-    """One machine type for this workload."""
+    """The score of one machine type for this workload."""
 
     name: str
     family: str
     architecture: str
     price: float
-    """Dollars an hour of one node."""
+    """The price of one node in dollars an hour."""
     bottleneck: str
-    """cpu, memory, volumes, pods or load."""
+    """The resource that fills a node first: cpu, memory, volumes, pods or load."""
     limits: dict[str, float]
-    """Limit → GiB of the workload that it allows; a limit that does not exist is missing."""
+    """Resource → the GiB of the workload that fit on a node if only this resource were limited; unlimited resources are
+    missing."""
     usable_gib: float
     reserved_cores: float
     reserved_gib: float
     performance: float
     surcharges: SurchargeReport
     efficiency: float
-    """The used share of price and surcharges, from 0 to 1."""
+    """The share of price and surcharges that pays for used capacity, from 0 to 1."""
     gib_per_dollar: float
-    """GiB of the workload for a dollar an hour: the key of the order."""
+    """The GiB of the workload per dollar an hour, by which types are ranked."""
     nodes: int
-    """Whole nodes of every zone together."""
+    """The number of nodes needed, rounded up in every zone."""
     cost: float
-    """Dollars an hour of these nodes."""
+    """The cost of these nodes in dollars an hour."""
     node_share: float
-    """The share of the workload that is lost with one node."""
+    """The share of the workload that is lost if one node fails."""
 
 
 class PackedSetReport(ReportPart, frozen=True, kw_only=True):
-    """One or two types with their nodes: by the sums of requests, and packed with the real pods."""
+    """One or two types with the number of their nodes: by the sums of requests, and packed with the real pods."""
 
     types: list[str]
     modelled_nodes: list[int]
     modelled_cost: float
-    """Dollars an hour."""
+    """The cost by the sums of requests, in dollars an hour."""
     packed_nodes: list[int] | None
-    """None if the packing was not asked for, or the set costs more than another one that packs."""
+    """The nodes of each type after packing the real pods; None if packing was not requested, or another set that packs
+    costs less."""
     packed_cost: float | None
     explanation: str
-    """Why packing differs by more than 5 % from the model, or why the set was not packed; empty otherwise."""
+    """Why packing differs by more than 5 % from the model, or why the set was not packed; otherwise empty."""
 
 
 class CommitmentReport(ReportPart, frozen=True, kw_only=True):
-    """Nodes of one type that are paid for whether they run or not."""
+    """Nodes of one type that are paid for whether they run or not (a commitment)."""
 
     type: str
     nodes: int
-    """The committed nodes that the workload uses."""
+    """The number of committed nodes that the workload uses."""
     unused: int
-    """The committed nodes that the workload does not need."""
+    """The number of committed nodes that the workload does not need."""
     share: float
-    """The share of the workload that they hold."""
+    """The share of the workload that fits on these nodes, from 0 to 1."""
 
 
 class LeftOutReport(ReportPart, frozen=True, kw_only=True):
-    """The types that are left out for the same reason, with the reason of the first of them."""
+    """The types that are left out for the same reason, with the reason for the first of them."""
 
     count: int
     types: list[str]
@@ -129,7 +131,7 @@ class LeftOutReport(ReportPart, frozen=True, kw_only=True):
 
 
 class BreakEvenReport(ReportPart, frozen=True, kw_only=True):
-    """The ratio at which two types cost the same."""
+    """The ratio of GiB to cores at which two types cost the same."""
 
     less_memory: str
     more_memory: str
@@ -137,7 +139,7 @@ class BreakEvenReport(ReportPart, frozen=True, kw_only=True):
 
 
 class SwitchReport(ReportPart, frozen=True, kw_only=True):
-    """Whether to change the preferred type."""
+    """Whether to switch from the current type to the best one."""
 
     current: str
     preferred: str
@@ -147,21 +149,21 @@ class SwitchReport(ReportPart, frozen=True, kw_only=True):
 
 
 class MachineRankReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/machine-rank-report.schema.json."""
+    """The report of `trimtab machines rank`. Published as deploy/schemas/machine-rank-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "MachineRankReport"
     pool: str
     region: str
     workload: WorkloadReport
-    """What the commitments leave, if there are any; the whole workload if they hold all of it."""
+    """The part of the workload that does not fit on committed nodes; the whole workload if all of it fits on them."""
     commitments: list[CommitmentReport]
     types: list[TypeReport]
-    """Best first."""
+    """The scored types, the best first."""
     winner: PackedSetReport | None
-    """The best single type, packed."""
+    """The best single type, packed with the real pods; null if there is none."""
     recommended: PackedSetReport | None
-    """The cheapest of all sets that were packed, the winner included."""
+    """The cheapest of all packed sets, the best single type included; null if there is none."""
     sets: list[PackedSetReport]
     break_evens: list[BreakEvenReport]
     switch: SwitchReport | None
@@ -170,7 +172,7 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
 
 
 def report_workload(workload: PoolWorkload) -> WorkloadReport:
-    """Returns the workload as reports contain it."""
+    """Returns the workload in the form of reports."""
     return WorkloadReport(
         cores=round(workload.cores, 3), gib=round(workload.gib, 3), pods=int(workload.pods),
         volumes=int(workload.volumes), gib_per_core=round(workload.gib_per_core, 3),
@@ -194,7 +196,7 @@ def build_profile_report(pool_nodes: SelectedNodes, workload: PoolWorkload, fill
 
 
 def report_type(score: TypeScore, workload: PoolWorkload) -> TypeReport:
-    """Returns a scored type as reports contain it."""
+    """Returns a scored type in the form of reports."""
     candidate, capacity = score.candidate, score.capacity
     return TypeReport(
         name=candidate.name, family=candidate.family, architecture=candidate.architecture,
@@ -214,7 +216,7 @@ def report_type(score: TypeScore, workload: PoolWorkload) -> TypeReport:
 def report_set(
     types: Sequence[TypeScore], modelled: Sequence[int], check: PackingCheck | None, why_not_packed: str
 ) -> PackedSetReport:
-    """Returns a set of types as reports contain it; `check` is None if it was not packed."""
+    """Returns a set of types in the form of reports; `check` is None if the set was not packed."""
     packed = None if check is None or check.unplaced else check.packed
     cost = sum(count * score.candidate.price for count, score in zip(modelled, types, strict=True)) / _DOLLAR
     return PackedSetReport(

@@ -14,7 +14,7 @@ from trimtab.cli.machines.report import (
 
 
 def draw_profile(console: Console, report: MachineProfileReport) -> None:
-    """Draw the workload's ratios, and what binds now."""
+    """Draw the ratios of the workload, and the resource that fills the nodes first."""
     workload, fill = report.workload, report.fill
     scope = f"pool {report.pool}" if report.pool else "all nodes"
     _draw_workload(console, workload, scope)
@@ -45,7 +45,7 @@ def _draw_workload(console: Console, workload: WorkloadReport, scope: str) -> No
 
 
 def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None:
-    """Draw the best types, the sets, and what was left out."""
+    """Draw the best types, the sets of types, and the types that were left out."""
     _draw_workload(console, report.workload, f"pool {report.pool}" if report.pool else "all nodes")
     for paid in report.commitments:
         unused = f"; {paid.unused} more of them are not needed" if paid.unused else ""

@@ -1,1 +1,1 @@
-"""The verb `trimtab metrics-api`: the process, the check of its rules, and the proposal of an HPA."""
+"""The `metrics-api` verb: it runs the process, checks its rules, and proposes an HPA."""

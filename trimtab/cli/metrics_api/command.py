@@ -47,9 +47,9 @@ from trimtab.usage.errors import UsageFault
 def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
     """Serve custom metrics of pods (custom.metrics.k8s.io) until a signal, so that an HPA scales by request rate.
 
-    API servers ask it for the metrics of its rules; every replica collects and serves all of them. It changes nothing
-    in the cluster. You can also set every option in the environment, such as TRIMTAB_METRICS_API_LISTEN;
-    `trimtab explain TRIMTAB_METRICS_API_LISTEN` explains one.
+    API servers query the metrics that rules define; every replica collects and serves all of them. Nothing changes in
+    the cluster. You can also set every option in the environment, such as TRIMTAB_METRICS_API_LISTEN; `trimtab explain
+    TRIMTAB_METRICS_API_LISTEN` explains one.
     """
     if context.invoked_subcommand is not None:
         return
@@ -71,7 +71,7 @@ def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
 @verb.command("check")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def check_rules(files: tuple[Path, ...]) -> None:
-    """Check files of rules: every mistake with its line. Exits with 2 if there is one."""
+    """Check files of rules, and print every mistake with its line. Exits with 2 if there is one."""
     for file in files:
         _check_rules(file)
         click.echo(f"{file}: valid")
@@ -125,10 +125,10 @@ def print_hpa(
     cpu_query: str | None,
     days: int,
 ) -> None:
-    """Print an HPA for DEPLOYMENT, with a threshold from history: requests per core.
+    """Print an HPA for DEPLOYMENT, with a threshold computed from history: requests per core.
 
-    The target is an AverageValue, so it does not depend on the requests that a VPA changes. Exits with 1 if the history
-    does not suffice, and says what is missing.
+    The target is an AverageValue, so it does not depend on the cpu requests, which a VPA changes. Exits with 1 if the
+    history does not suffice, and says what is missing.
     """
     _check_sources(cpu_request, history, prometheus, rate_query, cpu_query)
     terms = ProposalTerms(

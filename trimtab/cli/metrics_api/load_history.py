@@ -1,4 +1,5 @@
-"""The history of load for a proposal: the rate and the cpu of pods at the same times, from a file or Prometheus."""
+"""The load history from which an HPA is proposed: the request rate and the cpu usage of pods at the same times, from a
+file or Prometheus."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from trimtab.usage.http_client import HttpApi
 
 STEP_SECONDS = 300
 MAX_TIME_DIGITS = 12
-"""Digits of seconds since 1970: the year 33658. Python refuses to read a number of thousands of digits."""
+"""The largest number of digits of a time in seconds since 1970, enough up to the year 33658. Python refuses to read a
+number of thousands of digits."""
 _COLUMNS = ("time", "pod", "rate", "cores")
 
 SeriesPoints = dict[tuple[str, str, int], float]
@@ -26,7 +28,8 @@ SeriesPoints = dict[tuple[str, str, int], float]
 
 
 def read_csv_history(file: Path) -> list[LoadPoint]:
-    """Returns the points of a CSV file with a header. Raises UsageError with every mistake, and OSError."""
+    """Returns the points of a CSV file with a header. Raises UsageError with every mistake, and OSError if it cannot be
+    read."""
     points: list[LoadPoint] = []
     mistakes: list[ConfigError] = []
     with file.open(encoding="utf-8", newline="") as text:
@@ -76,7 +79,8 @@ class _Response(msgspec.Struct, frozen=True):
 
 
 def read_prometheus_history(url: str, rate_query: str, cpu_query: str, days: int) -> list[LoadPoint]:
-    """Returns the points at which both queries have a value for a pod. Raises UsageFault."""
+    """Returns the points at which both queries have a value for a pod. Raises UsageFault if Prometheus cannot
+    answer."""
     api, now = HttpApi(url), int(clock.utc_now().timestamp())
     rates, cores = (_read_series(api, query, now - days * 86400, now) for query in (rate_query, cpu_query))
     return [LoadPoint(key[2], rate, cores[key]) for key, rate in rates.items() if key in cores]

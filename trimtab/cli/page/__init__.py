@@ -1,1 +1,1 @@
-"""A report as one page to pass around: pictures and tables, no network; its only script sorts and searches."""
+"""A report as one HTML page that can be sent to others: it loads nothing, and its only script sorts and searches."""

@@ -1,7 +1,8 @@
 """Renders what a report draws on a terminal as an HTML page in the layout of all pages.
 
 Tables become tables with header cells, panels become sections with headings, and colours become the classes of the
-style sheet. All text is escaped. On a phone, the rows of a table are blocks in which each cell has its column's name.
+style sheet. All text is escaped. On a phone, each row of a table is a block in which every cell has the name of its
+column.
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ _CLASSES = {
     "green": "good", "bright_green": "good", "yellow": "careful", "bright_yellow": "careful",
     "red": "bad", "bright_red": "bad", "magenta": "odd", "bright_magenta": "odd", "bright_black": "soft",
 }  # fmt: skip
-"""The name of a terminal's colour → the class of the style sheet. Other colours are for terminals alone."""
+"""The name of a terminal colour → the class of the style sheet; other colours have no effect on a page."""
 
 _PARAGRAPH = Markup('<p class="text">{}</p>')
 _HEADING = Markup("<h2>{}</h2>")

@@ -1,6 +1,6 @@
 """Renders a plan or a simulation as one HTML page: its parts as values, the template, and its inline SVG pictures.
 
-Pools are blocks with a square per node on a large cluster and a line per node on a small one. The colours of the
+Pools are drawn as blocks: a square per node in a large cluster, a line per node in a small one. The colours of the
 pictures are CSS classes of the page.
 """
 
@@ -19,14 +19,16 @@ from trimtab.cli.plan.report import Fill, NodeReport, StayReport
 from trimtab.cli.plan.table import group_by_code
 
 MAX_LINES = 60
-"""The most nodes that have a line each; with more the page has squares, and the lines are folded below them."""
+"""The largest number of nodes for which every node is drawn as a line; with more, nodes are squares, and the lines are
+folded below them."""
 SHADES = 10
-"""The number of shades of a square, by the share of allocatable that is requested."""
+"""The number of shades of a square; the shade shows the requested share of allocatable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """The requested thousandths of allocatable, before and after; `after` is None for a node that is removed."""
+    """The requested share of allocatable in thousandths, before and after the plan; `after` is None for a node that is
+    removed."""
 
     before: int
     after: int | None
@@ -34,7 +36,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLine:
-    """One node."""
+    """One node as it is drawn."""
 
     name: str
     pool: str
@@ -42,34 +44,35 @@ class NodeLine:
     zone: str
     cost: str
     amount: float
-    """The cost as a number, to sort by."""
+    """The cost of the node as a number, to sort by."""
     pods_before: int
     pods_after: int | None
     cpu: Bar
     memory: Bar
     state: str
-    """The node's fate as text."""
+    """What happens to the node, as text."""
     goes: bool
     shade_before: int
-    """0 to `STEPS`, by the larger share of cpu and memory."""
+    """The shade from 0 to `SHADES`, by the larger share of cpu and memory."""
     shade_after: int | None
 
     @property
     def title(self) -> str:
-        """The tooltip of its square."""
+        """The tooltip of the node's square."""
         facts = (self.kind, self.zone, self.cost, f"{self.pods_before} pods")
         parts = ", ".join(part for part in facts if part)
         return f"{self.name}: {parts}, cpu {self.cpu.before // 10} %, memory {self.memory.before // 10} %; {self.state}"
 
     @property
     def search(self) -> str:
-        """The text that the page's search compares."""
+        """The text in which the page's search looks for words."""
         return f"{self.name} {self.pool} {self.kind} {self.zone} {self.state}".lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One pool; the nodes that stay are first, by cpu share, then those that are removed, in their order."""
+    """One pool. The nodes that stay are first, sorted by their cpu share; then the nodes that are removed, in the order
+    of removal."""
 
     name: str
     lines: tuple[NodeLine, ...]
@@ -85,9 +88,10 @@ class Block:
 def build_blocks(
     nodes: Sequence[NodeReport], removed_states: Mapping[str, str], stay_states: Mapping[str, str]
 ) -> tuple[Block, ...]:
-    """Returns a block per pool, that of nodes in no pool last.
+    """Returns a block per pool; the block of nodes in no pool is last.
 
-    `removed_states` and `stay_states` map nodes to their fate as text; the former is in the order of removal.
+    `removed_states` and `stay_states` map nodes to what happens to them, as text; the former is in the order of
+    removal.
     """
     removal_order = {name: number for number, name in enumerate(removed_states)}
     by_pool: dict[str, list[NodeReport]] = {}
@@ -142,7 +146,7 @@ def _node_line(node: NodeReport, state: str) -> NodeLine:
 
 
 def _thousandths(used: int, allocatable: int) -> int:
-    """Returns the share in thousandths, at most 1000."""
+    """Returns `used` in thousandths of `allocatable`, at most 1000; 0 if nothing is allocatable."""
     return min(1000, used * 1000 // allocatable) if allocatable > 0 else 0
 
 
@@ -152,18 +156,18 @@ def _choose_shade(node: NodeReport, fill: Fill) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One node that is removed, with its moves folded per workload."""
+    """One node that is removed, with its moves grouped by workload."""
 
     node: str
     saves: str
     pods: int
     moves: tuple[tuple[str, str], ...]
-    """(workload, targets)."""
+    """(workload, target nodes) of the moved pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageStage:
-    """One wave, or one round."""
+    """One wave of a plan, or one round of a simulation."""
 
     name: str
     nodes: int
@@ -174,7 +178,7 @@ class PageStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockedGroup:
-    """Nodes (or pods) that stay for the same kind of reason."""
+    """The nodes (or pods) that stay for reasons with the same code."""
 
     code: str
     sentences: tuple[str, ...]
@@ -182,7 +186,7 @@ class BlockedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """One reason that keeps nodes, with its cost."""
+    """One reason that keeps nodes, with the saving that it prevents."""
 
     costs: str
     amount: float
@@ -194,20 +198,20 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One preset in the comparison."""
+    """One preset in the comparison of presets."""
 
     name: str
     nodes_after: int
     saves: str
     amount: float
-    """The saving as a number, to sort by."""
+    """The saving of the preset as a number, to sort by."""
     evictions: int
     is_planned: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Better:
-    """Pods that would cost less on other nodes."""
+    """A group of pods that would cost less on other nodes."""
 
     text: str
     pods: tuple[str, ...]
@@ -216,17 +220,17 @@ class Better:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """All parts of a page."""
+    """All values from which the page is rendered."""
 
     title: str
     headline: str
     facts: tuple[tuple[str, str], ...]
-    """(number, its meaning)."""
+    """The key figures: (number, its meaning)."""
     bound: str
     blocks: tuple[Block, ...]
     """The pools with their nodes."""
     stage: str
-    """The name of a stage: Wave or Round."""
+    """What a stage is called: Wave or Round."""
     stages: tuple[PageStage, ...]
     chart: Markup
     groups: tuple[BlockedGroup, ...]
@@ -244,14 +248,15 @@ class Page:
 
     @property
     def has_lines(self) -> bool:
-        """Whether there are few enough nodes for a line each."""
+        """Whether there are few enough nodes to draw each as a line."""
         return sum(len(block.lines) for block in self.blocks) <= MAX_LINES
 
 
 def render_html(page: Page) -> str:
-    """Returns one HTML document in which all values of the cluster are escaped.
+    """Returns the HTML page, in which all text from the cluster is escaped.
 
-    It loads nothing and runs only its own script, which sorts and searches; its Content-Security-Policy enforces that.
+    The page loads nothing and runs only its own script, which sorts and searches; its Content-Security-Policy enforces
+    that.
     """
     folder = resources.files("trimtab.cli.page")
     script = folder.joinpath("page.js").read_text("utf-8")
@@ -285,16 +290,16 @@ def draw_bars(bars: Sequence[tuple[str, int, str]], kind: str) -> Markup:
 
 
 Point = tuple[float, float, str]
-"""(evictions, saving, label)."""
+"""A point of a chart: (evictions, saving, label)."""
 _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 260, 120, 1000, 20, 220
 _MARK = Markup('<g><title>{}</title><circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}"/></g>')
 _TEXT = Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>')
 
 
 def draw_frontier(line: Sequence[Point], marks: Sequence[Point], unit: str) -> Markup:
-    """Returns an SVG of savings by evictions: a line for the plan, and a named mark for each preset.
+    """Returns an SVG that plots savings over evictions: a line for the plan, and a named mark for each preset.
 
-    Empty with fewer than two points, or without savings.
+    The SVG is empty if there are fewer than two points, or no savings.
     """
     most_evictions = max((x for x, _, _ in (*line, *marks)), default=0)
     most_saved = max((y for _, y, _ in (*line, *marks)), default=0)
@@ -325,12 +330,12 @@ def draw_frontier(line: Sequence[Point], marks: Sequence[Point], unit: str) -> M
 
 
 def describe_stays(stays: Sequence[StayReport]) -> dict[str, str]:
-    """Returns for each node that stays its reason's code as text."""
+    """Returns node → the code of the reason why it stays, as text."""
     return {stay.node: f"stays because of {stay.blocked_by or stay.reason.code}" for stay in stays}
 
 
 def group_stays(stays: Sequence[StayReport]) -> tuple[BlockedGroup, ...]:
-    """Returns the nodes that stay by reason, each with its own sentence."""
+    """Returns the nodes that stay, grouped by reason, each with its own sentence."""
     return tuple(
         BlockedGroup(code=code, sentences=tuple(map(_stay_sentence, stays_))) for code, stays_ in group_by_code(stays)
     )
@@ -341,7 +346,7 @@ def _stay_sentence(stay: StayReport) -> str:
 
 
 def draw_reason_bars(stays: Sequence[StayReport]) -> Markup:
-    """Returns an SVG with a bar per reason, by the number of nodes that stay for it."""
+    """Returns an SVG with a bar per reason, for the number of nodes that stay for this reason."""
     return draw_bars(
         [(code.rpartition(": ")[2], len(group), str(len(group))) for code, group in group_by_code(stays)], "cpu"
     )

@@ -17,7 +17,8 @@ from trimtab.compaction.plan import make_plan
 from trimtab.scheduling.cluster_model import build_cluster_model
 
 MAX_COMPARED_NODES = 500
-"""Nodes up to which a plan is compared without being told to: a comparison makes about a dozen more plans."""
+"""The largest number of nodes for which a plan is compared without --compare: a comparison computes about a dozen more
+plans."""
 
 
 @click.command("plan")
@@ -37,13 +38,14 @@ def verb(
 ) -> None:
     """Show which nodes can be drained, in which order, where every pod would move, and why the other nodes stay.
 
-    Reads a snapshot (nodes, pods, pdb; better with rs, deploy, sts, pv, pvc, csinodes, cm) and changes nothing.
-    Without --pools it uses the pool ConfigMaps of the snapshot; if there are none, it plans each pool that nodes name
-    by a label, or by the annotation of their MachineSet, with the preset balanced. If there are policies (--policies,
-    or the PodPolicies of the snapshot), a pod counts with the larger of its requests now and those that it would get
-    when it is admitted again, as in the compactor. --resize also shows what more is freed if the pods of
-    policies with `running: resize` shrink first, and which resizes that needs. Without --now, rules that need
-    a clock (ages, windows, quiet times) count as of now in a live cluster whose pools have settings, and else not.
+    Reads a snapshot (nodes, pods, pdb; better with rs, deploy, sts, pv, pvc, csinodes, cm) and changes nothing. Without
+    --pools it uses the pool ConfigMaps of the snapshot; if there are none, it plans each pool that nodes name by a
+    label, or by the annotation of their MachineSet, with the preset balanced. If there are policies (--policies, or the
+    PodPolicies of the snapshot), a pod counts with the larger of its present requests and the requests that it would
+    get if it were created again, as in the compactor. --resize also shows what more is freed if the pods of policies
+    with `running: resize` are made smaller first, and which resizes that needs. Without --now, rules that need a time
+    (ages, windows, quiet times) use the present time if the cluster is live and its pools have settings; otherwise they
+    are not applied.
     """
     plan_inputs = inputs.read_inputs(options, like_compactor=True)
     explain.check_subjects(plan_inputs, subjects)

@@ -12,7 +12,7 @@ from trimtab.compaction.plan_variants import KeepingReason, keeping_reasons, out
 from trimtab.scheduling.cluster_model import ClusterModel
 
 ASSUMED_PRESET = "balanced"
-"""The preset of pools without settings."""
+"""The preset of pools that have no settings."""
 
 
 class PresetReport(ReportPart, frozen=True, kw_only=True):
@@ -20,31 +20,34 @@ class PresetReport(ReportPart, frozen=True, kw_only=True):
 
     name: str
     nodes: int
-    """The number of nodes that are removed."""
+    """The number of nodes that a plan with this preset removes."""
     nodes_after: int
     evictions: int
     saves: Saving
     is_planned: bool
-    """Whether this is the plan of the report."""
+    """Whether the plan of the report is the one with this preset."""
 
 
 class KeeperReport(ReportPart, frozen=True, kw_only=True):
-    """A reason that keeps nodes, priced by a plan without that one reason; without several the plan may differ."""
+    """A reason that keeps nodes, with the saving that it prevents: the difference to a plan without this one reason.
+
+    If several reasons keep a node, removing one of them may save nothing."""
 
     code: str
     todo: str
     pods: list[str]
-    """Pods (namespace/name) that may not move for this reason; empty if a setting keeps the nodes."""
+    """The pods (namespace/name) that may not move for this reason; empty if a setting is the reason."""
     nodes: list[str]
-    """The nodes that it keeps; some may have another reason, too."""
+    """The nodes that stay for this reason; some of them may have another reason as well."""
     more_nodes: int
     more_evictions: int
     costs: Saving
-    """The saving that it prevents."""
+    """The saving that the reason prevents."""
 
 
 class KarpenterReport(ReportPart, frozen=True, kw_only=True):
-    """The nodes of Karpenter that a plan could remove, and the pods that block Karpenter's own consolidation."""
+    """What a plan could do with the nodes that Karpenter created, and the pods that block Karpenter's own
+    consolidation."""
 
     pools: list[str]
     nodes: int
@@ -56,7 +59,7 @@ class KarpenterReport(ReportPart, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class PlanComparison:
-    """What a plan is compared with; empty if no comparison was requested."""
+    """The other plans that a plan is compared with; empty if no comparison was requested."""
 
     presets: Sequence[PresetReport] = ()
     keepers: Sequence[KeeperReport] = ()

@@ -1,4 +1,4 @@
-"""The price of each node with its source, the part of a saving that is a guess, and savings as text.
+"""The price of each node with its source, the part of a saving that rests on guessed prices, and savings as text.
 
 A saving is in dollars a month, or in cores if no price is known.
 """
@@ -31,30 +31,32 @@ MAX_MISSING_TYPES = 5
 class Saving(ReportPart, frozen=True, kw_only=True):
     amount: float
     unit: str
-    """`dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools' goals differ."""
+    """The unit: `dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools have
+    different goals."""
 
 
 class PriceReport(ReportPart, frozen=True, kw_only=True):
-    """The nodes whose price has the same source."""
+    """The number of nodes whose price has the same source."""
 
     source: str
-    """`file`, `label`, `settings`, `list`, `list-region-unknown`, `spot-discount`, or a reason's code."""
+    """The source: `file`, `label`, `settings`, `list`, `list-region-unknown`, `spot-discount`, or the code of the
+    reason why there is no price."""
     nodes: int
     is_guessed: bool
     text: str
 
 
 class PoolPriceReport(ReportPart, frozen=True, kw_only=True):
-    """The nodes of one pool and machine type whose price has the same source."""
+    """The price of the nodes of one pool and machine type that have the same source of prices."""
 
     pool: str
-    """Empty for nodes in no pool, or in more than one."""
+    """The pool of the nodes; empty for nodes in no pool, or in more than one."""
     instance_type: str
     nodes: int
     price: Saving | None
     """The price of one node in a month; null if it is not known."""
     source: str
-    """As in `PriceReport`."""
+    """The source of the price, as in `PriceReport`."""
     is_guessed: bool
     text: str
 
@@ -67,7 +69,7 @@ _OWN_SOURCES = {
 
 
 def report_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PriceReport]:
-    """Returns the prices of the nodes in pools by source, most nodes first."""
+    """Returns the prices of the nodes in pools, grouped by source, the source of most nodes first."""
     counts: Counter[tuple[str, bool, str]] = Counter()
     index = PoolIndex(pools)
     for node in inventory.nodes:
@@ -80,7 +82,8 @@ def report_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PriceRepo
 
 
 def report_pool_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PoolPriceReport]:
-    """Returns the prices of the nodes in pools by pool, machine type and source, in order of pool and type."""
+    """Returns the prices of the nodes in pools, grouped by pool, machine type and source, and sorted by pool and
+    type."""
     index = PoolIndex(pools)
     counts: Counter[tuple[str, str, int, str, bool, str]] = Counter()
     for node in inventory.nodes:
@@ -101,7 +104,8 @@ def report_pool_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[Pool
 
 
 def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, bool, str]:
-    """Returns the price's source or its reason's code, whether it is a guess, and the source as text."""
+    """Returns the source of the price or the code of the reason why there is none, whether it is a guess, and the
+    source as text."""
     if isinstance(price, NotYet):
         code = price.reason.code.name
         return code, True, "that have no price of their own"
@@ -120,7 +124,8 @@ def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, 
 
 
 def sum_guessed_savings(inventory: Inventory, pools: Sequence[Pool], plan: Plan) -> int:
-    """Returns the part of the plan's saving that rests on guessed prices, in its unit; 0 if the unit is not money."""
+    """Returns the part of the plan's saving that rests on guessed prices, in the unit of the saving; 0 if that is not
+    money."""
     if plan.unit != "micro-dollars an hour":
         return 0
     nodes, index = {node.name: node for node in inventory.nodes}, PoolIndex(pools)
@@ -132,7 +137,8 @@ def _is_guess(price: MachinePrice | NotYet) -> bool:
 
 
 def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str]:
-    """Returns a note with the machine types that have no price; none if no pool's goal is cost or all are known."""
+    """Returns a note with the machine types that have no price; none if all prices are known, or no pool minimizes
+    cost."""
     index = PoolIndex(pools)
     prices = {
         node.name: quote_node(node, index) for node in inventory.nodes
@@ -167,17 +173,18 @@ def _allocatable_millicores(node: NodeInfo) -> int:
 
 
 def quote_node(node: NodeInfo, index: PoolIndex) -> MachinePrice | NotYet:
-    """Returns the price of the node; the price settings of its pool count."""
+    """Returns the price of the node, by the price settings of its pool if there are any; NotYet if the price is not
+    known."""
     pool = index.first_pool_of(node)
     return quote_price(node, pool.prices if pool else {})
 
 
 def convert_saving(amount: int, unit: str) -> Saving:
-    """Returns a plan's amount and unit in the unit of the report."""
+    """Returns an amount of a plan in the unit of the report."""
     converted, name = convert_amount(amount, unit)
     return Saving(amount=converted, unit=name)
 
 
 def format_saving(saving: Saving) -> str:
-    """Returns the saving as text, as in "$1,234 a month" and "5,390 cores"."""
+    """Returns the saving as text, such as "$1,234 a month" or "5,390 cores"."""
     return format_amount(saving.amount, saving.unit)

@@ -1,6 +1,6 @@
 """The chain of reasons for one node or one pod, as text: first the pool's thresholds, then the plan's reasons.
 
-For a node whose pods have no target, the chain ends with the nodes that each pod would fit on alone after the plan.
+For a node whose pods have no target, the chain ends with the nodes that each pod alone would fit on after the plan.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import rejection_reason
 
 MAX_PODS = 5
-"""The number of pods that have a sentence of their own."""
+"""The largest number of pods that have a sentence of their own."""
 
 
 def free_capacity_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
@@ -37,7 +37,7 @@ def free_capacity_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
 
 
 def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
-    """Yields a sentence per pod of the node: on how many other nodes it fits alone, and why not on the rest."""
+    """Yields a sentence per pod of the node: on how many other nodes it alone would fit, and why not on the others."""
     capacity, own_node = free_capacity_after(world, plan), world.node_numbers[name]
     removed_nodes = {world.node_numbers[step.node] for step in plan.all_steps}
     other_nodes = [node for node in range(len(world.nodes)) if node != own_node and node not in removed_nodes]
@@ -65,9 +65,10 @@ def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Itera
 
 
 def _count_fitting_nodes(capacity: FreeCapacity, number: int, other_nodes: list[int]) -> tuple[int, Counter[str]]:
-    """Returns the number of nodes that the pod's successor fits on, and the counts of the others' reason codes.
+    """Returns the number of nodes on which the pod that replaces this one fits, and for the other nodes reason code →
+    number of nodes.
 
-    The pod itself does not count: the pod is deleted before its successor is placed.
+    The resources of the pod itself count as free: it is deleted before the new pod is scheduled.
     """
     kind, requests, own_node = (
         capacity.world.successor_class_of[number],
@@ -98,7 +99,7 @@ def check_subjects(inputs: PlanInputs, subjects: Sequence[tuple[str, str]]) -> N
 
 
 def explain_subject(inputs: PlanInputs, world: ClusterModel, plan: Plan, kind: str, name: str) -> ExplainReport:
-    """Returns the chain of reasons for a node, or for a pod (namespace/name)."""
+    """Returns the chain of reasons for a node, or for a pod (whose name is namespace/name)."""
     sentences = _explain_node(inputs, world, plan, name) if kind == "node" else _explain_pod(world, plan, name)
     return ExplainReport(kind=kind, name=name, chain=list(sentences))
 

@@ -1,8 +1,8 @@
 """The options that `trimtab plan` and `trimtab simulate` share, and the inputs that are read from them.
 
 The inputs are the cluster, its pools, the time of the plan, node prices, the cluster autoscaler's status and flags, and
-the observations that a compactor stored in the snapshot. All mistakes of all files and options are reported together.
-The notes list what a plan assumes because the snapshot does not show it.
+the observations that a compactor stored in the cluster. All mistakes of all files and options are reported together.
+The notes list what a plan assumes because the snapshot does not contain it.
 """
 
 import shlex
@@ -57,7 +57,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """The options of the command line; no file is read yet."""
+    """The options of the command line, before any file is read."""
 
     cluster: live_cluster.ClusterOptions
     pool_paths: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class PlanOptions:
 
 
 def add_plan_options(function: F) -> F:
-    """Decorate a click command with the options of a plan; it receives them as one argument, `options`."""
+    """Decorate a click command with the options of a plan; the command receives them as one argument, `options`."""
 
     @wraps(function)
     def verb(
@@ -123,10 +123,11 @@ AUTOSCALER_BINARY = "cluster-autoscaler"
 def read_autoscaler(
     inventory: Inventory, documents: Sequence[Document], flags: Sequence[str], now: Seconds | None
 ) -> tuple[Autoscaler | None, list[str]]:
-    """Returns the cluster autoscaler's state by the snapshot's status ConfigMap and by `flags`, with notes.
+    """Returns the state of the cluster autoscaler, from the status ConfigMap in the snapshot and from `flags`, with
+    notes.
 
-    None if the snapshot has no readable status and `flags` is empty. Flags that are not given are read from the
-    snapshot's own Pods and Deployments.
+    Returns None if the snapshot has no readable status and `flags` is empty. Flags that are not given are read from the
+    autoscaler's Pods and Deployments in the snapshot.
     """
     status = next((shape for shape in inventory.config_maps if shape.metadata.name == STATUS_NAME), None)
     if status is None:
@@ -147,7 +148,7 @@ def read_autoscaler(
 
 
 def find_autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
-    """Yields the arguments of every container that runs the cluster autoscaler's binary."""
+    """Yields the arguments of every container that runs the cluster autoscaler's executable."""
     for document in documents:
         for container in _pod_containers(document.value):
             words = [*_filter_texts(container.get("command")), *_filter_texts(container.get("args"))]
@@ -178,7 +179,7 @@ def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterat
     """Yields the mistakes of the snapshot as a whole: objects without a name, no node, no pod.
 
     Objects without a name cannot be distinguished. Without nodes there is nothing to plan; without pods every node
-    would look empty. A live cluster may have no pods: its API server was asked for them.
+    would seem to be empty. Only a live cluster may have no pods, because its API server has listed them.
     """
     where = ", ".join(paths)
     for kind, objects in (("node", inventory.nodes), ("pod", inventory.pods)):
@@ -192,7 +193,8 @@ def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterat
 
 
 def list_snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[str]:
-    """Yields a note for each kind that a plan assumes to be absent because the snapshot has none of it."""
+    """Yields a note for each kind that a plan assumes to have no objects in the cluster, because the snapshot has
+    none."""
     if live_cluster.LIVE not in paths and len({pod.namespace for pod in inventory.pods}) == 1:
         namespace = inventory.pods[0].namespace
         yield f"all pods are in namespace {namespace}: without -A, nodes look emptier than they are"
@@ -209,14 +211,15 @@ class PastObservations:
     """The observations that compactors stored before the snapshot was taken."""
 
     observations: Observations | None = None
-    """None if no compactor stored any; the plan then assumes that pools are settled."""
+    """The observations, or None if no compactor stored any; the plan then assumes that the pools have been stable for
+    long."""
     moved: frozenset[str] = frozenset()
-    """Pods (namespace/name) that a compactor moved."""
+    """The pods (namespace/name) that a compactor moved."""
     notes: tuple[str, ...] = ()
 
 
 def read_observations(inventory: Inventory) -> PastObservations:
-    """Returns the observations of the ConfigMaps trimtab-state-*, with a note for each one that is invalid."""
+    """Returns the observations in the ConfigMaps trimtab-state-*, with a note for each ConfigMap that is invalid."""
     states = {
         value_or(shape.metadata.labels, {})[memories.STATE_LABEL]: memories.decode_state(
             shape.metadata.name, shape.data
@@ -240,32 +243,36 @@ def read_observations(inventory: Inventory) -> PastObservations:
 NOW = "now"
 CLOCK_NOTE = "ages, windows and quiet times count as of now, as for the compactor; `--now none` leaves them out"
 MAX_NOW_SECONDS = 32_503_680_000
-"""The year 3000: Python's last years have no following day in every time zone."""
+"""The largest time that --now accepts, the start of the year 3000: a plan needs the following day, which Python's last
+years do not have in every time zone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInputs:
-    """Everything that a plan is computed from."""
+    """All inputs of a plan."""
 
     inventory: Inventory
     pools: tuple[Pool, ...]
     context: PlanningContext
     readmitted_requests: Again | None = None
-    """The requests of pods after another admission, or None if they keep their present requests."""
+    """Returns the requests that a pod would get if it were created again, or None if every pod keeps its present
+    requests."""
     notes: tuple[str, ...]
-    """The source of the pools, and all other assumptions."""
+    """Where the pools come from, and all other assumptions of the plan, one sentence each."""
     is_assumed: bool = False
-    """No pool has settings, as on a first run."""
+    """Whether no pool has settings, as on a first run; the plan then assumes a preset."""
     resizes: ResizeAdvice | None = None
-    """What policies with `running: resize` would resize, or None if no policy says so, or without --resize."""
+    """The resizes that policies with `running: resize` would make, or None if there is no such policy, or without
+    --resize."""
     wants_resizes: bool = False
 
 
 def read_inputs(options: PlanOptions, *, like_compactor: bool = False) -> PlanInputs:
     """Read all files, or the live cluster, that the options name.
 
-    like_compactor: whether the time is now, without `--now`, in a live cluster whose pools have settings.
-    Raises UsageError with every mistake of every file and option, and RuntimeFailure if a live cluster cannot be read.
+    like_compactor: whether the present time is used if `--now` is missing, the cluster is live and its pools have
+    settings. Raises UsageError with every mistake of every file and option, and RuntimeFailure if a live cluster cannot
+    be read.
     """
     # All decoded objects stay alive, so garbage collection would only search them again and again.
     with without_garbage_collection():
@@ -347,7 +354,7 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
 
 
 def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[PriceFile, list[ConfigError]]:
-    """Returns the price files merged into one, and the mistakes in them."""
+    """Returns the prices of all files together, and the mistakes in the files."""
     try:
         return read_price_sources(paths)
     except UsageError as error:
@@ -364,9 +371,9 @@ def _build_readmission(
     found_pools: Sequence[Pool],
     inventory: Inventory,
 ) -> Readmission:
-    """Returns the requests of pods after another admission.
+    """Returns the requests that pods would get if they were created again.
 
-    The admission modules are imported only if there is a policy or a VerticalPodAutoscaler: the import is slow.
+    The admission modules are imported only if there is a policy or a VerticalPodAutoscaler, because the import is slow.
     """
     has_policies = options.policy_paths or any(document.kind == KIND for document in documents)
     if not has_policies and not snapshot.objects_of(VerticalPodAutoscaler):
@@ -384,7 +391,8 @@ def _build_readmission(
 def _read_or_collect(
     read: Callable[[], list[live_cluster.Content]], unread: list[ConfigError]
 ) -> list[live_cluster.Content]:
-    """Returns the files that `read` returns; its mistakes are appended to `unread`, to be reported with all others."""
+    """Returns the files that `read` returns. The mistakes that it raises are appended to `unread`, to be reported with
+    all others."""
     try:
         return read()
     except UsageError as error:
@@ -404,7 +412,7 @@ def parse_documents(contents: Iterable[live_cluster.Content]) -> tuple[list[Docu
 
 
 def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
-    """Split --autoscaler-flags as a shell does; return the flags and their mistakes."""
+    """Split the value of --autoscaler-flags as a shell does; return the flags and the mistakes in them."""
     expected = "the cluster autoscaler's flags, such as --scale-down-utilization-threshold=0.7"
     try:
         flags = shlex.split(text)
@@ -416,16 +424,19 @@ def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
 
 
 def has_own_settings(options: PlanOptions, pools: PoolReading) -> bool:
-    """Returns whether the plan is for a live cluster whose pools have settings, as the compactor's own plans are.
+    """Returns whether the plan is for a live cluster whose pools have settings, like the compactor's own plans.
 
-    Without settings no age or window was chosen, and on a first run a node that was just added would hide the plan.
+    Without settings nobody has chosen an age or a window, and on a first run a node that was just added would prevent
+    every plan.
     """
     return live_cluster.LIVE in options.cluster.paths and not pools.assumed and not options.presets
 
 
 def parse_now(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
-    """Returns --now, RFC 3339 or the word `now`, in seconds since 1970, with its mistakes; None for the word `none`, or
-    without the option."""
+    """Returns the time of --now in seconds since 1970, and the mistakes in it; None for the word `none`, or without the
+    option.
+
+    The option is an RFC 3339 time or the word `now` or `none`."""
     if text == "none":
         return None, []
     if text == NOW:

@@ -1,4 +1,4 @@
-"""Reads the present use of pods that do not request cpu or memory: from the metrics API, or from the files."""
+"""Reads the present usage of pods that do not request cpu or memory: from the metrics API, or from the files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from trimtab.cluster.yaml_documents import Document
 def read_measured_use(
     cluster: ClusterOptions, documents: Iterable[Document], inventory: Inventory
 ) -> tuple[Mapping[OwnerKey, Amounts], Sequence[str]]:
-    """Returns the present use of the inventory's pods that do not request cpu or memory, by owner, with notes about the
-    source.
+    """Returns owner → the present usage of its pods that do not request cpu or memory, with notes about the source.
 
     Nothing is read if all pods that may move request both.
     """
@@ -49,7 +48,7 @@ def read_measured_use(
 
 
 def _read_present_use(cluster: ClusterOptions) -> tuple[Mapping[str, Amounts], str]:
-    """Returns the present use of every pod, and a note if it cannot be read."""
+    """Returns pod → its present usage, and a note if it cannot be read."""
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault
     from trimtab.usage.metrics_api import read_pod_use

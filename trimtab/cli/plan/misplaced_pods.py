@@ -1,4 +1,5 @@
-"""The report of misplaced pods, each group with a PodPolicy that would gather the pods on better nodes."""
+"""The report of misplaced pods: groups of pods that would cost less on other nodes, each with a PodPolicy that moves
+them there."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,30 +16,31 @@ from trimtab.policy.podpolicy import API_VERSION, KIND
 from trimtab.scheduling.cluster_model import ClusterModel
 
 UNMOVABLE_POOL = "unmovable"
-"""The pool that the printed policy prefers."""
+"""The name of the pool that the printed policy prefers for pods that may not move."""
 EXCLUDED_NAMESPACES = frozenset({"kube-system", "kube-node-lease", "kube-public"})
-"""Namespaces whose pods the webhook never changes."""
+"""The namespaces whose pods the webhook never changes."""
 _MATCHED_OWNERS = {"ReplicaSet": ("Deployment",), "Job": ("CronJob", "Job")}
-"""The kind of a pod's owner → the kinds of top-level owners that a policy matches."""
+"""The kind of a pod's owner → the kinds of topmost owners that a policy matches for such a pod."""
 
 CONTROLLER_LABELS = frozenset(
     {"pod-template-hash", "controller-revision-hash", "pod-template-generation", "statefulset.kubernetes.io/pod-name",
      "apps.kubernetes.io/pod-index", "controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
      "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"}
 )  # fmt: skip
-"""Labels that a controller gives its pods: the next pods of the same workload have other values."""
+"""Labels that a controller sets on its pods with a new value for each new version or pod, so that a policy cannot
+select by them."""
 
 
 class MisplacedReport(ReportPart, frozen=True, kw_only=True):
-    """A group of like pods that cost more on the nodes where they run."""
+    """A group of similar pods that cost more than necessary on the nodes where they run."""
 
     kind: str
-    """`critical-on-spot`, `scattered`, `long-running-on-temporary`."""
+    """The kind of group: `critical-on-spot`, `scattered`, `long-running-on-temporary`."""
     pods: list[str]
     nodes: list[str]
     text: str
     policy: str
-    """A PodPolicy as YAML; empty if no policy would gather the pods."""
+    """A PodPolicy as YAML that moves the pods to cheaper nodes when they are created again; empty if no policy can."""
 
 
 def report_misplaced(group: Misplaced, world: ClusterModel) -> MisplacedReport:
@@ -68,7 +70,7 @@ def _describe_group(group: Misplaced) -> str:
 
 
 def _render_policy(group: Misplaced, world: ClusterModel) -> str:
-    """Returns a PodPolicy as YAML, or "" if none would help.
+    """Returns a PodPolicy for the group as YAML, or "" if none would help.
 
     The policy only prefers nodes: as long as the pool or the other machines do not exist, the pods run as before.
     """
@@ -110,9 +112,10 @@ def _build_match(group: Misplaced, pods: Sequence[PodInfo], world: ClusterModel)
 
 
 def _find_selector(pods: Sequence[PodInfo], world: ClusterModel) -> tuple[str, list[str]] | None:
-    """Returns the label, with its values, that selects all of the pods and the fewest others of their kind.
+    """Returns a label and its values that select all of the pods and as few other pods as possible.
 
-    None if the pods have no label in common, or if no label leaves out another pod of their namespaces and owners.
+    Returns None if the pods have no label in common, or if every common label selects all other pods of their
+    namespaces and owners, too.
     """
     shared = set.intersection(*({*pod.requirements.labels} for pod in pods)) - CONTROLLER_LABELS
     keys, alike = {pod.key for pod in pods}, {(pod.namespace, _owner_kind(pod)) for pod in pods}

@@ -102,7 +102,8 @@ def _node_row(step: StepReport) -> Row:
 
 
 def fold_moves(moves: list[MoveReport]) -> tuple[tuple[str, str], ...]:
-    """Returns (workload with its number of pods, targets) for each workload of the moves."""
+    """Returns a tuple for each workload of the moves: the workload with its number of moved pods, and the target
+    nodes."""
     by_workload: dict[str, list[str]] = {}
     for move in moves:
         by_workload.setdefault(workload_of(move), []).append(move.target)

@@ -1,8 +1,8 @@
-"""The requests that evicted pods would have after another admission, computed from a snapshot as the compactor does.
+"""Computes from a snapshot the requests that evicted pods would get when they are created again, as the compactor does.
 
-The steps are those of the compactor: policies, VerticalPodAutoscalers, facts and templates are passed on as watch
-events. If there are VerticalPodAutoscalers, an owner whose template is not in the snapshot is assumed to create pods
-like its present one.
+Policies, VerticalPodAutoscalers, facts and pod templates are passed to the compactor's own code as watch events. If
+there are VerticalPodAutoscalers, an owner whose pod template is not in the snapshot is assumed to create pods like its
+present one.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -36,20 +36,21 @@ from trimtab.scheduling.cluster_model import Again
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readmission:
-    """The requests of pods after another admission, with the notes and mistakes of the policies."""
+    """The requests that pods would get if they were created again, with the notes and mistakes of the policies."""
 
     readmitted_requests: Again | None = None
-    """None if there is no policy: pods keep their present requests."""
+    """Returns the requests of a pod that is created again; None if there is no policy, so that pods keep their present
+    requests."""
     notes: tuple[str, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
     resizes: ResizeAdvice | None = None
-    """What may be resized while it runs, or None if no policy says so, or nobody wants to know."""
+    """The resizes that policies permit for running pods, or None if no policy does, or if they were not requested."""
 
 
 Key = tuple[str, str]
-"""(namespace, name)."""
+"""(namespace, name) of an object."""
 TEMPLATE_OWNERS = tuple(kind.removesuffix(TEMPLATE) for kind in TEMPLATE_KINDS)
-"""Kinds whose controller replaces a lost pod by a pod of its template."""
+"""The kinds whose controller replaces a lost pod by a new one from its pod template."""
 
 
 def build_readmission(
@@ -61,9 +62,10 @@ def build_readmission(
     pools: Sequence[Pool] | None = None,
     inventory: Inventory | None = None,
 ) -> Readmission:
-    """Returns the requests by the policies of `paths`, or else of the snapshot, and by the snapshot's VPAs that act.
+    """Returns the requests by the policies of `paths`, or else of the snapshot, and by those VPAs of the snapshot that
+    act.
 
-    `pools` and `inventory`: for what may be resized; without them nothing is proposed.
+    `pools` and `inventory` are needed to propose resizes of running pods; without them none is proposed.
     """
     policies, notes, mistakes = _load_policies(documents, paths)
     all_vpas = snapshot.objects_of(VerticalPodAutoscaler)
@@ -99,7 +101,8 @@ def build_readmission(
 def _propose_resizes(
     state: ReadmissionState, snapshot: Snapshot, inventory: Inventory, pools: Sequence[Pool], now: Seconds | None
 ) -> ResizeAdvice | None:
-    """Returns what could be resized in the snapshot; kubelets are assumed to be able to."""
+    """Returns the resizes that policies permit for pods in the snapshot, on the assumption that all kubelets support
+    them."""
     wanted = state.running_requests_lookup(now)
     if wanted is None:
         return None
@@ -120,7 +123,7 @@ def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:
 
 
 def _templates_of_pods(snapshot: Snapshot, known_templates: Collection[tuple[str, Key]]) -> Iterator[WatchEvent[Any]]:
-    """Yields an event per owner without a known template; its template is that of the owner's first pod by name."""
+    """Yields an event for each owner without a known pod template; the first of its pods by name serves as template."""
     first_pods: dict[tuple[str, Key], Pod] = {}
     # Sorted, so that a plan does not depend on the order of objects in the snapshot.
     for pod in sorted(snapshot.objects_of(Pod), key=lambda pod: pod.metadata.name):
@@ -138,8 +141,8 @@ def _load_policies(
 ) -> tuple[Policies, list[str], list[ConfigError]]:
     """Returns the policies, notes and mistakes.
 
-    An invalid policy of the snapshot is a note and is ignored, as the compactor ignores it; one of `paths` is a
-    mistake.
+    An invalid policy in the snapshot is ignored and noted, as the compactor ignores it; an invalid policy in `paths` is
+    a mistake.
     """
     if paths:
         loaded = load_policies(live_cluster.read_paths(paths))
@@ -150,8 +153,8 @@ def _load_policies(
 
 
 def _installation_namespace(snapshot: Snapshot, default: str) -> str:
-    """Returns the namespace of Trimtab, by the ConfigMaps of pools and of their state; `default` if there is not
-    one."""
+    """Returns the namespace of Trimtab, which is that of the ConfigMaps of pools and of their state; `default` if these
+    are in no or in several namespaces."""
     namespaces = {
         shape.metadata.namespace
         for shape in snapshot.objects_of(ConfigMap)

@@ -1,4 +1,4 @@
-"""The pools to plan for: those of --pools, else those of the snapshot, else those that the nodes' labels name."""
+"""The pools to plan for: those of --pools, else those in the snapshot, else those that labels of the nodes name."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading, read_pools
 from trimtab.cluster.yaml_documents import Document
 
 WHOLE_CLUSTER = "all"
-"""The name of the pool over a whole cluster."""
+"""The name of a pool that contains the whole cluster."""
 
 
 def find_pools(
@@ -22,7 +22,7 @@ def find_pools(
 ) -> PoolReading:
     """Returns the pools to plan for, with the presets of --pool (`named`) applied.
 
-    `option_documents` are the documents of --pools, None without the option.
+    `option_documents` are the documents of --pools; None without the option.
     """
     base = (
         _pools_of_option(option_documents)
@@ -74,7 +74,8 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
 
 
 def _describe_sources(inventory: Inventory) -> str:
-    """Returns the pools by the label or annotation that names them, and the number of nodes without one, as text."""
+    """Returns a text about the labels or annotations that name the pools of nodes, with the number of nodes that have
+    none."""
     pools_by_source: dict[str, set[str]] = {}
     for node in inventory.nodes:
         name, source = pool_source(node)
@@ -115,7 +116,7 @@ def _pool_names(inventory: Inventory) -> list[str]:
 
 
 def build_whole_cluster_pool(preset_name: str) -> Pool:
-    """Returns one pool over the whole cluster with the preset `name`."""
+    """Returns one pool that contains the whole cluster, with the preset of this name."""
     return replace(pool_from_preset(preset_name, WHOLE_CLUSTER), everything=True)
 
 
@@ -124,7 +125,7 @@ def _apply_presets(
 ) -> tuple[tuple[Pool, ...], list[ConfigError]]:
     """Apply --pool NAME=PRESET to the pools of `base`: NAME replaces the pool of that name, `all` replaces every pool.
 
-    Labels of a replaced pool are kept. Returns the pools and the mistakes of the options.
+    A replaced pool keeps its labels. Returns the pools and the mistakes in the options.
     """
     pools, mistakes = {pool.name: pool for pool in base.pools}, _find_contradictions(named)
     for text in named:

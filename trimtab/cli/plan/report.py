@@ -35,7 +35,7 @@ from trimtab.scheduling.cluster_model import Again, ClusterModel
 
 
 class PoolReport(ReportPart, frozen=True, kw_only=True):
-    """The part of the plan in one pool."""
+    """The result of the plan for one pool."""
 
     name: str
     goal: str
@@ -53,27 +53,28 @@ class LeftToAutoscalerReport(ReportPart, frozen=True, kw_only=True):
 
     nodes: int
     evictions: int
-    """The number of pods that it will evict from them."""
+    """The number of pods that the cluster autoscaler will evict from these nodes."""
     saves: Saving
 
 
 class MoveReport(ReportPart, frozen=True, kw_only=True):
-    """One eviction, with the node that its successor fits on."""
+    """The eviction of one pod, with the node that the new pod in its place fits on."""
 
     pod: str
-    """namespace/name."""
+    """The pod, as namespace/name."""
     workload: str
-    """Kind/name of its owner; empty if it has none."""
+    """The pod's owner, as Kind/name; empty if it has none."""
     target: str
-    """The node that has room for it in this plan; the scheduler may choose another."""
+    """The node that has room for the new pod in this plan; the scheduler may choose another node."""
     budget: str | None
-    """The PodDisruptionBudget that the eviction counts against."""
+    """The PodDisruptionBudget that the eviction counts against; null if none selects the pod."""
     turn: int
-    """The turn of the eviction on its node: a turn starts when the successors of the previous turn are ready."""
+    """The number of the eviction's turn on its node: a turn starts when the pods that replace those of the previous
+    turn are ready."""
 
 
 class StepReport(ReportPart, frozen=True, kw_only=True):
-    """One node that is drained."""
+    """The drain of one node."""
 
     node: str
     pool: str
@@ -92,18 +93,18 @@ class WaveReport(ReportPart, frozen=True, kw_only=True):
 
 
 class StayReport(ReportPart, frozen=True, kw_only=True):
-    """One node that stays."""
+    """One node that stays, with the reason."""
 
     node: str
     pool: str
-    """Empty if it is in no pool, or in more than one."""
+    """The node's pool; empty if it is in no pool, or in more than one."""
     reason: ReasonReport
     blocked_by: str | None
     """The code of the reason of the pod that keeps the node; null if no pod does."""
 
 
 class BlockerReport(ReportPart, frozen=True, kw_only=True):
-    """A pod that may not move and so keeps its node."""
+    """A pod that may not move, so that its node stays."""
 
     pod: str
     node: str
@@ -111,26 +112,26 @@ class BlockerReport(ReportPart, frozen=True, kw_only=True):
 
 
 class BoundReport(ReportPart, frozen=True, kw_only=True):
-    """The upper bound of any plan by the sum of requests, as if pods could be split between nodes."""
+    """An upper bound on what any plan can remove, by the sum of requests, as if pods could be split between nodes."""
 
     nodes: int
-    """The most nodes that can be removed."""
+    """The largest number of nodes that can be removed."""
     saves: Saving
     pinned: int
     """The number of nodes with a pod that may not move."""
     nodes_unpinned: int
-    """The most nodes that could be removed if those pods could move."""
+    """The largest number of nodes that could be removed if those pods could move, too."""
     saves_unpinned: Saving
     text: str
 
 
 class Fill(ReportPart, frozen=True, kw_only=True):
-    """The sum of requests on a node, without finished pods."""
+    """The sum of requests on a node, without pods that have ended."""
 
     cpu: int
-    """Millicores."""
+    """The requested millicores."""
     memory: int
-    """Bytes."""
+    """The requested bytes."""
     pods: int
 
 
@@ -139,18 +140,19 @@ class NodeReport(ReportPart, frozen=True, kw_only=True):
 
     name: str
     pool: str
-    """Empty if it is in no pool, or in more than one."""
+    """The node's pool; empty if it is in no pool, or in more than one."""
     instance_type: str
     zone: str
     cost: Saving
-    """A month's cost, or cores if no price is known at all; a node without a price is priced by its cores."""
+    """The cost of the node in a month, or its cores if no price is known at all; if only its own price is unknown, it
+    is estimated from its cores."""
     cpu: int
-    """Allocatable millicores; 0 if they cannot be read."""
+    """The allocatable millicores; 0 if they cannot be read."""
     memory: int
-    """Allocatable bytes."""
+    """The allocatable bytes; 0 if they cannot be read."""
     before: Fill
     after: Fill | None
-    """Null if the node is removed."""
+    """The requests after the plan; null if the node is removed."""
 
 
 class ExplainReport(ReportPart, frozen=True, kw_only=True):
@@ -159,11 +161,12 @@ class ExplainReport(ReportPart, frozen=True, kw_only=True):
     kind: str
     name: str
     chain: list[str]
-    """Sentences, from the first condition to the result."""
+    """The sentences of the chain, from the first condition to the result."""
 
 
 class FrontierReport(ReportPart, frozen=True, kw_only=True):
-    """The outcome of the first nodes of the plan, ordered by the saving per eviction."""
+    """The result of stopping after some of the plan's nodes, where those with the largest saving per eviction come
+    first."""
 
     nodes: int
     evictions: int
@@ -171,7 +174,7 @@ class FrontierReport(ReportPart, frozen=True, kw_only=True):
 
 
 class PlanReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/plan-report.schema.json."""
+    """The report of `trimtab plan`. Published as deploy/schemas/plan-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "PlanReport"
@@ -179,26 +182,27 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     nodes_after: int
     evictions: int
     evictions_without_requests: int
-    """Moved pods that request neither cpu nor memory: what they need on another node is only assumed."""
+    """The number of moved pods that request neither cpu nor memory; what they need on another node is only an
+    assumption."""
     saves: Saving
     guessed: Saving
     """The part of the saving that rests on guessed prices."""
     prices: list[PriceReport]
-    """The sources of the prices of the pools' nodes."""
+    """The prices of the nodes in pools, by source."""
     pool_prices: list[PoolPriceReport]
-    """The prices of the pools' nodes by pool and machine type."""
+    """The prices of the nodes in pools, by pool and machine type."""
     presets: list[PresetReport]
-    """The outcome of each preset for all pools; empty without a comparison."""
+    """The outcome of the plan with each preset for all pools; empty if no comparison was requested."""
     frontier: list[FrontierReport]
-    """Savings by evictions: a plan may be stopped at any of these points."""
+    """Numbers of evictions and the saving that each reaches: the plan may be stopped at any of these points."""
     keepers: list[KeeperReport]
-    """The reasons that keep nodes, the most expensive first; empty without a comparison."""
+    """The reasons that keep nodes, the most expensive first; empty if no comparison was requested."""
     karpenter: KarpenterReport | None
-    """Karpenter's nodes, which Trimtab never drains; null if there are none, or without a comparison."""
+    """Karpenter's nodes, which Trimtab never drains; null if there are none, or if no comparison was requested."""
     misplaced: list[MisplacedReport]
-    """Pods that would cost less on other nodes, with a PodPolicy."""
+    """Groups of pods that would cost less on other nodes, each with a PodPolicy."""
     left_to_autoscaler: LeftToAutoscalerReport
-    """Not part of the plan's saving."""
+    """The nodes that the cluster autoscaler will remove by itself; they are not part of the plan's saving."""
     bound: BoundReport
     pools: list[PoolReport]
     waves: list[WaveReport]
@@ -206,9 +210,9 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     blockers: list[BlockerReport]
     nodes: list[NodeReport]
     explained: list[ExplainReport]
-    """The nodes and pods of --explain."""
+    """The chains of reasons for the nodes and pods of --explain."""
     resize: ResizeReport | None = None
-    """What more is freed if pods shrink first; null without --resize."""
+    """What the plan frees in addition if pods are made smaller first; null without --resize."""
     notes: list[str]
     """The plan's assumptions, and notes about the snapshot."""
 
@@ -220,10 +224,10 @@ def report_nodes(
     targets: Mapping[str, str],
     readmitted_requests: Again | None = None,
 ) -> list[NodeReport]:
-    """Returns the report of every node before the plan.
+    """Returns the report of every node before and after the plan.
 
-    `targets` maps moved pods (namespace/name) to their nodes after the plan; `readmitted_requests` has their requests
-    there.
+    `targets` maps moved pods (namespace/name) to their nodes after the plan; `readmitted_requests` returns their
+    requests there.
     """
     removed_nodes = set(removed)
     before = _sum_fills((pod, pod.node) for pod in inventory.pods)
@@ -250,7 +254,8 @@ def report_nodes(
 
 
 def _is_left_after(pod: PodInfo, removed_nodes: set[str], targets: Mapping[str, str]) -> bool:
-    """Returns whether the pod exists after the plan: it moves, or its node stays; a DaemonSet's pod has no target."""
+    """Returns whether the pod exists after the plan: it moves, or its node stays. A DaemonSet's pod on a removed node
+    has no target."""
     return pod.key in targets or pod.node not in removed_nodes
 
 
@@ -406,9 +411,10 @@ def _report_move(move: Move, pod: PodInfo) -> MoveReport:
 
 
 def workload_name(pod: PodInfo) -> str:
-    """Returns Kind/name of the pod's owner, "" without one.
+    """Returns Kind/name of the pod's owner, or "" if it has none.
 
-    A ReplicaSet whose name ends in the pod's template hash is a Deployment's: that Deployment is returned.
+    If the name of a ReplicaSet ends in the pod's template hash, the ReplicaSet belongs to a Deployment, which is
+    returned.
     """
     if pod.owner is None:
         return ""
@@ -421,7 +427,8 @@ def workload_name(pod: PodInfo) -> str:
 
 
 def report_stays(plan: Plan, members: Mapping[str, str], pods: Iterable[PodInfo]) -> list[StayReport]:
-    """Returns every node that is in no wave, with its reason and the code of the pod that blocks it."""
+    """Returns every node that is in no wave, with the reason why it stays and the code of the reason of the pod that
+    blocks it."""
     keepers: dict[str, Reason] = {}
     for pod in pods:
         reason = plan.pods.get(pod.key)
@@ -434,7 +441,7 @@ def report_stays(plan: Plan, members: Mapping[str, str], pods: Iterable[PodInfo]
 
 
 def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) -> StayReport:
-    """Returns the stay of a node; a node that a pod blocks has a reason that includes the pod's."""
+    """Returns the reason why a node stays; if a pod blocks the node, with the reason of the pod."""
     if reason.code is not BLOCKED or keeper is None:
         return StayReport(node=node, pool=pool, reason=report_reason(reason), blocked_by=None)
     blocked_reason = report_reason(BLOCKED(f"node {node} stays: {keeper}"))
@@ -442,7 +449,7 @@ def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) ->
 
 
 def report_bound(bound: Bound, unit: str) -> BoundReport:
-    """Returns the plan's upper bound with a sentence that states it."""
+    """Returns the plan's upper bound, with a sentence that states it."""
     unpinned_more = bound.unpinned_nodes - bound.nodes
     most_text = "1 node" if bound.nodes == 1 else f"{bound.nodes} nodes"
     text = f"No plan can free more than {most_text}, by volume alone."

@@ -1,4 +1,5 @@
-"""What --resize shows: the plan beside one that shrinks pods first, and the resizes that it needs."""
+"""The results of --resize: the outcome of the plan, the outcome if pods are made smaller first, and the resizes that
+this needs."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from trimtab.compaction.simulate import Simulation
 
 
 class ResizeOutcomeReport(ReportPart, frozen=True, kw_only=True):
-    """What a plan, or a simulation, frees."""
+    """What a plan or a simulation frees."""
 
     nodes: int
     """The number of nodes that are removed."""
@@ -29,43 +30,45 @@ class ResizeOutcomeReport(ReportPart, frozen=True, kw_only=True):
 
 
 class PodResizeReport(ReportPart, frozen=True, kw_only=True):
-    """One pod that shrinks while it runs."""
+    """One pod whose requests are lowered while it runs."""
 
     pod: str
-    """namespace/name."""
+    """The pod, as namespace/name."""
     node: str
     owner: str
-    """namespace/Kind/name."""
+    """The pod's owner, as namespace/Kind/name."""
     changes: list[str]
-    """Such as "app cpu 500m → 200m"."""
+    """The changes of requests, such as "app cpu 500m → 200m"."""
     policies: list[str]
     frees: str
-    """The first node whose drain needs this resize; empty in a simulation."""
+    """The first node that can be drained only after this resize; empty in a simulation."""
 
 
 class ResizeRefusalReport(ReportPart, frozen=True, kw_only=True):
-    """A reason for which pods are not resized although a policy wants it."""
+    """A reason why pods are not resized although a policy requires it."""
 
     code: str
     todo: str
     count: int
     pods: list[str]
-    """Some of the pods."""
+    """Some of the pods that are not resized for this reason."""
 
 
 class ResizeReport(ReportPart, frozen=True, kw_only=True):
-    """What is freed with and without resizes. Nothing in it is verified yet: the compactor watches each resized pod,
-    and plans with what it gave up only after that."""
+    """What is freed with and without resizes.
+
+    The resizes are not verified: the compactor first makes them and watches each pod, and only then plans with the
+    capacity that they released."""
 
     without: ResizeOutcomeReport
     with_resizes: ResizeOutcomeReport
     proposed: int
-    """Pods that policies would shrink, or let grow, while they run."""
+    """The number of pods whose requests policies would lower or raise while they run."""
     resizes: list[PodResizeReport]
-    """The resizes that the plan with resizes needs."""
+    """The resizes that the second plan needs."""
     refusals: list[ResizeRefusalReport]
     uncovered: list[str]
-    """Pods on nodes of no pool, or of several: the compactor leaves them alone."""
+    """Pods on nodes of no pool, or of several, which the compactor does not resize."""
     text: str
 
 
@@ -74,7 +77,7 @@ NO_ADVICE = ResizeAdvice()
 
 
 def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
-    """Returns the plan with resizes beside this one."""
+    """Returns the outcome of this plan, and that of a plan after the pods are resized."""
     advice = inputs.resizes or NO_ADVICE
     found = plan_with_resizes(
         inputs.inventory,
@@ -94,7 +97,7 @@ def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
 def simulate_resizes(
     inputs: PlanInputs, simulation: Simulation, simulate: Callable[[Inventory], Simulation]
 ) -> ResizeReport:
-    """Returns the simulation of a cluster whose pods have shrunk beside this one."""
+    """Returns the outcome of this simulation, and that of a simulation after the pods are resized."""
     advice = inputs.resizes or NO_ADVICE
     shrinks = tuple(proposal for proposal in advice.proposals if proposal.is_shrink)
     resized = simulate(with_resized_requests(inputs.inventory, shrinks)) if shrinks else simulation
@@ -175,7 +178,7 @@ MAX_ROWS = 8
 
 
 def draw_resizes(console: Console, report: ResizeReport) -> None:
-    """Draw both outcomes, the first resizes, and the reasons for which pods stay as they are."""
+    """Draw both outcomes, the first resizes, and the reasons why pods are not resized."""
     console.print(Text(report.text, style="bold"))
     table = Table(header_style="bold", expand=False, border_style="bright_black")
     for name in ("", "Nodes after", "Saves", "Evictions", "Resizes"):

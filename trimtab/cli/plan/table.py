@@ -1,4 +1,4 @@
-"""The report of `trimtab plan` on a terminal: within one or two screens for a cluster of any size."""
+"""Draws the report of `trimtab plan` on a terminal, in one or two screens whatever the size of the cluster."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from trimtab.cluster.cluster_state import ASSUMED_REQUESTS
 from trimtab.cluster.format_count import format_count, join_first
 
 MAX_NAMES = 2
-"""The number of pods that are named per reason."""
+"""The largest number of pods that are named per reason."""
 
 
 def draw_comparison(console: Console, report: PlanReport) -> None:
@@ -40,7 +40,8 @@ def draw_comparison(console: Console, report: PlanReport) -> None:
 
 
 def select_costly_keepers(report: PlanReport) -> list[KeeperReport]:
-    """Returns the reasons that keep a node or more than 1 % of the saving; smaller effects are noise of the search."""
+    """Returns the reasons that keep at least one node, or more than 1 % of the saving; smaller effects are noise of the
+    search."""
     least = report.saves.amount / 100
     return [keeper for keeper in report.keepers if keeper.more_nodes or keeper.costs.amount > least]
 
@@ -83,7 +84,7 @@ def _draw_keepers(console: Console, keepers: Sequence[KeeperReport], title: str)
 
 
 def describe_keeper(keeper: KeeperReport) -> str:
-    """Returns the reason with its pods, as in "these 4 pods: not-safe-to-evict (shop/a, shop/b, …)"."""
+    """Returns the reason with its pods as text, such as "these 4 pods: not-safe-to-evict (shop/a, shop/b, …)"."""
     if not keeper.pods:
         return f"{keeper.code} on {len(keeper.nodes)} node{'' if len(keeper.nodes) == 1 else 's'}"
     whose = "this pod" if len(keeper.pods) == 1 else f"these {len(keeper.pods):,} pods"
@@ -111,16 +112,17 @@ def _comparison_table(*names: str) -> Table:
 
 GREY = "bright_black"
 MAX_NODES = 6
-"""The number of nodes at the beginning of a plan that are shown with their moves."""
+"""The number of nodes that are shown with their moves; they are the first ones of the plan."""
 MAX_WORKLOADS = 4
-"""The number of workloads that are named per node."""
+"""The largest number of workloads that are named per node."""
 MAX_TARGETS = 3
 MAX_PRICES = 10
-"""The number of rows with prices."""
+"""The largest number of rows in the table of prices."""
 
 
 def draw_plan(console: Console, report: PlanReport) -> None:
-    """Draw the summary, the first nodes, the reasons why nodes stay, and the notes; or only the --explain chains."""
+    """Draw the summary, the first nodes, the reasons why nodes stay, and the notes; with --explain, only the chains of
+    reasons."""
     if report.explained:
         for chain in report.explained:
             draw_explanation(console, chain)
@@ -160,7 +162,8 @@ def _draw_summary(console: Console, report: PlanReport) -> None:
 
 
 def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:
-    """Returns the sentence about the nodes that the cluster autoscaler removes by itself, with the setting for it."""
+    """Returns a sentence about the nodes that the cluster autoscaler removes by itself, with the setting that leaves
+    them to it."""
     verb, saves = "is" if nodes.nodes == 1 else "are", format_saving(nodes.saves)
     return (
         f"{format_count(nodes.nodes, 'node')} that could be drained {verb} left to the cluster autoscaler, which drains"
@@ -195,7 +198,7 @@ def _draw_pools(console: Console, report: PlanReport) -> None:
 
 
 def _draw_prices(console: Console, report: PlanReport) -> None:
-    """Draw what each pool pays for its nodes, the most expensive rows first. A guess is marked."""
+    """Draw what each pool pays for its nodes, the most expensive rows first; guessed prices are marked."""
     rows = sorted(report.pool_prices, key=lambda row: -(row.price.amount if row.price else 0) * row.nodes)
     if not any(row.price for row in rows):
         return
@@ -210,7 +213,8 @@ def _draw_prices(console: Console, report: PlanReport) -> None:
 
 
 def _explain_empty_plan(pool: PoolReport, stays: Sequence[StayReport]) -> Text:
-    """Returns why no node of the pool is drained: the reason of the whole pool, or that of most of its nodes."""
+    """Returns the reason why no node of the pool is drained: a reason for the whole pool, or else the reason of most of
+    its nodes."""
     if pool.refused:
         return Text(pool.refused.text, style="yellow")
     nodes = [stay for stay in stays if stay.pool == pool.name]
@@ -262,7 +266,7 @@ def _format_moves(step: StepReport) -> Text:
 
 
 def workload_of(move: MoveReport) -> str:
-    """Returns namespace/workload, or namespace/pod for a pod without an owner."""
+    """Returns namespace/workload of the moved pod, or namespace/pod if it has no owner."""
     namespace = move.pod.partition("/")[0]
     return f"{namespace}/{move.workload.partition('/')[2]}" if move.workload else move.pod
 
@@ -286,7 +290,8 @@ def draw_reasons(console: Console, stays: Sequence[StayReport]) -> None:
 
 
 def group_by_code(stays: Sequence[StayReport]) -> list[tuple[str, list[StayReport]]]:
-    """Returns the stays by reason code, most nodes first; a blocked node's key includes its pod's reason code."""
+    """Returns the nodes that stay, grouped by reason code, the largest group first; if a pod blocks a node, the key
+    includes the code of the pod's reason."""
     groups: dict[str, list[StayReport]] = {}
     for stay in stays:
         name = f"{stay.reason.code}: {stay.blocked_by}" if stay.blocked_by else stay.reason.code

@@ -1,4 +1,5 @@
-"""The command line of `trimtab policies`: check, test, list, explain, rollout, compile and schema."""
+"""The command line of `trimtab policies`, with the subcommands check, test, list, explain, rollout, compile and
+schema."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -35,7 +36,7 @@ _PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
 
 
 class PolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One policy, with its conditions and actions as phrases."""
+    """One policy, with its conditions and actions as text."""
 
     name: str
     description: str
@@ -50,7 +51,7 @@ class PolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PolicyFindingReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A valid policy that does not do what it says."""
+    """A reason why a valid policy will not do what it says."""
 
     policy: str
     code: str
@@ -72,7 +73,7 @@ class CompiledPolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="ca
 
 
 class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Published as deploy/schemas/policies-report.schema.json."""
+    """The report of `trimtab policies`. Published as deploy/schemas/policies-report.schema.json."""
 
     api_version: str = output.API_VERSION
     kind: str = "PoliciesReport"
@@ -100,9 +101,10 @@ def check_policies(
 ) -> None:
     """Check policies: report every mistake of every file, with its line. Exits with 2 if there is one.
 
-    A valid policy that will not do what it says is a finding, and the command exits with 1: an amount without its
-    unit, a kind that no pod has, requirements that no node can meet, policies of equal priority that conflict, a rule
-    that another one always overrules, or, with `--cluster`, a class, namespace or node that does not exist.
+    A valid policy that will not work as its author expects is a finding, and the command exits with 1: an amount
+    without its unit, a kind that no pod has, requirements that no node can meet, policies of equal priority that
+    conflict, a rule that another one always overrules, or, with `--cluster`, a class, namespace or node that does not
+    exist.
     """
     policies = load_given_policies(paths)
     facts = _read_facts(cluster)
@@ -153,7 +155,7 @@ def list_policies(
 )
 @output.add_output_options
 def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str, output_file: str | None) -> None:
-    """Explain what policies match and do, in words. Default: all policies."""
+    """Explain in sentences which pods policies match, and what they do. Default: all policies."""
     policies = load_given_policies(paths)
     policies_by_name = {policy.name: policy for policy in policies.all}
     unknown_names = [name for name in names if name not in policies_by_name]
@@ -197,11 +199,11 @@ def print_schema(as_crd: bool) -> None:
     "you commit.",
 )
 def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -> None:
-    """Run the test cases of policies: compare each stored pod, and the reasons, with the case.
+    """Run the test cases of policies: compare each stored pod, and the reasons, with the expectation.
 
     A case of policy web is a few files in a folder `web`: CASE.before.yaml (a manifest), CASE.after.yaml (the pod as it
-    is stored), CASE.why.yaml (what the case claims) and, if anything is in the cluster, CASE.world.yaml. See
-    policies/examples. Exits with 1 if a case fails.
+    is stored), CASE.why.yaml (the expected outcome and reasons) and, if the case needs objects of a cluster,
+    CASE.world.yaml. See policies/examples. Exits with 1 if a case fails.
     """
     policies_by_name = {policy.name: policy for policy in load_given_policies(paths).all}
     test_cases = find_cases(folders)
@@ -220,7 +222,7 @@ def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -
 
 
 def _read_facts(cluster: live_cluster.ClusterOptions) -> ClusterFacts | None:
-    """Returns the facts of --cluster, or None without it."""
+    """Returns the facts in the snapshot of --cluster, or None without the option."""
     contents = live_cluster.read_live_objects(cluster, ("Namespace", "Node", "PriorityClass", "RuntimeClass"))
     if not contents:
         return None

@@ -30,9 +30,9 @@ TARGETS = ("validatingadmissionpolicy", "mutatingadmissionpolicy")
 def compile_policies(paths: tuple[str, ...], target: str, enforce: bool, parameters: str | None) -> None:
     """Print policies as documents that the API server evaluates itself. The command applies nothing.
 
-    To `mutatingadmissionpolicy` (Kubernetes 1.36): a MutatingAdmissionPolicy and its binding for each policy, which
-    change pods without a webhook. To `validatingadmissionpolicy`: one for each policy with a required action; with
-    `--enforce` applied, a pod that the webhook could not change because it was down is denied.
+    With `mutatingadmissionpolicy` (Kubernetes 1.36): a MutatingAdmissionPolicy and its binding for each policy, which
+    change pods without a webhook. With `validatingadmissionpolicy`: one for each policy with a required action; if the
+    output of `--enforce` is applied, a pod that the webhook could not change because it was down is denied.
 
     Exits with 1 if CEL cannot express a policy; the report names the field and the reason.
     """

@@ -1,4 +1,4 @@
-"""Describes a policy in phrases: the pods that it matches, and its actions."""
+"""Describes a policy in sentences: the pods that it matches, and its actions."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from trimtab.policy.required_action_rules import required_actions
 
 
 def describe_match(policy: PodPolicy) -> list[str]:
-    """Returns a phrase for each condition; one for every pod if there is no condition."""
+    """Returns a text for each condition of the policy; if it has none, one text that it matches every pod."""
     match: Match = policy.spec.match
     phrases = list(_describe_conditions(match)) or ["every pod outside of the namespaces that are always excluded"]
     phrases += [f"but not: {'; '.join(_describe_conditions(excluded))}" for excluded in match.exclude]
@@ -75,7 +75,7 @@ def _describe_amount(amount: AmountCondition) -> str:
 
 
 def describe_actions(policy: PodPolicy) -> list[str]:
-    """Returns a phrase for each action, and for the denial of a required action."""
+    """Returns a text for each action, and one for the denial of pods if an action is required."""
     required = required_actions(policy.spec.actions)
     denies = [f"denies a pod that would run without {' or '.join(map(to_camel, required))}"] if required else []
     return [*_action_phrases(policy.spec.actions), *denies]

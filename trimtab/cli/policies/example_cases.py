@@ -32,36 +32,36 @@ HEADER = "# As the API server stores it. Written by trimtab policies test --acce
 
 
 class Expectation(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """The expectation of a case."""
+    """The expected outcome of a case."""
 
     says: str
-    """A sentence for the reader of the report."""
+    """A sentence about the case, for the reader of the test report."""
     acts: bool
-    """Whether the stored pod differs from the one without the policy."""
+    """Whether the stored pod differs from the pod without the policy."""
     api_version: Literal["examples.trimtab.dev/v1"] = EXAMPLES
     kind: Literal["Expectation"] = "Expectation"
     because: tuple[str, ...] = ()
-    """All reason codes of the decision."""
+    """All reason codes of the webhook's decision."""
     would: tuple[str, ...] = ()
     """All fields that a policy in mode `warn` or `audit` would change."""
     beside: tuple[str, ...] = ()
-    """Other policies that are also in force."""
+    """The names of other policies that are also in force."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case and its files."""
+    """One case, with its files."""
 
     folder: Path
     name: str
 
     @property
     def policy_name(self) -> str:
-        """The name of its policy."""
+        """The name of the policy that is tested."""
         return self.folder.name
 
     def file_path(self, part: str) -> Path:
-        """Returns the path of one of its files: before, after, why or world."""
+        """Returns the path of one of the case's files: before, after, why or world."""
         return self.folder / f"{self.name}.{part}.yaml"
 
     def __str__(self) -> str:
@@ -75,9 +75,9 @@ def find_cases(paths: Iterable[Path]) -> list[Case]:
 
 
 def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool = False) -> Iterator[str]:
-    """Yields the differences from the case's expectation as text, or the mistake of an invalid file.
+    """Yields the differences from the case's expectation as text, or the mistake in an invalid file.
 
-    With `accept` the stored pod is written as the expected one, and an expectation where there is none.
+    With `accept`, the stored pod is written as the expected one, and an expectation is written if there is none.
     """
     is_explained = case.file_path("why").is_file()
     if not is_explained and not accept:
@@ -127,8 +127,9 @@ def _read_expectation(case: Case) -> Expectation:
 
 
 def _plain_expectation(expectation: Expectation) -> dict[str, Any]:
-    """Returns the fields of an expectation that have other values than their defaults, with apiVersion and kind first,
-    so that `trimtab policies check` does not take it for a policy."""
+    """Returns the fields of an expectation that differ from their defaults, after apiVersion and kind.
+
+    These two tell `trimtab policies check` that the file is no policy."""
     fields = {"because": list(expectation.because), "would": list(expectation.would)}
     return {
         "apiVersion": expectation.api_version, "kind": expectation.kind, "says": expectation.says,
@@ -169,14 +170,15 @@ def _preview_pod(template: PodTemplateLocation, policies: Iterable[PodPolicy], f
 
 
 def stored_pod(pod_preview: Preview) -> Any:
-    """Returns the stored pod as plain values, or the API server's refusal."""
+    """Returns the stored pod as JSON values, or the API server's refusal."""
     if isinstance(pod_preview.result, PodRejected):
         return {"apiVersion": EXAMPLES, "kind": "Refusal", "refused": str(pod_preview.result)}
     return {"apiVersion": "v1", "kind": "Pod", **msgspec.json.decode(msgspec.json.encode(pod_preview.result.pod))}
 
 
 def reason_codes(pod_preview: Preview) -> set[str]:
-    """Returns the codes of the first call and of the changes of a second one; `no-policy` if no policy matched."""
+    """Returns the reason codes of the webhook's first call, and of the changes of a second call; `no-policy` if no
+    policy matched."""
     if not pod_preview.calls:
         return set()
     first = pod_preview.calls[0].decision
@@ -198,7 +200,8 @@ _RANDOM_FIELDS = ("name", "generateName", "namespace", "ownerReferences")
 
 
 def _comparable_pod(pod: Any) -> Any:
-    """Returns the pod without fields that are random for each pod, and without Trimtab's annotation of its changes."""
+    """Returns the pod without the fields that are random in each pod, and without Trimtab's annotation of its
+    changes."""
     metadata = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in _RANDOM_FIELDS}
     for part in ("labels", "annotations"):
         remaining = {name: value for name, value in metadata.pop(part, {}).items() if name not in _RANDOM_KEYS}

@@ -1,4 +1,4 @@
-"""The policies that a subcommand of `trimtab policies` works on."""
+"""Reads the policies that a subcommand of `trimtab policies` is given."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,8 @@ from trimtab.policy.podpolicy import Policies
 
 
 def load_given_policies(paths: Iterable[str]) -> Policies:
-    """Returns the policies of these paths; the shipped ones without paths. Raises UsageError with every mistake."""
+    """Returns the policies in these paths, or the shipped policies if there is no path. Raises UsageError with every
+    mistake."""
     paths = tuple(paths)
     contents = (
         live_cluster.read_paths(paths)

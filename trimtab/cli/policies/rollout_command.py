@@ -1,5 +1,5 @@
-"""`trimtab policies rollout`: which owners a policy's rollout includes, and at which percentage each of the others
-joins."""
+"""`trimtab policies rollout`: which owners a policy's rollout includes, and from which percentage it includes each
+other owner."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ class RolloutOwner(ReportPart, frozen=True, kw_only=True):
 
     namespace: str
     owner: str
-    """Kind and name of the topmost owner, or of the pod without one."""
+    """Kind and name of the topmost owner; those of the pod if it has no owner."""
     pods: int
     is_included: bool
     joins_at: int
@@ -42,21 +42,21 @@ class RolloutOwner(ReportPart, frozen=True, kw_only=True):
 
 
 class RolloutReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/rollout-report.schema.json."""
+    """The report of `trimtab policies rollout`. Published as deploy/schemas/rollout-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "RolloutReport"
     policy: str
     rollout: int
-    """Percent: that of the policy, or of --at."""
+    """The percentage of the rollout, from the policy or from --at."""
     owners: list[RolloutOwner]
-    """Those that are included first, in the order in which they join."""
+    """The owners, sorted by the percentage from which they are included."""
     notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """What was read from the cluster or from files."""
+    """The policies, facts and pods that were read from the cluster or from files."""
 
     policies: Policies
     facts: ClusterFacts
@@ -83,10 +83,10 @@ def show_rollout(
     name: str, percent: int | None, paths: tuple[str, ...], selection: ObjectSelection,
     cluster: live_cluster.ClusterOptions, output: str, output_file: str | None,
 ) -> None:  # fmt: skip
-    """Show which owners of running pods a policy's rollout includes, and when the others join.
+    """Show which owners of running pods a policy's rollout includes, and from which percentage it includes the others.
 
-    `rollout: 25%` includes the owners that join at 25 or less; the same ones every time, and they stay included as the
-    percentage grows.
+    `rollout: 25%` includes the owners that join at 25 or less. These are always the same ones, and they stay included
+    as the percentage grows.
     """
     found = _read(cluster, paths)
     policy = _find_policy(found, name)
@@ -135,7 +135,7 @@ def build_rollout_report(
     policy: PodPolicy, policies: Policies, facts: ClusterFacts, pods: Iterable[Pod], percent: int | None = None, *,
     keeps: Callable[[Pod], bool] = lambda pod: True, notes: Iterable[str] = (),
 ) -> RolloutReport:  # fmt: skip
-    """Returns the owners of the pods that the policy matches, with the percentage at which each joins."""
+    """Returns the owners of the pods that the policy matches, with the percentage from which each is included."""
     rollout = policy.spec.rollout if percent is None else percent
     read, counts = AuditedPodReader(match_dependencies(policies).annotations), Counter[tuple[str, str]]()
     places: dict[tuple[str, str], int] = {}
@@ -159,7 +159,7 @@ def build_rollout_report(
 
 
 def draw_rollout(console: Console, report: RolloutReport) -> None:
-    """Draw a sentence and a row for each owner."""
+    """Draw a sentence about the rollout, and a row for each owner."""
     included = sum(owner.is_included for owner in report.owners)
     plural = "" if len(report.owners) == 1 else "s"
     console.print(

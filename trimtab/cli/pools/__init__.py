@@ -1,1 +1,1 @@
-"""The `pools` verb: it converts the configuration of another compactor to pools of Trimtab."""
+"""The `pools` verb: it checks pools, and converts the configuration of another compactor to pools of Trimtab."""

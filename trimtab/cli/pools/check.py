@@ -30,18 +30,18 @@ from trimtab.compaction.reasons import EMPTY_POOL, SHARED_POOLS
 from trimtab.compactor.settings import Settings
 
 MAX_NAMES = 5
-"""The number of names that one sentence has."""
+"""The largest number of names in one sentence."""
 
 
 class CheckedPoolReport(ReportPart, frozen=True, kw_only=True):
-    """One valid pool."""
+    """One valid pool, with the number of its nodes."""
 
     name: str
     mode: str
-    """act, rehearse or off."""
+    """The mode: act, rehearse or off."""
     goal: str
     nodes: int | None
-    """The number of nodes that belong to it; null without --cluster."""
+    """The number of nodes that belong to the pool; null without --cluster."""
 
 
 class PoolFindingReport(ReportPart, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class PoolFindingReport(ReportPart, frozen=True, kw_only=True):
 
 
 class PoolsCheckReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/pools-check-report.schema.json."""
+    """The report of `trimtab pools check`. Published as deploy/schemas/pools-check-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "PoolsCheckReport"
@@ -79,9 +79,10 @@ def check_pools(
 ) -> None:
     """Check pools: report every mistake in their ConfigMaps, with its line. Exits with 2 if there is one.
 
-    PATH is a file or folder with ConfigMaps; without one, the pools of --cluster are checked. A valid pool that does
-    not do what it says is a finding, and the command exits with 1: its ConfigMap is in a namespace that the compactor
-    does not read, or, with `--cluster`, no node belongs to it, or its nodes also belong to another pool.
+    PATH is a file or folder with ConfigMaps; without PATH, the pools of --cluster are checked. A valid pool that will
+    not work as its author expects is a finding, and the command exits with 1: its ConfigMap is in a namespace that the
+    compactor does not read, or, with `--cluster`, no node belongs to the pool, or its nodes also belong to another
+    pool.
     """
     report = build_check_report(paths, namespace, cluster)
     _emit(output, output_file, report)
@@ -90,7 +91,7 @@ def check_pools(
 
 
 def build_check_report(paths: Sequence[str], namespace: str, cluster: live_cluster.ClusterOptions) -> PoolsCheckReport:
-    """Returns the valid pools of the files, or those of the cluster, with the findings. Raises UsageError with every
+    """Returns the valid pools of the files, or else of the cluster, with the findings. Raises UsageError with every
     mistake."""
     if not paths and not cluster.paths:
         expected = "PATH: files or folders with the ConfigMaps of pools, or --cluster live"
@@ -124,12 +125,12 @@ def build_check_report(paths: Sequence[str], namespace: str, cluster: live_clust
 
 
 def is_pool_document(document: Document) -> bool:
-    """Returns whether the document is a ConfigMap with the label of pools."""
+    """Returns whether the document is a ConfigMap with the label that marks pools."""
     return document.kind == "ConfigMap" and POOL_LABEL in _labels(document)
 
 
 def find_missing_labels(documents: Iterable[Document]) -> Iterator[ConfigError]:
-    """Yields a mistake for each ConfigMap that has the settings of a pool and not the label of pools."""
+    """Yields a mistake for each ConfigMap that contains the settings of a pool but lacks the label that marks pools."""
     for document in documents:
         data = document.value.get("data") if document.kind == "ConfigMap" else None
         if isinstance(data, dict) and SETTINGS_KEY in data and POOL_LABEL not in _labels(document):
@@ -140,7 +141,7 @@ def find_missing_labels(documents: Iterable[Document]) -> Iterator[ConfigError]:
 
 
 def find_strays(documents: Iterable[Document], namespace: str) -> Iterator[tuple[str, Reason]]:
-    """Yields the pools whose ConfigMap is in another namespace than `namespace`, the compactor's."""
+    """Yields (pool, reason) for each pool whose ConfigMap is not in `namespace`, the compactor's."""
     for document in documents:
         name = str(_labels(document)[POOL_LABEL])
         yield (
@@ -152,7 +153,7 @@ def find_strays(documents: Iterable[Document], namespace: str) -> Iterator[tuple
 
 
 def find_problems(reading: PoolReading, nodes: Sequence[NodeInfo]) -> Iterator[tuple[str, Reason]]:
-    """Yields the enabled pools without nodes, and the pools that share nodes."""
+    """Yields (pool, reason) for each enabled pool without nodes, and for pools that share nodes."""
     pools = [pool for pool in reading.pools if pool.enabled]
     names = sorted({pool_name(node) for node in nodes} - {""})
     there_are = f"the nodes' labels name {join_first(names, MAX_NAMES)}" if names else "no node has a pool label"

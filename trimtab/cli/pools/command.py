@@ -26,7 +26,7 @@ COMMENTS = (
     "Memory at 100 percent means that memory never keeps a node.",
 )
 STOP_TIMEOUT_SECONDS = 330
-"""Longer than the 300 s of grace period that estafette's chart gives a pod."""
+"""The seconds to wait until a stopped estafette has ended; its chart gives a pod a grace period of 300 s."""
 
 
 @click.group("pools", cls=SuggestingGroup)
@@ -69,9 +69,9 @@ def import_(
 ) -> None:
     """Print an estafette node-compactor's configuration as pool ConfigMaps in mode rehearse.
 
-    FILE contains its ConfigMap, that ConfigMap's JSON, or the values of its Helm chart. With its Deployment in the
-    same files, the times are read as well; the output of `kubectl -n estafette get configmap,deployment -o yaml` has
-    both. A pool that already exists with other settings stays unchanged. You can repeat each step.
+    FILE contains estafette's ConfigMap, the JSON in that ConfigMap, or the values of its Helm chart. If its Deployment
+    is in the same files, its intervals are read as well; the output of `kubectl -n estafette get configmap,deployment
+    -o yaml` has both. A pool that already exists with other settings is not changed. You can repeat each step.
     """
     reading = _read_configuration(paths)
     manifests = [config_map(pool, namespace, COMMENTS) for pool in reading.pools]
@@ -94,7 +94,7 @@ def import_(
 
 
 def _read_configuration(paths: Sequence[str]) -> PoolReading:
-    """Read the pools of an estafette configuration. Raises UsageError with all mistakes, or without any pool."""
+    """Read the pools of an estafette configuration. Raises UsageError with all mistakes, or if there is no pool."""
     readings = [read_documents(name, content) for name, content in live_cluster.read_paths(paths)]
     reading = import_pools(document for file_reading in readings for document in file_reading.documents)
     mistakes = [mistake for file_reading in readings for mistake in file_reading.mistakes] + list(reading.mistakes)

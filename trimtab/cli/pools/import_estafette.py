@@ -1,7 +1,8 @@
 """Stops an estafette node-compactor, removes its annotations from nodes, and uncordons the nodes that it left cordoned.
 
-It annotates nodes with `estafette.io/node-compactor-state` and never uncordons one that it cordoned; after a failed
-drain the node stays cordoned (estafette-k8s-node-compactor, main.go). `is_deployment` recognizes its Deployments.
+estafette annotates nodes with `estafette.io/node-compactor-state` and never uncordons a node that it cordoned; after a
+failed drain the node stays cordoned (estafette-k8s-node-compactor, main.go). `is_deployment` recognizes its
+Deployments.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ POLL_SECONDS = 1.0
 
 
 class StillRunning(Exception):
-    """Pods of a stopped compactor still run; the text names the Deployments."""
+    """Pods of an estafette node-compactor still run after it was stopped; the text names the Deployments."""
 
 
 class _State(msgspec.Struct, rename="camel"):
@@ -45,7 +46,7 @@ class OldCompactor:
     name: str
     replicas: int
     labels: tuple[tuple[str, str], ...]
-    """The labels of its pods, by `spec.selector.matchLabels`."""
+    """The labels by which its pods are selected, from `spec.selector.matchLabels`."""
 
     def __str__(self) -> str:
         return f"Deployment {self.namespace}/{self.name}"
@@ -58,21 +59,21 @@ class MarkedNode:
     name: str
     version: str
     is_stranded: bool
-    """Whether the old compactor cordoned it, and it is not being deleted."""
+    """Whether estafette cordoned the node, and the node is not being deleted."""
 
     def __str__(self) -> str:
         return f"Node {self.name}"
 
     @property
     def restoration_text(self) -> str:
-        """The change of the node, as it reads after "would be" or "was"."""
+        """What is done to the node, as text after "would be" or "was"."""
         return (
             "uncordoned, and its annotation removed" if self.is_stranded else "left unchanged except for its annotation"
         )
 
 
 def old_compactors(deployments: Iterable[dict[str, Any]]) -> list[OldCompactor]:
-    """Returns the Deployments (decoded JSON) that run an estafette node-compactor, by namespace and name."""
+    """Returns the Deployments (decoded JSON) that run an estafette node-compactor, sorted by namespace and name."""
     return sorted(_decode_compactor(deployment) for deployment in deployments if is_deployment(deployment))
 
 
@@ -85,10 +86,10 @@ def _decode_compactor(deployment: dict[str, Any]) -> OldCompactor:
 
 
 def decode_marked_node(node: NodeInfo, version: str) -> MarkedNode | None:
-    """Returns the node with the meaning of its annotation, or None without one.
+    """Returns the node with what its annotation says, or None if it has no such annotation.
 
     A node is stranded if it is cordoned, its annotation says that it is being scaled down, and it is not being deleted.
-    With an invalid annotation the cordon stays.
+    If the annotation is invalid, the node stays cordoned.
     """
     if STATE_ANNOTATION not in node.annotations:
         return None
@@ -104,7 +105,7 @@ def decode_marked_node(node: NodeInfo, version: str) -> MarkedNode | None:
 def find_compactors_and_nodes(client: Client) -> tuple[list[OldCompactor], list[MarkedNode]]:
     """Returns the Deployments and the annotated nodes of the cluster. Raises any KubeFault.
 
-    A snapshot is no source: it does not contain every annotation of a node. The items of a list have no kind.
+    They are read from the API server, because a snapshot does not contain every annotation of a node.
     """
     pages = listing.iter_pages(client, LIST_SOURCES["Deployment"])
     deployments = [{"kind": "Deployment", **msgspec.json.decode(raw)} for page in pages for raw in page.items]
@@ -122,8 +123,8 @@ def take_over(
 ) -> Iterator[str]:
     """Scale the Deployments to 0, wait until their pods have stopped, and restore the nodes; yield each step as text.
 
-    A compactor that still runs would annotate the nodes again: raises StillRunning after `timeout_seconds`. Raises any
-    KubeFault; another call continues from there.
+    Raises StillRunning if pods still run after `timeout_seconds`, because they would annotate the nodes again. Raises
+    any KubeFault; another call continues from there.
     """
     compactors = list(deployments)
     for compactor in compactors:
@@ -140,7 +141,8 @@ def take_over(
 
 
 def _has_pods(client: Client, compactor: OldCompactor) -> bool:
-    """Returns whether pods with all labels of the Deployment's selector exist; False for a selector without labels."""
+    """Returns whether there are pods with all labels of the Deployment's selector; False if the selector has no
+    labels."""
     if not compactor.labels:
         return False
     selector = ",".join(f"{name}={value}" for name, value in compactor.labels)
@@ -149,7 +151,8 @@ def _has_pods(client: Client, compactor: OldCompactor) -> bool:
 
 
 def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
-    """Restore the node with one patch that requires the version that was read; on a conflict it is read again."""
+    """Restore the node by one patch, which the API server accepts only for the version that was read; after a conflict
+    the node is read again. Return the outcome as text."""
     node: MarkedNode | None = marked_node
     for _ in range(MAX_ATTEMPTS):
         if node is None:

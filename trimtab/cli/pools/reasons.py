@@ -1,4 +1,4 @@
-"""Why a valid pool does nothing, as far as the compactor's own reasons do not say it."""
+"""The reasons why a valid pool does nothing, besides the reasons that the compactor itself reports."""
 
 from trimtab.cluster.reason import Code
 

@@ -1,1 +1,1 @@
-"""`trimtab recommend`."""
+"""The `recommend` verb: it recommends requests for containers from their usage."""

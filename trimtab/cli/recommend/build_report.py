@@ -43,18 +43,18 @@ from trimtab.sizing.statistics import (
 )
 
 KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod")
-"""Kinds that --kind accepts in any case; other kinds (an Argo `Rollout`) have to be spelled exactly."""
+"""The kinds that --kind accepts in any case; other kinds (an Argo `Rollout`) must be spelled exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The containers that a report is about; an empty field selects everything."""
+    """What selects the containers of a report; an empty field selects everything."""
 
     namespaces: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
-    """In lower case."""
+    """The names of the kinds in lower case."""
     labels: tuple[SelectorRequirement, ...] = ()
-    """Requirements on the labels of pods, or of their namespace if the pods do not have the label."""
+    """The requirements on the labels of pods, or of their namespace if the pods do not have the label."""
 
     def includes_container(self, container: ContainerKey, current: CurrentContainer | None) -> bool:
         """Returns whether the report has a row for the container; `current` is None if the snapshot does not have
@@ -74,7 +74,7 @@ class Selection:
 def parse_selection(
     namespaces: Iterable[str], kinds: Iterable[str], selector: str | None, *, has_cluster: bool
 ) -> tuple[Selection, list[ConfigError]]:
-    """Returns the selection of the options, and their mistakes."""
+    """Returns the selection that the options describe, and the mistakes in them."""
     mistakes, labels = list[ConfigError](), tuple[SelectorRequirement, ...]()
     kind_names = [part.strip() for text in kinds for part in text.split(",") if part.strip()]
     known_kinds = {kind.lower() for kind in KINDS}
@@ -96,17 +96,17 @@ def parse_selection(
 
 CURVE_SHARES = (0.05, 0.5, 0.95)
 MAX_NAMES = 20
-"""The number of namespaces or kinds that a note names."""
+"""The largest number of namespaces or kinds that a note names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a report is to contain: the sizing settings, the selection and the totals."""
+    """What the user asks of the report: the sizing settings, the selection and the totals."""
 
     settings: SizingSettings
     now: Seconds | None
     by: str = ""
-    """The label by whose values the histories are divided; empty if they are not."""
+    """The label whose values divide the usage into separate histories; empty if the usage is one history."""
     selection: Selection = field(default_factory=Selection)
     least_severity: SizingSeverity = SizingSeverity.UNKNOWN
     total_by: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ def _sort_key(row: ContainerReport) -> tuple[float, str, str, str, str]:
 
 
 def _format_rules(terms: SizingSettings) -> str:
-    """Returns the rule as on the command line; one per resource if they differ."""
+    """Returns the rule as it is written on the command line; a rule for each resource if they differ."""
     cpu, memory = terms.rule_of("cpu"), terms.rule_of("memory")
     return str(cpu) if cpu == memory else f"cpu {cpu}, memory {memory}"
 
@@ -316,10 +316,10 @@ def _report_resource(
 
 
 def _confidence(statistics: UsageStatistics | NotYet, proposal: Proposal | None) -> float | None:
-    """Returns the confidence in the proposed request, or in the usage without a proposal, or None with too little
+    """Returns the confidence in the proposed request, or in the usage if there is no proposal; None with too little
     usage.
 
-    A request above the doubtful part of the usage is as sure as the rest.
+    If the proposed request is above the doubtful part of the usage, that part does not lower the confidence.
     """
     if isinstance(statistics, NotYet):
         return None

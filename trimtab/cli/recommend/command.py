@@ -43,8 +43,8 @@ VPA_UNKNOWN_NOTE = (
 def read_vpa_reach(cluster: live_cluster.ClusterOptions) -> tuple[tuple[WebhookReach, ...], list[str]]:
     """Returns the pods that the VPA's webhook can act on, with a note if there are none or the login may not read it.
 
-    P5 is proposed only for pods that the webhook can act on; P95 is the safe request for the others. Raises
-    RuntimeFailure.
+    P5 (the 5th percentile) is proposed only for pods that the webhook can act on; for the others P95 is the safe
+    request. Raises RuntimeFailure.
     """
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotAllowed
@@ -84,8 +84,9 @@ def verb(
 ) -> None:
     """Recommend requests for every container from its usage, with the savings and the confidence.
 
-    A static request follows --rule; where a VPA takes over, the request is P5. Memory counts by its peak in each six
-    hours. Current requests, replicas, VPAs, HPAs and prices come from --cluster. The command changes nothing.
+    A static request is computed by --rule; if a VPA sizes the running pod, the request is P5. For memory, the peaks of
+    every six hours count. Current requests, replicas, VPAs, HPAs and prices come from --cluster. The command changes
+    nothing.
     """
     question, headers = options.parse_options(cluster, paths, url, now, more)
     earlier = comparison.read_earlier_report(more["against"]) if more["against"] else None
@@ -169,7 +170,7 @@ def _read_current_requests(cluster: live_cluster.ClusterOptions, vpa_down: bool)
 
 
 def _namespaces(selection: Selection, current: current_requests.CurrentRequests) -> tuple[str, ...]:
-    """Returns the namespaces to read usage of: those with a selected container, or an empty tuple for all."""
+    """Returns the namespaces whose usage is read: those with a selected container; an empty tuple for all."""
     if not selection.labels:
         return tuple(sorted(selection.namespaces))
     return tuple(
@@ -184,8 +185,8 @@ def _namespaces(selection: Selection, current: current_requests.CurrentRequests)
 
 
 def _add_oom_kills(book: BatchHistory, kills: Iterable[tuple[ContainerKey, OomKill]]) -> None:
-    """Add the OOM kills in the status of pods; a kill that Prometheus also reports adds its amount but not its
-    count."""
+    """Add the OOM kills in the status of pods to the history. A kill that Prometheus also reports is counted once, but
+    its amount is added."""
     earlier_records = dict(book.oom_records)
     for container, kill in kills:
         book.add_oom_kill(container, kill)
@@ -195,7 +196,8 @@ def _add_oom_kills(book: BatchHistory, kills: Iterable[tuple[ContainerKey, OomKi
 
 
 def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
-    """Returns the request for the only series. Raises UsageError if there are more, or if it is too short."""
+    """Returns the recommended request for the only series. Raises UsageError if there are several series, or if the
+    series is too short."""
     statistics = [
         summarize_usage(
             resource,

@@ -23,7 +23,7 @@ from trimtab.sizing.statistics import SizingSeverity
 
 APPLIED, REQUEST, RECOMMENDATION = "applied", "request-changed", "recommendation-changed"
 TOLERANCE = 0.05
-"""Recommendations that differ by at most a twentieth count as equal."""
+"""The relative difference up to which two recommendations count as equal."""
 
 
 class _Resource(ReportPart, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ _Key = tuple[str | None, str, str, str, str]
 
 
 def read_earlier_report(path: str) -> Earlier:
-    """Read a report that `-o json` wrote. Raises UsageError."""
+    """Read a report that `-o json` wrote. Raises UsageError if it is no such report."""
     expected = "a report that `trimtab recommend -o json` wrote"
     try:
         report = msgspec.json.decode(Path(path).read_bytes(), type=Earlier)
@@ -74,8 +74,8 @@ def read_earlier_report(path: str) -> Earlier:
 def compare_reports(earlier: Earlier, report: RecommendReport, question: Question) -> ComparisonReport:
     """Returns what changed since the earlier report.
 
-    A container that the selection leaves out is not missing. With a selection by label or severity, new and missing
-    containers are not reported: the earlier report does not have what such a selection needs.
+    A container that the selection leaves out does not count as missing. With a selection by label or severity, new and
+    missing containers are not reported, because the earlier report lacks the data to select by.
     """
     selection = question.selection
     is_whole = not selection.labels and question.least_severity is SizingSeverity.UNKNOWN

@@ -40,13 +40,13 @@ RESOURCES = ("cpu", "memory")
 
 @dataclass(frozen=True, slots=True)
 class _EligibleNode:
-    """A node with the capacity that its DaemonSets leave to other pods."""
+    """A node, with the capacity that is left for other pods beside its DaemonSets."""
 
     node: NodeInfo
     taints: tuple[Taint, ...]
-    """Without temporary taints."""
+    """The taints of the node, except temporary ones."""
     available: Amounts
-    """Allocatable without the requests of DaemonSets."""
+    """The node's allocatable amounts minus the requests of its DaemonSet pods."""
 
 
 @dataclass(slots=True)
@@ -56,7 +56,8 @@ class EligibleNodes:
     nodes: list[_EligibleNode] = field(default_factory=list)
     _reader: PodReader = field(default_factory=PodReader)
     _available_by_constraints: dict[tuple[object, ...], dict[str, int]] = field(default_factory=dict)
-    """A cache by the constraints of a pod on nodes: most pods have none, and share one entry."""
+    """A cache of `_largest_available`, by what a pod requires of nodes: most pods require nothing, and share one
+    entry."""
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> "EligibleNodes":
@@ -71,10 +72,11 @@ class EligibleNodes:
         return cls(nodes)
 
     def largest_request(self, pod: Pod, container_request: Amounts) -> Mapping[str, int]:
-        """Returns by resource the largest request of one container with which its pod fits on a node that it may use.
+        """Returns resource → the largest request of one container with which its pod still fits on a node that it may
+        use.
 
-        Empty without such a node, as an autoscaler may create one. `container_request` is the container's present
-        request.
+        Returns an empty mapping if there is no such node, since an autoscaler may create one. `container_request` is
+        the container's present request.
         """
         available = self._largest_available(pod)
         try:
@@ -91,7 +93,7 @@ class EligibleNodes:
         return largest
 
     def _largest_available(self, pod: Pod) -> dict[str, int]:
-        """Returns by resource the most that any node has available that the pod may use."""
+        """Returns resource → the largest amount that is available on any node that the pod may use."""
         requirements, is_daemon = self._reader.read_pod(pod).requirements, _is_daemon(pod)
         key = (
             is_daemon,
@@ -121,7 +123,7 @@ def _is_daemon(pod: Pod) -> bool:
 
 
 def _daemon_requests(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    """Returns the requests of DaemonSets' pods by node and resource."""
+    """Returns (node, resource) → the sum of the requests of DaemonSet pods."""
     sums: dict[tuple[str, str], int] = {}
     for pod in snapshot.objects_of(Pod):
         if not _is_daemon(pod) or not value_or(pod.spec.node_name, ""):
@@ -142,7 +144,7 @@ FINISHED = ("Succeeded", "Failed")
 
 @dataclass(slots=True)
 class CurrentContainer:
-    """One container of one workload, as the newest of its pods has it."""
+    """One container of one workload, as the newest pod of the workload has it."""
 
     replicas: int
     container_ref: ContainerRef
@@ -151,7 +153,7 @@ class CurrentContainer:
     def current_resources(
         self, resource: str, nodes: EligibleNodes, other: VpaRecommendation | None = None
     ) -> CurrentResources:
-        """Returns the container's present resources and autoscalers.
+        """Returns the container's present resources and the autoscalers that size it.
 
         `other` is the recommendation of a VPA that is not in the snapshot.
         """
@@ -180,12 +182,12 @@ class CurrentContainer:
 
     @property
     def merged_labels(self) -> Labels:
-        """The labels of the pods, and those of their namespace that the pods do not have."""
+        """The labels of the pods, together with the labels of their namespace that the pods do not have."""
         of_namespace = self.pod_context.facts.namespaces.get(self.pod_context.namespace, {})
         return {**of_namespace, **value_or(self.pod_context.pod.metadata.labels, {})}
 
     def scheduler_amount(self, request_or_limit: str, resource: str) -> int | None:
-        """Returns the request or limit as the scheduler counts it, or None if there is none or it is invalid."""
+        """Returns the request or limit as the scheduler counts it; None if there is none or it is invalid."""
         resources = self.container_ref.container.resources
         text = (requests_of(resources) if request_or_limit == "request" else limits_of(resources)).get(resource)
         try:
@@ -195,7 +197,8 @@ class CurrentContainer:
 
 
 def _inactive_vpa_name(subject: PodContext) -> str:
-    """Returns the name of the VPA that would size the pod if its webhook could act, or an empty string without one."""
+    """Returns the name of the VPA that would size the pod if the VPA's webhook could act; an empty string if there is
+    none."""
     if subject.facts.vpa_acts:
         return ""
     acting = PodContext(
@@ -206,7 +209,8 @@ def _inactive_vpa_name(subject: PodContext) -> str:
 
 
 def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
-    """Returns the HPA whose target is a share of this resource's request, or None without one."""
+    """Returns the HPA that scales the pod's workload by utilization, a share of this resource's request; None if there
+    is none."""
     for owner in subject.owners:
         for autoscaler in subject.facts.hpas.get((subject.namespace, owner.kind, owner.name), ()):
             target = _hpa_target(autoscaler, resource)
@@ -216,7 +220,8 @@ def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
 
 
 def _hpa_target(autoscaler: HorizontalPodAutoscaler, resource: str) -> int | None:
-    """Returns the target in percent: 0 if it has no number, None if it does not scale by this resource's request."""
+    """Returns the HPA's target in percent of the request; 0 if it is no number, None if the HPA does not scale by this
+    resource's request."""
     if resource == "cpu" and autoscaler.spec.target_cpu_utilization_percentage is not None:
         return autoscaler.spec.target_cpu_utilization_percentage
     if not autoscaler.spec.metrics:
@@ -241,20 +246,20 @@ def _utilization_target(metric: MetricSpec, resource: str) -> int | None:
 
 @dataclass(slots=True)
 class CurrentRequests:
-    """The current containers of a snapshot with everything but usage that sizing needs."""
+    """The current containers of a snapshot with all data that sizing needs except usage."""
 
     containers: dict[ContainerKey, CurrentContainer] = field(default_factory=dict)
     pods: dict[tuple[str, str], Owner] = field(default_factory=dict)
     workloads: dict[tuple[str, str], Owner] = field(default_factory=dict)
     kills: list[tuple[ContainerKey, OomKill]] = field(default_factory=list)
-    """OOM kills, by the status of pods."""
+    """The OOM kills, as the status of pods shows them."""
     nodes: EligibleNodes = field(default_factory=EligibleNodes)
     price: ResourcePrice = LIST_PRICE
     notes: list[str] = field(default_factory=list)
 
 
 def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], facts: ClusterFacts) -> CurrentRequests:
-    """Returns the requests of running pods, and of the templates of workloads without one."""
+    """Returns the requests of running pods, and of the pod templates of workloads without a running pod."""
     current = CurrentRequests(nodes=EligibleNodes.from_snapshot(snapshot))
     for (namespace, kind, name), owner in facts.owners.items():
         if owner is None and kind != "ReplicaSet":
@@ -298,7 +303,7 @@ def _add_pod(current: CurrentRequests, subject: PodContext, replicas: int) -> No
 
 
 def _add_finished_pod(current: CurrentRequests, subject: PodContext) -> None:
-    """Add a finished pod of a CronJob: if none runs now, the next one is expected to have the same requests."""
+    """Add a pod of a CronJob that has ended: if no pod runs now, the next one is expected to have the same requests."""
     assert subject.top_owner is not None
     for place in subject.container_refs:
         key = ContainerKey(subject.namespace, subject.top_owner.kind, subject.top_owner.name, place.container.name)
@@ -318,7 +323,7 @@ def _is_newer(one: PodContext, other: PodContext) -> bool:
 
 
 def _set_prices(current: CurrentRequests, snapshot: Snapshot) -> None:
-    """Set the price of a core and a GiB, by the nodes that have a price."""
+    """Set the price of a core and of a GiB, by the nodes whose price is known."""
     priced_nodes = []
     for shape in snapshot.objects_of(NodeShape):
         node = read_node(shape, None)

@@ -1,8 +1,8 @@
-"""Exports of the report: kustomize patches for Git, KRR's CSV, and checkpoints that a new VPA starts with.
+"""Exports of the report: kustomize patches for Git, KRR's CSV, and checkpoints from which a new VPA starts.
 
 In the CSV the columns, signs, `unset` and `?`, and the words and thresholds of the severity are KRR's
-(`robusta_krr/formatters/csv.py` and `core/models/severity.py`). Every row names its workload, and has the limits that
-belong to its proposal.
+(`robusta_krr/formatters/csv.py` and `core/models/severity.py`). In addition, every row names its workload, and has the
+limits that belong to its proposal.
 """
 
 import csv
@@ -26,14 +26,14 @@ from trimtab.policy import autoscalers
 
 _VERSIONS = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",
              "Job": "batch/v1", "CronJob": "batch/v1"}  # fmt: skip
-"""The kinds whose containers kustomize merges by name. For a custom kind (an Argo `Rollout`) a patch would replace the
-whole list, with the images."""
+"""The kinds whose containers kustomize merges by name, with their apiVersion. For a custom kind (an Argo `Rollout`) a
+patch would replace the whole list, with the images."""
 
 
 def write_patches(
     report: RecommendReport, folder: str, min_confidence: float
 ) -> tuple[list[str], list[str], list[str]]:
-    """Write a patch for every workload that changes, and a kustomization with all of them.
+    """Write a patch for every workload that changes, and a kustomization that lists all patches.
 
     Returns the names of the files, the workloads that change but cannot be patched, and the requests that are not
     lowered because the confidence is too low.
@@ -62,7 +62,8 @@ def write_patches(
 
 
 def _is_doubtful(part: ResourceReport, min_confidence: float) -> bool:
-    """Returns whether the proposal lowers a request with less than this confidence; an increase needs no confidence."""
+    """Returns whether the proposal lowers a request with less than this confidence; raising a request needs no
+    confidence."""
     if part.proposed is None or part.now is None or (part.confidence or 0.0) >= min_confidence:
         return False
     return quantity.compare_quantities(part.proposed, part.now) < 0
@@ -78,7 +79,7 @@ def _without_doubtful(row: ContainerReport, min_confidence: float) -> ContainerR
 
 
 def _patch_target(row: ContainerReport, patched: list[list[ContainerReport]]) -> dict[str, str]:
-    """Returns the patch's target: the name alone if it is unique, as in Git an overlay often sets the namespace."""
+    """Returns the patch's target: only the name if it is unique, because in Git an overlay often sets the namespace."""
     selector = {"kind": row.kind, "name": row.workload}
     same_name_count = sum((rows[0].kind, rows[0].workload) == (row.kind, row.workload) for rows in patched)
     return selector if same_name_count == 1 else {**selector, "namespace": row.namespace}
@@ -97,7 +98,7 @@ def _patch_file_name(row: ContainerReport) -> str:
 
 
 def _build_patch(rows: list[ContainerReport]) -> dict[str, Any]:
-    """Returns a strategic merge patch, which merges containers by their name."""
+    """Returns a strategic merge patch with these containers, which are merged by name."""
     first = rows[0]
     # A sidecar is an init container with restartPolicy Always (KEP-753).
     main, sidecars = (
@@ -145,7 +146,7 @@ def format_krr_csv(report: RecommendReport) -> str:
 
 
 def _krr_cells(resource: str, part: ResourceReport, pods: int, *, is_in_snapshot: bool) -> tuple[str, str, str]:
-    """Returns the difference of all pods, and the request and the limit before and after."""
+    """Returns three cells: the difference of all pods together, and the request and the limit before and after."""
     now = part.now if part.now is not None else UNSET if is_in_snapshot else UNKNOWN
     limit = part.limit if part.limit is not None else UNSET
     target = _target_request(part)
@@ -194,7 +195,7 @@ _API_VERSION = "autoscaling.k8s.io/v1"
 def build_vpa_checkpoints(book: BatchHistory, cluster: CurrentRequests) -> list[dict[str, Any]]:
     """Returns a checkpoint for each container with cpu usage.
 
-    Without a VPA that sizes it, the checkpoint is for a VPA with the name of the workload.
+    If no VPA sizes the container, the checkpoint is for a VPA with the name of the workload.
     """
     documents = []
     for container in book.list_containers():

@@ -1,4 +1,4 @@
-"""The options of `trimtab recommend`: the sources of usage, the selection, and the report; and their validation."""
+"""The options of `trimtab recommend` (the sources of usage, the selection, and the report) and their validation."""
 
 import re
 from collections.abc import Callable
@@ -269,20 +269,21 @@ _REPORT = (
 
 
 def add_recommend_options(function: F) -> F:
-    """Decorate a click command with all options, in the order of the help."""
+    """Decorate a click command with all options, in the order in which the help lists them."""
     for option in reversed((*_SOURCES, *_SELECTION, *_REPORT)):
         function = option(function)
     return function
 
 
 WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
-"""A range of PromQL, such as 5m."""
+"""The syntax of a range in PromQL, such as 5m."""
 
 
 def parse_options(
     cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, more: dict[str, Any]
 ) -> tuple[Question, dict[str, str]]:
-    """Returns the question of the report and the headers for Prometheus. Raises UsageError with every mistake."""
+    """Returns what the user asks of the report, and the HTTP headers for Prometheus. Raises UsageError with every
+    mistake."""
     now_seconds, mistakes = parse_now(now)
     rules, more_mistakes = _parse_rules(more["rule"], more["memory_rule"])
     mistakes += more_mistakes
@@ -344,7 +345,7 @@ def parse_options(
 
 
 def parse_names(more: dict[str, Any]) -> Names:
-    """Returns the names of metrics and labels. Raises ValueError."""
+    """Returns the names of metrics and labels in Prometheus. Raises ValueError if an option is invalid."""
     own = {"cpu": more["cpu_metric"], "memory": more["memory_metric"], "cpu_recorded": more["cpu_recorded"]}
     return Names(
         **{name: text for name, text in own.items() if text}, labels=series.parse_label_names(more["label_names"])
@@ -352,7 +353,7 @@ def parse_names(more: dict[str, Any]) -> Names:
 
 
 def _check_division(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) -> list[ConfigError]:
-    """Returns the mistakes of --by: the options that need a single cluster."""
+    """Returns the mistakes of combining --by with options that need a single cluster."""
     if not more["by"]:
         return []
     mistakes = []
@@ -367,7 +368,7 @@ def _check_division(cluster: live_cluster.ClusterOptions, more: dict[str, Any]) 
 
 
 def _parse_rules(rule: str, memory: str | None) -> tuple[dict[str, UsageRule], list[ConfigError]]:
-    """Returns the rules by option, and the mistakes; headroom alone adds to the adaptive rule."""
+    """Returns option → the rule that it names, and the mistakes in the options."""
     rules, mistakes = dict[str, UsageRule](), list[ConfigError]()
     for option, text in (("--rule", rule), ("--memory-rule", memory)):
         try:

@@ -28,7 +28,7 @@ _LEVEL = Markup('<path class="{}" d="M0 {}h{}"><title>{}</title></path>')
 
 
 def render_page(report: RecommendReport) -> str:
-    """Returns one HTML document that needs no network; all values of the report are escaped."""
+    """Returns an HTML document that loads nothing; all values of the report are escaped."""
     text = resources.files("trimtab.cli.recommend").joinpath("page.html").read_text("utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     rows = [_table_row(row) for row in report.containers]
@@ -66,7 +66,8 @@ def _resource_curve(row: ContainerReport, resource: str) -> Markup:
 
 
 def render_curve(part: ResourceReport, resource: str) -> Markup:
-    """Returns an SVG: P5 to P95 of each day as a band, its median, its maximum, and both requests as lines."""
+    """Returns an SVG: P5 to P95 of each day as a band, its median and its maximum, and the present and the proposed
+    request as lines."""
     now, proposed = (_base_units(resource, text) for text in (part.now, part.proposed))
     top = max([now or 0.0, proposed or 0.0, *(day.max for day in part.curve)]) * 1.05 or 1.0
     levels = (("now", now, part.now), ("proposed", proposed, part.proposed))

@@ -7,7 +7,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart
 
 
 class DayReport(ReportPart, frozen=True, kw_only=True):
-    """One day of usage, in cores or bytes (memory: peaks of six hours)."""
+    """The usage of one day, in cores or bytes (for memory, of peaks of six hours)."""
 
     day: str
     p5: float
@@ -17,7 +17,7 @@ class DayReport(ReportPart, frozen=True, kw_only=True):
 
 
 class MissingReport(ReportPart, frozen=True, kw_only=True):
-    """The reason why there is no proposal: the usage that there is, and the usage that a proposal needs."""
+    """The reason why there is no proposal: how much usage there is, and how much a proposal needs."""
 
     reason: ReasonReport
     have: str
@@ -25,17 +25,17 @@ class MissingReport(ReportPart, frozen=True, kw_only=True):
 
 
 class ResourceReport(ReportPart, frozen=True, kw_only=True):
-    """One resource of one container."""
+    """The usage and the requests of one resource of one container."""
 
     now: str | None
-    """The present request; null if there is none, or it is not known."""
+    """The present request; null if there is none, or if it is not known."""
     limit: str | None
     proposed: str | None
-    """Null if the request should stay as it is, or there is too little usage."""
+    """The proposed request; null if the request should stay unchanged, or there is too little usage."""
     proposed_limit: str | None
-    """Null unless the limit changes with the request."""
+    """The proposed limit; null unless the limit changes with the request."""
     severity: str
-    """The distance of the request from the proposal: none, low, medium or high; unknown if either is not known."""
+    """How much the request differs from the proposal: none, low, medium or high; unknown if either is not known."""
     p5: str | None
     p50: str | None
     p95: str | None
@@ -43,17 +43,17 @@ class ResourceReport(ReportPart, frozen=True, kw_only=True):
     max: str | None
     days: float | None
     samples: int
-    """For memory, the number of peaks."""
+    """The number of samples; for memory, the number of peaks."""
     confidence: float | None
-    """0 to 1; null with too little usage."""
+    """The confidence from 0 to 1; null with too little usage."""
     reasons: list[ReasonReport]
-    """The source of the proposal and what changed it, or the reason why the request stays."""
+    """Where the proposal comes from and what changed it, or the reason why the request stays unchanged."""
     missing: MissingReport | None
     curve: list[DayReport]
 
 
 class ContainerReport(ReportPart, frozen=True, kw_only=True):
-    """One container of one workload."""
+    """One container of one workload, with its recommendations."""
 
     cluster: str | None
     """The value of the label that the report is divided by; null if it is not divided."""
@@ -62,50 +62,49 @@ class ContainerReport(ReportPart, frozen=True, kw_only=True):
     workload: str
     container: str
     role: str | None
-    """main, init or sidecar; null without a snapshot."""
+    """The role: main, init or sidecar; null without a snapshot."""
     replicas: int | None
-    """Null without a snapshot."""
+    """The number of replicas; null without a snapshot."""
     former_pods: int | None
-    """Pods that have usage and no longer exist; null without a snapshot."""
+    """The number of pods that have usage and no longer exist; null without a snapshot."""
     hours_per_month: float | None
-    """The hours that all its pods run in a month, if they are of a CronJob or Job: costs and totals count these; null
-    for
+    """The hours that all pods of a CronJob or Job run in a month, by which costs and totals are computed; null for
     other workloads, and if the hours are not known."""
     severity: str
     """The higher severity of the two resources."""
     cpu: ResourceReport
     memory: ResourceReport
     monthly_now: float | None
-    """Dollars for all replicas; null if the requests or the running time are not known."""
+    """The cost of all replicas in dollars per month; null if the requests or the running time are not known."""
     monthly_proposed: float
     monthly_saved: float | None
-    """Negative if the proposal costs more, in every form of the report."""
+    """The dollars per month that the proposal saves; negative if it costs more."""
 
 
 class TotalReport(ReportPart, frozen=True, kw_only=True):
-    """Sums of the requests of all pods that run at the same time; numbers are null without a snapshot."""
+    """Sums of the requests of all pods that run at the same time; the numbers are null without a snapshot."""
 
     by: str | None
-    """namespace, kind, or a label; null for the sum of everything."""
+    """What the sum is grouped by: namespace, kind, or a label; null for the sum of everything."""
     value: str | None
-    """Empty if the label is missing."""
+    """The namespace, kind or value of the label; empty for containers without the label."""
     containers: int
     changes: int
     """The number of containers with a changed request."""
     cpu_now: float | None
-    """Cores."""
+    """The requested cores of today."""
     cpu_proposed: float | None
     memory_now: float | None
-    """GiB."""
+    """The requested GiB of today."""
     memory_proposed: float | None
     monthly_now: float | None
-    """Dollars."""
+    """The cost of today's requests in dollars per month."""
     monthly_proposed: float | None
     monthly_saved: float | None
 
 
 class PlaceReport(ReportPart, frozen=True, kw_only=True):
-    """One container of a workload."""
+    """A container, by its cluster, namespace, kind, workload and name."""
 
     cluster: str | None
     namespace: str
@@ -115,12 +114,13 @@ class PlaceReport(ReportPart, frozen=True, kw_only=True):
 
 
 class DifferenceReport(ReportPart, frozen=True, kw_only=True):
-    """One difference from the earlier report."""
+    """One difference between this report and the earlier one."""
 
     place: PlaceReport
     resource: str
     what: str
-    """applied (the request is now the earlier proposal), request-changed, or recommendation-changed."""
+    """The kind of difference: applied (the request is now the earlier proposal), request-changed, or
+    recommendation-changed."""
     before: str | None
     after: str | None
 
@@ -129,37 +129,37 @@ class ComparisonReport(ReportPart, frozen=True, kw_only=True):
     """The differences from an earlier report."""
 
     at: str | None
-    """The earlier report's `at`."""
+    """The end of the history of the earlier report; null if it is not known."""
     saved: float
-    """Dollars a month that it would have saved."""
+    """The dollars per month that the earlier report's proposals would have saved."""
     differences: list[DifferenceReport]
     new: list[PlaceReport]
     gone: list[PlaceReport]
 
 
 class RecommendReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/recommend-report.schema.json."""
+    """The report of `trimtab recommend`. Published as deploy/schemas/recommend-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "RecommendReport"
     at: str | None
-    """The end of the history: --now, the time of the Prometheus query, or the last value of a file; null if only
+    """The end of the history: the time of --now, of the Prometheus query, or of the last value of a file; null if only
     checkpoints were read."""
     rule: str
     by: str | None
-    """The label that the report is divided by."""
+    """The label that the report is divided by; null if it is not divided."""
     containers: list[ContainerReport]
-    """Ordered by the absolute saving, the largest first."""
+    """The rows of all containers, sorted by the absolute value of the saving, the largest first."""
     saved: float
-    """Dollars a month that all proposals save."""
+    """The dollars per month that all proposals save."""
     changes: int
     """The number of containers with a changed request."""
     unknown: int
-    """The number of containers with too little usage of both resources."""
+    """The number of containers with too little usage of both cpu and memory."""
     total: TotalReport
     """The total of all containers of the report."""
     totals: list[TotalReport]
-    """By namespace (and by cluster if the report is divided), or by the labels of --total-by."""
+    """The totals by namespace (and by cluster if the report is divided), or by the labels of --total-by."""
     against: ComparisonReport | None
     """The comparison with the report of --against; null without it."""
     notes: list[str]
@@ -167,24 +167,24 @@ class RecommendReport(ReportPart, frozen=True, kw_only=True):
 
 NAMESPACE, KIND = "namespace", "kind"
 LABEL_MISSING = ""
-"""The value for workloads whose pods and namespace do not have the label."""
+"""The value of a label for workloads for which neither their pods nor their namespace have the label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalsLine:
-    """One container's row, with the numbers that totals add up."""
+    """The row of one container, with the numbers that totals add up."""
 
     row: ContainerReport
     labels: Mapping[str, str]
     pods: float
-    """Pods that run at the same time, on average: less than one for a CronJob that rarely runs."""
+    """The number of pods that run at the same time, on average: less than one for a CronJob that rarely runs."""
     now: tuple[int, int] = (0, 0)
     """The present request of one pod, in millicores and bytes."""
     proposed: tuple[int, int] = (0, 0)
     """The proposed request of one pod, in millicores and bytes."""
 
     def group_value(self, by: str) -> str:
-        """Returns the group of the container: its namespace, kind, cluster or label value."""
+        """Returns the group that the container belongs to: its namespace, kind, cluster or label value."""
         own = {NAMESPACE: self.row.namespace, KIND: self.row.kind}
         if by in own:
             return own[by]
@@ -203,7 +203,7 @@ def group_totals(lines: Iterable[TotalsLine], by: str) -> list[TotalReport]:
 
 
 def sum_lines(lines: Iterable[TotalsLine], by: str | None = None, value: str | None = None) -> TotalReport:
-    """Returns the total of the lines; a container whose cost is not known is counted, but its amounts are not added."""
+    """Returns the total of the lines. A container whose cost is not known counts, but adds nothing to the amounts."""
     all_lines = list(lines)
     priced_lines = [line for line in all_lines if line.row.monthly_now is not None]
 

@@ -1,8 +1,8 @@
 """Reads usage from files, Prometheus or the cluster, and the running time of CronJobs and Jobs.
 
-Of the cluster it reads the recommender's checkpoints, or else one present sample and the checkpoints of VPAs. The
-running
-time is for the costs: a nightly Job of twelve minutes costs twelve minutes a day.
+From the cluster, the recommender's checkpoints are read; if there are none, one sample of the present usage and the
+checkpoints of VPAs. Costs are computed from the running time: a nightly Job of twelve minutes costs twelve minutes a
+day.
 """
 
 from __future__ import annotations
@@ -42,25 +42,26 @@ if TYPE_CHECKING:
 KINDS = ("CronJob", "Job")
 """The kinds of workloads whose pods finish."""
 SINGLE_VALUE_SECONDS = 60
-"""The time that a single value covers if the source has no step."""
+"""The seconds that a single value covers if the source has no step."""
 
 
 @dataclass(slots=True)
 class RunningTime:
-    """The pods that have usage, and how long those of CronJobs and Jobs ran; it observes the series of one history."""
+    """The pods that have usage, and how long those of CronJobs and Jobs ran, computed from the series of one
+    history."""
 
     step: int = SINGLE_VALUE_SECONDS
     """The seconds that a single value covers."""
     pods: dict[ContainerKey, set[str]] = field(default_factory=dict)
-    """The pods that have usage."""
+    """Container → the names of its pods that have usage."""
     first: int = 0
     last: int = 0
-    """The first and last second with usage."""
+    """The time of the last value with usage, in seconds since 1970; `first` is that of the first one."""
     _seconds: dict[tuple[ContainerKey, str], float] = field(default_factory=dict)
-    """The sum of all pods, by resource."""
+    """(container, resource) → the running seconds of all its pods together."""
 
     def observe_series(self, all_series: Iterable[Series], owners: OwnerIndex) -> Iterator[Series]:
-        """Yields the same series, and records each of them."""
+        """Yields the given series unchanged, and records each of them."""
         for series in all_series:
             if series.times:
                 self._observe_series(container_key(series, owners), series)
@@ -78,13 +79,15 @@ class RunningTime:
             )
 
     def former_pods(self, key: ContainerKey, present: Collection[tuple[str, str]]) -> int:
-        """Returns the number of pods with usage that no longer exist; `present`: (namespace, pod) of existing pods."""
+        """Returns the number of the container's pods with usage that no longer exist.
+
+        present: (namespace, pod) of existing pods."""
         return sum((key.namespace, pod) not in present for pod in self.pods.get(key, ()))
 
     def hours_per_month(self, key: ContainerKey, history: BatchHistory, replicas: int | None) -> float | None:
-        """Returns the hours that all its pods run in a month, or None for other kinds, or without usage.
+        """Returns the hours that all pods of a CronJob or Job run in a month; None for other kinds, or without usage.
 
-        If the history has only hours, every hour with usage counts in full.
+        If the history is hourly, every hour with usage counts in full.
         """
         if key.kind not in KINDS:
             return None
@@ -103,7 +106,7 @@ class RunningTime:
 def covered_seconds(times: Sequence[int], step: int) -> float:
     """Returns the seconds that a series covers: each value covers the time to the next one.
 
-    A gap counts for at most twice the shortest one: during a longer gap the pod did not run.
+    A gap counts for at most twice the shortest gap: during a longer one the pod did not run.
     """
     if len(times) < 2:
         return float(step)
@@ -116,7 +119,7 @@ def covered_seconds(times: Sequence[int], step: int) -> float:
 
 _PLAIN = (".csv", ".parquet", ".json", ".yaml", ".yml")
 USAGE_FILE_ENDINGS = (*_PLAIN, *(f"{ending}.gz" for ending in _PLAIN))
-"""The files of a folder that are read as usage."""
+"""The endings of the files that are read as usage from a folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,29 +142,29 @@ class PrometheusOptions:
 
 @dataclass(slots=True)
 class UsageHistories:
-    """The usage that was read: one history, or one for each value of the label that the report is divided by."""
+    """The usage that was read: one history, or one for each value of the label that divides the report."""
 
     make: Callable[[], BatchHistory]
     matchers: Matchers = field(default_factory=Matchers)
     by: str = ""
-    """The label; empty if the report is not divided."""
+    """The label that divides the report; empty if it is not divided."""
     origins: Origins = field(init=False)
     histories: dict[str, BatchHistory] = field(default_factory=dict)
     """Value of the label → its history."""
     runs: dict[str, RunningTime] = field(default_factory=dict)
-    """Value of the label → its running times."""
+    """Value of the label → the running times of its containers."""
 
     def __post_init__(self) -> None:
         self.origins = Origins(self.matchers.matched_labels | ({self.by} if self.by else frozenset()))
 
     def get_history(self, value: str = "") -> BatchHistory:
-        """Returns the history of one value; the first call creates it."""
+        """Returns the history for one value of the label; the first call creates it."""
         if value not in self.histories:
             self.histories[value], self.runs[value] = self.make(), RunningTime()
         return self.histories[value]
 
     def add_series(self, value: str, all_series: Iterable[Series], owners: OwnerIndex) -> None:
-        """Add series to the history of one value."""
+        """Add series to the history for one value of the label."""
         history = self.get_history(value)
         add_all_series(history, self.runs[value].observe_series(all_series, owners), owners)
 
@@ -177,9 +180,10 @@ class UsageHistories:
 
 
 def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerIndex, now: int | None) -> list[str]:
-    """Add the usage of files, and return notes about what is ignored.
+    """Add the usage in files to the histories, and return notes about what is ignored.
 
-    Raises UsageError with all mistakes of all files, and if they have usage of several clusters.
+    Raises UsageError with all mistakes of all files, also if they contain the usage of several clusters and the report
+    is not divided.
     """
     mistakes, notes = list[ConfigError](), list[str]()
     for file, packed in live_cluster.read_paths(paths, USAGE_FILE_ENDINGS):
@@ -201,7 +205,7 @@ def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerInde
 
 
 def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
-    """Returns the uncompressed bytes of the file; a damaged file is a mistake and has none."""
+    """Returns the uncompressed bytes of the file; if it is damaged, a mistake is added, and nothing is returned."""
     try:
         return unpack_gzip(packed)
     except (OSError, EOFError, zlib.error) as error:
@@ -210,7 +214,7 @@ def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
 
 
 def several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
-    """Returns the mistake of an option whose usage is that of several clusters."""
+    """Returns the mistake that the source of this option contains the usage of several clusters."""
     todo = f"choose one with --matcher '{mixed.example_matcher}', or report each of them with --by {mixed.label}"
     return ConfigError(file=option, expected="the usage of one cluster", got=str(mixed), todo=todo)
 
@@ -224,13 +228,13 @@ _KUBERNETES = (b"apiVersion:", b"\nkind:", b'"apiVersion"')
 
 
 def _parse_checkpoints(name: str, content: bytes) -> CheckpointSource | None:
-    """Returns VPA checkpoints as `kubectl get` prints them, or None if the file is something else."""
+    """Returns the VPA checkpoints in the output of `kubectl get`, or None if the file contains something else."""
     head = content[:400]
     return CheckpointSource.from_file(name, content) if any(word in head for word in _KUBERNETES) else None
 
 
 def _parse_prometheus_answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
-    """Yields the series of a saved answer of Prometheus; values below 100,000 are cores, others bytes of memory."""
+    """Yields the series of a saved response of Prometheus; values below 100,000 are cores, others bytes of memory."""
     try:
         for series in parse_series(content, "", now):
             resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
@@ -240,9 +244,10 @@ def _parse_prometheus_answer(name: str, content: bytes, now: int | None) -> Iter
 
 
 def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners: OwnerIndex, now: int) -> None:
-    """Add the usage of the last days.
+    """Add the usage of the last days from Prometheus.
 
-    Raises RuntimeFailure if the server cannot be read, and UsageError if it has usage of several clusters.
+    Raises RuntimeFailure if the server cannot be read, and UsageError if it has the usage of several clusters and the
+    report is not divided.
     """
     source = HttpApi(server.url, server.headers, server.ca, server.certificate, server.key)
     start = now - server.days * DAY
@@ -263,7 +268,8 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
 
 
 def _list_parts(source: HttpApi, server: PrometheusOptions, by: str, start: int, now: int) -> list[tuple[str, str]]:
-    """Returns (value of the label that the report is divided by, the matcher of its part). Raises MixedClusters."""
+    """Returns (value of the label that divides the report, the matcher of its series). Raises MixedClusters if several
+    clusters would be mixed."""
     prometheus = Prometheus(source, QueryPlan(step_seconds=server.step, extra_matcher=server.extra, names=server.names))
     prometheus.check_one_cluster(start, now, server.namespaces, (by,) if by else ())
     if not by:
@@ -323,9 +329,9 @@ def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
 def parse_headers(
     texts: Iterable[str], files_: Iterable[str], token_file: str | None, token: str | None
 ) -> dict[str, str]:
-    """Returns the headers of texts and of the lines of files, each NAME: VALUE, and of a bearer token.
+    """Returns the HTTP headers of the options, the files (each line NAME: VALUE), and the bearer token.
 
-    Raises UsageError, whose messages show no value: headers may be secret.
+    Raises UsageError, whose messages contain no value, because headers may be secret.
     """
     headers, mistakes = dict[str, str](), list[ConfigError]()
     lines = [("--header", text) for text in texts]
@@ -358,7 +364,8 @@ def _read_text(path: str, mistakes: list[ConfigError]) -> str:
 def add_cluster_usage(
     book: BatchHistory, cluster: live_cluster.ClusterOptions, owners: OwnerIndex, *, kubelets: bool = False
 ) -> list[str]:
-    """Add the recommender's checkpoints, or else one present sample and the checkpoints of VPAs.
+    """Add the recommender's checkpoints to the history; if there are none, one sample of the present usage and the
+    checkpoints of VPAs.
 
     Returns notes about the quality of that usage. Raises RuntimeFailure.
     """
@@ -382,7 +389,8 @@ def add_cluster_usage(
 
 
 def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, kubelets: bool) -> list[str]:
-    """Add one sample of each container, from the kubelets or the metrics API."""
+    """Add one sample of the present usage of each container, from the kubelets or the metrics API; return notes about
+    it."""
     from trimtab.kube.errors import NotAllowed, NotFound
     from trimtab.usage.kubelet import Kubelets
     from trimtab.usage.metrics_api import read_metrics
@@ -421,7 +429,7 @@ def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
 
 
 def _add_recommender_checkpoints(book: BatchHistory, client: Client) -> list[str]:
-    """Add the checkpoints that `trimtab recommender` stores in its namespace; nothing if it does not run."""
+    """Add the checkpoints that `trimtab recommender` stores in its namespace; nothing is added if it does not run."""
     history, problems = live_cluster.read_recommender_history(client)
     history.copy_to_batch(book)
     count = len(history.list_containers())

@@ -15,9 +15,9 @@ from trimtab.sizing.reasons import NO_USAGE
 
 GREY = "bright_black"
 MAX_ROWS = 40
-"""The number of rows on a terminal; the other forms have all rows."""
+"""The largest number of rows on a terminal; the other output formats have all rows."""
 MIN_WIDTH_FOR_REASONS = 110
-"""The width of a terminal in characters from which reasons have a column of their own."""
+"""The width of a terminal in characters from which the table has a column for reasons."""
 
 
 def draw_recommendations(console: Console, report: RecommendReport) -> None:
@@ -42,11 +42,11 @@ _COLUMNS = (
     ("Container", False), (">Pods", True), (">CPU", False), (">Memory", False), (">Saves $", True), ("Severity", True),
     (">Sure", False), ("Why", False),
 )  # fmt: skip
-"""The title, and whether the column needs a snapshot; ">" is right-aligned."""
+"""The title of each column, and whether it needs a snapshot; a title with ">" is aligned to the right."""
 
 
 def _draw_containers(console: Console, rows: Sequence[ContainerReport]) -> None:
-    """Draw a row per container, with the reasons in a column on a wide terminal, else below the table."""
+    """Draw a row per container; on a wide terminal reasons have a column, otherwise they are below the table."""
     is_wide = isinstance(console, PlainConsole) or console.width >= MIN_WIDTH_FOR_REASONS
     has_snapshot = any(row.replicas is not None for row in rows)
     columns = [column for column in _COLUMNS if is_wide or column[0] != "Why"]
@@ -73,7 +73,8 @@ def _draw_containers(console: Console, rows: Sequence[ContainerReport]) -> None:
 
 
 def _draw_totals(console: Console, totals: Sequence[TotalReport]) -> None:
-    """Draw the totals of all groups; nothing if only one has a cost, as the headline has the same numbers."""
+    """Draw the totals of all groups; nothing if only one group has a cost, because the headline shows the same
+    numbers."""
     priced = [total for total in totals if total.monthly_now is not None]
     if len(priced) < 2:
         return
@@ -93,7 +94,7 @@ def _title(total: TotalReport) -> str:
 
 
 def format_total(total: TotalReport) -> tuple[str, str, str, str]:
-    """Returns cores, GiB and dollars before and after, and the saving, as text."""
+    """Returns the cores, the GiB and the dollars, each before and after, and the saving, as text."""
     pairs = ((total.cpu_now, total.cpu_proposed), (total.memory_now, total.memory_proposed))
     cores, gib = (f"{_format_amount(now)} → {_format_amount(proposed)}" for now, proposed in pairs)
     return (
@@ -105,7 +106,7 @@ def format_total(total: TotalReport) -> tuple[str, str, str, str]:
 
 
 def _format_amount(value: float | None) -> str:
-    """Returns the amount as text; an amount below 10 has two decimals, so that a small one is not 0.0."""
+    """Returns the amount as text. An amount below 10 has two decimals, so that a small amount is not shown as 0.0."""
     amount = value or 0.0
     return f"{amount:,.2f}" if amount < 10 else f"{amount:,.1f}"
 
@@ -115,7 +116,7 @@ UNSURE = 0.5
 
 
 def describe_total(report: RecommendReport) -> str:
-    """Returns the sum of all requests before and after, with the part of the saving that is doubtful, as a sentence."""
+    """Returns a sentence with the sum of all requests before and after, and the part of the saving that is doubtful."""
     cores, gib, dollars, _ = format_total(report.total)
     text = f"Requests of all pods: {cores} cores, {gib} GiB, {dollars} dollars a month."
     doubtful = (
@@ -126,7 +127,7 @@ def describe_total(report: RecommendReport) -> str:
 
 
 def format_dollars(saved: float | None) -> str:
-    """Returns the saved dollars; negative if the proposal costs more, as in every form of the report."""
+    """Returns the saved dollars as text; negative if the proposal costs more, empty if the saving is not known."""
     return "" if saved is None else f"{saved + 0.0:,.2f}"
 
 
@@ -160,7 +161,7 @@ CHANGE_WORDS = {"applied": "as recommended", "request-changed": "request", "reco
 
 
 def describe_changes(against: ComparisonReport) -> str:
-    """Returns the counts of changes since the earlier report, as a sentence."""
+    """Returns a sentence with the numbers of changes since the earlier report."""
     counts = Counter(difference.what for difference in against.differences)
     request_count, recommendation_count = counts["request-changed"], counts["recommendation-changed"]
     parts = [
@@ -209,7 +210,7 @@ def _container_name(row: ContainerReport) -> str:
 
 
 def format_confidence(row: ContainerReport) -> str:
-    """Returns the lower confidence of the two resources in percent, or an empty string if neither has one."""
+    """Returns the lower of the confidences of cpu and memory in percent, or an empty string if there is none."""
     confidence = _confidence(row)
     return "" if confidence is None else f"{confidence:.0%}"
 
@@ -219,9 +220,9 @@ def _confidence(row: ContainerReport) -> float | None:
 
 
 def format_change(part: ResourceReport, *, is_in_snapshot: bool) -> str:
-    """Returns the change as in "250m → 96m", or the request that stays.
+    """Returns the change as in "250m → 96m", or the request if it stays unchanged.
 
-    Without `known`, a snapshot with the present request, only the proposal is returned.
+    If the container is not in a snapshot, its present request is not known, and only the proposal is returned.
     """
     if not is_in_snapshot:
         return part.proposed or "–"
@@ -230,7 +231,7 @@ def format_change(part: ResourceReport, *, is_in_snapshot: bool) -> str:
 
 
 def describe_reasons(row: ContainerReport) -> str:
-    """Returns the reasons of both resources, once if they are equal."""
+    """Returns the reasons for both resources as text; only once if they are equal."""
     texts = [_resource_reasons(part) for part in (row.cpu, row.memory)]
     if texts[0] == texts[1]:
         return texts[0]
@@ -238,7 +239,8 @@ def describe_reasons(row: ContainerReport) -> str:
 
 
 def _resource_reasons(part: ResourceReport) -> str:
-    """Returns the reasons of the resource; with too little usage also the usage that there is and that it needs."""
+    """Returns the reasons for one resource as text; with too little usage, also how much there is and how much is
+    needed."""
     text = "; ".join(reason.text for reason in part.reasons)
     is_little = part.missing is not None and part.missing.reason.code != NO_USAGE.name
     return f"{text}: {part.missing.have} of {part.missing.need}" if part.missing and is_little else text
@@ -248,7 +250,7 @@ COLUMNS = ("now", "limit", "proposed", "p5", "p50", "p95", "p99", "max", "days",
 
 
 def format_csv(report: RecommendReport) -> str:
-    """Returns the report as CSV with a row for each container; an unknown value is empty."""
+    """Returns the report as CSV, with a row per container; an unknown value is an empty cell."""
     text = io.StringIO()
     names = [f"{resource}_{column}" for resource in ("cpu", "memory") for column in COLUMNS]
     paid = ("monthly_now", "monthly_proposed", "monthly_saved")

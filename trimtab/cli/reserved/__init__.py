@@ -1,1 +1,2 @@
-"""`trimtab reserved`: what vendors reserve of a node by their formulas, and what its kubelet and runtime really use."""
+"""The `reserved` verb: what vendors reserve of a node by their formulas, and what its kubelet and container runtime
+really use."""

@@ -27,7 +27,7 @@ from trimtab.reservations.read_profile import read_profiles, shipped_profiles
 
 @dataclass(frozen=True, slots=True)
 class FormulaOptions:
-    """The options of the command line that name a node."""
+    """The options of the command line that describe a node."""
 
     size: SizeOptions
     machine_type: str | None
@@ -85,11 +85,11 @@ def compare_formulas(
     output: str,
     output_file: str | None,
 ) -> None:
-    """Show what vendors reserve of a node, side by side, and what is left for pods.
+    """Compare what vendors reserve of a node, and what is left for pods.
 
-    Name a size (--cpu, --memory, --max-pods), a machine type (--type), or nodes that exist (--cluster). Kube reserved,
-    system reserved and the eviction threshold stand apart; the share of the price is what you pay for cpu and memory
-    that pods cannot request.
+    Give a size (--cpu, --memory, --max-pods), a machine type (--type), or nodes that exist (--cluster). Kube reserved,
+    system reserved and the eviction threshold are separate columns; the share of the price is what you pay for cpu and
+    memory that pods cannot request.
     """
     from trimtab.cli import output as printed
 
@@ -113,7 +113,8 @@ def compare_formulas(
 
 
 def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], list[ConfigError]]:
-    """Returns the profiles that the options name, all shipped ones without an option; and the mistakes."""
+    """Returns the reservation profiles that the options name, or all shipped ones if there is no option; and the
+    mistakes."""
     shipped = shipped_profiles()
     profiles: list[Profile] = []
     mistakes: list[ConfigError] = []
@@ -133,7 +134,8 @@ def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], 
 
 
 def _find_shapes(options: FormulaOptions, density: DensityOptions) -> list[FormulaNode]:
-    """Returns the node shapes of exactly one of the three ways to name them. Raises UsageError."""
+    """Returns the node shapes by the one of the three ways that the options use. Raises UsageError if they use none or
+    several."""
     has_size = options.size.cpu is not None or options.size.memory is not None
     ways = {"--cpu with --memory": has_size, "--type": options.machine_type is not None,
             "--cluster": bool(options.cluster.paths)}  # fmt: skip

@@ -1,4 +1,4 @@
-"""The report of `trimtab reserved formula`: for each node, each profile's reservations, term by term."""
+"""The report of `trimtab reserved formula`: for each node, the reservations of each profile, term by term."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from trimtab.reservations.profile import GIB, Profile, Term
 from trimtab.sizing.cost import GIB_PER_CORE, HOURS_PER_MONTH
 
 LARGE_SHARE = 0.15
-"""The share of the price from which a larger machine is worth a thought."""
+"""The share of the price that reservations cost from which the report suggests a larger machine."""
 
 
 class TermReport(ReportPart, frozen=True, kw_only=True):
-    """One term of a formula; the terms of a reservation add up to it."""
+    """One term of a formula; a reservation is the sum of its terms."""
 
     kind: str
-    """`base`, `bracket`, `per-pod`, `small-machine`, `max-share`, `minimum`, `rounding`."""
+    """The kind of term: `base`, `bracket`, `per-pod`, `small-machine`, `max-share`, `minimum`, `rounding`."""
     amount: float
-    """Millicores or bytes."""
+    """The amount of the term in millicores or bytes; negative if it lowers the reservation."""
     low: float
     """The beginning of a bracket, or the amount for each pod."""
     high: float | None
-    """The end of what a bracket counts, or the number of pods."""
+    """The end of the counted part of a bracket, or the number of pods."""
     percent: float
 
 
@@ -40,7 +40,7 @@ class ReservationReport(ReportPart, frozen=True, kw_only=True):
 
     size: float
     lost: float
-    """What the hypervisor and the kernel take before the kubelet sees it."""
+    """The amount that the hypervisor and the kernel take, so that the kubelet does not see it."""
     kube: float
     system: float
     eviction: float
@@ -49,7 +49,7 @@ class ReservationReport(ReportPart, frozen=True, kw_only=True):
 
 
 class ProfileReport(ReportPart, frozen=True, kw_only=True):
-    """The reservations by one profile."""
+    """The reservations of one profile."""
 
     profile: str
     title: str
@@ -57,53 +57,53 @@ class ProfileReport(ReportPart, frozen=True, kw_only=True):
     cpu: ReservationReport
     memory: ReservationReport
     ephemeral_storage: ReservationReport | None
-    """null if the profile does not say, or the disk is not known."""
+    """The reservation of disk; null if the profile does not define it, or the disk is not known."""
     process_ids: int | None
-    """null if the profile does not say."""
+    """The number of reserved process ids; null if the profile does not define it."""
     price_share: float
-    """The share of the node's price for cpu and memory that pods cannot request, from 0 to 1."""
+    """The share of the node's price that pays for cpu and memory that pods cannot request, from 0 to 1."""
     dollars_per_month: float | None
     """The price of that share in dollars per month; null if the node's price is not known."""
     fits_machine: bool
-    """Whether something is left of cpu and memory."""
+    """Whether any cpu and memory is left for pods."""
 
 
 class PodLimitReport(ReportPart, frozen=True, kw_only=True):
-    """One bound of the number of pods."""
+    """One limit on the number of pods."""
 
     kind: str
-    """`kubelet`, `interfaces`, `prefixes`, `cilium`, `addresses`."""
+    """What sets the limit: `kubelet`, `interfaces`, `prefixes`, `cilium`, `addresses`."""
     pods: int
 
 
 class WithheldReport(ReportPart, frozen=True, kw_only=True):
-    """What existing nodes withhold from pods: capacity less allocatable."""
+    """The resources of existing nodes that pods cannot use: capacity minus allocatable."""
 
     millicores: int
     bytes: int
 
 
 class NodeFormulaReport(ReportPart, frozen=True, kw_only=True):
-    """One node size, machine type or kind of node of a cluster."""
+    """One node size, one machine type, or one kind of node in a cluster."""
 
     name: str
     nodes: int
-    """The number of such nodes in the snapshot; 0 without one."""
+    """The number of such nodes in the snapshot; 0 without a snapshot."""
     millicores: int
     memory_bytes: int
     max_pods: int
     now: WithheldReport | None
-    """null without a snapshot."""
+    """What such nodes withhold from pods now; null without a snapshot."""
     dollars_per_hour: float | None
     price_region: str
-    """The region of a list price; empty if the price is the node's own."""
+    """The region of the list price; empty if the price is the node's own."""
     pod_limits: list[PodLimitReport]
     profiles: list[ProfileReport]
     notes: list[str]
 
 
 class ReservedFormulaReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/reserved-formula-report.schema.json."""
+    """The report of `trimtab reserved formula`. Published as deploy/schemas/reserved-formula-report.schema.json."""
 
     api_version: str = output.API_VERSION
     kind: str = "ReservedFormulaReport"
@@ -111,7 +111,7 @@ class ReservedFormulaReport(ReportPart, frozen=True, kw_only=True):
 
 
 def build_report(profiles: Sequence[Profile], shapes: Sequence[FormulaNode]) -> ReservedFormulaReport:
-    """Returns the report of all profiles for all shapes."""
+    """Returns the report of all profiles for all node shapes."""
     return ReservedFormulaReport(nodes=[_report_shape(profiles, shape) for shape in shapes])
 
 
@@ -154,7 +154,7 @@ def _report_profile(reservations: NodeReservations, shape: FormulaNode) -> Profi
 
 
 def cpu_price_share(shape: FormulaNode) -> Fraction:
-    """Returns the share of a node's price that pays for its cores: a core costs as much as 7.5 GiB."""
+    """Returns the share of a node's price that pays for its cores: one core costs as much as 7.5 GiB."""
     cores = Fraction(shape.size.millicores, 1000) * Fraction(GIB_PER_CORE)
     return cores / (cores + Fraction(shape.size.memory_bytes, GIB))
 

@@ -116,13 +116,13 @@ def _term_text(resource: str, term: TermReport) -> str:
 
 
 def format_cpu(millicores: float) -> str:
-    """Returns millicores with at most one decimal: 82.5m, 2, 940m."""
+    """Returns millicores as text with at most one decimal, such as 82.5m, 2, 940m."""
     rounded = round(millicores, 1)
     return f"{rounded / 1000:g}" if rounded and rounded % 1000 == 0 else f"{rounded:g}m"
 
 
 def format_bytes(count: float) -> str:
-    """Returns bytes in GiB or MiB with two or one decimals: 3.56Gi, 100Mi."""
+    """Returns bytes as text in GiB with two decimals or in MiB with one, such as 3.56Gi, 100Mi."""
     if abs(count) >= GIB:
         return f"{count / GIB:.2f}".rstrip("0").rstrip(".") + "Gi"
     return f"{count / MIB:.1f}".rstrip("0").rstrip(".") + "Mi"

@@ -1,4 +1,5 @@
-"""The command line of `trimtab reserved measure`: the source of the measurements, the report, the snippets."""
+"""The command line of `trimtab reserved measure`: the source of the measurements, the report, the configuration
+snippets."""
 
 from __future__ import annotations
 
@@ -96,12 +97,12 @@ def measure_reservations(
     output: str,
     output_file: str | None,
 ) -> None:
-    """Show what kubelets and container runtimes really use, per pool, and the reservation that covers it.
+    """Show what kubelets and container runtimes really use, per pool, and a reservation that covers it.
 
-    With --cluster live every node is asked once, and one kubelet of each pool for its configuration; both need `get`
-    on nodes/proxy. --prometheus reads days of history instead. With a snapshot, give the kubelets' --summary files.
-    Memory is never recommended below its measured maximum; a lower reservation needs seven days; differences below
-    10 percent, 20m and 128Mi change nothing.
+    With --cluster live the kubelet of every node is read once, and one kubelet of each pool for its configuration; both
+    need `get` on nodes/proxy. --prometheus reads days of history instead. With a snapshot, give the kubelets' --summary
+    files. Memory is never recommended below its measured maximum; a lower reservation needs seven days; differences
+    below 10 percent, 20m and 128Mi change nothing.
     """
     from trimtab.cli import output as printed
 
@@ -134,7 +135,7 @@ def _parse_moment(text: str | None) -> int:
 def _connect_to_prometheus(
     url: str | None, headers: tuple[str, ...], token_file: str | None, ca: str | None, queries: QueryPlan
 ) -> Prometheus | None:
-    """Returns the server, None without a URL. Raises UsageError."""
+    """Returns the Prometheus server, or None without a URL. Raises UsageError if an option is invalid."""
     if url is None:
         return None
     mistakes = []
@@ -163,7 +164,7 @@ def _read_measurements(
     pools: Sequence[str],
     now: int,
 ) -> Measurements:
-    """Returns the measurements of exactly one source. Raises UsageError and RuntimeFailure."""
+    """Returns the measurements from the one source that the options name. Raises UsageError and RuntimeFailure."""
     is_live = LIVE in cluster.paths
     if server is not None:
         if summaries or configurations:
@@ -180,7 +181,8 @@ def _read_measurements(
 
 
 def _render_snippets(platform: str, pools: list[PoolReservation]) -> str:
-    """Returns the configuration of every pool with a recommendation; of the others a comment that says why not."""
+    """Returns the configuration of every pool with a recommendation; for the others, a comment with the reason why
+    there is none."""
     parts = []
     for pool in pools:
         name = f"{pool.key.pool} ({pool.key.runtime})" if pool.key.runtime else pool.key.pool

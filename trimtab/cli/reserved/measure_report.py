@@ -1,4 +1,5 @@
-"""The report of `trimtab reserved measure`: for each pool what is used, what is reserved, and what should be."""
+"""The report of `trimtab reserved measure`: for each pool, what is used, what is reserved, and what should be
+reserved."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from trimtab.sizing.pool_reservations import PoolReservation
 
 
 class NotYetReport(ReportPart, frozen=True, kw_only=True):
-    """What is missing for a value."""
+    """The measurements that are missing to compute a value."""
 
     reason: ReasonReport
     have: str
@@ -22,15 +23,15 @@ class NotYetReport(ReportPart, frozen=True, kw_only=True):
 
 
 class FitReport(ReportPart, frozen=True, kw_only=True):
-    """The line through the measurements, in millicores or bytes."""
+    """The straight line fitted to the measurements, in millicores or bytes."""
 
     base: float
     per_pod: float
     pods_per_unit: float | None
-    """Pods for each used core or GiB; null if a pod adds nothing."""
+    """The number of pods for each used core or GiB; null if a pod adds nothing."""
     from_pods: float
     to_pods: float
-    """The pods of the nodes between which the line was fitted."""
+    """The largest number of pods on a measured node; the line was fitted between `from_pods` and this number."""
 
 
 class UseReport(ReportPart, frozen=True, kw_only=True):
@@ -41,11 +42,11 @@ class UseReport(ReportPart, frozen=True, kw_only=True):
     maximum: float
     fit: FitReport | None
     missing_fit: NotYetReport | None
-    """Why there is no line; null if there is one."""
+    """Why no line was fitted; null if there is one."""
 
 
 class ReservedReport(ReportPart, frozen=True, kw_only=True):
-    """A reservation of a node, kube and system reserved together."""
+    """The reservation of a node: the sum of kube reserved and system reserved."""
 
     millicores: int
     bytes: int
@@ -56,40 +57,41 @@ class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
 
     pool: str
     runtime: str
-    """Empty if it is not known."""
+    """The container runtime; empty if it is not known."""
     nodes: int
     measured_nodes: int
     coverage: float
     """The share of the samples that are complete, from 0 to 1."""
     days: float
-    """The time from the first to the last sample."""
+    """The days from the first to the last sample."""
     max_pods_seen: int
     sources: dict[str, int]
-    """`system-containers` or `node-less-pods` (the fallback) → nodes."""
+    """`system-containers` or `node-less-pods` (the fallback) → the number of nodes that are measured in this way."""
     cpu: UseReport | None
     memory: UseReport | None
     missing: NotYetReport | None
-    """Why nothing was measured; null if something was."""
+    """Why nothing was measured; null if something was measured."""
     reserved_now: ReservedReport | None
-    """null if it is not known."""
+    """The present reservation; null if it is not known."""
     reserved_now_from: str
-    """`configz`, `allocatable`, or empty."""
+    """Where the present reservation was read: `configz`, `allocatable`, or empty if it is not known."""
     used_of_reserved: dict[str, float]
-    """Resource → the median use divided by the reservation; above 1 it takes from pods."""
+    """Resource → the median usage divided by the reservation; above 1, kubelet and runtime use resources of the
+    pods."""
     recommended: ReservedReport | None
     missing_recommendation: NotYetReport | None
     change: str
-    """`keep`, `raise` (for new nodes only), `lower`, `wait`, or `unknown`."""
+    """The recommended change: `keep`, `raise` (for new nodes only), `lower`, `wait`, or `unknown`."""
     reason: ReasonReport | None
     unused_dollars_per_month: float | None
-    """What is reserved and not used costs so much; null without a price."""
+    """The cost of what is reserved and not used; null without a price."""
     overdraft_dollars_per_month: float | None
-    """What is used and not reserved is worth so much; null without a price."""
+    """The cost of what is used and not reserved; null without a price."""
     notes: list[str]
 
 
 class ReservedMeasureReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/reserved-measure-report.schema.json."""
+    """The report of `trimtab reserved measure`. Published as deploy/schemas/reserved-measure-report.schema.json."""
 
     api_version: str = output.API_VERSION
     kind: str = "ReservedMeasureReport"
@@ -100,7 +102,9 @@ class ReservedMeasureReport(ReportPart, frozen=True, kw_only=True):
 def build_report(
     pools: Sequence[PoolReservation], sources: Mapping[str, Mapping[str, str]], notes: Sequence[str]
 ) -> ReservedMeasureReport:
-    """Returns the report. `sources`: the pool's name and runtime, joined by a slash → node → its source."""
+    """Returns the report of all pools.
+
+    sources: the pool's name and runtime, joined by a slash → node → how it was measured."""
     return ReservedMeasureReport(
         pools=[_report_pool(pool, sources.get(f"{pool.key.pool}/{pool.key.runtime}", {})) for pool in pools],
         notes=list(notes),

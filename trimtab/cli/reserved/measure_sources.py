@@ -1,4 +1,4 @@
-"""Reads what kubelets and runtimes use: from live kubelets, from saved summaries, or from Prometheus."""
+"""Reads what kubelets and container runtimes use: from live kubelets, from saved summaries, or from Prometheus."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ from trimtab.usage.prometheus import Prometheus
 from trimtab.usage.prometheus_overhead import ScrapedNodes, read_node_facts, read_overhead_series
 
 MAX_NAMED_NODES = 5
-"""The most silent nodes that a note names."""
+"""The largest number of nodes without an answer that a note names."""
 
 
 @dataclass(slots=True)
 class Measurements:
-    """What was read, by pool and runtime."""
+    """The measurements by pool and container runtime."""
 
     nodes: dict[PoolRuntime, PoolNodes]
     histories: dict[PoolRuntime, OverheadHistory] = field(default_factory=dict)
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Pool and runtime, joined by a slash → node → how its use is known."""
+    """The pool's name and runtime, joined by a slash → node → how its usage was measured."""
     notes: list[str] = field(default_factory=list)
     max_days: int = 30
 
     def add_overheads(self, overheads: Iterable[NodeOverhead]) -> None:
-        """Add samples; those of nodes that are not in a pool's list are left out."""
+        """Add samples; samples of nodes that are in no pool are left out."""
         keys = {name: key for key, pool in self.nodes.items() for name in pool.names}
         for overhead in overheads:
             key = keys.get(overhead.node)
@@ -71,7 +71,7 @@ class Measurements:
 
 
 def read_nodes(cluster: live_cluster.ClusterOptions) -> list[NodeInfo]:
-    """Returns the nodes of the snapshot or the cluster. Raises UsageError without any."""
+    """Returns the nodes of the snapshot or the cluster. Raises UsageError if there are none."""
     nodes = [node_from_api(shape) for shape in live_cluster.read_snapshot(cluster, ("Node",)).objects_of(Node)]
     if not nodes:
         raise UsageError([ConfigError(file="--cluster", expected="nodes", got="none")])
@@ -81,8 +81,9 @@ def read_nodes(cluster: live_cluster.ClusterOptions) -> list[NodeInfo]:
 def measure_live(
     cluster: live_cluster.ClusterOptions, nodes: Sequence[NodeInfo], pools: Sequence[str], now: int
 ) -> Measurements:
-    """Read the kubelet of each node of these pools once, of all pools without a name, and the configuration of one
-    kubelet of each pool. Raises RuntimeFailure, and UsageError for an unknown pool."""
+    """Read the kubelet of each node of these pools once, and the configuration of one kubelet of each pool.
+
+    Without a name, all pools are read. Raises RuntimeFailure, and UsageError for an unknown pool."""
     measurements = Measurements(group_nodes(nodes, now))
     select_pools(measurements, pools)
     names = sorted(name for pool in measurements.nodes.values() for name in pool.names)
@@ -124,7 +125,8 @@ def _reserved_settings(settings: KubeletSettings) -> Reserved:
 def measure_files(
     summaries: Sequence[str], configurations: Sequence[str], nodes: Sequence[NodeInfo], now: int
 ) -> Measurements:
-    """Read saved summaries of kubelets, and saved configurations, which count for every pool. Raises UsageError."""
+    """Read saved summaries of kubelets, and saved kubelet configurations, which apply to every pool. Raises
+    UsageError."""
     measurements = Measurements(group_nodes(nodes, now))
     mistakes: list[ConfigError] = []
     overheads: list[NodeOverhead] = []
@@ -151,7 +153,7 @@ def measure_files(
 def measure_prometheus(
     server: Prometheus, days: int, nodes: Sequence[NodeInfo] | None, now: int
 ) -> Measurements:  # fmt: skip
-    """Read the last days from Prometheus; without `nodes`, their facts too. Raises RuntimeFailure."""
+    """Read the last days from Prometheus; if `nodes` is empty, also the facts about nodes. Raises RuntimeFailure."""
     start = now - days * DAY_SECONDS
     try:
         server.check_one_cluster(start, now)
@@ -189,7 +191,8 @@ def _group_facts(facts: ScrapedNodes, nodes: Sequence[str]) -> dict[PoolRuntime,
 
 
 def _usual_reserved(facts: ScrapedNodes, nodes: Sequence[str]) -> Reserved | None:
-    """Returns what the node with the median memory reserves, or None if kube-state-metrics does not tell."""
+    """Returns the reservation of the node with the median reserved memory, or None if kube-state-metrics has no such
+    metrics."""
     amounts = sorted(
         (
             max(0, round((memory - facts.allocatable[node, "memory"] - ASSUMED_EVICTION_BYTES) / MIB)) * MIB,
@@ -205,7 +208,8 @@ def _usual_reserved(facts: ScrapedNodes, nodes: Sequence[str]) -> Reserved | Non
 
 
 def select_pools(measurements: Measurements, names: Sequence[str]) -> None:
-    """Leave out the pools that are not named; all stay without a name. Raises UsageError for an unknown one."""
+    """Remove the measurements of pools that are not named; without names, keep all. Raises UsageError for an unknown
+    pool."""
     if not names:
         return
     known = {key.pool for key in measurements.nodes}

@@ -12,7 +12,7 @@ from trimtab.cli.reserved.measure_report import PoolReservationReport, ReservedM
 
 
 def draw_measurements(console: Console, report: ReservedMeasureReport) -> None:
-    """Draw one table of all pools, then what was decided about each."""
+    """Draw one table of all pools, then the recommendation for each."""
     table = Table(title="Kubelet and container runtime of a node", title_justify="left", header_style="bold")
     left = ("Pool", "Nodes", "Resource")
     for column in (*left, "Base", "Each pod", "p95", "Maximum", "Reserved", "Used", "Advised"):

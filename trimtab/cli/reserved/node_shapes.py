@@ -1,4 +1,5 @@
-"""The nodes that `trimtab reserved formula` is asked about: a size, a machine type, or the nodes of a snapshot."""
+"""The nodes for which `trimtab reserved formula` computes reservations: a size, a machine type, or the nodes of a
+snapshot."""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ from trimtab.reservations.profile import MIB
 
 CNIS = ("vpc", "vpc-prefix", "cilium")
 DEFAULT_MAX_PODS = 110
-"""The kubelet's default for maxPods."""
+"""The kubelet's default of maxPods."""
 _SHARED_CORE = ("e2-micro", "e2-small", "e2-medium")
-"""Machine types of Compute Engine that share their cores."""
+"""The machine types of Compute Engine with shared cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizeOptions:
-    """The size on the command line, as written."""
+    """The size of a node, as it is written on the command line."""
 
     cpu: str | None = None
     memory: str | None = None
@@ -44,12 +45,12 @@ class SizeOptions:
 
 @dataclass(frozen=True, slots=True)
 class DensityOptions:
-    """How pods get their addresses."""
+    """The options on how pods get their addresses, which limits their number."""
 
     cni: str | None = None
     first_interface_index: int = 0
     node_cidr: int | None = None
-    """The prefix of a node's pod range, or None if it is not known."""
+    """The prefix length of a node's pod range, or None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +62,17 @@ class FormulaNode:
     nodes: int = 0
     """The number of such nodes in the snapshot; 0 without one."""
     withheld_now: tuple[int, int] | None = None
-    """(millicores, bytes) that these nodes withhold from pods now, or None without a snapshot."""
+    """(millicores, bytes) that pods cannot use on these nodes now, or None without a snapshot."""
     price: int | None = None
-    """Micro-dollars an hour, or None if it is not known."""
+    """The price in micro-dollars an hour, or None if it is not known."""
     price_region: str = ""
-    """The region of a list price; empty if the price is the node's own."""
+    """The region of the list price; empty if the price is the node's own."""
     limits: tuple[PodLimit, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def size_shape(options: SizeOptions, density: DensityOptions) -> FormulaNode:
-    """Returns the shape of a size on the command line. Raises UsageError."""
+    """Returns the node shape for the size on the command line. Raises UsageError."""
     amounts, mistakes = _parse_amounts(options)
     mistakes += [
         ConfigError(file=f"--{name}", expected="an amount above 0", got="none")
@@ -104,7 +105,7 @@ def _parse_amounts(options: SizeOptions) -> tuple[dict[str, int], list[ConfigErr
 
 
 def type_shape(name: str, options: SizeOptions, density: DensityOptions) -> FormulaNode:
-    """Returns the shape of a machine type, with the memory that its kernel takes. Raises UsageError."""
+    """Returns the node shape of a machine type, including the memory that its kernel takes. Raises UsageError."""
     types = machine_types()
     amounts, mistakes = _parse_amounts(options)
     kind = types.get(name)
@@ -146,7 +147,7 @@ def _note_lost_memory(kind: MachineType) -> Iterator[str]:
 def _type_limits(
     kind: MachineType, interfaces: NetworkInterfaces | None, density: DensityOptions, max_pods: int | None
 ) -> Iterator[PodLimit]:
-    """Yields what bounds the pods of a machine of this type, its kubelet's maxPods first."""
+    """Yields the limits on the number of pods on a machine of this type, the kubelet's maxPods first."""
     if interfaces is None:
         yield PodLimit(PodLimitKind.KUBELET, max_pods or DEFAULT_MAX_PODS)
     elif density.cni == "vpc-prefix":
@@ -196,7 +197,8 @@ _LIMIT_TEXTS = {
 
 
 def shapes_of_cluster(snapshot: Snapshot, options: SizeOptions, density: DensityOptions) -> list[FormulaNode]:
-    """Returns the shapes of a snapshot's nodes, the most frequent first: pool, type, capacity. Raises UsageError."""
+    """Returns the shapes of the nodes in a snapshot, one for each pool, machine type and capacity, the most frequent
+    first. Raises UsageError."""
     amounts, mistakes = _parse_amounts(options)
     nodes = [node_from_api(shape) for shape in snapshot.objects_of(Node)]
     if not nodes:

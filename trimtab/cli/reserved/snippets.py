@@ -1,7 +1,7 @@
-"""The recommended reservation in the form of each platform's configuration.
+"""The recommended reservation as a snippet of each platform's configuration.
 
-The kubelet's own `kubeReserved` is what all of them end in. A change is for new nodes: Gardener and Karpenter replace
-the old ones, AKS and EKS need a new node pool.
+All of them set the kubelet's `kubeReserved`. A change applies to new nodes: Gardener and Karpenter replace the old
+nodes, AKS and EKS need a new node pool.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MEGABYTE = 1_000_000
 
 
 def render_snippet(platform: str, pool: str, reserved: Reserved) -> str:
-    """Returns the configuration of one pool for this platform, with a comment that names the pool."""
+    """Returns the configuration of one pool for this platform, below a comment that names the pool."""
     return f"# pool {pool}\n{_RENDERERS[platform](pool, reserved)}"
 
 

@@ -1,1 +1,1 @@
-"""`trimtab savings`: what removed nodes saved, by pool and by team."""
+"""The `savings` verb: what removed nodes saved, by pool and by team."""

@@ -1,4 +1,4 @@
-"""The command line of `trimtab savings`."""
+"""The command line of `trimtab savings`, which reads what the compactor stored."""
 
 from typing import Any
 
@@ -38,8 +38,8 @@ def verb(
 ) -> None:
     """Show what removed nodes saved, by pool and by team.
 
-    A node's saving is divided among the namespaces whose pods were moved from it, by their number. Reads what the
-    compactor stored in the cluster; `trimtab compactor history` has the single decisions.
+    A node's saving is divided among the namespaces whose pods were moved from it, by the number of their pods. The
+    command reads what the compactor stored in the cluster; `trimtab compactor history` has the single decisions.
     """
     found = state.read_compactor_state(state.ClusterLogin(**login))
     if pool is not None and pool not in found.pool_states:

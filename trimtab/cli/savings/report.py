@@ -1,7 +1,7 @@
 """The report of `trimtab savings`, and its tables.
 
-The compactor stores for each day and pool how many nodes were removed, what they save, and which namespaces their pods
-were of. The money so far assumes that a removed node would have run on until now, so it is at most what was saved.
+For each day and pool, the compactor stores how many nodes were removed, what they save, and the namespaces of their
+pods. The dollars saved so far assume that a removed node would still run today, so the true amount may be lower.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,50 +24,51 @@ from trimtab.compaction.drain.savings import (
 
 HOUR_SECONDS, DAY_SECONDS = 3600, 86_400
 OTHERS = "(others)"
-"""Pods of namespaces that a day does not name, and nodes without pods."""
+"""The name that stands for pods of namespaces that a day does not name, and for nodes without pods."""
 TeamOf = Callable[[str], str]
-"""Namespace → team."""
+"""A function that returns the team of a namespace."""
 
 
 class SavedAmount(ReportPart, frozen=True, kw_only=True):
-    """What removed nodes save, in one unit."""
+    """What removed nodes save, with its unit."""
 
     amount: float
     unit: str
-    """`dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools' goals differ."""
+    """The unit: `dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools have
+    different goals."""
 
 
 class SavingsPart(ReportPart, frozen=True, kw_only=True):
-    """The savings of one pool, team or day."""
+    """The savings of one pool, one team or one day."""
 
     name: str
     nodes: int | None
-    """The nodes that were removed; null for a team, which shares nodes with others."""
+    """The number of nodes that were removed; null for a team, because teams share nodes."""
     saves: list[SavedAmount]
     dollars_so_far: float | None
-    """The money since the removals, if the nodes would have run on until now; null without prices."""
+    """The dollars saved since the removals, if the nodes would otherwise still run; null without prices."""
 
 
 class SavingsReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/savings-report.schema.json."""
+    """The report of `trimtab savings`. Published as deploy/schemas/savings-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "SavingsReport"
     since: str
     until: str
-    """RFC 3339; whole days in UTC count."""
+    """The end of the period, as RFC 3339; days begin at midnight UTC."""
     total: SavingsPart
     pools: list[SavingsPart]
     teams: list[SavingsPart]
     days: list[SavingsPart]
-    """Only days on which a node was removed."""
+    """The savings of each day on which a node was removed."""
     notes: list[str]
 
 
 def build_savings_report(
     states: Mapping[str, PoolState], since: Seconds, now: Seconds, team_of: TeamOf, *, only: str | None = None
 ) -> SavingsReport:
-    """Returns the savings since a time, of all pools or only of one."""
+    """Returns the savings since a time, of all pools or of the pool `only`."""
     chosen = {pool: state for pool, state in sorted(states.items()) if only in (None, pool)}
     first_day = format_timestamp(since)[:10]
     days = {
@@ -133,7 +134,7 @@ def _dollars(micro_dollars_an_hour: int, day: DaySavings, now: Seconds) -> float
 
 
 def draw_savings(console: Console, report: SavingsReport) -> None:
-    """Draw the total, a table by pool and one by team."""
+    """Draw the total, a table by pool, and a table by team."""
     console.print(f"since {report.since[:10]}: {_describe(report.total)}")
     if report.pools:
         console.print(_draw_parts("pool", report.pools))
@@ -163,5 +164,5 @@ def _draw_parts(what: str, parts: Iterable[SavingsPart]) -> Table:
 
 
 def parse_day(text: str) -> Seconds | None:
-    """Returns the beginning of a day such as 2026-11-01 in UTC, or None for any other text."""
+    """Returns the beginning of a day in UTC, such as 2026-11-01, or None if the text is no day."""
     return parse_timestamp(f"{text}T00:00:00Z") if len(text) == 10 else None

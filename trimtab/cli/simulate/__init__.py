@@ -1,1 +1,1 @@
-"""The `simulate` verb: the cluster after round upon round of plans, until no more node can be removed."""
+"""The `simulate` verb: the cluster after repeated rounds of plan and drain, until no more node can be removed."""

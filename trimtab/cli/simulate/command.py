@@ -38,9 +38,9 @@ def verb(
 ) -> None:  # fmt: skip
     """Simulate the plan round by round until no more node can be drained, and show what is left.
 
-    Each round makes a plan, drains the nodes of the first wave, places the successors with a model of the scheduler,
-    and starts again with full budgets. It reads the same input as `trimtab plan`, and changes nothing. --resize
-    simulates it once more, after the pods of policies with `running: resize` have shrunk.
+    Each round makes a plan, drains the nodes of the first wave, places the new pods with a model of the scheduler, and
+    starts again with full budgets. The command reads the same input as `trimtab plan`, and changes nothing. --resize
+    simulates once more, after the pods of policies with `running: resize` were made smaller.
     """
     plan_inputs = inputs.read_inputs(options)
     check_subjects(plan_inputs, subjects)

@@ -24,17 +24,17 @@ from trimtab.scheduling.cluster_model import build_cluster_model
 
 
 class LandingReport(ReportPart, frozen=True, kw_only=True):
-    """The move of one pod in a round."""
+    """The move of one pod in one round."""
 
     pod: str
-    """namespace/name."""
+    """The pod, as namespace/name."""
     source: str
     target: str
-    """The node of its successor; empty if the successor is pending."""
+    """The node of the new pod that replaces it; empty if the new pod is pending."""
 
 
 class RoundReport(ReportPart, frozen=True, kw_only=True):
-    """One round: a plan, and the drain of the nodes in its first wave."""
+    """One round of a simulation: a plan, and the drain of the nodes in its first wave."""
 
     number: int
     nodes: list[str]
@@ -47,16 +47,16 @@ class RoundReport(ReportPart, frozen=True, kw_only=True):
 
 
 class SimulateReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/simulate-report.schema.json."""
+    """The report of `trimtab simulate`. Published as deploy/schemas/simulate-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "SimulateReport"
     scheduler: str
-    """`plan`, `spread` or `pack`."""
+    """The model of the scheduler: `plan`, `spread` or `pack`."""
     nodes_before: int
     nodes_after: int
     nodes_bound: int
-    """The lower bound of the number of nodes after any plan, by the sum of requests."""
+    """A lower bound on the number of nodes after any plan, by the sum of requests."""
     evictions: int
     moved_twice: int
     waiting: int
@@ -69,9 +69,9 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     """The nodes at the end, each with the reason why it stays."""
     nodes: list[NodeReport]
     explained: list[ExplainReport]
-    """The nodes and pods of --explain."""
+    """The chains of reasons for the nodes and pods of --explain."""
     resize: ResizeReport | None = None
-    """What is left if pods shrink first; null without --resize."""
+    """What is left if pods are made smaller first; null without --resize."""
     notes: list[str]
 
 
@@ -117,7 +117,7 @@ def build_report(
 
 
 def _final_nodes(simulation: Simulation) -> dict[str, str]:
-    """Returns the nodes of moved pods at the end."""
+    """Returns moved pod → its node at the end of the simulation."""
     moved = {landing.pod for simulated_round in simulation.rounds for landing in simulated_round.landings}
     return {pod.key: pod.node for pod in simulation.after.pods if pod.key in moved}
 
@@ -146,13 +146,15 @@ def _report_round(number: int, simulated_round: SimulationRound, remaining: int,
 
 
 def explain_subject(inputs: PlanInputs, simulation: Simulation, kind: str, name: str) -> ExplainReport:
-    """Returns the chain of reasons for a node or a pod; `check_subjects` has verified that it is in the snapshot."""
+    """Returns the chain of reasons for a node or a pod, which is in the snapshot: `check_subjects` has verified
+    this."""
     sentences = _explain_node(inputs, simulation, name) if kind == "node" else _explain_pod(inputs, simulation, name)
     return ExplainReport(kind=kind, name=name, chain=list(sentences))
 
 
 def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iterator[str]:
-    """Yields the round that drains the node and its pods' targets, or the pods that move to it and why it stays."""
+    """Yields sentences about the round that drains the node and the targets of its pods; if the node stays, about the
+    pods that move to it and why it stays."""
     for number, simulated_round in enumerate(simulation.rounds, 1):
         arrivals = [landing for landing in simulated_round.landings if landing.target == name]
         if arrivals:
@@ -167,7 +169,7 @@ def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iter
 
 
 def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterator[str]:
-    """Yields every round in which the pod moves, then the reason why it stays at the end."""
+    """Yields a sentence for every round in which the pod moves, then the reason why it stays at the end."""
     is_moved = False
     for number, simulated_round in enumerate(simulation.rounds, 1):
         for landing in simulated_round.landings:

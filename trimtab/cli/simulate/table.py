@@ -64,7 +64,7 @@ def draw_chart(report: SimulateReport) -> Table:
 
 
 def _group_rounds(rounds: list[RoundReport]) -> list[tuple[str, list[RoundReport]]]:
-    """Returns a name and its rounds for each row: one round, or several if there are more rounds than rows."""
+    """Returns the rows of the chart: a name and its rounds, which are several if there are more rounds than rows."""
     size = -(-len(rounds) // MAX_ROWS)
     parts = [rounds[start : start + size] for start in range(0, len(rounds), size)]
     return [(_name_rounds(part), part) for part in parts]
@@ -75,6 +75,6 @@ def _name_rounds(part: list[RoundReport]) -> str:
 
 
 def _draw_bar(remaining: int, removed: int, total: int) -> Text:
-    """Returns a bar of the remaining nodes, then of those that were just removed."""
+    """Returns a bar of the nodes that remain, followed by those that this round removed."""
     full, light = (count * BAR_WIDTH // max(1, total) for count in (remaining, remaining + removed))
     return Text.assemble(("█" * full, "green"), ("░" * (light - full), "yellow"), " " * (BAR_WIDTH - light))

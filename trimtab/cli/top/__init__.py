@@ -1,1 +1,1 @@
-"""`trimtab top`: pools and nodes, live; nothing is changed."""
+"""The `top` verb: a live view of pools and nodes, which changes nothing."""

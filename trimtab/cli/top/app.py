@@ -1,4 +1,4 @@
-"""The screen of `trimtab top`, with Textual. It reads, and has no key that changes anything."""
+"""The screen of `trimtab top`, with Textual. It only reads: no key changes anything in the cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ ReadView = Callable[[], TopView]
 
 
 class TopScreen(App[None]):
-    """Pools above, nodes in the middle, decisions below. `read_view` is called in a thread, and may fail."""
+    """The screen: pools at the top, nodes in the middle, decisions at the bottom. `read_view` is called in a thread,
+    and may fail."""
 
     TITLE = "trimtab top"
     CSS = """
@@ -65,7 +66,7 @@ class TopScreen(App[None]):
         self.show_view()
 
     def action_refresh_now(self) -> None:
-        """Read again in a thread; a read that is under way is not joined by another."""
+        """Start to read the state in a thread; if a read is under way, its result is dropped."""
         self.run_worker(self._read, thread=True, exclusive=True)
 
     def _read(self) -> None:
@@ -77,31 +78,31 @@ class TopScreen(App[None]):
             self.call_from_thread(self.accept_view, view, "")
 
     def accept_view(self, view: TopView | None, problem: str) -> None:
-        """Show a view that was read, and the problem of the last read."""
+        """Show the view that was read last, and the problem of the last read if it failed."""
         self.view = view
         problems = (problem,) if problem else view.problems if view is not None else ()
         self.query_one("#problem", Static).update("\n".join(problems[:3]))
         self.show_view()
 
     def action_next_pool(self) -> None:
-        """Show the next pool alone; after the last one, all of them."""
+        """Show only the next pool; after the last pool, show all of them."""
         names = [pool.name for pool in self.view.pools] if self.view is not None else []
         place = names.index(self.pool) + 1 if self.pool in names else 0
         self.pool = names[place] if place < len(names) else None
         self.show_view()
 
     def action_toggle_leaving(self) -> None:
-        """Show only nodes that leave, or all."""
+        """Show only the nodes that are being removed, or all nodes again."""
         self.only_leaving = not self.only_leaving
         self.show_view()
 
     def action_toggle_decisions(self) -> None:
-        """Hide or show the decisions, which leaves more room for nodes."""
+        """Hide the decisions, which gives nodes more room, or show them again."""
         decisions = self.query_one("#decisions")
         decisions.display = not decisions.display
 
     def show_view(self) -> None:
-        """Draw the last view for the present size."""
+        """Draw the last view in the present size of the screen."""
         if self.view is None:
             return
         view = select_part(self.view, self.pool, only_leaving=self.only_leaving)

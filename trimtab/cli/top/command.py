@@ -1,4 +1,4 @@
-"""The command line of `trimtab top`."""
+"""The command line of `trimtab top`: the live screen, or one printed view with `--once`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ EXTRA = "textual"
 def verb(pool: str | None, interval_seconds: float, once: bool, **login: Any) -> None:
     """Watch pools and nodes live: what is next, what it waits for, the last decisions, what was saved.
 
-    Nothing is changed. The live screen needs the extra `top` (`pip install '.[top]'`); `--once` does not.
-    Keys: p the next pool, l only nodes that leave, d decisions, r refresh, q quit.
+    Nothing is changed. The live screen needs the extra `top` (`pip install '.[top]'`); `--once` does not. Keys: p the
+    next pool, l only nodes that are being removed, d decisions, r refresh, q quit.
     """
     is_live = not once and can_draw_screen((sys.stdin, sys.stdout, sys.stderr))
     if is_live and find_spec(EXTRA) is None:
@@ -58,7 +58,8 @@ def verb(pool: str | None, interval_seconds: float, once: bool, **login: Any) ->
 
 
 def can_draw_screen(streams: Iterable[TextIO]) -> bool:
-    """Returns whether all of these are a terminal: Textual draws on standard error and reads from standard input."""
+    """Returns whether all of these streams are a terminal: Textual draws on standard error and reads from standard
+    input."""
     return all(stream.isatty() for stream in streams)
 
 

@@ -1,4 +1,5 @@
-"""Draws the parts of `trimtab top` for a width in characters; the state of a node is a word, never a colour alone."""
+"""Draws the parts of `trimtab top` for a given width in characters; the state of a node is always a word, not only a
+colour."""
 
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from trimtab.compaction.drain.pool_state import HistoryEntry
 
 FULL, EMPTY = "█", "░"
 WIDE, MEDIUM = 110, 76
-"""Characters from which on all columns, or all but memory, have room."""
+"""The widths in characters from which all columns fit, and from which all but memory fit."""
 STATE_STYLES = {
     "draining": "bold yellow", "drained": "green", "next": "bold cyan", "planned": "cyan", "cordoned": "magenta",
     "not ready": "red",
@@ -21,7 +22,7 @@ STATE_STYLES = {
 
 
 def draw_headline(view: TopView) -> Text:
-    """Returns one line: the time, the leader or the pause, and what was saved."""
+    """Returns one line with the time, the leader or the pause, and what was saved."""
     text = Text(format_timestamp(view.at)[11:19] + "Z  ")
     if view.paused:
         text.append(f"PAUSED: {view.paused}  ", "bold red")
@@ -33,7 +34,7 @@ def draw_headline(view: TopView) -> Text:
 
 
 def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
-    """Returns a line for each pool, and under it what is next and what that waits for."""
+    """Returns a line for each pool, and below each the next nodes and the condition for the drain to start."""
     if not pools:
         return Text("No pool exists: a pool is a ConfigMap with the label trimtab.dev/pool.", "yellow")
     table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
@@ -64,7 +65,7 @@ def _describe_next(pool: PoolOverview) -> str:
 
 
 def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
-    """Returns a line with bars for each node."""
+    """Returns a line for each node, with bars for its requested cpu and memory."""
     if not nodes:
         return Text("no node", "dim")
     table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
@@ -88,7 +89,7 @@ def _describe_state(node: NodeBar) -> str:
 
 
 def draw_bar(percent: int | None, width: int) -> Text:
-    """Returns a bar and its number; a question mark where the share is not known."""
+    """Returns a bar with its number; a question mark if the share is not known."""
     if percent is None:
         return Text("?".ljust(width) + "   ?%", "dim")
     filled = max(0, min(width, round(percent * width / 100)))
@@ -114,7 +115,7 @@ def draw_decisions(decisions: Sequence[HistoryEntry], width: int, limit: int) ->
 
 
 def draw_once(view: TopView, width: int) -> Group:
-    """Returns all parts one below the other, for a pipe or a single look."""
+    """Returns all parts one below the other, for a pipe or `--once`."""
     parts: list[RenderableType] = [draw_headline(view), Text(""), draw_pools(view.pools, width), Text("")]
     parts += [draw_nodes(view.nodes, width), Text(""), draw_decisions(view.decisions, width, 10)]
     parts += [Text(problem, "yellow") for problem in view.problems]

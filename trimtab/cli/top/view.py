@@ -1,4 +1,4 @@
-"""What `trimtab top` shows at one moment, as values: pools, nodes, decisions, savings."""
+"""The values that `trimtab top` shows at one moment: pools, nodes, decisions, savings."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,60 +21,60 @@ STATE_ORDER = ("draining", "drained", "next", "planned", "cordoned", "not ready"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeBar:
-    """One node: what is requested of it, and what will become of it."""
+    """One node: the share of its resources that is requested, and what the compactor does with it."""
 
     name: str
     pool: str
-    """Empty for a node of no pool."""
+    """The node's pool; empty if it is in none."""
     state: str
     """draining, drained, next (in the first wave), planned, cordoned, not ready; empty for a node that stays."""
     turn: int
-    """Its place in the plan, from 1; 0 for a node that is not in the plan."""
+    """The position of the node in the plan, from 1; 0 if the node is not in the plan."""
     cpu: int | None
     memory: int | None
-    """Percent of allocatable that is requested, or None if it cannot be read."""
+    """The requested memory in percent of allocatable; None if it cannot be read."""
     pods: int
     leaving: int
-    """Pods of a drain that still have to leave."""
+    """The number of pods that still have to leave a node that is being drained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOverview:
-    """One pool, and what it would do next."""
+    """One pool, and what the compactor would do next in it."""
 
     name: str
     mode: str
     nodes: int
     cpu: int | None
     memory: int | None
-    """Percent of the allocatable of all its nodes."""
+    """The requested memory in percent of the allocatable memory of all its nodes; None if it cannot be read."""
     next: tuple[str, ...]
-    """The nodes of the next wave, in order."""
+    """The nodes of the plan's first wave, in order."""
     planned: int
-    """All nodes of the plan."""
+    """The number of nodes in the plan."""
     waits: str
     saved: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopView:
-    """Everything on the screen."""
+    """All values that the screen shows."""
 
     at: Seconds
     leader: str
     paused: str
     pools: tuple[PoolOverview, ...]
     nodes: tuple[NodeBar, ...]
-    """Of pools first; in a pool those that leave first, then by name."""
+    """The nodes, those in pools first; within a pool those that are being removed first, then by name."""
     decisions: tuple[HistoryEntry, ...]
-    """The newest is first."""
+    """The last decisions, the newest first."""
     saved: str
-    """Of all pools together."""
+    """What the removed nodes of all pools together save, as text."""
     problems: tuple[str, ...]
 
 
 def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopView:
-    """Returns what is shown of this state, which has the pods of the cluster."""
+    """Returns the values to show for this state, which must include the pods of the cluster."""
     inventory = snapshot_inventory(state.snapshot)
     report = build_status_report(state)
     index = PoolIndex(state.pools.pools)
@@ -121,7 +121,8 @@ def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopVi
 
 
 def select_part(view: TopView, pool: str | None, *, only_leaving: bool = False) -> TopView:
-    """Returns the view with only this pool (None: all), and with only those nodes that leave or are cordoned."""
+    """Returns the view with only this pool (None: all pools), and with `only_leaving` only with nodes that are planned
+    for removal or cordoned."""
     return replace(
         view,
         pools=tuple(each for each in view.pools if pool in (None, each.name)),
@@ -155,7 +156,7 @@ def _last_decisions(states: Mapping[str, PoolState]) -> tuple[HistoryEntry, ...]
 
 @dataclass(slots=True)
 class _Sums:
-    """Requested and allocatable amounts; `is_known` is false where one cannot be read."""
+    """Requested and allocatable amounts; `is_known` is false if one of them cannot be read."""
 
     requested: Counter[str]
     allocatable: Counter[str]

@@ -1,1 +1,1 @@
-"""`trimtab vpa`: what a VPA would have done, and which VPAs to add, change and remove."""
+"""The `vpa` verb: what a VPA would have done, and which VPAs to add, change and remove."""

@@ -1,4 +1,4 @@
-"""The command lines of `trimtab vpa simulate` and `trimtab vpa propose`. They read, and change nothing."""
+"""The command lines of `trimtab vpa simulate` and `trimtab vpa propose`, which only read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
 
     For each set of flags: requests over time (-o json), minutes in which pods used more than they requested, waste,
     evictions, and the time until requests follow a step in usage. The present requests come from --cluster; without
-    it a pod has none before the first recommendation. Usage does not react to requests.
+    --cluster a pod has no requests before the first recommendation. The simulation assumes that usage does not depend
+    on requests.
     """
     flag_sets = _parse_flag_sets(options["flag_texts"])
     series, notes = read_usage_series(options["usage"])
@@ -86,7 +87,7 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
 
 
 def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workloads: ClusterWorkloads) -> int:
-    """Returns the containers of the pod: those of the cluster, or those with usage if they are more."""
+    """Returns the number of containers of the workload's pod: by the cluster, or by the usage if that has more."""
     same = sum(
         (other.namespace, other.kind, other.workload) == (key.namespace, key.kind, key.workload) for other in grouped
     )
@@ -94,7 +95,7 @@ def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workl
 
 
 def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
-    """Returns name → flags, the defaults first. Raises UsageError with every mistake."""
+    """Returns name → flags of each set, the defaults first. Raises UsageError with every mistake."""
     flag_sets = {"default": DEFAULT_FLAGS}
     mistakes: list[str] = []
     for text in texts:
@@ -121,10 +122,10 @@ def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
 def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
     """Show which VPAs to add, to change and to remove.
 
-    A VPA is proposed where usage is large and varies. It changes requests only, its minimum is what an idle container
-    would get, its maximum what the largest node that the pod may use can hold next to its DaemonSets, and it leaves out
-    resources on whose utilization an HPA scales. VPAs to remove are in the report; --manifests names them on standard
-    error.
+    A VPA is proposed if usage is large and varies. It changes requests only. Its minimum is the request that an idle
+    container would get; its maximum is what the largest node that the pod may use can hold in addition to its
+    DaemonSets. It leaves out resources on whose utilization an HPA scales. VPAs to remove are in the report;
+    --manifests names them on standard error.
     """
     version = parse_minor_version(options["server_version"]) if options["server_version"] else None
     if options["server_version"] and version is None:

@@ -1,4 +1,4 @@
-"""The reports of `trimtab vpa simulate` and `trimtab vpa propose`, and how they are drawn."""
+"""The reports of `trimtab vpa simulate` and `trimtab vpa propose`, and their tables."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ _GIB = 1 << 30
 
 
 class RequestPoint(ReportPart, frozen=True, kw_only=True):
-    """New requests of a pod."""
+    """New requests of a pod at one time."""
 
     time: str
     pod: str
     cause: str
-    """`created`, `evicted` or `resized`."""
+    """How the pod got the requests: `created`, `evicted` or `resized`."""
     requests: dict[str, str]
 
 
 class ResourceResult(ReportPart, frozen=True, kw_only=True):
-    """What the requests of one resource came to."""
+    """The outcome of the simulation for one resource."""
 
     resource: str
     lower_bound: str
-    """The recommendation at the end, like the next two."""
+    """The lower bound of the recommendation at the end; the next two fields are also of that recommendation."""
     target: str
     upper_bound: str
     starved_minutes: int
-    """Pod minutes with usage above the request."""
+    """The minutes in which a pod used more than its request, summed over all pods."""
     starved_share: float
     longest_starved_minutes: int
     waste_share: float
-    """What was requested and not used, as a share of what was used."""
+    """What was requested and not used, divided by what was used."""
     waste_per_hour: float
-    """Cores or GiB that were requested and not used, on average of all pods."""
+    """The cores or GiB that were requested and not used, on average over time."""
 
 
 class FlagsResult(ReportPart, frozen=True, kw_only=True):
-    """One container under one set of flags."""
+    """The outcome for one container with one set of flags."""
 
     flags: str
-    """`default`, or the flags that differ."""
+    """`default`, or the flags that differ from the defaults."""
     evictions: int
     resizes: int
     blocked_rounds: int
-    """Rounds in which the updater wanted to act and could not: fewer pods than its minimum."""
+    """The number of rounds in which the updater did not act because the workload had fewer pods than its minimum."""
     resources: list[ResourceResult]
     requests: list[RequestPoint]
 
 
 class SimulatedContainer(ReportPart, frozen=True, kw_only=True):
-    """One container of one workload."""
+    """One container of one workload, with the outcome of each set of flags."""
 
     namespace: str
     workload: str
@@ -70,7 +70,7 @@ class SimulatedContainer(ReportPart, frozen=True, kw_only=True):
 
 
 class ReactionRow(ReportPart, frozen=True, kw_only=True):
-    """Minutes until cpu requests follow a step in usage, in closed form."""
+    """The minutes until cpu requests follow a step in usage, computed by formula."""
 
     flags: str
     rise_old_pod_minutes: float
@@ -79,7 +79,7 @@ class ReactionRow(ReportPart, frozen=True, kw_only=True):
 
 
 class VpaSimulateReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/vpa-simulate-report.schema.json."""
+    """The report of `trimtab vpa simulate`. Published as deploy/schemas/vpa-simulate-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "VpaSimulateReport"
@@ -89,18 +89,18 @@ class VpaSimulateReport(ReportPart, frozen=True, kw_only=True):
 
 
 class ProposedVpa(ReportPart, frozen=True, kw_only=True):
-    """What to do about the VPA of one workload."""
+    """The proposal about the VPA of one workload."""
 
     namespace: str
     workload: str
     action: str
-    """add, change, remove, keep or none."""
+    """The action: add, change, remove, keep or none."""
     existing: str
     reason: ReasonReport
 
 
 class VpaProposeReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/vpa-propose-report.schema.json."""
+    """The report of `trimtab vpa propose`. Published as deploy/schemas/vpa-propose-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "VpaProposeReport"
@@ -109,7 +109,7 @@ class VpaProposeReport(ReportPart, frozen=True, kw_only=True):
 
 
 def build_reaction_row(name: str, flags: RecommenderFlags) -> ReactionRow:
-    """Returns the reaction times of these flags."""
+    """Returns the reaction times with these flags."""
     times = compute_reaction_times(flags)
     return ReactionRow(
         flags=name, rise_old_pod_minutes=round(times.rise_old_pod / 60, 1),
@@ -118,7 +118,9 @@ def build_reaction_row(name: str, flags: RecommenderFlags) -> ReactionRow:
 
 
 def build_simulated_container(key: ContainerKey, outcomes: Mapping[str, VpaOutcome]) -> SimulatedContainer:
-    """Returns the report of one container. `outcomes`: name of the flags → what they did."""
+    """Returns the report of one container.
+
+    outcomes: name of a set of flags → the outcome of the simulation with these flags."""
     return SimulatedContainer(
         namespace=key.namespace, workload=f"{key.kind}/{key.workload}", container=key.name,
         results=[_build_flags_result(name, outcome) for name, outcome in outcomes.items()],
@@ -167,13 +169,13 @@ def build_proposed_vpa(proposal: VpaProposal) -> ProposedVpa:
 
 
 def _shorten(part: ResourceResult, amount: str) -> str:
-    """Returns an amount of the report for people: memory in whole mebibytes."""
+    """Returns an amount of the report in a form that is easy to read: memory in whole mebibytes."""
     number = read_amount(part.resource, amount)
     return amount if number is None else format_amount(part.resource, number)
 
 
 def draw_simulation(console: Console, report: VpaSimulateReport) -> None:
-    """Draw the reaction times, and for every container and resource a row for each set of flags."""
+    """Draw the reaction times, then for every container and resource a row per set of flags."""
     times = _table(
         "Minutes until cpu requests follow a step in usage", "Flags", "Rise, old pod", "Rise, young pod", "Drop"
     )
@@ -206,7 +208,7 @@ def draw_simulation(console: Console, report: VpaSimulateReport) -> None:
 
 
 def draw_proposals(console: Console, report: VpaProposeReport) -> None:
-    """Draw a row for every workload."""
+    """Draw a row per workload."""
     table = _table("VPAs", "Workload", "Action", "VPA", "Why")
     for row in report.proposals:
         table.add_row(f"{row.namespace}/{row.workload}", row.action, row.existing or "–", row.reason.text)

@@ -20,25 +20,26 @@ from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series, container_key
 
 Workload = tuple[str, str, str]
-"""Namespace, kind, name."""
+"""The namespace, kind and name of a workload."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterWorkloads:
-    """What a snapshot tells about workloads; everything is empty without one."""
+    """What a snapshot contains about workloads; all fields are empty without a snapshot."""
 
     current: CurrentRequests = field(default_factory=CurrentRequests)
     vpas: Mapping[Workload, tuple[Mapping[str, object], ...]] = field(default_factory=dict)
     hpa_resources: Mapping[Workload, frozenset[str]] = field(default_factory=dict)
 
     def initial_requests(self, key: ContainerKey) -> dict[str, int]:
-        """Returns the requests of a container in millicores and bytes; resources without one are missing."""
+        """Returns resource → the request of a container in millicores or bytes; resources without a request are
+        missing."""
         container = self.current.containers.get(key)
         amounts = {} if container is None else {name: container.scheduler_amount("request", name) for name in RESOURCES}
         return {name: amount for name, amount in amounts.items() if amount}
 
     def count_containers(self, key: ContainerKey) -> int:
-        """Returns the number of containers of the workload's pod; 1 where it is unknown."""
+        """Returns the number of containers in the workload's pod; 1 if it is not known."""
         return max(1, sum(
             (other.namespace, other.kind, other.workload) == (key.namespace, key.kind, key.workload)
             for other in self.current.containers
@@ -46,7 +47,8 @@ class ClusterWorkloads:
 
 
 def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkloads:
-    """Returns what the snapshot of --cluster tells; nothing without --cluster. Raises UsageError with all mistakes."""
+    """Returns what the snapshot of --cluster contains about workloads; nothing without --cluster. Raises UsageError
+    with all mistakes."""
     if not cluster.paths:
         return ClusterWorkloads()
     documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
@@ -88,9 +90,9 @@ def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[Workl
 def group_series(
     series: Iterable[Series], workloads: ClusterWorkloads, namespaces: Sequence[str] = (), workload: str = ""
 ) -> dict[ContainerKey, list[PodSeries]]:
-    """Returns the series of every container of every workload, by name.
+    """Returns container → the series of its pods.
 
-    `namespaces`: only these, if there are any. `workload`: only this one, KIND/NAME or NAME.
+    namespaces: if not empty, only workloads in these. workload: if not empty, only this workload, KIND/NAME or NAME.
     """
     owners = OwnerIndex(workloads.current.pods, workloads.current.workloads)
     grouped: dict[ContainerKey, list[PodSeries]] = {}
@@ -106,7 +108,7 @@ def group_series(
 def build_histories(
     grouped: Mapping[ContainerKey, Sequence[PodSeries]], workloads: ClusterWorkloads
 ) -> list[WorkloadHistory]:
-    """Returns every workload whose kind may have a VPA, with the history of its containers."""
+    """Returns every workload of a kind that can have a VPA, with the histories of its containers."""
     by_workload: dict[Workload, list[ContainerKey]] = {}
     for key in grouped:
         if key.kind in API_VERSIONS:
@@ -133,7 +135,7 @@ def _replicas(workloads: ClusterWorkloads, key: ContainerKey) -> int:
 
 
 def _largest_request(current: CurrentRequests, key: ContainerKey) -> Mapping[str, int]:
-    """Returns the largest request with which the pod fits on a node, or an empty mapping where no node is known."""
+    """Returns the largest request with which the pod fits on a node, or an empty mapping if no node is known."""
     container = current.containers.get(key)
     if container is None:
         return {}

@@ -1,4 +1,4 @@
-"""The command line of `trimtab why`."""
+"""The command line of `trimtab why`, with a subcommand per kind of object."""
 
 from __future__ import annotations
 
@@ -113,8 +113,9 @@ def explain_node(
 ) -> None:
     """Show why a node is as it is: who cordoned it, since when, and how to undo that.
 
-    Joins the annotation of a drain, the pools' last plans, the decisions of the compactor about the node and, without
-    --cluster FILE, its Events. `trimtab plan --explain node NAME` says why a plan keeps a node or drains it.
+    The report combines the node's drain annotation, the pools' last plans, the decisions of the compactor about the
+    node and, without --cluster FILE, its Events. `trimtab plan --explain node NAME` shows why a plan keeps a node or
+    drains it.
     """
     from trimtab.cli.why.node_sources import read_node_from_cluster, read_node_from_files
 

@@ -1,4 +1,4 @@
-"""Reads the Events about a pod, and the lines of the webhook's log about it, from a live cluster."""
+"""Reads Events about an object, and the lines of the webhook's log about a pod, from a live cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trimtab.kube.errors import KubeFault
 
 MAX_EVENTS = 100
 LOG_LINES = 5000
-"""The lines of each replica that are searched, the last ones."""
+"""The number of lines that are searched at the end of each replica's log."""
 MAX_LOG_LINES = 20
 MAX_REPLICAS = 5
 
@@ -86,7 +86,8 @@ class _LogLine(msgspec.Struct):
 
 
 def read_live_traces(cluster: ClusterOptions, own_namespace: str, namespace: str, name: str, owner: str) -> LiveTraces:
-    """Returns Events and log lines; a source that cannot be read is a note. Raises RuntimeFailure without a client."""
+    """Returns Events and log lines about the pod; a source that cannot be read is noted. Raises RuntimeFailure if there
+    is no cluster to connect to."""
     notes: list[str] = []
     events: tuple[PodEventReport, ...] = ()
     log: tuple[str, ...] = ()
@@ -157,7 +158,8 @@ def _read_log(client: Client, own_namespace: str, namespace: str, name: str, own
 
 
 def select_log_lines(text: str, namespace: str, name: str, owner: str) -> Iterator[str]:
-    """Yields the JSON lines about this pod: by its name, by the prefix of it, or by its topmost owner."""
+    """Yields the log lines (JSON) about this pod: those with its name, with the prefix of its generated name, or with
+    its topmost owner."""
     for line in text.splitlines():
         try:
             about = msgspec.json.decode(line, type=_LogLine)

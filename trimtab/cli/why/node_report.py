@@ -29,19 +29,19 @@ from trimtab.compactor.soft_taint import LEAVING
 
 
 class NodeCordonReport(ReportPart, frozen=True, kw_only=True):
-    """The origin of a node's state."""
+    """Who made the node unschedulable, since when, and how to undo that."""
 
     by: str
-    """trimtab, autoscaler, other; or none."""
+    """The origin: trimtab, autoscaler or other; `none` if pods can be scheduled on the node."""
     text: str
     since: str
-    """RFC 3339; empty if that is not known."""
+    """When the node became unschedulable, as RFC 3339; empty if that is not known."""
     undo: list[str]
-    """What makes pods schedulable on the node again: commands or sentences."""
+    """What makes pods schedulable on the node again, as commands or sentences."""
 
 
 class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/why-node-report.schema.json."""
+    """The report of `trimtab why node`. Published as deploy/schemas/why-node-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "WhyNodeReport"
@@ -50,23 +50,23 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     cordoned: bool
     cordon: NodeCordonReport
     plan: str
-    """The node's place in the last plan of its pool; empty if it is in none."""
+    """The node's position in the last plan of its pool, as text; empty if no plan contains the node."""
     decisions: list[PodDecisionReport]
-    """The decisions of the compactor about the node and its pods."""
+    """The compactor's decisions about the node and its pods."""
     events: list[PodEventReport]
     notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class FieldWriter:
-    """The field manager that wrote a field last, by the object's managedFields."""
+    """The client (field manager) that wrote a field last, by the object's managedFields."""
 
     manager: str
     time: str
 
 
 def find_cordon_writer(document: Mapping[str, Any]) -> FieldWriter | None:
-    """Returns which client set `spec.unschedulable`, or None if the object does not say so."""
+    """Returns the client that set `spec.unschedulable` of the node, or None if its managedFields do not tell."""
     entries = (document.get("metadata") or {}).get("managedFields") or ()
     for entry in entries:
         if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}):
@@ -77,7 +77,8 @@ def find_cordon_writer(document: Mapping[str, Any]) -> FieldWriter | None:
 def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int | None) -> NodeCordonReport:
     """Returns what made the node unschedulable.
 
-    document: the node as the API server sends it; pods_left: pods of the drain that still exist, None if unknown.
+    document: the node as the API server returns it. pods_left: the number of pods of the drain that still exist; None
+    if it is not known.
     """
     annotation = read_annotation(node, None)
     claim = annotation.claim if isinstance(annotation, NotAuthentic) else annotation
@@ -129,7 +130,9 @@ def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | Non
 def build_why_node_report(
     document: Mapping[str, Any], state: CompactorState, events: Sequence[PodEventReport], notes: Sequence[str]
 ) -> WhyNodeReport:
-    """Join what is known of the node. `document` is the node as the API server sends it."""
+    """Returns the report of all that is known about the node.
+
+    document: the node as the API server returns it."""
     node = node_from_api(msgspec.convert(document, Node))
     claims = {item.name: claim for item, claim in state.list_annotations()}
     claim = claims.get(node.name)

@@ -23,7 +23,7 @@ from trimtab.kube.listing import list_kinds
 from trimtab.kube.objects import get_plain
 
 NODE_EVENTS_NAMESPACE = "default"
-"""Events about objects without a namespace are in it (client-go, tools/record)."""
+"""The namespace of Events about objects without a namespace (client-go, tools/record)."""
 
 
 def read_node_from_cluster(cluster: live_cluster.ClusterOptions, name: str, namespace: str) -> WhyNodeReport:

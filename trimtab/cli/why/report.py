@@ -1,4 +1,4 @@
-"""The report of `trimtab why pod`, and its drawing."""
+"""The report of `trimtab why pod`, and its drawing on a terminal."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class AppliedChangeReport(ReportPart, frozen=True, kw_only=True):
     """One field that the webhook set or removed when the pod was admitted."""
 
     policy: str
-    """Empty for what Trimtab itself did, such as a RuntimeClass's overhead."""
+    """The policy that made the change; empty for changes of Trimtab itself, such as the overhead of a RuntimeClass."""
     field: str
     before: str | None
     """The value that the author wrote, `nothing` if none, by the template of the pod's owner; null if that is not
     known."""
     value: str
-    """`removed`, or the value that the field got."""
+    """`removed`, or the new value of the field."""
     why: str
     """The reason by which the policy decides so now, or what has changed since."""
 
@@ -64,7 +64,7 @@ class PodEventReport(ReportPart, frozen=True, kw_only=True):
 
 
 class WhyPodReport(ReportPart, frozen=True, kw_only=True):
-    """Published as deploy/schemas/why-pod-report.schema.json."""
+    """The report of `trimtab why pod`. Published as deploy/schemas/why-pod-report.schema.json."""
 
     api_version: str = API_VERSION
     kind: str = "WhyPodReport"
@@ -73,16 +73,17 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     exists: bool
     """False for a pod that is gone: then `changes` are those of another pod of its owner."""
     owners: list[str]
-    """Kind/name, from the nearest controller to the topmost one."""
+    """The pod's owners as Kind/name, from the nearest controller to the topmost one."""
     created: str
     node: str
     pending: str
     """What Trimtab has to do with a pod that is Pending; empty for any other pod."""
     changes: list[AppliedChangeReport] | None
-    """By the pod's annotation, which is not verified here; null if the pod has none."""
+    """The changes at admission, by the pod's annotation, which is not verified here; null if the pod has no such
+    annotation."""
     findings: list[RunningFindingReport]
-    """Where the pod differs from what policies would set now, each with its reason; policies that leave it out
-    included."""
+    """The differences between the pod and what policies would set now, each with its reason; also policies that do not
+    select the pod."""
     decisions: list[PodDecisionReport]
     events: list[PodEventReport]
     log: list[str]
@@ -92,7 +93,7 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class LiveTraces:
-    """What only a live cluster has."""
+    """The Events and log lines about a pod, which only a live cluster has."""
 
     events: tuple[PodEventReport, ...] = ()
     log: tuple[str, ...] = ()
@@ -164,7 +165,7 @@ def find_owners(pod: Pod, facts: ClusterFacts) -> tuple[Owner, ...]:
 
 
 def list_applied_changes(pod: Pod, decided: Decided | None = None) -> list[AppliedChangeReport] | None:
-    """Returns the changes that the pod's annotation names, or None without a readable one."""
+    """Returns the changes that the pod's annotation names, or None if there is no readable annotation."""
     namespace = pod.metadata.namespace
     # The annotation is bound to the name that the pod was submitted with, which the API server may have extended.
     annotation = read_claimed_annotation(pod, namespace)
@@ -208,7 +209,7 @@ def list_states(snapshot: Snapshot) -> Iterator[PoolState]:
 
 
 def draw_why(console: Console, report: WhyPodReport) -> None:
-    """Draw the pod's line of origin, then a table for each source that has something."""
+    """Draw a line about the pod's origin, then a table for each source that has something to show."""
     owners = " of ".join(report.owners) or "without a controller"
     node = f", on node {report.node}" if report.node else ", on no node yet"
     console.print(Text.assemble((f"Pod {report.namespace}/{report.name}", "bold"), f"  {owners}{node}"))
@@ -253,7 +254,7 @@ def event_cells(event: PodEventReport) -> tuple[str, ...]:
 
 
 def draw_named_table(console: Console, title: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Draw the rows under a title; nothing without rows."""
+    """Draw the rows as a table with this title; draw nothing if there are no rows."""
     if not rows:
         return
     table = Table(*names, title=title, title_justify="left", box=None, pad_edge=False)

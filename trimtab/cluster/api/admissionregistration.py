@@ -11,7 +11,8 @@ class ServiceReference(ApiObject, frozen=True, kw_only=True):
 
 
 class ClientConfig(ApiObject, frozen=True, kw_only=True):
-    """Either `service` or `url` is set; `ca_bundle` is base64, and empty for the system's own authorities."""
+    """Where the API server reaches a webhook. Either `service` or `url` is set; `ca_bundle` is base64, and empty where
+    the system's certificate authorities are to be used."""
 
     service: ServiceReference | None = None
     url: str = ""
@@ -24,9 +25,9 @@ class MutatingWebhook(ApiObject, frozen=True, kw_only=True):
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
     failure_policy: str = ""
-    """Fail if it is empty, by the API server's default."""
+    """Fail or Ignore; empty means the API server's default, Fail."""
     match_conditions: tuple[Any, ...] | None = None
-    """CEL expressions; Trimtab does not evaluate them."""
+    """The CEL expressions that limit which requests are sent to the webhook; Trimtab does not evaluate them."""
 
 
 class MutatingWebhookConfiguration(ApiObject, frozen=True, kw_only=True):
@@ -39,14 +40,14 @@ LABEL = ("app.kubernetes.io/name", "trimtab")
 
 
 def is_trimtab_configuration(meta: Metadata, name: str) -> bool:
-    """Returns whether this is Trimtab's configuration: by its name, or by Trimtab's label (a kustomize prefix changes
-    the name)."""
+    """Returns whether this is Trimtab's webhook configuration: it has the given name or Trimtab's label. (A kustomize
+    prefix changes the name, and not the label.)"""
     return meta.name == name or value_or(meta.labels, {}).get(LABEL[0]) == LABEL[1]
 
 
 class EndpointConditions(ApiObject, frozen=True, kw_only=True):
     ready: bool | None = None
-    """None means unknown, which clients must treat as ready (discovery.k8s.io/v1)."""
+    """Whether the endpoint is ready. None means unknown, which clients must treat as ready (discovery.k8s.io/v1)."""
 
 
 SERVICE_LABEL = "kubernetes.io/service-name"
@@ -63,7 +64,7 @@ class EndpointSlice(ApiObject, frozen=True, kw_only=True):
 
 
 class Custom(ApiObject, frozen=True, kw_only=True):
-    """An object of one of Trimtab's CustomResourceDefinitions, with its spec and status as written."""
+    """An object of one of Trimtab's CustomResourceDefinitions, with its spec and status as plain JSON values."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,7 +1,7 @@
 """VerticalPodAutoscaler, HorizontalPodAutoscaler, CapacityBuffer, and the PodTemplate that a buffer names.
 
-CapacityBuffer is in group autoscaling.x-k8s.io, v1beta1: it reserves capacity for pods that do not exist yet; the
-cluster autoscaler and Karpenter provide the capacity.
+A CapacityBuffer (autoscaling.x-k8s.io/v1beta1) reserves capacity for pods that do not exist yet. The cluster autoscaler
+or Karpenter provides the nodes.
 """
 
 from msgspec import field
@@ -35,13 +35,14 @@ class ResourcePolicy(ApiObject, frozen=True, kw_only=True):
 class EvictionRequirement(ApiObject, frozen=True, kw_only=True):
     resources: tuple[str, ...] = ()
     change_requirement: str = ""
-    """TargetHigherThanRequests or TargetLowerThanRequests."""
+    """The change of requests for which the updater may evict: TargetHigherThanRequests or TargetLowerThanRequests."""
 
 
 class UpdatePolicy(ApiObject, frozen=True, kw_only=True):
     update_mode: str = ""
     min_replicas: int | None = None
-    """The updater evicts no pod of a group with fewer live pods. None: its flag --min-replicas decides."""
+    """The updater evicts no pod of a group that has fewer live pods than this number. None: the updater's flag
+    `--min-replicas` decides."""
     eviction_requirements: tuple[EvictionRequirement, ...] = ()
 
 
@@ -75,22 +76,23 @@ class VerticalPodAutoscaler(ApiObject, frozen=True, kw_only=True):
 class MetricTarget(ApiObject, frozen=True, kw_only=True):
     type: str = ""
     average_utilization: int | None = None
-    """Percent of the request."""
+    """The target as a percentage of the request, or None if the metric has another target."""
     average_value: Written | None = None
-    """An amount per pod."""
+    """The target as an amount per pod, or None if the metric has another target."""
 
 
 class ResourceMetric(ApiObject, frozen=True, kw_only=True):
     name: str = ""
     container: str = ""
-    """Only in a ContainerResource metric."""
+    """The name of the container; only a ContainerResource metric has one."""
     target: MetricTarget = MetricTarget()
     target_average_utilization: int | None = None
-    """autoscaling/v2beta1 only: percent of the request."""
+    """The target as a percentage of the request; only autoscaling/v2beta1 has this field."""
 
 
 class MetricSpec(ApiObject, frozen=True, kw_only=True):
-    """The metric sources that are relative to requests; other sources leave both fields empty."""
+    """A metric of a HorizontalPodAutoscaler. Of the metric sources, only the two that are measured against requests are
+    read; for any other source both fields are absent."""
 
     type: str = ""
     resource: ResourceMetric = ResourceMetric()
@@ -99,19 +101,21 @@ class MetricSpec(ApiObject, frozen=True, kw_only=True):
 
 class ScalingPolicy(ApiObject, frozen=True, kw_only=True):
     type: str = ""
-    """Pods or Percent."""
+    """The unit of the policy's value: Pods or Percent."""
     value: int = 0
     period_seconds: int = 0
 
 
 class ScalingRules(ApiObject, frozen=True, kw_only=True):
-    """One direction of an HPA's behavior; absent fields have the defaults of the controller."""
+    """The rules for one direction of a HorizontalPodAutoscaler's `behavior` (up or down). The controller's defaults
+    hold for absent fields."""
 
     stabilization_window_seconds: int | None = None
     policies: tuple[ScalingPolicy, ...] = ()
     select_policy: str = ""
     tolerance: Written | None = None
-    """A share, such as 0.05 (beta since Kubernetes 1.35); None: the controller's 0.1."""
+    """The deviation from the target that causes no scaling, as a share such as 0.05 (beta since Kubernetes 1.35). None:
+    the controller's default, 0.1."""
 
 
 class ScalingBehavior(ApiObject, frozen=True, kw_only=True):
@@ -129,13 +133,13 @@ class HPASpec(ApiObject, frozen=True, kw_only=True):
     scale_target_ref: TargetRef = TargetRef()
     metrics: tuple[MetricSpec, ...] = ()
     min_replicas: int | None = None
-    """None: the API server's default, 1."""
+    """The smallest number of replicas. None: the API server's default, 1."""
     behavior: ScalingBehavior = ScalingBehavior()
     max_replicas: int = 0
-    """0 if it is absent."""
+    """The largest number of replicas; 0 if the field is absent."""
     # msgspec's camelCase would write `Cpu`.
     target_cpu_utilization_percentage: int | None = field(default=None, name="targetCPUUtilizationPercentage")
-    """autoscaling/v1 only."""
+    """The target as a percentage of the cpu request; only autoscaling/v1 has this field."""
 
 
 class HorizontalPodAutoscaler(ApiObject, frozen=True, kw_only=True):
@@ -167,7 +171,7 @@ class CapacityBuffer(ApiObject, frozen=True, kw_only=True):
 
 
 class PodTemplate(ApiObject, frozen=True, kw_only=True):
-    """A PodTemplate object, not the template inside an owner."""
+    """An object of the kind PodTemplate, not the pod template inside an owner."""
 
     metadata: Metadata = Metadata()
     template: Template = Template()

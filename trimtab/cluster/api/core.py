@@ -21,7 +21,8 @@ class Scheduling(ApiObject, frozen=True, kw_only=True):
 
 
 class RuntimeClass(ApiObject, frozen=True, kw_only=True):
-    """node.k8s.io/v1. `overhead` and `scheduling` may be edited at any time; only `handler` is fixed."""
+    """A RuntimeClass (node.k8s.io/v1). Its `overhead` and `scheduling` may be edited at any time; only `handler` cannot
+    change."""
 
     metadata: Metadata = Metadata()
     handler: str = ""
@@ -30,7 +31,8 @@ class RuntimeClass(ApiObject, frozen=True, kw_only=True):
 
 
 class DatedRuntimeClass(RuntimeClass, frozen=True, kw_only=True):
-    """A RuntimeClass from a cluster, with the time of its last change: running pods may be older than it."""
+    """A RuntimeClass read from a cluster, with the time of its last change: pods that were created before that time may
+    have an older overhead."""
 
     metadata: Dated = Dated()
 
@@ -126,7 +128,8 @@ class LeaseSpec(ApiObject, frozen=True, kw_only=True):
 
 
 class Lease(ApiObject, frozen=True, kw_only=True):
-    """coordination.k8s.io/v1. Its holder leads until the duration after the last renewal has passed."""
+    """A Lease (coordination.k8s.io/v1). Its holder leads until the lease's duration has passed since the last
+    renewal."""
 
     metadata: Metadata = Metadata()
     spec: LeaseSpec = LeaseSpec()

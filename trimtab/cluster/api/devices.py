@@ -9,7 +9,7 @@ from trimtab.cluster.api.meta import ApiObject, Metadata
 class Exactly(ApiObject, frozen=True, kw_only=True):
     device_class_name: str = ""
     allocation_mode: str = ""
-    """ExactCount if it is empty."""
+    """How devices are allocated: ExactCount or All; empty means ExactCount."""
     count: int = 1
     admin_access: bool | None = None
     selectors: tuple[Any, ...] = ()
@@ -19,7 +19,7 @@ class Exactly(ApiObject, frozen=True, kw_only=True):
 class DeviceRequest(ApiObject, frozen=True, kw_only=True):
     name: str = ""
     exactly: Exactly | None = None
-    """None if the request has alternatives (`firstAvailable`)."""
+    """What the request demands, or None if it lists alternatives (`firstAvailable`)."""
 
 
 class ClaimedDevices(ApiObject, frozen=True, kw_only=True):

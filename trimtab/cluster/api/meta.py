@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from trimtab.cluster.quantity import Written
 
 change = replace
-"""Returns a copy of an API object with some fields changed."""
+"""Returns a copy of an API object with some fields changed: `change(pod, spec=…)`."""
 
 T = TypeVar("T")
 D = TypeVar("D")
 
 ResourceList = dict[str, Written]
-"""Resource name → quantity as written."""
+"""Quantities by resource name, as the object's author wrote them."""
 
 Labels = dict[str, str]
 
@@ -24,7 +24,8 @@ Labels = dict[str, str]
 # gc=False: these structs are trees, so reference counting alone frees them, and the garbage collector need not visit
 # them.
 class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """Part of an API object: immutable, camelCase in JSON, unknown fields dropped, absent ones UNSET."""
+    """Part of an API object. Instances are immutable and camelCase in JSON. Fields that are not declared are dropped
+    when an object is decoded; declared fields that the object lacks are UNSET."""
 
 
 def value_or(value: "T | UnsetType", default: D) -> "T | D":
@@ -42,7 +43,8 @@ class OwnerReference(ApiObject, frozen=True, kw_only=True):
 
 
 class Metadata(ApiObject, frozen=True, kw_only=True):
-    """`labels` and `annotations` may be changed by Trimtab; so they may be UNSET."""
+    """The metadata of an object. `labels` and `annotations` may be UNSET, because a patch must add the mapping where
+    the object has none."""
 
     name: str = ""
     generate_name: str = ""
@@ -58,7 +60,7 @@ class Metadata(ApiObject, frozen=True, kw_only=True):
 
     @property
     def controller_owner(self) -> OwnerReference | None:
-        """The owner reference of the controller, or None for a bare object."""
+        """The owner reference of the object's controller, or None if the object has no controller."""
         # At most one owner reference is the controller (validated by the API server).
         for owner in self.owner_references:
             if owner.controller:
@@ -67,7 +69,7 @@ class Metadata(ApiObject, frozen=True, kw_only=True):
 
 
 class Revised(Metadata, frozen=True, kw_only=True):
-    """Metadata of an object whose controller reports which generation of the spec it has observed."""
+    """Metadata of an object whose status says which generation of the spec its controller has observed."""
 
     generation: int = 0
 
@@ -81,16 +83,17 @@ class ManagedFields(ApiObject, frozen=True, kw_only=True):
 
 
 class Dated(Metadata, frozen=True, kw_only=True):
-    """Metadata of an object for which the time of its last change matters."""
+    """Metadata of an object for which Trimtab needs the time of the last change."""
 
     generation: int = 0
     managed_fields: tuple[ManagedFields, ...] = ()
 
     def last_written_at(self, *parts: str) -> str | None:
-        """Returns the time of the last write to one of these top-level fields; the creation time if the object does not
-        say.
+        """Returns the time of the last write to one of these top-level fields, or the creation time if the object has
+        no managed fields.
 
-        `kubectl get` leaves managed fields out unless asked for them: then it is the creation time, too.
+        `kubectl get` prints managed fields only with `--show-managed-fields`; without them the creation time is
+        returned for every object.
         """
         # Subresources such as `status` are written by controllers and are no change by the author.
         times = (

@@ -22,7 +22,8 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Resources(ApiObject, frozen=True, kw_only=True):
-    """Requests and limits. Trimtab never changes `claims`; it is named so that a patch keeps it."""
+    """The requests and limits of a container or pod. Trimtab never changes `claims`; the field is declared so that a
+    patch does not remove it."""
 
     requests: ResourceList | UnsetType = UNSET
     limits: ResourceList | UnsetType = UNSET
@@ -37,8 +38,8 @@ class ContainerPort(ApiObject, frozen=True, kw_only=True):
 
 
 class ResourceField(ApiObject, frozen=True, kw_only=True):
-    """A request or limit that a container reads from the downward API, such as `limits.cpu`; its own if no container is
-    named."""
+    """A request or limit that a container reads through the downward API, such as `limits.cpu`. If no container is
+    named, it is that of the reading container."""
 
     container_name: str = ""
     resource: str = ""
@@ -49,7 +50,7 @@ class EnvSource(ApiObject, frozen=True, kw_only=True):
 
 
 class Env(ApiObject, frozen=True, kw_only=True):
-    """An environment variable, reduced to what it reads from the pod itself."""
+    """An environment variable. Only what it reads from its own pod (downward API) is decoded."""
 
     value_from: EnvSource | None = None
 
@@ -71,11 +72,11 @@ class Projected(ApiObject, frozen=True, kw_only=True):
 
 
 class ResizePolicy(ApiObject, frozen=True, kw_only=True):
-    """What a change of one resource of a running container does to it."""
+    """Whether a container must restart when one of its resources is resized in place."""
 
     resource_name: str = ""
     restart_policy: str = ""
-    """NotRequired or RestartContainer."""
+    """What a resize of this resource does to the container: NotRequired or RestartContainer."""
 
 
 class Container(ApiObject, frozen=True, kw_only=True):
@@ -161,8 +162,8 @@ class ClaimVolume(ApiObject, frozen=True, kw_only=True):
 
 
 class Volume(ApiObject, frozen=True, kw_only=True):
-    """The volume sources that decide where a pod may run or whether it may move; a volume of another source has all
-    fields UNSET."""
+    """A volume of a pod, with the sources that decide where the pod may run or whether it may move. For any other
+    source, all these fields are UNSET."""
 
     name: str
     empty_dir: EmptyDir | UnsetType = UNSET
@@ -175,7 +176,7 @@ class Volume(ApiObject, frozen=True, kw_only=True):
 
 
 def downward_items(volume: Volume) -> Iterator[DownwardItem]:
-    """Yields what the volume's files read from the pod itself (downward API)."""
+    """Yields the items of the volume's files whose content is read from the pod itself (downward API)."""
     projected = value_or(volume.projected, None)
     parts = [source.downward_api for source in projected.sources] if projected is not None else []
     for part in (*parts, value_or(volume.downward_api, None)):
@@ -198,7 +199,8 @@ class WorkloadReference(ApiObject, frozen=True, kw_only=True):
 
 
 class PodClaim(ApiObject, frozen=True, kw_only=True):
-    """A ResourceClaim of a pod, by its own name or by the template from which it is created."""
+    """A ResourceClaim that a pod uses: either an existing claim by name, or a template from which the claim is
+    created."""
 
     name: str = ""
     resource_claim_name: str = ""
@@ -208,7 +210,7 @@ class PodClaim(ApiObject, frozen=True, kw_only=True):
 class PodClaimStatus(ApiObject, frozen=True, kw_only=True):
     name: str = ""
     resource_claim_name: str | None = None
-    """The claim created from the template, or None if none is needed."""
+    """The name of the claim that was created from the template, or None if the pod needs no claim."""
 
 
 # UNSET for the fields that a patch may add; plain defaults for the fields that are only read.
@@ -239,7 +241,7 @@ class PodSpec(ApiObject, frozen=True, kw_only=True):
     scheduling_group: SchedulingGroup | None = None
     # Alpha fields: an API server without the feature gate drops them.
     workload_ref: WorkloadReference | None = None
-    """Names the pod group in 1.35, before `scheduling_group`."""
+    """The pod group of the pod, as Kubernetes 1.35 names it; later versions have `scheduling_group`."""
 
 
 class Condition(ApiObject, frozen=True, kw_only=True):
@@ -257,9 +259,11 @@ class ContainerStatus(ApiObject, frozen=True, kw_only=True):
     state: Any = UNSET
     last_state: Any = UNSET
     allocated_resources: ResourceList | UnsetType = UNSET
-    """The resources that the node has allocated; they lag behind the spec while a resize in place is under way."""
+    """The resources that the node has allocated to the container. While a resize in place is under way, they can still
+    be the old ones."""
     resources: Resources | UnsetType = UNSET
-    """The resources that the container actually has; they lag behind both."""
+    """The resources that the running container has. While a resize in place is under way, they change last: after the
+    spec, and after `allocated_resources`."""
 
 
 class PodStatus(ApiObject, frozen=True, kw_only=True):
@@ -272,7 +276,7 @@ class PodStatus(ApiObject, frozen=True, kw_only=True):
     nominated_node_name: str = ""
     resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
     resources: Resources | UnsetType = UNSET
-    """The resources that the pod as a whole actually has, if it has pod-level resources."""
+    """The resources that the running pod has as a whole; only for a pod with pod-level resources."""
     allocated_resources: ResourceList | UnsetType = UNSET
     """The resources that the node has allocated to the pod as a whole."""
 
@@ -289,7 +293,7 @@ class ScrapedPodStatus(ApiObject, frozen=True, kw_only=True):
 
 
 class ScrapedPod(ApiObject, frozen=True, kw_only=True):
-    """A pod, reduced to what its scraping needs."""
+    """A pod with only those fields that are needed to scrape metrics from it."""
 
     metadata: Metadata = Metadata()
     status: ScrapedPodStatus = ScrapedPodStatus()

@@ -16,7 +16,7 @@ class VolumeNodeAffinity(ApiObject, frozen=True, kw_only=True):
 
 
 class VolumeSource(ApiObject, frozen=True, kw_only=True):
-    """A volume source of which only the presence matters."""
+    """A volume source of which nothing is read but that the volume has it."""
 
 
 class PersistentVolumeSpec(ApiObject, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class StorageClass(ApiObject, frozen=True, kw_only=True):
 
 class DriverCount(ApiObject, frozen=True, kw_only=True):
     count: int | UnsetType = UNSET
-    """The number of volumes of this driver that the node can attach; absent: no limit."""
+    """The largest number of this driver's volumes that can be attached to the node; UNSET: no limit."""
 
 
 class NodeDriver(ApiObject, frozen=True, kw_only=True):

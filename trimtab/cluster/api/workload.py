@@ -4,7 +4,8 @@ from trimtab.cluster.api.meta import UNSET, ApiObject, LabelSelector, Metadata, 
 from trimtab.cluster.api.pod import Condition, PodSpec
 
 FAILURE = "ReplicaFailure"
-"""The condition of an owner whose controller cannot create a pod: a quota, a LimitRange or a webhook rejects it."""
+"""The type of the condition that an owner has when its controller cannot create a pod, because a quota, a LimitRange or
+a webhook rejects it."""
 
 
 class PodTemplateSpec(ApiObject, frozen=True, kw_only=True):
@@ -29,11 +30,11 @@ class WorkloadSpec(ApiObject, frozen=True, kw_only=True):
     replicas: int | UnsetType = UNSET
     selector: LabelSelector | UnsetType = UNSET
     strategy: Strategy = Strategy()
-    """Only in a Deployment."""
+    """The update strategy; only a Deployment has this field."""
     parallelism: int | UnsetType = UNSET
     completions: int | UnsetType = UNSET
     suspend: bool = False
-    """Whether the Job creates no pods for now. A Job alone has this field, `parallelism` and `completions`."""
+    """Whether a Job is suspended: it creates no pods. Only Jobs have this field, `parallelism` and `completions`."""
 
 
 class WorkloadStatus(ApiObject, frozen=True, kw_only=True):
@@ -43,13 +44,13 @@ class WorkloadStatus(ApiObject, frozen=True, kw_only=True):
     observed_generation: int = 0
     desired_number_scheduled: int = 0
     updated_number_scheduled: int = 0
-    """Only in a DaemonSet, like the field before it."""
+    """The number of nodes with an up-to-date pod; only a DaemonSet has this field and the one before it."""
     conditions: tuple[Condition, ...] = ()
 
 
 # One struct for all owners: the fields that a kind does not have keep their defaults.
 class Workload(ApiObject, frozen=True, kw_only=True):
-    """An owner of pods. A ReplicationController's selector, a plain map, is converted to a LabelSelector (see
+    """An owner of pods. The selector of a ReplicationController, which is a plain map, is read as a LabelSelector (see
     `snapshot`)."""
 
     kind: str = ""
@@ -64,7 +65,7 @@ class DaemonSetSpec(WorkloadSpec, frozen=True, kw_only=True):
 
 
 class DaemonSet(Workload, frozen=True, kw_only=True):
-    """A DaemonSet with its template: its pods use a part of each node."""
+    """A DaemonSet with its pod template, because its pods use a part of each node."""
 
     spec: DaemonSetSpec = DaemonSetSpec()
 
@@ -75,7 +76,7 @@ class TemplatedSpec(ApiObject, frozen=True, kw_only=True):
 
 
 class Templated(ApiObject, frozen=True, kw_only=True):
-    """An owner with the template of its next pod."""
+    """An owner of pods, with the template from which its controller creates the next pod."""
 
     metadata: Metadata = Metadata()
     spec: TemplatedSpec = TemplatedSpec()
@@ -85,13 +86,14 @@ class BudgetSpec(ApiObject, frozen=True, kw_only=True):
     min_available: int | str | UnsetType = UNSET
     max_unavailable: int | str | UnsetType = UNSET
     selector: LabelSelector | UnsetType | None = UNSET
-    """Absent selects nothing; empty selects every pod of the namespace (policy/v1)."""
+    """The pods that the budget protects: an absent selector selects none; an empty one selects every pod of the
+    namespace (policy/v1)."""
     unhealthy_pod_eviction_policy: str = ""
 
 
 class BudgetStatus(ApiObject, frozen=True, kw_only=True):
     observed_generation: int | UnsetType = UNSET
-    """Absent until the disruption controller has processed the budget."""
+    """The generation that the disruption controller has processed; UNSET until it has processed the budget once."""
     disruptions_allowed: int = 0
     current_healthy: int = 0
     desired_healthy: int = 0

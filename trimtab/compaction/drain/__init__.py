@@ -7,5 +7,6 @@ state_machine,         the next step of a drain, and the possible steps
 actions
 timeouts, overdue      how long a drain may take; late successors, and nodes that the autoscaler did not remove
 release, backoff       drained nodes that are uncordoned for pending pods; how long a pool backs off
+savings, waiting       what removed nodes have saved; what a pool waits for before its next drain
 pool_state             the state of a pool that survives a restart
 """

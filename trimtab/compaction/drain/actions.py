@@ -1,4 +1,4 @@
-"""The possible next steps of a drain, as values. An `Actuator` executes them."""
+"""The next steps that a drain can take, as values. An `Actuator` executes them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,14 +8,14 @@ from trimtab.compaction.drain.annotation import PodToEvict
 
 
 class FailureCause(StrEnum):
-    """What an early end of a drain counts against."""
+    """What the failure of a drain counts against."""
 
     NOBODY = "nobody"
-    """The cluster changed: the drain may be tried again as soon as a plan contains it."""
+    """Nothing: the cluster has changed, and the drain may be tried again as soon as a plan contains it."""
     NODE = "node"
-    """This node waits before the drain is tried again, twice as long each time."""
+    """The node: it waits before the drain is tried again, twice as long after each failure."""
     POOL = "pool"
-    """The drain also counts against the pool: two in a row close it."""
+    """The node and its pool: two such failures in a row close the pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class MarkEmptied:
-    """All pods have moved and all successors are ready: write the time into the node's annotation."""
+    """Write into the node's annotation the time at which the node was empty: all its pods have moved, and all
+    successors are ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +46,27 @@ class Release:
     blame: FailureCause = FailureCause.NOBODY
     """What the end of the drain counts against."""
     setback: str = ""
-    """Why the whole pool backs off, as a sentence; empty if it does not."""
+    """Why the whole pool must back off, as a sentence; empty if it need not."""
     opened: bool = False
-    """The node was empty and pods need it: the pool starts no drain for a while, as after any node that is added."""
+    """Whether an empty node is uncordoned because pods need it. The pool then starts no drain for a while, as after a
+    new node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Another client has begun to delete the node: the compactor no longer writes to it."""
+    """Stop the drain without writing to the node again, because another client has begun to delete it."""
 
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class SetReplicas:
-    """Set the replicas of a Deployment: one more while its only pod moves, or the original number again."""
+    """Set the replicas of a Deployment: to one more while its only pod moves, or back to the original number."""
 
     deployment: str
-    """namespace/name."""
+    """The Deployment as namespace/name."""
     before: int
-    """The number of replicas that it must have now; otherwise nothing is written."""
+    """The number of replicas that the Deployment must have now; otherwise nothing is written."""
     replicas: int
 
 

@@ -1,8 +1,9 @@
-"""The annotation on a node that is being drained, with which another replica can continue or undo the drain.
+"""The annotation on a node that is being drained. With it, another replica of the compactor can continue or undo the
+drain.
 
 It is the value of `trimtab.dev/cordoned-for`, written in the same patch as the cordon. It is signed, because every
-kubelet and every agent that may patch nodes can write an annotation. A cordon without an authentic annotation does not
-belong to this compactor. The annotation records the decision; the progress is read from the cluster itself.
+kubelet and every agent that may patch nodes can write an annotation. A cordon without an authentic annotation is not
+treated as this compactor's own. The annotation records the decision; the progress is read from the cluster itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,33 +22,34 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 VERSION = 1
 _PURPOSE = f"node annotation {CORDONED_BY_US}"
 MAX_CLOCK_SKEW_SECONDS = 60
-"""The seconds by which two clocks may differ."""
+"""How many seconds the clocks of two machines may differ."""
 
 
 Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{0,63}\Z")]
-"""Like a label's value: unsigned text is printed on terminals too."""
+"""Text that has the form of a label's value, because text that is not signed may be printed on terminals too."""
 Moment = Annotated[Seconds, msgspec.Meta(ge=0, le=253_402_300_799)]
-"""A time before the year 10000."""
+"""A time in seconds since 1970, before the year 10000."""
 
 
 class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
     """One pod that is evicted from the node."""
 
     pod: str
-    """namespace/name."""
+    """The pod as namespace/name."""
     uid: str
     kind: str = ""
-    """The kind of the owner that creates its successor; empty if nothing does."""
+    """The kind of the owner that creates the pod's successor; empty if nothing creates one."""
     owner: str = ""
     turn: int = 0
-    """A turn begins when the successors of the previous one are ready."""
+    """The number of the turn in which the pod is evicted. A turn begins when the successors of the previous turn are
+    ready."""
     priority: int = 0
     grace: int = 30
-    """Its termination grace period in seconds."""
+    """The pod's termination grace period in seconds."""
     wanted: int = 0
-    """The replicas that its owner wanted when the drain began; 0 if that is unknown."""
+    """The number of replicas that the pod's owner wanted when the drain began; 0 if that is unknown."""
     missing: int = 0
-    """The replicas of these that were not ready then: the drain does not wait for them."""
+    """How many of the wanted replicas were not ready when the drain began. The drain does not wait for these."""
 
     @property
     def namespace(self) -> str:
@@ -56,31 +58,31 @@ class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def owner_key(self) -> tuple[str, str, str]:
-        """(namespace, kind, name) of the owner, as in the inventory."""
+        """(namespace, kind, name) of the pod's owner, as in the inventory."""
         return self.namespace, self.kind, self.owner
 
 
 class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One drain, as it is written on its node."""
+    """One drain, as it is written into the annotation of its node."""
 
     drain: Word
-    """The name of the drain: one that ended is not counted twice."""
+    """The name of the drain, by which a drain that has ended is recognised and not counted twice."""
     pool: Word
     since: Moment
     """When the drain began."""
     home: Word = ""
-    """Namespace of the compactor that wrote it: another compactor of the cluster leaves it alone."""
+    """The namespace of the compactor that wrote the annotation. Other compactors of the cluster leave the node
+    alone."""
     moves: tuple[PodToEvict, ...] = ()
     emptied: Moment | None = None
-    """When the last successor was ready, or None while the node is being drained."""
+    """When the last successor became ready, so that the node was empty; None while the node is being drained."""
     surges: dict[str, Annotated[int, msgspec.Meta(ge=1, le=1)]] = {}
-    """namespace/Deployment that gets one more replica while its only pod moves → the replicas that it had before:
-    one."""
+    """namespace/Deployment that gets a second replica while its only pod moves → the number of replicas before: one."""
     surged: dict[str, Moment] = {}
-    """The surges that were started, and when. Written before the Deployment is scaled, after the state has it; undone
-    only where both the annotation and the state have it."""
+    """namespace/Deployment → when its surge was started. The entry is written into the pool's state first, then here,
+    and then the Deployment is scaled. A surge is undone only if both the annotation and the state have it."""
     saves: int = 0
-    """What the removal of the node saves, as calculated by the plan."""
+    """What the removal of the node saves according to the plan, in `unit`."""
     unit: str = ""
     """The unit of `saves`."""
     v: int = VERSION
@@ -88,12 +90,12 @@ class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class NotAuthentic:
-    """An annotation that must not be acted on: its signature is missing, wrong, or cannot be verified here."""
+    """An annotation that must have no effect: its signature is missing, wrong, or cannot be verified here."""
 
     node: str
     problem: str
     claim: DrainAnnotation | Unreadable
-    """The unverified content."""
+    """The content of the annotation, which is not verified."""
 
     def __str__(self) -> str:
         return f"annotation {CORDONED_BY_US} of node {self.node} is not authentic: {self.problem}"
@@ -104,26 +106,27 @@ class DrainAnnotations:
     """The annotations on all nodes at one time, by node."""
 
     ours: Mapping[str, DrainAnnotation | Unreadable] = field(default_factory=dict)
-    """Signed by this compactor for this very node. Unreadable: written by a later version of it."""
+    """The annotations that this compactor has signed for the node that has them. Unreadable: a later version of Trimtab
+    wrote it."""
     others: Mapping[str, str] = field(default_factory=dict)
-    """Namespace of the other compactor that an annotation names."""
+    """Node → namespace of the other compactor that its annotation names."""
     doubtful: Mapping[str, NotAuthentic] = field(default_factory=dict)
-    """Annotations without a valid signature that name this compactor, or nothing that can be read."""
+    """Annotations without a valid signature that either name this compactor or cannot be read."""
     outdated: frozenset[str] = frozenset()
-    """Nodes whose annotation was signed with the previous key: sign it again before that key is removed."""
+    """Nodes whose annotation was signed with the previous key. They must be signed again before that key is removed."""
 
 
 class _Signed(msgspec.Struct):
-    """The annotation's value. The payload is signed as text, so the signature of a later version can be verified
-    too."""
+    """The annotation's value. The payload is signed as text, so that the signature of a later version can be verified
+    even if the payload cannot be decoded."""
 
     note: msgspec.Raw
     signature: str = ""
 
 
 def encode_annotation(annotation: DrainAnnotation, node: NodeInfo, keys: SigningKeys) -> str:
-    """Returns the annotation's value for this node. It is not authentic on another node or after the node registered
-    again."""
+    """Returns the annotation's value for this node. On another node, or after the node registered again, it is not
+    authentic."""
     text = msgspec.json.encode(annotation)
     # The signature covers the node's uid: an annotation that is copied to another node, or to a new node of the name,
     # fails.
@@ -132,7 +135,8 @@ def encode_annotation(annotation: DrainAnnotation, node: NodeInfo, keys: Signing
 
 
 def read_annotation(node: NodeInfo, keys: SigningKeys | None) -> DrainAnnotation | Unreadable | NotAuthentic | None:
-    """Returns the node's annotation, or None if there is none. Without keys no annotation is authentic."""
+    """Returns the content of the node's annotation, or None if there is none. Without keys, no annotation is
+    authentic."""
     text = node.annotations.get(CORDONED_BY_US)
     if text is None:
         return None
@@ -158,7 +162,7 @@ def read_annotation(node: NodeInfo, keys: SigningKeys | None) -> DrainAnnotation
 
 
 def _decode_payload(node: NodeInfo, text: str) -> DrainAnnotation | Unreadable:
-    """Returns the decoded payload. A payload of a later version is unreadable."""
+    """Returns the content of the payload; Unreadable if a later version of Trimtab wrote it."""
     where = f"annotation {CORDONED_BY_US} of node {node.name}"
     try:
         annotation = msgspec.json.decode(text, type=DrainAnnotation)
@@ -172,7 +176,7 @@ def _decode_payload(node: NodeInfo, text: str) -> DrainAnnotation | Unreadable:
 
 
 def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: str) -> DrainAnnotations:
-    """Returns the annotations on these nodes, sorted by what the compactor of namespace `home` may act on."""
+    """Returns the annotations on these nodes, grouped by whether the compactor of namespace `home` may act on them."""
     ours: dict[str, DrainAnnotation | Unreadable] = {}
     others: dict[str, str] = {}
     doubtful: dict[str, NotAuthentic] = {}
@@ -198,12 +202,13 @@ def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: 
 
 
 def is_ahead(annotation: DrainAnnotation, now: Seconds) -> bool:
-    """Returns whether it was written by a clock that is ahead: its deadlines would be late by hours or never occur."""
+    """Returns whether the annotation has a time in the future, from a clock that is ahead. Its deadlines would be hours
+    late."""
     return max(annotation.since, annotation.emptied or 0, *annotation.surged.values(), 0) > now + MAX_CLOCK_SKEW_SECONDS
 
 
 def clamp_to_now(annotation: DrainAnnotation, now: Seconds) -> DrainAnnotation:
-    """Returns the annotation with no time later than now."""
+    """Returns the annotation with times in the future replaced by now."""
     return change(
         annotation, since=min(annotation.since, now),
         emptied=None if annotation.emptied is None else min(annotation.emptied, now),

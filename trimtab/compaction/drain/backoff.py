@@ -1,11 +1,11 @@
-"""Decides when a whole pool backs off: its drains left pods pending, or made the autoscaler add a node.
+"""Decides when a whole pool backs off, because its drains left pods pending or made the autoscaler add a node.
 
-A drain that ends because the cluster changed counts against nothing, and neither does growth of the load alone. But
-where pods that a drain displaced are pending, or where a node was added that would not have been needed without the
-drains, the next drain of the pool would have the same result.
+If a drain ends because the cluster has changed, or if only the load has grown, nothing is counted against the pool. But
+if pods that a drain evicted are pending, or if a node was added that would not have been needed without the drains, the
+next drain of the pool would have the same result.
 
-A pool that should go (`NodeInfo.is_legacy`) does not back off: that nodes are bought for its pods is what is wanted,
-and a node of it is drained once.
+A legacy pool, which is to be emptied (`NodeInfo.is_legacy`), does not back off: new nodes for its pods are wanted, and
+each of its nodes is drained only once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,13 +29,14 @@ from trimtab.scheduling.node_filters import UNSCHEDULABLE_TAINT
 from trimtab.scheduling.pod_class import PodClass
 
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 3600, 24 * 3600
-"""The first and the longest back-off of a pool in seconds; each one in a row is twice as long."""
+"""The first and the longest back-off of a pool in seconds. Each one in a row is twice as long as the one before."""
 FORGET_AFTER_SECONDS = 24 * 3600
-"""The seconds without another setback after a back-off, after which the next one is a first one again."""
+"""If a back-off is followed by this many seconds without another setback, the next setback counts as the first
+again."""
 REPLACEMENT_SECONDS = 1800
-"""The seconds after a drain in which an added node may be a replacement for the drained one."""
+"""A node that is added within this many seconds after a drain may be a replacement for the drained node."""
 SETTLED_AFTER_SECONDS = 30
-"""The seconds after which the pods for which a node was added run on it: then it is judged."""
+"""A new node is judged only after this many seconds, when the pods for which it was added run on it."""
 
 
 class PoolBackoff(msgspec.Struct, frozen=True):
@@ -46,26 +47,27 @@ class PoolBackoff(msgspec.Struct, frozen=True):
 
     @property
     def retry_after(self) -> Seconds:
-        """The end of the back-off: an hour after the first setback, doubling, at most a day."""
+        """When the back-off ends: an hour after the first setback; each further setback doubles the time, to at most a
+        day."""
         return self.last + backoff_seconds(self.times, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS)
 
     def is_forgotten(self, now: Seconds) -> bool:
-        """Returns whether the next setback is a first one again."""
+        """Returns whether the last setback is so long ago that the next one counts as the first again."""
         return now >= self.retry_after + FORGET_AFTER_SECONDS
 
 
 class EmptiedNode(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The capacity of a drained node, recorded because the node no longer exists when it is needed."""
+    """The capacity of a drained node. It is recorded because it is needed when the node no longer exists."""
 
     at: Seconds
-    """When the node was empty."""
+    """When the node became empty."""
     labels: Labels
     allocatable: dict[str, int]
     taints: tuple[Taint, ...] = ()
     attachable: dict[str, int] = {}
 
     def as_node(self, name: str) -> NodeInfo:
-        """Returns the node as it would be now: uncordoned, ready and without a pod."""
+        """Returns the node as it would be now if it had not been removed: uncordoned, ready and without pods."""
         return NodeInfo(
             name=name, labels=self.labels, annotations={}, taints=self.taints, is_cordoned=False, is_ready=True,
             allocatable=dict(self.allocatable), capacity=dict(self.allocatable), attachable_volumes=self.attachable,
@@ -74,7 +76,8 @@ class EmptiedNode(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
-    """Returns the record of a node that is empty now, or None if its capacity cannot be read, or is not wanted back."""
+    """Returns the record of a node that has just become empty, or None if its capacity cannot be read, or if it belongs
+    to a legacy pool."""
     if isinstance(node.allocatable, Unreadable) or node.is_legacy:
         return None
     # Without the compactor's own marks on it: the cordon, and the soft taint of the plan.
@@ -91,7 +94,8 @@ def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
 
 
 def workload_growth(moves: Iterable[PodToEvict], workloads: Workloads) -> dict[OwnerKey, int]:
-    """Returns workload → by how many pods it grew since its drain began: so many new pods are no successors."""
+    """Returns workload → the number of pods that it wants now in addition to those it wanted when the drain began. That
+    many of its new pods are not successors."""
     return {
         move.owner_key: max(0, workloads.wanted_replicas(move.owner_key) - move.wanted) if move.wanted else 0
         for move in moves
@@ -100,11 +104,12 @@ def workload_growth(moves: Iterable[PodToEvict], workloads: Workloads) -> dict[O
 
 
 def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads: Workloads) -> str:
-    """Returns the first of these pods (namespace/name) that replaces one that the drain evicted, or an empty string if
-    none does.
+    """Returns the first of these pods (namespace/name) that is a successor of a pod which the drain evicted, or an
+    empty string if there is none.
 
-    Pods of the drain's workloads that were created since it began are successors, except for as many as the workload
-    grew. All of them were ready when the node was empty: a pod that was created later is no successor.
+    The pods of an evicted pod's workload that were created since the drain began are successors, minus the number by
+    which the workload has grown. All successors were ready when the node became empty, so a pod that was created later
+    is not one.
     """
     planned, grown = {move.uid for move in note.moves}, workload_growth(note.moves, workloads)
     created_since: dict[OwnerKey, list[str]] = {}
@@ -118,15 +123,15 @@ def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads
 
 
 def find_waiting_successor(note: DrainAnnotation, view: ClusterView, workloads: Workloads, pending: Seconds) -> str:
-    """Returns a successor that fits on no node: kube-scheduler reports it, or it has had no node for `pending`
-    seconds."""
+    """Returns a successor (namespace/name) that fits on no node, or an empty string if there is none: kube-scheduler
+    reports it as unschedulable, or it has had no node for `pending` seconds."""
     waiting = (pod for pod in view.inventory.pods if pod.needs_node and is_unplaced(pod, view.now, pending))
     return find_displaced_pod(note, waiting, workloads)
 
 
 def is_unplaced(pod: PodInfo, at: Seconds, pending: Seconds) -> bool:
-    """Returns whether the pod fits on no node: kube-scheduler reports it, or it has been pending for longer than
-    `pending`."""
+    """Returns whether the pod fits on no node: kube-scheduler reports it as unschedulable, or it has been pending for
+    longer than `pending` seconds."""
     return pod.is_unschedulable or (pod.created is not None and at - pod.created > pending)
 
 
@@ -135,20 +140,20 @@ def is_unplaced(pod: PodInfo, at: Seconds, pending: Seconds) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """Why a pool has to back off."""
+    """A reason for which a pool must back off."""
 
     pool: str
     cause: str
-    """The drain or the added node, which counts once."""
+    """The name of the drain or of the added node that caused the setback. Each counts once."""
     why: str
 
 
 Emptied = Mapping[str, Mapping[str, EmptiedNode]]
-"""Pool → node → its capacity."""
+"""Pool → recently emptied node → its capacity."""
 
 
 def find_setbacks(view: ClusterView, emptied: Emptied, judged: Iterable[str]) -> Iterator[Setback]:
-    """Yields setbacks for nodes that were added because of drains. `judged`: drains and nodes that have counted
+    """Yields the setbacks of nodes that were added because of drains. `judged`: drains and nodes that have been counted
     already."""
     judged_causes = set(judged)
     added = [(node, pods) for node, pods in _added_nodes(view) if node.name not in judged_causes]
@@ -164,7 +169,8 @@ def find_setbacks(view: ClusterView, emptied: Emptied, judged: Iterable[str]) ->
 
 
 def _added_nodes(view: ClusterView) -> list[tuple[NodeInfo, list[PodInfo]]]:
-    """Returns new nodes in order of creation, each with the pods for which it was added: those older than the node."""
+    """Returns the new nodes in order of creation, each with the pods for which it was added, that is, the pods on it
+    that are older than the node."""
     new = {
         node.name: node
         for node in view.inventory.nodes
@@ -204,7 +210,8 @@ def _setbacks_by_successors(
 def _setbacks_by_capacity(
     added: Sequence[tuple[NodeInfo, list[PodInfo]]], view: ClusterView, emptied: Emptied
 ) -> Iterator[Setback]:
-    """Yields setbacks for added nodes whose pods would all have fit on nodes drained in the half hour before."""
+    """Yields setbacks for the added nodes whose pods would all have fit on nodes that were drained in the half hour
+    before."""
     names = {node.name: node for node in view.inventory.nodes}
     first_added = min(node.created or 0 for node, _ in added)
     drained_nodes = {
@@ -234,7 +241,8 @@ def _setbacks_by_capacity(
 def _cluster_without_drains(
     view: ClusterView, added: Sequence[tuple[NodeInfo, list[PodInfo]]], shapes: Mapping[str, EmptiedNode]
 ) -> ClusterModel:
-    """Returns the cluster as if nothing had been drained or added: the pods of the added nodes are pending."""
+    """Returns the cluster as if no node had been drained or added: drained nodes are present, and the pods of added
+    nodes are pending."""
     pending = {pod.uid for _, pods in added for pod in pods}
     pods = tuple(
         msgspec.structs.replace(pod, node="") if pod.uid in pending else pod for pod in view.inventory.pods
@@ -247,8 +255,8 @@ def _cluster_without_drains(
 
 
 def _place_all(capacity: FreeCapacity, classes: Sequence[PodClass], nodes: Sequence[int]) -> int | None:
-    """Returns a node that holds one of the pods, where these nodes hold all of them; else None, and the capacity is
-    unchanged."""
+    """Places all pods on these nodes and returns a node that got one of them. If they do not all fit, returns None and
+    leaves the capacity unchanged."""
     placements: list[tuple[PodClass, int]] = []
     for pod_class in classes:
         target = next((node for node in nodes if fits_on_node(capacity, pod_class, node)), None)

@@ -16,35 +16,36 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """Everything that the decisions of one round read. Decisions never read the cluster themselves."""
+    """Everything that the decisions of one round read. Decisions do not read the cluster themselves."""
 
     now: Seconds
-    """The time of the observation."""
+    """When the cluster was observed, in seconds since 1970."""
     inventory: Inventory
     pools: tuple[Pool, ...] = ()
     autoscaler: Autoscaler | None = None
-    """None: its state is unknown."""
+    """The state of the cluster autoscaler, or None if it is unknown."""
     top_owners: Mapping[OwnerKey, Owner] = field(default_factory=dict)
-    """Owner → its own owner: a ReplicaSet's Deployment."""
+    """Owner → its own owner, such as the Deployment of a ReplicaSet."""
     annotations: DrainAnnotations = field(default_factory=DrainAnnotations)
-    """The drain annotations on nodes, by authenticity."""
+    """The drain annotations on nodes, grouped by whether they are authentic."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Node → resourceVersion: a write fails when the node has changed since."""
+    """Node → resourceVersion. With it, a write fails if the node has changed since it was observed."""
     pool_errors: tuple[str, ...] = ()
-    """Pools whose settings have an error, each as a sentence."""
+    """A sentence for each pool whose settings have a mistake."""
     namespace: str = ""
     """The compactor's own namespace."""
     paused: str = ""
-    """Why nothing may be done now, as text; empty when it may."""
+    """Why nothing may be done now, as text; empty if steps may be taken."""
     evicted_uids: frozenset[str] = frozenset()
-    """Uids of pods whose eviction succeeded, and that this view, which is older, shows unchanged."""
+    """Uids of pods that were evicted after this view was taken, which still shows them unchanged."""
 
     opened_counts: Mapping[str, int] = field(default_factory=dict)
-    """Pool → the number of its drained nodes that were uncordoned in the last hour for pending pods."""
+    """Pool → how many of its drained nodes were uncordoned in the last hour for pending pods."""
     deleting_nodes: frozenset[str] = frozenset()
-    """Nodes of drains that the autoscaler began to delete recently."""
+    """Nodes with drains in progress that the autoscaler has recently begun to delete."""
     executed_seconds: Mapping[str, float] = field(default_factory=dict)
-    """Drain → seconds for which this replica has executed it; a drain without an entry: since its beginning."""
+    """Drain → the seconds for which this replica has executed it. A drain without an entry counts as executed by it
+    from the beginning."""
 
     @property
     def acting_pools(self) -> list[Pool]:
@@ -53,15 +54,15 @@ class ClusterView:
 
     @property
     def autoscaler_deletions(self) -> Mapping[str, str]:
-        """Node → pool, of nodes that the autoscaler removes from pools that lead: they count in the pool's pace and
-        budgets."""
+        """Node → pool, for nodes that the autoscaler is removing from pools with `autoscaler: lead`. They count towards
+        the pool's limits and towards disruption budgets."""
         leading = [pool for pool in self.pools if pool.autoscaler is Precedence.LEAD]
         going = [node for node in self.inventory.nodes if node.removal_taint is not None] if leading else []
         return {node.name: pool.name for pool in leading for node in going if pool.has_node(node)}
 
     def annotated_nodes(self) -> list[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
-        """Returns the nodes with an authentic annotation of this compactor, the oldest drain first: it also ends
-        first."""
+        """Returns the nodes with an authentic annotation of this compactor. The node whose drain began first comes
+        first, so that its drain also ends first."""
         ours = self.annotations.ours
         pairs = [(node, ours[node.name]) for node in self.inventory.nodes if node.name in ours] if ours else []
         return sorted(
@@ -69,7 +70,8 @@ class ClusterView:
         )
 
     def autoscaler_of(self, pool: str) -> Autoscaler | None:
-        """Returns the autoscaler with the options of this pool's node groups, or None if its state is unknown."""
+        """Returns the autoscaler's state with the options of this pool's node groups, or None if its state is
+        unknown."""
         config = self.find_pool(pool)
         if self.autoscaler is None or config is None:
             return self.autoscaler
@@ -86,17 +88,17 @@ class ClusterView:
 
 @dataclass(slots=True)
 class Workloads:
-    """The ready and missing pods of each workload. Pods with a deletion timestamp count as gone."""
+    """The ready and the missing pods of each workload. Pods with a deletion timestamp do not count."""
 
     view: ClusterView
     ready: dict[OwnerKey, int] = field(default_factory=dict)
     unready: dict[OwnerKey, list[PodInfo]] = field(default_factory=dict)
     all_ready: dict[OwnerKey, int] = field(default_factory=dict)
-    """Deployment → ready pods of all its ReplicaSets; any other owner → its own."""
+    """Deployment → ready pods of all its ReplicaSets; any other owner → its own ready pods."""
 
     @classmethod
     def count_pods(cls, view: ClusterView) -> "Workloads":
-        """Counts the pods of the view."""
+        """Returns the counts for the pods of the view."""
         workloads = cls(view)
         for pod in view.inventory.pods:
             if pod.owner is None or pod.is_finished or is_gone(pod, view):
@@ -112,7 +114,7 @@ class Workloads:
         return workloads
 
     def wanted_replicas(self, key: OwnerKey) -> int:
-        """Returns the replicas that the owner wants; 0 if the owner is gone or does not say."""
+        """Returns how many replicas the owner wants; 0 if it no longer exists or has no such number."""
         scale = self.view.inventory.owners.get(key)
         return scale.wanted or 0 if scale is not None else 0
 
@@ -121,7 +123,7 @@ class Workloads:
         return max(0, self.wanted_replicas(key) - self.ready.get(key, 0))
 
     def newly_missing(self, move: PodToEvict) -> int:
-        """Returns how many pods the owner of this pod lacks beyond those that it lacked when the drain began."""
+        """Returns how many more pods the owner of this pod lacks now than when the drain began."""
         return max(0, self.missing_replicas(move.owner_key) - move.missing)
 
     def create_failure(self, key: OwnerKey) -> str:
@@ -130,12 +132,12 @@ class Workloads:
         return scale.failure if scale is not None else ""
 
     def top_owner(self, key: OwnerKey) -> OwnerKey:
-        """Returns the Deployment that owns the owner; the owner itself where none does."""
+        """Returns the Deployment that owns this owner, or the owner itself if there is none."""
         top = self.view.top_owners.get(key)
         return (key[0], top.kind, top.name) if top is not None and top.kind == "Deployment" else key
 
     def replicas_and_missing(self, key: OwnerKey) -> tuple[int, int]:
-        """Returns (wanted pods, missing pods) of the whole workload, all ReplicaSets of a Deployment included."""
+        """Returns (wanted pods, missing pods) of the whole workload: for a Deployment, of all its ReplicaSets."""
         top = self.top_owner(key)
         wanted = self.wanted_replicas(top)
         # In a rollout the pods of a Deployment have two ReplicaSets, and each of them alone looks complete.
@@ -145,5 +147,5 @@ class Workloads:
 
 
 def is_gone(pod: PodInfo, view: ClusterView) -> bool:
-    """Returns whether the pod is being deleted, by any client."""
+    """Returns whether the pod is being deleted, whichever client deleted it."""
     return pod.deletion_requested_at is not None or pod.uid in view.evicted_uids

@@ -1,9 +1,8 @@
-"""Drains that take too long: why the autoscaler did not remove an empty node, and which successors are late.
+"""Drains that take too long: why the autoscaler has not removed an empty node, and which successors are late.
 
-Why an empty node stays is read from annotations on the node,
-the autoscaler's settings and status, and its soft taint on
-nodes that it is about to remove. Where the node itself is the cause, it waits before it is drained again. Where the
-autoscaler or its node group is the cause, the next drain would be in vain too, and the end counts against the pool.
+The cause is found in annotations on the node, in the autoscaler's settings and status, and in its soft taint on nodes
+that it is about to remove. If the node itself is the cause, it waits before it is drained again. If the autoscaler or
+its node group is the cause, further drains would be useless too, so the failure counts against the pool.
 """
 
 from collections.abc import Iterator
@@ -26,9 +25,9 @@ from trimtab.scheduling.pod_class import PodClass
 
 
 def why_not_removed(node: NodeInfo, note: DrainAnnotation, view: ClusterView, waits: int) -> tuple[str, FailureCause]:
-    """Returns why the autoscaler did not remove the node, as text, and what that counts against.
+    """Returns why the autoscaler has not removed the node, as text, and what the failure counts against.
 
-    `waits`: the seconds for which the compactor has waited.
+    `waits` is the number of seconds for which the compactor has waited.
     """
     autoscaler = view.autoscaler_of(note.pool)
     if cause := next(_causes_on_node(node, view), ""):
@@ -43,7 +42,7 @@ def why_not_removed(node: NodeInfo, note: DrainAnnotation, view: ClusterView, wa
 
 
 def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
-    """Yields causes on the node itself."""
+    """Yields the causes that are on the node itself."""
     if node.annotations.get(NO_SCALE_DOWN) == "true":
         yield f"the node has the annotation {NO_SCALE_DOWN}"
     yield from (
@@ -101,12 +100,12 @@ def _candidate_counts(note: DrainAnnotation, autoscaler: Autoscaler) -> str:
 def overdue_successor(
     view: ClusterView, workloads: Workloads, node: NodeInfo, note: DrainAnnotation, terms: DrainTimeouts
 ) -> Release | None:
-    """Returns the end of a drain with a successor that cannot be created, placed or ready in time, or None while none
-    is late.
+    """Returns the step that ends a drain because a successor could not be created, placed or made ready in time, or
+    None if no successor is late.
 
-    Whether a pod can be created depends on its namespace. The end counts against the node only, so that nobody can
-    close a pool with a quota. On a node of a pool that should go, a successor that waits counts against nothing: a node
-    is bought for it, and the next drain begins when its own pods fit.
+    Whether a pod can be created depends on its namespace. So the failure counts against the node only: otherwise a
+    tenant could close a whole pool with a quota. On a node of a legacy pool, a successor that waits counts against
+    nothing: a node is added for it, and the next drain begins when its own pods fit.
     """
     for key in dict.fromkeys(move.owner_key for move in note.moves if move.owner and workloads.newly_missing(move)):
         # A pod that cannot be created will not be late: there is no reason to wait for the timeout.
@@ -131,7 +130,7 @@ def overdue_successor(
 
 @dataclass(slots=True)
 class PendingPods:
-    """Pods that have been pending for longer than the limit; calculated once for all drains of a round."""
+    """The pods that have been pending for longer than the limit; calculated once for all drains of a round."""
 
     view: ClusterView
     timeouts: DrainTimeouts
@@ -139,8 +138,8 @@ class PendingPods:
     _classes: list[tuple[str, PodClass]] | None = None
 
     def fits_only_on(self, node: NodeInfo) -> str:
-        """Returns the first of them (namespace/name) that would fit on this node, if it were open, and fits on no open
-        node."""
+        """Returns the first of these pods (namespace/name) that would fit on this node if it were uncordoned, and that
+        fits on no open node. Empty if there is none."""
         capacity, classes = self._calculate()
         if not classes or capacity is None:
             return ""
@@ -148,8 +147,8 @@ class PendingPods:
         return next((name for name, pod_class in classes if self._fits_only_on(capacity, pod_class, number)), "")
 
     def _fits_only_on(self, capacity: FreeCapacity, pod_class: PodClass, number: int) -> bool:
-        """Returns whether the pod fits on this node and on no open one. Of the nodes that are open here only for the
-        what-if, only this one counts."""
+        """Returns whether the pod fits on this node and on no open one. The capacity has all drained nodes open for the
+        calculation, but except for this node they do not count as open."""
         nodes = capacity.world.nodes
         cordoned = {n for n, node in enumerate(nodes) if node.name in self.view.annotations.ours}
         others = (n for n in range(len(nodes)) if n not in cordoned)

@@ -25,111 +25,117 @@ from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
 from trimtab.compaction.resize.records import ResizeRecords
 
 STATE_LABEL = "trimtab.dev/state"
-"""The label of the ConfigMaps; its value is the pool's name."""
+"""The label of a state's ConfigMap; its value is the pool's name."""
 NAME_PREFIX = "trimtab-state-"
-"""The prefix of their names."""
+"""The prefix of the names of these ConfigMaps."""
 STATE_KEY = "state.json"
 REOPENED_ANNOTATION = "trimtab.dev/resumed-at"
-"""The annotation of the ConfigMap that `trimtab compactor resume --pool` writes: when the pool was reopened."""
+"""The annotation that `trimtab compactor resume --pool` writes on the ConfigMap: when the pool was reopened."""
 VERSION = 1
 MAX_HISTORY_ENTRIES = 200
-"""The maximum number of history entries."""
+"""The maximum number of history entries in a pool's state."""
 MAX_STATE_LENGTH = 900_000
-"""The maximum number of characters of a stored state: a ConfigMap holds one mebibyte in all (apimachinery,
+"""The maximum length of a stored state in characters. A ConfigMap holds one mebibyte in all (apimachinery,
 MaxSecretSize)."""
 DELETION_SECONDS = 1800
-"""The seconds for which it is remembered that the autoscaler began to delete a node."""
+"""For how many seconds the compactor remembers that the autoscaler began to delete a node."""
 FORGET_FACTOR = 12
-"""A failure is forgotten after this many times the longest back-off."""
+"""A failure is forgotten after the longest back-off times this number."""
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One decision with its reason. Events, metrics, log lines and the history are made from it."""
+    """One decision with its reason, from which Events, metrics, log lines and the history are made."""
 
     at: Seconds
     pool: str
     what: str
-    """planned, started, evicted, refused, emptied, removed, released, abandoned, closed, scaled, left-surged,
-    corrected, unreadable, not-authentic, resized, resize-verified, resize-reverted, resize-stopped, resize-replaced,
-    resize-rejected, resize-ended."""
+    """What was decided: planned, started, evicted, refused, emptied, removed, released, abandoned, closed, scaled,
+    left-surged, corrected, unreadable, not-authentic, resized, resize-verified, resize-reverted, resize-stopped,
+    resize-replaced, resize-rejected or resize-ended."""
     code: str
     """The reason's code."""
     why: str
     node: str = ""
     pod: str = ""
     owner: str = ""
-    """Kind/name of the owner that creates the pod's successor."""
+    """Kind/name of the owner that creates the successor of the pod; empty if there is none."""
     drain: str = ""
     rehearsed: bool = False
-    """The decision was made in a dry run: nothing was written to the cluster."""
+    """Whether the decision was made in a dry run, so that nothing was written to the cluster."""
 
 
 class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The state of one pool. Every method returns a new state."""
+    """The state of one pool. It is immutable: every method returns a new state."""
 
     under: dict[str, Seconds] = {}
     failures: dict[str, tuple[Annotated[int, msgspec.Meta(ge=1)], Seconds]] = {}
     """Node → (failed drains in a row, time of the last one)."""
     evictions: tuple[Seconds, ...] = ()
     moved: dict[str, Seconds] = {}
-    """namespace/name of a successor → when it was created."""
+    """Successor (namespace/name) → when it was created."""
     ended: dict[str, Seconds] = {}
-    """Drains that have ended: their annotations only have to be removed."""
+    """Drains that have ended and whose annotations only have to be removed → when they ended."""
     drains: dict[str, str] = {}
-    """Node → drain in progress. Written before the cordon: a drain that is not here is never acted on, whatever
-    annotation a node has, and the disappearance of a node is noticed."""
+    """Node → name of the drain in progress. The entry is written before the node is cordoned. An annotation of a drain
+    without an entry has no effect, and because of the entry it is noticed if the node disappears."""
     empty: tuple[str, ...] = ()
-    """The nodes of these drains that all their pods have left."""
+    """The nodes with drains in progress that all pods have left."""
     promised: dict[str, tuple[str, int]] = {}
-    """What each of these saves when the node is removed: (unit, amount)."""
+    """Node with a drain in progress → (unit, amount) that its removal saves."""
     promised_pods: dict[str, dict[str, int]] = {}
-    """Node of a drain → namespace → pods that move: the namespaces among which the saving is divided."""
+    """Node with a drain in progress → namespace → number of its pods that move. The saving is divided among these
+    namespaces."""
     surged: dict[str, str] = {}
-    """namespace/Deployment → the drain that gives it a second replica. Written before the annotation and before the
-    scaling; undone only where both the state and the annotation have it."""
+    """namespace/Deployment → the drain that gives it a second replica for the time of the drain (a surge). The entry is
+    written before the node's annotation, and that before the Deployment is scaled. A surge is undone only if both the
+    entry and the annotation exist."""
     strikes: Annotated[int, msgspec.Meta(ge=0)] = 0
     closed: Seconds | None = None
     backoff: PoolBackoff | None = None
-    """None: for a day no drain left a pod pending or made the autoscaler add a node."""
+    """The back-off of the pool, or None if for a day no drain has left a pod pending or made the autoscaler add a
+    node."""
     judged: dict[str, Seconds] = {}
-    """Drain or added node → when it counted as a setback: each counts once."""
+    """Drain or added node → when it was counted as a setback, so that each counts once."""
     emptied: dict[str, EmptiedNode] = {}
-    """Recently drained nodes and their capacity."""
+    """Recently drained node → its capacity."""
     opened: tuple[Seconds, ...] = ()
-    """When drained nodes were uncordoned for pending pods, in the last hour."""
+    """The times in the last hour at which drained nodes were uncordoned for pending pods."""
     quiet_until: Seconds | None = None
-    """No drain begins before: an uncordoned node counts like an added one."""
+    """No drain begins before this time, because an uncordoned node counts like a new one. None: no such limit."""
     deleting: dict[str, Seconds] = {}
-    """Nodes of the pool that the autoscaler has begun to delete → when that was first observed."""
+    """Node of the pool that the autoscaler has begun to delete → when that was first observed."""
     left: dict[str, Seconds] = {}
-    """Nodes that are left to the autoscaler → since when."""
+    """Node that is left to the autoscaler → since when."""
     saved: int = 0
-    """The number of drained nodes that were removed, ever."""
+    """The number of drained nodes that have been removed since the state exists."""
     worth: dict[str, int] = {}
-    """Unit → what all of them together save."""
+    """Unit → the total savings of all removed nodes."""
     saved_days: dict[str, DaySavings] = {}
-    """UTC date → what was removed on that day, for a quarter."""
+    """UTC date → what was removed on that day, for the last quarter of a year."""
     ring: tuple[HistoryEntry, ...] = ()
     plan: tuple[str, ...] = ()
-    """Nodes that the last plan would drain, in order."""
+    """The nodes that the last plan would drain, in order."""
     plan_wave: int = 0
-    """How many of these are in the first wave."""
+    """The number of these nodes that are in the first wave."""
     plan_why: str = ""
     """Why nothing was planned in the whole pool, as a code and a sentence; empty if a node may be drained."""
     plan_at: Seconds | None = None
-    """When the plan was made."""
+    """When the last plan was made, or None if there is none."""
     resizes: ResizeRecords = ResizeRecords()
-    """Written before each resize: what a pod had before is known, whatever happens to the process."""
+    """The resizes in progress. An entry is written before each resize, so that the pod's earlier requests are known
+    even if the process is killed."""
     v: int = VERSION
 
     def with_failure(self, node: str, now: Seconds, *, strike: bool) -> "PoolState":
-        """Returns the state after a failed drain of the node; `strike`: it counts against the pool too."""
+        """Returns the state after a failed drain of the node; with `strike`, the failure counts against the pool
+        too."""
         times = self.failures.get(node, (0, 0))[0] + 1
         strikes = self.strikes + 1 if strike else self.strikes
         return change(self, failures={**self.failures, node: (times, now)}, strikes=strikes)
 
     def with_success(self, node: str, now: Seconds) -> "PoolState":
-        """Returns the state after the removal of a drained node: earlier failures no longer count against the pool."""
+        """Returns the state after a drained node was removed. Earlier failures then no longer count against the
+        pool."""
         failures = {name: failure for name, failure in self.failures.items() if name != node}
         unit, amount = self.promised.get(node, ("", 0))
         worth = {**self.worth, unit: self.worth.get(unit, 0) + amount} if unit else self.worth
@@ -139,9 +145,9 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     def with_drain(
         self, node: str, drain: str, promised: tuple[str, int], pods: Mapping[str, int] | None = None
     ) -> "PoolState":
-        """Returns the state before a drain of this node begins.
+        """Returns the state with a drain of this node that is about to begin.
 
-        promised: (unit, amount) that its removal saves. pods: namespace → pods that move.
+        `promised` is (unit, amount) that the node's removal saves; `pods` is namespace → number of pods that move.
         """
         return change(
             self, drains={**self.drains, node: drain}, promised={**self.promised, node: promised},
@@ -149,7 +155,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         )  # fmt: skip
 
     def without_drain(self, node: str) -> "PoolState":
-        """Returns the state without the drain: its cordon failed."""
+        """Returns the state without the drain of this node, whose cordon failed."""
         return change(
             self, drains={name: drain for name, drain in self.drains.items() if name != node},
             promised={name: saving for name, saving in self.promised.items() if name != node},
@@ -157,16 +163,16 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         )  # fmt: skip
 
     def knows_drain(self, node: str, drain: str) -> bool:
-        """Returns whether this drain is in progress on this node, or has ended, according to the entry written before
-        its cordon."""
+        """Returns whether this drain is in progress on this node, or has ended, as the state recorded before the
+        cordon."""
         return self.drains.get(node) == drain or drain in self.ended
 
     def with_surge(self, deployment: str, drain: str) -> "PoolState":
-        """Returns the state before the drain gives this Deployment a second replica."""
+        """Returns the state with a surge of this Deployment for the drain, which is about to begin."""
         return change(self, surged={**self.surged, deployment: drain})
 
     def without_surges(self, *deployments: str) -> "PoolState":
-        """Returns the state after the surges of these Deployments are undone."""
+        """Returns the state after the surges of these Deployments were undone."""
         remaining = {name: drain for name, drain in self.surged.items() if name not in deployments}
         return self if remaining == self.surged else change(self, surged=remaining)
 
@@ -180,9 +186,9 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         )  # fmt: skip
 
     def with_setback(self, cause: str, now: Seconds) -> "PoolState":
-        """Returns the state after a setback by this drain or added node, which counts once.
+        """Returns the state after a setback that this drain or added node caused. Each cause counts once.
 
-        A setback that is discovered during a back-off was caused before it began, and does not extend it.
+        A setback that is discovered during a back-off was caused before the back-off began, and does not extend it.
         """
         if cause in self.judged:
             return self
@@ -203,8 +209,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         return sum(when > now - HOUR_SECONDS for when in self.opened)
 
     def with_deletions(self, evictions: Mapping[str, int], now: Seconds) -> "PoolState":
-        """Returns the state with these nodes being deleted by the autoscaler. The evictions of each new one count in
-        the hour."""
+        """Returns the state in which the autoscaler is deleting these nodes. The evictions on each new one count
+        towards the evictions of the hour."""
         new = {node: count for node, count in evictions.items() if node not in self.deleting}
         if not new:
             return self
@@ -212,7 +218,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         return change(self, deleting=deleting, evictions=(*self.evictions, *[now] * sum(new.values())))
 
     def with_left_nodes(self, nodes: Iterable[str], now: Seconds) -> "PoolState":
-        """Returns the state with exactly these nodes of the pool left to the autoscaler, each since it first was."""
+        """Returns the state in which exactly these nodes of the pool are left to the autoscaler. A node that was left
+        to it before keeps its time."""
         return change(self, left={node: self.left.get(node, now) for node in nodes})
 
     def overdue_nodes(self, now: Seconds, removal: Seconds) -> frozenset[str]:
@@ -220,7 +227,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         return frozenset(node for node, since in self.left.items() if now - since > removal)
 
     def with_empty_node(self, node: str, shape: EmptiedNode | None) -> "PoolState":
-        """Returns the state after all pods have left this node of a drain."""
+        """Returns the state after all pods have left this node."""
         if node in self.empty:
             return self
         emptied = self.emptied if shape is None else {**self.emptied, node: shape}
@@ -231,7 +238,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         return change(self, evictions=(*self.evictions, now))
 
     def with_successors(self, pods: Mapping[str, Seconds], now: Seconds, rest: Seconds) -> "PoolState":
-        """Returns the state with these successors and their creation times, except those older than `rest` seconds."""
+        """Returns the state with these successors and their creation times added. Successors older than `rest` seconds
+        are removed."""
         new = {pod: created for pod, created in pods.items() if created > now - rest and pod not in self.moved}
         return change(self, moved={**self.moved, **new}) if new else self
 
@@ -244,8 +252,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     ) -> "PoolState":
         """Returns the state without entries that are too old, and without nodes that no longer exist.
 
-        `annotated`: drains whose annotation is on a node. It is never forgotten that such a drain has ended: otherwise
-        a drain whose annotation could not be removed for an hour would continue.
+        `annotated` has the drains whose annotation is still on a node. That such a drain has ended is not forgotten:
+        otherwise a drain whose annotation could not be removed for an hour would be continued.
         """
         existing, with_annotation = set(nodes), set(annotated)
         failure_seconds, state = max(FORGET_FACTOR * 7200, terms.closed), self.clamp_to_now(now)
@@ -274,7 +282,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def clamp_to_now(self, now: Seconds) -> "PoolState":
-        """Returns the state with no time later than now: a clock that was ahead must not prolong any wait."""
+        """Returns the state with times in the future replaced by now, so that a clock that was ahead does not prolong
+        any wait."""
         return change(
             self,
             under={node: min(since, now) for node, since in self.under.items()},
@@ -294,15 +303,15 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def to_observations(self, emptying: Mapping[str, str]) -> Observations:
-        """Returns the observations for a plan; `emptying`: node → pool of the drains in progress."""
+        """Returns the observations for a plan. `emptying` is node → pool, for the drains in progress."""
         failures = {node: Failure(times=times, last=last) for node, (times, last) in self.failures.items()}
         return Observations(under_since=self.under, failures=failures, evictions=self.evictions, draining=emptying)
 
 
 def is_final(before: PoolState, after: PoolState) -> bool:
-    """Returns whether something ended between the two states, so that the former one must never be used again.
+    """Returns whether something ended between the two states, so that the state `before` must never be used again.
 
-    That is a drain, a surge or a resize that has ended, or a pool that was closed or backs off.
+    That is a drain, a surge or a resize that has ended, or a pool that was closed or has begun to back off.
     """
     closed = after.closed is not None and after.closed != before.closed
     closed = closed or (after.backoff is not None and after.backoff != before.backoff)
@@ -312,7 +321,7 @@ def is_final(before: PoolState, after: PoolState) -> bool:
 
 
 def merge_observations(states: Mapping[str, PoolState], emptying: Mapping[str, str]) -> Observations:
-    """Returns the observations of all pools. A node is in one pool, so nothing is counted twice."""
+    """Returns the observations of all pools together. Each node is in one pool, so nothing is counted twice."""
     by_pool = [state.to_observations({}) for _, state in sorted(states.items())]
     return Observations(
         under_since={node: since for each in by_pool for node, since in each.under_since.items()},
@@ -323,12 +332,13 @@ def merge_observations(states: Mapping[str, PoolState], emptying: Mapping[str, s
 
 
 def moved_pods(states: Iterable[PoolState]) -> frozenset[str]:
-    """Returns the pods that are not moved again for now."""
+    """Returns the pods (namespace/name) that were moved recently and must not be moved again."""
     return frozenset(pod for state in states for pod in state.moved)
 
 
 def encode_state(state: PoolState) -> str:
-    """Returns the text for a ConfigMap. While it is too long, the older half of the history is removed."""
+    """Returns the state as text for a ConfigMap. If it is too long, the older half of the history is removed until it
+    fits."""
     text = msgspec.json.encode(state).decode()
     # The history is the only part that grows without a bound of its own.
     while len(text) > MAX_STATE_LENGTH and state.ring:
@@ -338,7 +348,8 @@ def encode_state(state: PoolState) -> str:
 
 
 def decode_state(name: str, data: Mapping[str, Any]) -> PoolState | Unreadable:
-    """Returns the state in the data of the ConfigMap of this name. Empty data is an empty state."""
+    """Returns the state in the data of the ConfigMap with this name; an empty state if the data is empty, and
+    Unreadable if it cannot be decoded."""
     text = data.get(STATE_KEY, "")
     if not text:
         return PoolState()

@@ -1,4 +1,4 @@
-"""Why a drain starts, waits, ends or is released: one code per rule."""
+"""Reasons why a drain starts, waits, ends or is released: one code per rule."""
 
 from trimtab.cluster.reason import Code
 

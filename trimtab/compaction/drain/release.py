@@ -1,7 +1,8 @@
 """Chooses the drained nodes that are uncordoned for pods that fit on no open node.
 
-The autoscaler adds a node for an unschedulable pod within one scan (ten seconds) and ignores cordoned nodes: a slower
-compactor would let it add a node next to an empty one. As few nodes as possible are uncordoned, the smallest first.
+The autoscaler adds a node for an unschedulable pod within one scan (ten seconds) and does not consider cordoned nodes.
+If the compactor were slower, the autoscaler would add a node although an empty one is there. As few nodes as possible
+are uncordoned, the smallest first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,10 +22,11 @@ from trimtab.scheduling.pod_class import PodClass
 
 
 def nodes_to_open(view: ClusterView, terms: DrainTimeouts) -> dict[str, str]:
-    """Returns drained node → a pod (namespace/name) for which it is uncordoned.
+    """Returns drained node → a pod (namespace/name) for which the node is uncordoned.
 
-    At most as many nodes as each pool may uncordon in this hour. A pod counts when kube-scheduler reports it as
-    unschedulable, or when it has had no node for the pending timeout; a pod that fits on an open node does not count.
+    No pool uncordons more nodes than its limit for the hour allows. A pod counts if kube-scheduler reports it as
+    unschedulable, or if it has had no node for longer than the pending timeout. Pods that fit on an open node do not
+    count.
     """
     emptied = [node for node, note in view.annotated_nodes() if _may_open(node, note)]
     pods = [pod for pod in view.inventory.pods if _is_waiting(pod, view, terms)] if emptied else []
@@ -43,11 +45,11 @@ def nodes_to_open(view: ClusterView, terms: DrainTimeouts) -> dict[str, str]:
 def choose_nodes(
     capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]], closed: Sequence[int]
 ) -> dict[int, str]:
-    """Returns closed node → the first pod that it holds. `closed` is in order of preference; the capacity has them
-    open.
+    """Returns closed node → the first pod that is placed on it. `closed` has the nodes in order of preference; in
+    `capacity` they are open.
 
-    Each pod uses an open node if there is one. Then the closed node that holds most of the remaining pods is opened,
-    the first of `closed` among equals, and so on.
+    Each pod uses an open node if there is one. Then the closed node that holds most of the remaining pods is opened
+    (among equals, the first in `closed`), and so on.
     """
     closed_nodes, chosen = set(closed), dict[int, str]()
     open_nodes = [node for node in range(len(capacity.world.nodes)) if node not in closed_nodes]
@@ -108,7 +110,8 @@ def _place_pod(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterable[int]
 
 
 def _fitting_pods(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]], node: int) -> list[int]:
-    """Returns the numbers of the pods of the queue that the node holds together; the capacity stays unchanged."""
+    """Returns the numbers of those pods of the queue that fit on the node together. The capacity is unchanged
+    afterwards."""
     numbers = []
     for number, (_, pod_class) in enumerate(queue):
         if fits_on_node(capacity, pod_class, node):
@@ -120,7 +123,7 @@ def _fitting_pods(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]],
 
 
 def _within_allowance(chosen: dict[str, str], view: ClusterView) -> dict[str, str]:
-    """Returns the chosen nodes without those that exceed a pool's openings per hour."""
+    """Returns the chosen nodes without those that exceed the number of nodes that a pool may uncordon in an hour."""
     notes, remaining = view.annotations.ours, dict[str, int]()
     allowed: dict[str, str] = {}
     for name, pod in chosen.items():

@@ -1,6 +1,7 @@
-"""What removed nodes saved, by day and namespace, and how an amount of a plan reads.
+"""Records what removed nodes have saved, by day and namespace, and formats amounts of savings.
 
-The node's share of a namespace is that of its pods among the pods that were moved from the node. A day is a UTC date.
+A node's saving is divided among namespaces by the number of their pods that were moved from the node. Days are UTC
+dates.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,15 +11,16 @@ import msgspec
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 
 MAX_DAYS = 92
-"""The days that are stored: a quarter."""
+"""The number of days that are stored: a quarter of a year."""
 MAX_NAMESPACES = 20
-"""The namespaces of a day that are stored by name, those with the largest shares; the others are one sum. A state has
-to fit into a ConfigMap."""
+"""The number of namespaces per day that are stored by name: those with the largest shares. The others are added up,
+because a state has to fit into a ConfigMap."""
 OTHER_NAMESPACES = ""
-"""The name of that sum, and of a node without pods. No namespace has it."""
+"""The name under which the other namespaces are added up; also used for a node without pods. No namespace has this
+name."""
 
 HOURS_PER_MONTH = 730
-"""As the price pages of cloud providers count: 365 * 24 / 12."""
+"""The hours of a month, as cloud providers' price pages count them: 365 * 24 / 12."""
 MONEY = "micro-dollars an hour"
 _SCALES = {
     MONEY: (HOURS_PER_MONTH / 1_000_000, "dollars a month"),
@@ -29,21 +31,22 @@ _SHARES = (1 / 1_000_000, "average nodes")
 
 
 class DaySavings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The nodes of a pool that were removed on one day."""
+    """The nodes of a pool that were removed on one day, and what that saves."""
 
     nodes: int
     at: Seconds
-    """The mean of the times of their removals."""
+    """The mean time of the removals of this day, in seconds since 1970."""
     worth: dict[str, int] = {}
-    """Unit → what all of them together save."""
+    """Unit → the total savings of the nodes removed on this day."""
     namespaces: dict[str, dict[str, int]] = {}
-    """Unit → namespace → its share; the shares of a unit add up to its worth."""
+    """Unit → namespace → its share of the savings. The shares of a unit add up to the total."""
 
 
 def add_saving(
     days: Mapping[str, DaySavings], now: Seconds, saving: tuple[str, int], pods: Mapping[str, int]
 ) -> dict[str, DaySavings]:
-    """Returns the days with a node that was removed now; `saving`: (unit, amount); `pods`: namespace → moved pods."""
+    """Returns the days with a node added that was removed now. `saving` is (unit, amount); `pods` is namespace → number
+    of moved pods."""
     unit, amount = saving
     name = format_timestamp(now)[:10]
     day = days.get(name, DaySavings(nodes=0, at=now))
@@ -58,7 +61,8 @@ def add_saving(
 
 
 def divide_by_pods(amount: int, pods: Mapping[str, int]) -> dict[str, int]:
-    """Returns namespace → share of the amount in proportion to its pods; the shares add up to the amount exactly."""
+    """Returns namespace → its share of the amount, in proportion to its pods. The shares add up to exactly the
+    amount."""
     total = sum(pods.values())
     if total <= 0:
         return {OTHER_NAMESPACES: amount}
@@ -88,7 +92,7 @@ def _keep_largest(shares: Mapping[str, int]) -> dict[str, int]:
 
 
 def convert_amount(amount: float, unit: str) -> tuple[float, str]:
-    """Returns a plan's amount and unit in the unit that people read: dollars a month, cores, nodes, average nodes."""
+    """Returns an amount of a plan in a unit for people: dollars a month, cores, nodes or average nodes."""
     factor, name = _SCALES.get(unit, _SHARES)
     return round(amount * factor, 2), name
 

@@ -1,7 +1,7 @@
 """Chooses the drains that begin now, and creates their annotations.
 
-A pool limits its drains at a time and its evictions per hour. Time passes between a plan and its execution, so the
-limits are checked when a step is planned and again when it begins.
+A pool limits how many drains may be in progress and how many pods may be evicted per hour. Time passes between a plan
+and its execution, so these limits are checked when a step is planned and again when it begins.
 """
 
 import hashlib
@@ -24,10 +24,11 @@ from trimtab.compaction.plan_types import DrainStep, Observations, Wave
 def steps_within_pace(
     wave: Wave, pool: Pool, observations: Observations, now: Seconds, owed: int = 0
 ) -> tuple[DrainStep, ...]:
-    """Returns the steps of this pool to begin now, best first: within its drains at a time and its evictions per hour.
+    """Returns the steps of this pool that may begin now, best first, within the pool's limits for simultaneous drains
+    and for evictions per hour.
 
-    `owed`: pods that drains in progress still have to evict. A node with more pods than an hour allows may be drained
-    when no other eviction happened in that hour: otherwise it would never be drained.
+    `owed` is the number of pods that drains in progress still have to evict. A node with more pods than may be evicted
+    in an hour may be drained if no other eviction happened in the last hour; otherwise it could never be drained.
     """
     drains = pool.drains - sum(name == pool.name for name in observations.draining.values())
     counted_evictions = observations.recent_evictions(now) + owed
@@ -48,18 +49,19 @@ class ActiveDrains:
     """The drains in progress."""
 
     emptying: Mapping[str, str]
-    """Node → pool, while pods are evicted."""
+    """Node → pool, for drains that are still evicting pods."""
     emptied: Mapping[str, str]
-    """Node → pool, while the empty node waits for its removal."""
+    """Node → pool, for empty nodes that wait for their removal."""
     owed: Mapping[str, int] = field(default_factory=dict)
-    """Pool → pods that still have to be evicted."""
+    """Pool → the number of pods that still have to be evicted."""
     deleted: Mapping[str, str] = field(default_factory=dict)
-    """Node → pool that leads, of nodes that the autoscaler removes: they count in its pace like the compactor's
-    drains."""
+    """Node → pool, for nodes that the autoscaler is removing from pools with `autoscaler: lead`. They count towards the
+    pool's limits like the compactor's own drains."""
 
 
 def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeouts) -> Reason | None:
-    """Returns why the pool is closed by failures or backs off, or None when drains may begin."""
+    """Returns why no drain may begin in the pool, because failures have closed it or it backs off; None if drains may
+    begin."""
     if memory.backoff is not None and now < memory.backoff.retry_after:
         return backoff_reason(pool.name, memory.backoff, now)
     if memory.closed is None or now >= memory.closed + terms.closed:
@@ -70,7 +72,8 @@ def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeo
 
 
 def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
-    """Returns the reason when a drained node of the pool was uncordoned recently, or None if none was."""
+    """Returns the reason why no drain may begin shortly after a drained node of the pool was uncordoned, or None if
+    none was."""
     if memory.quiet_until is None or now >= memory.quiet_until:
         return None
     return JUST_OPENED(
@@ -79,7 +82,7 @@ def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None
 
 
 def backoff_reason(pool: str, backoff: PoolBackoff, now: Seconds, why: str = "") -> Reason:
-    """Returns the reason for a back-off; `why`: its cause, by default the number of setbacks."""
+    """Returns the reason for a back-off. `why` is its cause; by default it is the number of setbacks."""
     times = f"{backoff.times} time{'' if backoff.times == 1 else 's'} in a row"
     cause = why or f"drains of the pool left pods pending or made the autoscaler add a node, {times}"
     return BACKS_OFF(f"pool {pool} backs off for another {backoff.retry_after - now} s: {cause}")
@@ -88,8 +91,8 @@ def backoff_reason(pool: str, backoff: PoolBackoff, now: Seconds, why: str = "")
 def steps_to_start(
     wave: Sequence[DrainStep], pool: Pool, memory: PoolState, active: ActiveDrains, now: Seconds, terms: DrainTimeouts
 ) -> tuple[DrainStep, ...]:
-    """Returns the steps that may begin in this pool now, best first. Checked when they are planned, and when they
-    begin."""
+    """Returns the steps that may begin in this pool now, best first. This is checked when the steps are planned, and
+    again when they begin."""
     if closed_reason(pool, memory, now, terms) is not None or opening_reason(pool, memory, now) is not None:
         return ()
     busy, emptying = {**active.emptying, **active.emptied}, {**active.deleted, **active.emptying}
@@ -99,7 +102,7 @@ def steps_to_start(
 
 
 def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> DrainAnnotation:
-    """Returns the annotation for the node; `unit` is the unit of the step's saving."""
+    """Returns the annotation for the node of the step; `unit` is the unit of the step's saving."""
     pods = {pod.uid: pod for pod in view.inventory.pods if pod.node == step.node}
     workloads = Workloads.count_pods(view)
     moves = tuple(_pod_to_evict(pods[move.uid], move.turn, workloads) for move in step.moves if move.uid in pods)
@@ -124,7 +127,7 @@ def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
 
 
 def _needed_surges(moves: Sequence[PodToEvict], workloads: Workloads) -> list[tuple[str, int]]:
-    """Returns the Deployments whose only replica moves, with their replicas."""
+    """Returns the Deployments whose only replica moves, with their number of replicas."""
     surges = []
     for move in moves:
         top = workloads.view.top_owners.get(move.owner_key)
@@ -134,8 +137,8 @@ def _needed_surges(moves: Sequence[PodToEvict], workloads: Workloads) -> list[tu
 
 
 def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str, Seconds]:
-    """Returns the successors: pods of the moved workloads that were created since the drain began, with their creation
-    time."""
+    """Returns successor → creation time. Successors are pods of the moved workloads that were created since the drain
+    began."""
     evicted = {move.uid for move in annotation.moves}
     keys = {move.owner_key for move in annotation.moves if move.owner}
     return {
@@ -150,5 +153,6 @@ def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str,
 
 
 def limit_pool(pool: Pool, *, rehearses: bool, scale_namespaces: Collection[str]) -> Pool:
-    """Returns the pool for a process that only makes dry runs, or that may scale only in these namespaces."""
+    """Returns the pool, changed for a process that only makes dry runs, or that may scale Deployments only in these
+    namespaces."""
     return replace(pool, dry_run=pool.dry_run or rehearses, scale_namespaces=frozenset(scale_namespaces))

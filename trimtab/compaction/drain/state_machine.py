@@ -1,7 +1,7 @@
 """The state machine of a drain: decides the next step from the cluster as it is now.
 
-It stores no state of its own. The decision is in the annotation on the node, and the progress is read from the pods. A
-replica that takes over after a crash therefore decides the same next step.
+It has no state of its own. The decision is in the annotation on the node, and the progress is read from the pods. So a
+replica that takes over after a crash decides the same next step.
 
     emptying   the node is cordoned and some of its pods exist, or their successors are not ready
     emptied    all successors are ready on other nodes; the autoscaler removes the node
@@ -56,16 +56,18 @@ from trimtab.compaction.drain.release import nodes_to_open
 from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 
 MISSING_FRACTION = 4
-"""Without a PodDisruptionBudget, a quarter of a workload may be missing at a time, and at least one pod."""
+"""Of a workload without a PodDisruptionBudget, one pod in this many may be missing at a time (a quarter), and at least
+one pod."""
 
 SURGE_RETRY_SECONDS = 60
-"""The seconds for which a second replica is requested: if another client (an HPA, Git) removes it again, the drain
-ends."""
+"""For how many seconds the compactor requests a second replica. If another client (an HPA, Git) removes it again, the
+drain ends."""
 
 
 @dataclass(slots=True)
 class DrainPlanner:
-    """Decides for all drains of one view; drains that are decided one after the other share PodDisruptionBudgets."""
+    """Decides the next steps of all drains in one view. The drains share the disruptions that PodDisruptionBudgets
+    allow."""
 
     view: ClusterView
     timeouts: DrainTimeouts
@@ -76,15 +78,16 @@ class DrainPlanner:
     pods_on_node: dict[str, list[PodInfo]] = field(init=False)
     """Node → its pods that have not finished."""
     deletions: Mapping[str, str] = field(init=False)
-    """Node → pool, of nodes that the autoscaler removes from pools that lead."""
+    """Node → pool, for nodes that the autoscaler is removing from pools with `autoscaler: lead`."""
     spent_disruptions: Counter[int] = field(init=False)
-    """Budget → evictions chosen now, or made and not yet in its status."""
+    """Budget → the number of evictions that were chosen in this round, or made and not yet in the budget's status."""
     chosen_evictions: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Workload (the Deployment, where there is one) → evictions chosen now."""
+    """Workload (the Deployment, if there is one) → the number of evictions chosen in this round."""
     _critical_workloads: set[OwnerKey] | None = None
-    """System workloads that are moving, those chosen now included; calculated at the first use."""
+    """The system workloads with a pod that is moving, including those chosen in this round; computed when it is first
+    needed."""
     _nodes_to_open: dict[str, str] | None = None
-    """Drained node → the pod for which it is uncordoned; calculated once for all drains."""
+    """Drained node → the pod for which it is uncordoned; computed once for all drains."""
 
     def __post_init__(self) -> None:
         self.workloads = Workloads.count_pods(self.view)
@@ -101,7 +104,7 @@ class DrainPlanner:
                 self.spent_disruptions.update(self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels))
 
     def next_actions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
-        """Returns the next actions of this drain; never empty."""
+        """Returns the next actions of this drain. There is always at least one."""
         if node.removal_taint is not None:
             return (
                 *self._undo_surges(note),
@@ -120,15 +123,17 @@ class DrainPlanner:
         return self._next_evictions(node, note)
 
     def _is_evicted_soon(self, pod: PodInfo) -> bool:
-        """Returns whether the pod is on a node of a leading pool that the autoscaler has begun to drain."""
+        """Returns whether the autoscaler will soon evict the pod: its node belongs to a pool with `autoscaler: lead`,
+        and the autoscaler is draining it."""
         return pod.node in self.deletions and not (pod.is_daemon or pod.is_static or pod.is_finished)
 
     def undo_actions(self, note: DrainAnnotation) -> tuple[Action, ...]:
-        """Returns what must be undone before the drain's node is uncordoned."""
+        """Returns the actions that undo surges before the drain's node is uncordoned."""
         return self._undo_surges(note)
 
     def _with_setback(self, stop: Release, node: NodeInfo, note: DrainAnnotation) -> Release:
-        """Adds a setback of the pool, where pods that the drain displaced have no node, whatever ends the drain."""
+        """Returns the release of the node, with a setback of the pool added if pods that the drain evicted have no
+        node, for whatever reason the drain ends."""
         # When the node was empty all successors were ready: a pod that is pending now was displaced by another cause.
         if note.emptied is not None or node.is_legacy:
             return stop
@@ -156,12 +161,12 @@ class DrainPlanner:
         return None
 
     def _autoscaler_claim(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
-        """Returns the end of the drain where the autoscaler is about to remove a node of a leading pool, and not
-        because of it.
+        """Returns the release of the node if the autoscaler is about to remove it from a pool with `autoscaler: lead`
+        and the drain is not the cause of that; otherwise None.
 
-        A drain brings a node under the autoscaler's threshold, so the soft taint on a node that a pod has left already
-        is a result of the drain. To stop then would leave the other pods to the autoscaler, and both would have drained
-        the node.
+        A drain brings its node under the autoscaler's threshold. So once a pod has left, the autoscaler's soft taint on
+        the node is a result of the drain. If the drain stopped then, the autoscaler would evict the remaining pods, and
+        both would have drained the node.
         """
         pool = self.view.find_pool(note.pool)
         uids = {pod.uid for pod in self.pods_on_node.get(node.name, ()) if not is_gone(pod, self.view)}
@@ -174,8 +179,8 @@ class DrainPlanner:
         return Release(CLAIMED(f"the cluster autoscaler is about to remove node {node.name} (taint {CANDIDATE_TAINT})"))
 
     def _keep_request(self, node: NodeInfo, note: DrainAnnotation, pool: Pool | None) -> Release | None:
-        """Returns the end of the drain where an annotation keeps the node. Of an empty node only Trimtab's own
-        annotation counts."""
+        """Returns the release of the node if an annotation now keeps it from being drained, otherwise None. For an
+        empty node, only Trimtab's own annotation counts."""
         reason = node_keep_reason(
             node,
             keep_annotations(pool) if pool is not None and note.emptied is None else (KEEP_ANNOTATION, RENAMED_KEEP),
@@ -183,14 +188,14 @@ class DrainPlanner:
         return Release(KEPT(f"the drain of node {node.name} was stopped: {reason}")) if reason is not None else None
 
     def _has_no_pods_left(self, node: NodeInfo, note: DrainAnnotation) -> bool:
-        """Returns whether all its pods have left. A machine that is being removed is not ready before its Node object
-        disappears."""
+        """Returns whether all pods of the drain have left the node. It is checked because a machine that is being
+        removed becomes not ready before its Node object disappears."""
         planned = {move.uid for move in note.moves}
         return note.emptied is not None or not any(pod.uid in planned for pod in self.pods_on_node.get(node.name, ()))
 
     def _stop_request(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
-        """Returns the end of the drain where nothing may be drained now. An empty node stays with the autoscaler
-        meanwhile."""
+        """Returns the release of the node if nothing may be drained now, otherwise None. An empty node is not released:
+        it is left to the autoscaler."""
         pool = self.view.find_pool(note.pool)
         if (stop := self._keep_request(node, note, pool)) is not None or note.emptied is not None:
             return stop
@@ -222,7 +227,8 @@ class DrainPlanner:
         )
 
     def _unplanned_pods(self, node: NodeInfo, note: DrainAnnotation) -> list[str]:
-        """Returns the pods that would have to move and are not in the annotation, except those being deleted."""
+        """Returns the pods on the node that would have to move and are not in the annotation, except those that are
+        being deleted."""
         planned = {move.uid for move in note.moves}
         pods = (
             pod
@@ -251,7 +257,7 @@ class DrainPlanner:
         return None
 
     def _opening_need(self, node: NodeInfo) -> Release | None:
-        """Returns the end of the drain where pods that fit on no open node need the empty node."""
+        """Returns the release of the empty node if pods that fit on no open node need it, otherwise None."""
         if self._nodes_to_open is None:
             self._nodes_to_open = nodes_to_open(self.view, self.timeouts)
         pod = self._nodes_to_open.get(node.name)
@@ -302,8 +308,8 @@ class DrainPlanner:
         return (*self._undo_surges(note), stop) if stop is not None else (*undo, *steps)
 
     def _incomplete_workload(self, moves: Iterable[PodToEvict]) -> str:
-        """Returns the first workload of the moved pods that is not complete, as text, or an empty string when all
-        are."""
+        """Returns the first workload of the moved pods that lacks a ready pod, as text, or an empty string if none
+        does."""
         for move in moves:
             missing = self.workloads.newly_missing(move) if move.owner else 0
             if missing:
@@ -314,7 +320,8 @@ class DrainPlanner:
     def _choose_evictions(
         self, order: list[PodToEvict], pod_by_uid: dict[str, PodInfo], note: DrainAnnotation
     ) -> tuple[Action, ...]:
-        """Returns the evictions in order of priority: a pod that waits also holds back pods of a higher priority."""
+        """Returns the evictions to make now, in order of priority: while a pod waits, pods with a higher priority wait
+        too."""
         actions: list[Action] = []
         waiting_priority: int | None = None
         for move in order:
@@ -370,7 +377,8 @@ class DrainPlanner:
         return None
 
     def _critical_wait(self, move: PodToEvict) -> Wait | None:
-        """Returns a wait where another system workload moves: only one at a time in the whole cluster."""
+        """Returns a wait if the pod belongs to a system workload and another system workload is moving, otherwise None:
+        in the whole cluster, only one moves at a time."""
         if move.priority < CRITICAL_PRIORITY:
             return None
         for other in self._moving_critical_workloads():
@@ -401,7 +409,8 @@ class DrainPlanner:
 
     # ── one replica more, and back ───────────────────────────────────────
     def _surge_step(self, move: PodToEvict, note: DrainAnnotation) -> Action | None:
-        """Returns the step that gives the Deployment of an only pod its second one first, or None if none is needed."""
+        """Returns the step that must come before the eviction of a Deployment's only pod, which gives the Deployment a
+        second pod; None if no step is needed."""
         name = self._deployment_of(move)
         original = note.surges.get(name)
         if original is None:
@@ -417,8 +426,8 @@ class DrainPlanner:
         return None
 
     def _undo_surges(self, note: DrainAnnotation, live: Iterable[str] = ()) -> tuple[Action, ...]:
-        """Returns the steps that undo surges whose pod has left or stays, where the replicas are still as the compactor
-        set them."""
+        """Returns the steps that undo surges whose pod has left or will stay, as far as the Deployment still has the
+        number of replicas that the compactor set."""
         remaining = {self._deployment_of(move) for move in note.moves if move.uid in set(live)}
         return tuple(
             a.SetReplicas(name, before + 1, before)

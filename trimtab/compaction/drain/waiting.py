@@ -1,4 +1,4 @@
-"""Says in one sentence what a pool waits for before its next drain begins."""
+"""Says in one sentence what has to happen before the next drain of a pool begins."""
 
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.timestamps import Seconds, is_any_open
@@ -9,16 +9,16 @@ from trimtab.compaction.plan_types import Observations
 
 
 def pool_mode(pool: Pool | None) -> str:
-    """Returns act, rehearse or off; gone for a pool of which only the state exists."""
+    """Returns `act`, `rehearse` or `off` for a pool, and `gone` if only the pool's state exists."""
     return "gone" if pool is None else "off" if not pool.enabled else "rehearse" if pool.dry_run else "act"
 
 
 def waiting_reason(
     pool: Pool | None, memory: PoolState, now: Seconds, terms: DrainTimeouts, *, paused: str = "", is_led: bool = True
 ) -> str:
-    """Returns the condition for the next drain of the pool to begin, or an empty string without one.
+    """Returns what must happen before the next drain of the pool begins, or an empty string if nothing prevents it.
 
-    paused: why nothing may be done now, as text, or an empty string when it may. is_led: whether a compactor holds the
+    `paused` is the reason why nothing may be done now, or an empty string. `is_led` says whether a compactor holds the
     Lease.
     """
     if pool is None:

@@ -1,7 +1,8 @@
-"""What pods in verification count with: the larger of what they request and of what a revert restores.
+"""The amounts that count for pods whose resize is being verified: the larger of their requests now and of those that a
+revert restores.
 
-The planner of drains must not promise room that a revert may need. kube-scheduler does not know of reverts, and may use
-that room all the same; then a revert finds no room, and the pod is replaced.
+The planner of drains must not use capacity that a revert may need. kube-scheduler knows nothing of reverts and may use
+this capacity nevertheless; the revert then does not fit, and the pod is evicted and replaced.
 """
 
 from collections.abc import Mapping
@@ -18,9 +19,10 @@ from trimtab.compaction.resize.records import OpenResize
 
 
 def amounts_to_hold(record: OpenResize, pod: ResizablePod | None) -> Amounts:
-    """Returns resource → by how much a revert of this record raises the pod's requests; only what is positive.
+    """Returns resource → by how much a revert of this resize raises the pod's requests, for the resources where it
+    does.
 
-    `pod`: None where the pod is not known; then all of its changes count.
+    `pod` is None if the pod is not known; then all changes of the resize count.
     """
     more: Amounts = {}
     for resource in {change.resource for change in record.changes}:
@@ -43,9 +45,10 @@ def amounts_to_hold(record: OpenResize, pod: ResizablePod | None) -> Amounts:
 def with_held_requests(
     inventory: Inventory, records: Mapping[str, OpenResize], pods: Mapping[str, ResizablePod]
 ) -> Inventory:
-    """Returns the inventory in which pods with an open resize request at least what they did before it.
+    """Returns the inventory in which pods with a resize in progress request at least what they requested before it.
 
-    `records`, `pods`: by uid. Pods that are gone, or already have what they had, count as they are.
+    `records` and `pods` are keyed by uid. A pod that no longer exists, or that already has its earlier requests again,
+    is not changed.
     """
     if not records:
         return inventory

@@ -1,9 +1,10 @@
-"""Which resizes empty which node: a plan of the cluster as it is, and one that shrinks pods first.
+"""Determines which resizes make it possible to empty which nodes, by comparing a plan of the cluster as it is with a
+plan in which pods are made smaller first.
 
-The second plan is made of a cluster in which pods are already resized, so it holds only if these resizes come first.
-Most proposals make no difference to it: those are dropped as far as the receiving nodes have room without them, and
-every step is checked again with the rest alone. So a promised node is emptied by the resizes and the moves that the
-plan names.
+The second plan is made for a cluster in which the pods are already resized, so it only holds if these resizes are made
+first. Most proposed resizes make no difference to it. They are dropped as long as the receiving nodes have room without
+them, and every step is checked again with the remaining ones. So a node of the plan is emptied by exactly the resizes
+and the moves that the plan names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,19 +27,19 @@ from trimtab.scheduling.cluster_model import Again, ClusterModel, build_cluster_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizePlan:
-    """A plan that shrinks pods before it moves them, beside the plan without."""
+    """A plan that makes pods smaller before it moves them, next to the plan without resizes."""
 
     without: Plan
     plan: Plan
-    """The plan that holds when the resizes are made."""
+    """The plan that holds if the resizes are made."""
     resizes: tuple[ResizeProposal, ...] = ()
     """The resizes that the plan needs, in the order of the nodes that need them first."""
     resizes_by_node: Mapping[str, tuple[ResizeProposal, ...]] = field(default_factory=dict)
-    """Drained node → the resizes that it needs, beyond those of the nodes before it."""
+    """Drained node → the resizes that it needs in addition to those of the nodes before it."""
 
     @property
     def added_nodes(self) -> tuple[str, ...]:
-        """The nodes that are emptied only with resizes."""
+        """The nodes that can be emptied only with resizes."""
         known = {step.node for step in self.without.all_steps}
         return tuple(step.node for step in self.plan.all_steps if step.node not in known)
 
@@ -52,8 +53,8 @@ def plan_with_resizes(
     effort: int | None = None,
     without: Plan | None = None,
 ) -> ResizePlan:
-    """Returns both plans. `proposals`: only those that shrink count. `without`: the plan of this very inventory, where
-    it is made already."""
+    """Returns both plans. Only those of the `proposals` that make a pod smaller count. `without` is the plan of the
+    same inventory without resizes, if it has been made already."""
     if without is None:
         without = make_plan(build_cluster_model(inventory, again), pools, now, effort)
     shrinks = [proposal for proposal in proposals if proposal.is_shrink]
@@ -117,7 +118,7 @@ def with_resized_requests(inventory: Inventory, proposals: Sequence[ResizePropos
 
 
 def _given_up(proposal: ResizeProposal) -> Amounts:
-    """Returns resource → by how much the node counts the pod with less."""
+    """Returns resource → by how much the pod's request, as its node counts it, becomes smaller."""
     return {
         resource: proposal.given_up(resource) - proposal.still_counted.get(resource, 0)
         for resource in dict.fromkeys(change.resource for change in proposal.changes)
@@ -130,8 +131,8 @@ def _needed_proposals(
 ) -> tuple[ResizeProposal, ...]:
     """Returns the proposals without which a receiving node would have too little room at the end of the plan.
 
-    Receiving nodes only fill up, so the end is the tightest moment. On each of them the smallest shrinks are dropped
-    first, as long as the node has room for the larger requests.
+    Receiving nodes only fill up, so they are fullest at the end. On each of them, the proposals that free the least are
+    dropped first, as long as the node has room for the larger requests.
     """
     by_uid = {proposal.uid: proposal for proposal in proposals}
     free, candidates = _free_at_the_end(model, found, by_uid)
@@ -151,7 +152,7 @@ def _needed_proposals(
 def _free_at_the_end(
     model: ClusterModel, found: Plan, by_uid: Mapping[str, ResizeProposal]
 ) -> tuple[dict[int, Amounts], dict[int, list[ResizeProposal]]]:
-    """Returns receiving node → (what is free there after all moves, the proposals for pods that are there then)."""
+    """Returns receiving node → (what is free on it after all moves, the proposals for the pods that are then on it)."""
     numbers = {pod.uid: number for number, pod in enumerate(model.pods)}
     receivers = {model.node_numbers[move.target] for move in found.all_moves}
     free = {node: _free_now(model, node) for node in receivers}
@@ -175,15 +176,16 @@ def _free_now(model: ClusterModel, node: int) -> Amounts:
 
 
 def _size(model: ClusterModel, node: int, proposal: ResizeProposal) -> float:
-    """Returns the largest share of the node that the proposal gives up."""
+    """Returns the part of the node's allocatable amount that the proposal frees; of several resources, the largest
+    part."""
     return max(
         amount / max(1, model.allocatable_amount(node, resource)) for resource, amount in _given_up(proposal).items()
     )
 
 
 def _assign_to_nodes(found: Plan, proposals: Sequence[ResizeProposal]) -> dict[str, tuple[ResizeProposal, ...]]:
-    """Returns drained node → the proposals for pods that it moves, or that are on nodes to which it moves pods; each
-    proposal for the first node that needs it."""
+    """Returns drained node → the proposals for pods that are moved from it, and for pods on nodes that receive its
+    pods. Each proposal is assigned to the first node that needs it."""
     remaining = {proposal.uid: proposal for proposal in proposals}
     by_place: dict[str, list[ResizeProposal]] = {}
     for proposal in proposals:

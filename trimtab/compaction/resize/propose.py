@@ -5,9 +5,9 @@ A pod is resized only if all of these hold:
 - a policy with `running: resize` gives its pods another request today, from a recommendation (`WantedRequests`);
 - it is Burstable and stays Burstable, runs, is ready, and is on a ready node of exactly one pool;
 - its kubelet can resize, and no other resize of it is in progress;
-- the change restarts no container, exceeds no limit, and is worth it;
-- a request that shrinks stays above the policy's `min` and the use that is measured; memory also above the largest use
-  that is recorded, with headroom;
+- the change restarts no container, exceeds no limit, and is large enough;
+- a request that shrinks stays above the policy's `min` and the measured usage; memory also above the largest recorded
+  usage, with headroom;
 - a request that grows finds room on the node, where every pod in verification counts with what a revert restores.
 """
 
@@ -36,31 +36,32 @@ from trimtab.compaction.resize.types import (
 )
 
 Wanted = Callable[[ResizablePod], WantedRequests | Unreadable | None]
-"""Returns what policies want for a running pod, or None if nothing is known of its owner, or no policy asks."""
+"""A function that returns what policies want for a running pod, or None if its owner is unknown or no policy asks for a
+resize."""
 OPT_OUT = "trimtab.dev/opt-out"
 STEPS: Mapping[str, int] = {"cpu": 1, "memory": 1 << 20}
-"""A resized request is a multiple of this: one millicore, one MiB."""
+"""Resource → the step of which a resized request is a multiple: one millicore, one MiB."""
 MIN_CHANGES: Mapping[str, int] = {"cpu": 5, "memory": 8 << 20}
-"""Changes below this are not worth a resize, whatever share they are."""
+"""Resource → the change below which a resize is not made, however large the change is relative to the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeContext:
-    """What a proposal depends on besides the pods and what is wanted for them."""
+    """What a proposal depends on, apart from the pods and what policies want for them."""
 
     now: Seconds | None = None
-    """None in an offline plan: then no rule that needs a clock is applied."""
+    """The time, or None in an offline plan; rules that need the time are then skipped."""
     top_owner: Callable[[ResizablePod], str] = lambda pod: f"{pod.namespace}/{pod.owner}"
-    """Returns namespace/Kind/name of the pod's topmost owner."""
+    """A function that returns namespace/Kind/name of the pod's topmost owner."""
     open_uids: frozenset[str] = frozenset()
-    """Pods whose resize is in progress: nothing is proposed for them."""
+    """Uids of the pods with a resize in progress; nothing is proposed for them."""
     leaving_nodes: frozenset[str] = frozenset()
     """Nodes that are being drained."""
     use: MeasuredUse = NOT_MEASURED
     unsupported: Reason | None = None
-    """Why the cluster cannot resize at all, or None if it can."""
+    """Why the cluster cannot resize pods at all, or None if it can."""
     assumes_kubelets: bool = False
-    """An offline plan: kubelets that do not say whether they can resize are taken to be able to."""
+    """Whether kubelets that do not say whether they can resize are assumed to be able to, as in an offline plan."""
 
 
 def propose_resizes(
@@ -71,9 +72,10 @@ def propose_resizes(
     settings: Mapping[str, ResizeSettings] | ResizeSettings = DEFAULT_RESIZE_SETTINGS,
     context: ResizeContext = ResizeContext(),
 ) -> ResizeAdvice:
-    """Returns the proposals, the refusals, and the pods that no pool covers. Equal input gives equal advice.
+    """Returns the proposals, the refusals, and the pods that are in no pool. Equal input gives equal advice.
 
-    `inventory`: with what a revert may restore (`held.with_held_requests`). `settings`: by pool, or for all pools.
+    `inventory` must include what reverts may restore (`held.with_held_requests`). `settings` are those by pool, or
+    those for all pools.
     """
     checker = _Checker(inventory, PoolIndex(pools), settings, context)
     for pod in sorted(pods, key=lambda each: (each.namespace, each.name)):
@@ -87,7 +89,7 @@ def propose_resizes(
 
 @dataclass(slots=True)
 class _Checker:
-    """Checks one pod after the other; room on nodes is given to the pods that grow in their order."""
+    """Checks pods one after the other. The free capacity of nodes is given to growing pods in that order."""
 
     inventory: Inventory
     pools: PoolIndex
@@ -110,7 +112,7 @@ class _Checker:
         self.refusals.append(ResizeRefusal(pod.key, reason))
 
     def check_pod(self, pod: ResizablePod, wanted: WantedRequests) -> None:
-        """Adds a proposal, or the reasons why there is none."""
+        """Adds a proposal for the pod, or the reasons why there is none."""
         changes, reasons = self._changes(pod, wanted)
         if not changes:
             for reason in reasons:
@@ -224,7 +226,7 @@ class _Checker:
         wanted: WantedRequest,
         settings: ResizeSettings,
     ) -> ResizeChange | Reason | None:
-        """Returns the change of one request; a reason if it may not change; None if it need not."""
+        """Returns the change of one request; a reason if it may not be changed; None if no change is needed."""
         where = f"container {container.name} of pod {pod.key}"
         now = container.request(resource)
         if now is None or now <= 0:
@@ -256,7 +258,8 @@ class _Checker:
         wanted: WantedRequest,
         settings: ResizeSettings,
     ) -> int | Reason:
-        """Returns the request within its bounds: at least the floor and the use, at most the limit."""
+        """Returns the wanted request within its bounds: at least the floor and the usage, at most the limit. Returns
+        the reason if there is no such request."""
         now, measured = container.request(resource) or 0, self.context.use.use_of(pod.uid, container.name, resource)
         step, least = STEPS[resource], max(wanted.floor, 1)
         if wanted.amount < now:
@@ -279,14 +282,14 @@ class _Checker:
     def _drained_node(self, pool: Pool) -> str:
         """Returns a node of the pool that is being drained, or an empty string if there is none.
 
-        Its pods need the room on the other nodes.
+        While there is one, its pods need the capacity of the other nodes.
         """
         nodes = (self._nodes.get(name) for name in sorted(self.context.leaving_nodes))
         return next((node.name for node in nodes if node is not None and pool.has_node(node)), "")
 
     # ── room ─────────────────────────────────────────────────────────────
     def _fitting(self, pod: ResizablePod, node: NodeInfo, changes: Iterable[ResizeChange]) -> tuple[ResizeChange, ...]:
-        """Returns the raises for which the node has room, and takes that room."""
+        """Returns those of the larger requests for which the node has room, and reserves that room."""
         free = self._free_on(node)
         fitting = []
         for change in changes:
@@ -303,8 +306,8 @@ class _Checker:
 
 
 def free_amounts(inventory: Inventory) -> dict[str, Amounts]:
-    """Returns node → resource → what no pod on it requests, never less than zero; nothing for a node or a pod that
-    cannot be read."""
+    """Returns node → resource → what is not requested by any pod, at least zero. A node has no entry if it, or a pod on
+    it, cannot be read."""
     free = {
         node.name: dict(node.allocatable) if not isinstance(node.allocatable, Unreadable) else {}
         for node in inventory.nodes
@@ -323,13 +326,14 @@ def free_amounts(inventory: Inventory) -> dict[str, Amounts]:
 
 
 def _is_worth(resource: str, before: int, after: int, settings: ResizeSettings) -> bool:
-    """Returns whether the change is large enough."""
+    """Returns whether the change of a request is large enough to be made."""
     least = max(MIN_CHANGES[resource], before * settings.min_change_percent // 100)
     return abs(after - before) >= least
 
 
 def _still_counted(pod: ResizablePod, changes: Sequence[ResizeChange]) -> Amounts:
-    """Returns resource → the part of what shrinks that an init container requests too."""
+    """Returns resource → the part of a reduction that has no effect, because an init container requests that much
+    too."""
     if not pod.ending:
         return {}
     counted: Amounts = {}
@@ -343,8 +347,8 @@ def _still_counted(pod: ResizablePod, changes: Sequence[ResizeChange]) -> Amount
 
 
 def _stays_burstable(pod: ResizablePod, changes: Iterable[ResizeChange]) -> bool:
-    """Returns whether the pod is Burstable after the changes: a request stays, and some container is without a limit
-    that equals its request."""
+    """Returns whether the pod is Burstable after the changes: a request remains, and at least one container has no
+    limit that equals its request."""
     after = {(change.container, change.resource): change.amount_after for change in changes}
     requested, complete = False, True
     for container in pod.containers:

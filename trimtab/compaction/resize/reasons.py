@@ -1,4 +1,4 @@
-"""Why a pod is resized, why it is not, and how its resize ends: one code per rule."""
+"""Reasons why a pod is resized, why it is not, and how its resize ends: one code per rule."""
 
 from trimtab.cluster.reason import Code
 

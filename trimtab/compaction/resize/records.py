@@ -1,7 +1,8 @@
-"""What a pool's state remembers of its resizes: those in progress, how far each workload is, and what failed.
+"""What a pool's state records about resizes: those in progress, how many waves of each workload were verified, and what
+failed.
 
-`ResizeRecords` is part of the pool's state, which is signed. A record is written before the resize: whatever happens to
-the process, what a pod requested before is known.
+`ResizeRecords` is part of the pool's state, which is signed. A record is written before the resize, so that the pod's
+earlier requests are known even if the process is killed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,56 +17,56 @@ from trimtab.compaction.resize.types import ResizeChange, ResizeSettings
 
 
 class ResizePhase(StrEnum):
-    """How far a resize is."""
+    """The phase of a resize in progress."""
 
     RESIZING = "resizing"
-    """It is announced, and the kubelet has not finished it."""
+    """The resize is recorded, and the kubelet has not finished it."""
     VERIFYING = "verifying"
-    """The containers have what they should, and the pod is watched."""
+    """The containers have the new resources, and the pod is watched for harm."""
     REVERTING = "reverting"
-    """The pod gets back what it had."""
+    """The pod gets back its earlier requests."""
     REPLACING = "replacing"
-    """Its node cannot give that back: it is evicted as soon as its budget allows."""
+    """The pod's node has no room for its earlier requests: the pod is evicted as soon as its budget allows."""
 
 
 class OpenResize(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One resize in progress, by the uid of its pod."""
+    """One resize in progress. Records are keyed by the uid of the pod."""
 
     pod: str
-    """namespace/name."""
+    """The pod as namespace/name."""
     node: str
     owner: str
-    """namespace/Kind/name of the topmost owner."""
+    """The pod's topmost owner as namespace/Kind/name."""
     changes: tuple[ResizeChange, ...]
     since: Seconds
-    """When it was announced."""
+    """When the resize was recorded, before it was written to the cluster."""
     phase: ResizePhase = ResizePhase.RESIZING
     phase_since: Seconds = 0
-    """When the phase began; 0: with the record."""
+    """When the present phase began; 0: at `since`."""
     wave: int = 0
     restarts: dict[str, int] = {}
-    """Container → how often it had been restarted before."""
+    """Container → the number of its restarts before the resize."""
     pressure: int = 0
-    """The pod's pressure before, in percent; 0 also where it was not measured."""
+    """The pod's pressure before the resize, in percent; 0 if it was not measured."""
     throttled: int = 0
-    """How much it was throttled before, in percent; 0 also where it was not measured."""
+    """How much of the time the pod was throttled before the resize, in percent; 0 if it was not measured."""
     was_ready: bool = True
     code: str = ""
-    """The reason's code of its revert; empty while there is none."""
+    """The code of the reason for the revert; empty if the resize is not being reverted."""
     why: str = ""
 
     @property
     def began(self) -> Seconds:
-        """When the phase began."""
+        """When the present phase began, in seconds since 1970."""
         return self.phase_since or self.since
 
     def in_phase(self, phase: ResizePhase, now: Seconds, code: str = "", why: str = "") -> "OpenResize":
-        """Returns the record in another phase; the reason stays where none is given."""
+        """Returns the record in another phase. If no reason is given, the present one is kept."""
         return change(self, phase=phase, phase_since=now, code=code or self.code, why=why or self.why)
 
 
 class WorkloadProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How many waves of a workload were verified one after the other, and for which requests."""
+    """How many waves of a workload have been verified in a row, and for which requests."""
 
     waves: int
     at: Seconds
@@ -74,7 +75,7 @@ class WorkloadProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
 
 class WorkloadFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Failed resizes of one workload, in a row."""
+    """How often in a row resizes of one workload have failed."""
 
     times: int
     last: Seconds
@@ -86,52 +87,57 @@ class WorkloadFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 MAX_REMEMBERED = 2_000
-"""Workloads whose progress is remembered; the oldest are forgotten first, and begin with a canary again."""
+"""The number of workloads whose progress is remembered. The oldest are forgotten first; such a workload begins with a
+canary again."""
 FORGET_SECONDS = 14 * 86400
-"""Failures and progress older than this are forgotten."""
+"""Failures and progress that are older than this are forgotten."""
 
 
 class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that a pool's state holds of resizes. Every method returns new records."""
+    """Everything that a pool's state records about resizes. It is immutable: every method returns new records."""
 
     open: dict[str, OpenResize] = {}
     """Uid of a pod → its resize in progress."""
     progress: dict[str, WorkloadProgress] = {}
-    """Owner → how far it is."""
+    """Owner → its verified waves."""
     failures: dict[str, WorkloadFailure] = {}
     """Owner → its failures in a row."""
     times: tuple[Seconds, ...] = ()
-    """When pods were resized, in the last hour."""
+    """The times of the resizes in the last hour."""
     stopped_at: Seconds | None = None
-    """When a revert found no room: the pool resizes nothing for a while."""
+    """When a revert found no room on its node. The pool then starts no resize for a while. None: that has not
+    happened."""
     verified: int = 0
-    """Resizes that were verified, ever."""
+    """The total number of verified resizes."""
     reverted: int = 0
-    """Resizes that were reverted, ever."""
+    """The total number of reverted resizes."""
     replaced: int = 0
-    """Pods that were evicted because a revert found no room, ever."""
+    """The total number of pods that were evicted because their node had no room for a revert."""
     freed: dict[str, int] = {}
-    """Resource → what verified resizes gave up, ever, in the scheduler's numbers."""
+    """Resource → the total amount that verified resizes have freed, in the scheduler's units."""
     refusals: dict[str, int] = {}
-    """Reason code → pods that a policy wants to resize and that stay for this reason, at the last round."""
+    """Reason code → in the last round, the number of pods that a policy wants to resize and that are not resized for
+    this reason."""
     uncovered: tuple[str, ...] = ()
-    """Some pods that a policy wants to resize on nodes of no pool; only in the first pool's records."""
+    """Some of the pods that a policy wants to resize but whose node is in no pool. They are only in the records of the
+    first pool."""
     uncovered_count: int = 0
 
     def with_open(self, uid: str, record: OpenResize) -> "ResizeRecords":
-        """Returns the records with this resize, new or changed."""
+        """Returns the records with this resize added or replaced."""
         return change(self, open={**self.open, uid: record})
 
     def with_started(self, uid: str, record: OpenResize) -> "ResizeRecords":
-        """Returns the records with a new resize, which counts in the hour."""
+        """Returns the records with a new resize, which counts in the resizes of the hour."""
         return change(self.with_open(uid, record), times=(*self.times, record.since))
 
     def without_open(self, uid: str) -> "ResizeRecords":
-        """Returns the records without this resize: it was never written, or its pod is gone."""
+        """Returns the records without this resize, because it was never written or its pod no longer exists."""
         return change(self, open={other: record for other, record in self.open.items() if other != uid})
 
     def with_verified(self, uid: str, now: Seconds) -> "ResizeRecords":
-        """Returns the records after the verification of this resize; the last of its wave advances the workload."""
+        """Returns the records after this resize was verified. With the last resize of a wave, the wave counts as
+        verified, too."""
         record = self.open[uid]
         records = self.without_open(uid)
         freed = dict(self.freed)
@@ -155,8 +161,8 @@ class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return change(records, progress=progress, failures=failures)
 
     def with_failure(self, owner: str, code: str, now: Seconds) -> "ResizeRecords":
-        """Returns the records after a resize of this workload failed: it backs off, and begins with a canary then. All
-        failures of one wave count once."""
+        """Returns the records after a resize of this workload failed. The workload backs off, and afterwards begins
+        with a canary. All failures of one wave count as one."""
         last = self.failures.get(owner)
         oldest = min((record.since for record in self.open.values() if record.owner == owner), default=now)
         if last is not None and last.last >= oldest:
@@ -173,11 +179,11 @@ class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return change(self.without_open(uid), reverted=self.reverted + 1)
 
     def with_replaced(self, uid: str) -> "ResizeRecords":
-        """Returns the records after the pod was evicted, because it could not get back what it had."""
+        """Returns the records after the pod was evicted because its node had no room for its earlier requests."""
         return change(self.without_open(uid), replaced=self.replaced + 1)
 
     def stopped(self, now: Seconds) -> "ResizeRecords":
-        """Returns the records after a revert found no room."""
+        """Returns the records after a revert found no room on its node."""
         return change(self, stopped_at=now)
 
     def recent_count(self, now: Seconds) -> int:
@@ -185,9 +191,9 @@ class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return sum(when > now - HOUR_SECONDS for when in self.times)
 
     def wave_of(self, owner: str, targets: Mapping[str, int]) -> int:
-        """Returns the number of verified waves that count for these requests (container/resource → amount).
+        """Returns how many verified waves count for these requests (container/resource → amount).
 
-        Requests much smaller than those that were verified begin with a canary again.
+        It is 0 if the requests are much smaller than those that were verified: the workload then begins with a canary.
         """
         progress = self.progress.get(owner)
         if progress is None:
@@ -199,8 +205,8 @@ class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return progress.waves
 
     def without_old_entries(self, now: Seconds) -> "ResizeRecords":
-        """Returns the records with no time later than now, and without what is too old to matter. Open resizes never
-        become too old."""
+        """Returns the records without entries that are too old to matter, and with times in the future replaced by now.
+        Resizes in progress are kept whatever their age."""
         if self == _EMPTY:
             return self
         progress = {o: p for o, p in self.progress.items() if min(p.at, now) > now - FORGET_SECONDS}
@@ -219,7 +225,8 @@ class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 SAME_PERCENT = 95
-"""A request of at least this share of a verified one counts as verified too: recommendations drift."""
+"""A request of at least this percentage of a verified request counts as verified too, because recommendations change a
+little from day to day."""
 
 
 def _clamp_record(record: OpenResize, now: Seconds) -> OpenResize:

@@ -1,13 +1,13 @@
-"""The state machine of resizes: decides the next steps from the records and the pods as they are now.
+"""The state machine of resizes: decides the next steps from the records and from the pods as they are now.
 
-    resizing     announced and written; the kubelet answers, or does not
-    verifying    the containers have what they should; the pod is watched for harm
-    reverting    it gets back what it had: because of harm, or because the kubelet could not do it
-    replacing    its node cannot give that back: it is evicted within its budget
+    resizing     recorded and written; the kubelet has not finished yet
+    verifying    the containers have the new resources; the pod is watched for harm
+    reverting    the pod gets back its earlier requests, because of harm or because the kubelet could not resize it
+    replacing    its node has no room for them: the pod is evicted within its budget
 
-What harms one pod reverts all pods of its workload that are in verification, and the workload backs off. A pod whose
-requests another client changed is left to that client. Only a pod that shrinks can be harmed: one that grows is done
-when its kubelet says so.
+If one pod is harmed, all pods of its workload that are in verification are reverted, and the workload backs off. If
+another client changes a pod's requests, the resize ends and the pod is left to that client. Only a smaller request can
+harm a pod: a resize to larger requests is finished when the kubelet says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,12 @@ from trimtab.compaction.resize.steps import Advance, Await, Finish, Replace, Res
 from trimtab.compaction.resize.types import NOT_MEASURED, MeasuredUse, ResizeProposal, ResizeSettings
 
 UNWRITTEN_SECONDS = 60
-"""After this time a pod that still is as before was never resized: the process ended before the write."""
+"""If a pod is unchanged after this time, its resize was never written, because the process ended before."""
 CLOCK_SKEW_SECONDS = 30
-"""A kubelet's clock may be behind by this much."""
+"""By how many seconds a kubelet's clock may be behind."""
 PRESSURE_MARGIN_PERCENT = 10
-"""Pressure and throttling count as harm only if they are this much above what they were before."""
+"""Pressure and throttling count as harm only if they are at least this many percentage points higher than before the
+resize."""
 
 
 def _never(uid: str) -> Reason | None:
@@ -37,23 +38,23 @@ def _never(uid: str) -> Reason | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeView:
-    """What is observed of the pods of one pool, and what may be done."""
+    """The observed pods of one pool, and what may be done with them."""
 
     now: Seconds
     pods: Mapping[str, ResizablePod]
-    """Uid → the pod; pods that do not exist any more are absent."""
+    """Uid → pod. Pods that no longer exist are not in the mapping."""
     free: Mapping[str, Amounts] = field(default_factory=dict)
-    """Node → what no pod requests there, as it is (`propose.free_amounts`)."""
+    """Node → the amounts that no pod requests on it now (`propose.free_amounts`)."""
     use: MeasuredUse = NOT_MEASURED
     in_flight: frozenset[str] = frozenset()
-    """Pods that this process has just written, and that the view, which is older, shows unchanged."""
+    """Uids of pods that this process has just written, and that this (older) view shows unchanged."""
     unready_nodes: frozenset[str] = frozenset()
     eviction_refusal: Callable[[str], Reason | None] = _never
-    """Uid → why the pod may not be evicted now, or None if it may."""
+    """A function of the uid that returns why the pod may not be evicted now, or None if it may."""
     stop: Reason | None = None
-    """Why nothing may be resized in this pool now. Reverts are made all the same: they undo."""
+    """Why no resize may start in this pool now, or None if resizes may start. Reverts are made in any case."""
     pods_of_owner: Mapping[str, int] = field(default_factory=dict)
-    """Owner → how many of its pods run on nodes of this pool."""
+    """Owner → the number of its pods that run on nodes of this pool."""
 
 
 @dataclass(slots=True)
@@ -64,15 +65,15 @@ class ResizePlanner:
     view: ResizeView
     settings: ResizeSettings
     waiting: dict[str, int] = field(default_factory=dict)
-    """Reason code → pods that wait for their turn."""
+    """Reason code → the number of pods whose resize has to wait."""
     _free: dict[str, Amounts] = field(init=False)
 
     def __post_init__(self) -> None:
         self._free = {node: dict(amounts) for node, amounts in self.view.free.items()}
 
     def next_steps(self, proposals: Sequence[ResizeProposal] = ()) -> tuple[ResizeStep, ...]:
-        """Returns one step for each resize in progress, and the resizes that start. Proposals that come first start
-        first."""
+        """Returns one step for each resize in progress, and the resizes that start now. Proposals start in the order
+        given."""
         harmed = self._find_harm()
         steps = [self._next_step(uid, record, harmed) for uid, record in sorted(self.records.open.items())]
         # A wave stops where one of its pods has to be reverted: what is found now counts already.
@@ -88,7 +89,7 @@ class ResizePlanner:
 
     # ── resizes in progress ──────────────────────────────────────────────
     def _find_harm(self) -> dict[str, tuple[str, Reason]]:
-        """Returns owner → (uid, reason) of the first pod that was harmed by its resize."""
+        """Returns owner → (uid, reason) of the first of its pods that was harmed by a resize."""
         harmed: dict[str, tuple[str, Reason]] = {}
         for uid, record in sorted(self.records.open.items()):
             if record.phase not in (ResizePhase.RESIZING, ResizePhase.VERIFYING) or record.owner in harmed:
@@ -101,7 +102,7 @@ class ResizePlanner:
         return harmed
 
     def _harm(self, uid: str, record: OpenResize, pod: ResizablePod) -> Reason | None:
-        """Returns how the resize harmed the pod, or None if it did not. A pod that grows is not harmed by it."""
+        """Returns how the resize harmed the pod, or None if it did not. A resize to larger requests does no harm."""
         if not is_shrink(record) or pod.node in self.view.unready_nodes:
             return None
         now, settings, use = self.view.now, self.settings, self.view.use
@@ -150,7 +151,8 @@ class ResizePlanner:
         return self._continue_resize(uid, record, pod)
 
     def _unwritten(self, uid: str, record: OpenResize, pod: ResizablePod) -> ResizeStep:
-        """Returns the step for a pod that is as before: it was never resized, or another client took it back."""
+        """Returns the step for a pod that has its earlier requests: either it was never resized, or another client
+        undid the resize."""
         if record.phase is ResizePhase.VERIFYING:
             return Finish(uid, record, r.CHANGED(f"another client reverted the resize of pod {pod.key}"))
         if self.view.now < record.since + UNWRITTEN_SECONDS:
@@ -192,7 +194,8 @@ class ResizePlanner:
 
     # ── reverts ──────────────────────────────────────────────────────────
     def _revert(self, uid: str, record: OpenResize, pod: ResizablePod, reason: Reason) -> ResizeStep:
-        """Returns the first step of a revert: to write it, or to replace the pod where its node has no room."""
+        """Returns the first step of a revert: to write the earlier requests or, if the node has no room for them, to
+        replace the pod."""
         now, blames = self.view.now, reason.code is not r.WITH_OTHERS
         reverting = record.in_phase(ResizePhase.REVERTING, now, reason.code.name, reason.sentence)
         if self._take_room(record, pod):
@@ -234,7 +237,8 @@ class ResizePlanner:
         )
 
     def _take_room(self, record: OpenResize, pod: ResizablePod) -> bool:
-        """Returns whether the node has room for the revert, and takes it: two reverts do not share it."""
+        """Returns whether the node has room for the revert, and reserves that room, so that two reverts do not use the
+        same."""
         needed, free = amounts_to_hold(record, pod), self._free.get(pod.node, {})
         if any(amount > free.get(resource, 0) for resource, amount in needed.items()):
             return False
@@ -277,7 +281,7 @@ class ResizePlanner:
         return tuple(starts)
 
     def _wave_size(self, owner: str, wave: int, proposals: int) -> int:
-        """Returns how many pods of the workload this wave may have: the canary's share, doubled for each verified
+        """Returns how many pods of the workload may be in this wave: the canary's percentage, doubled for each verified
         wave."""
         count = max(self.view.pods_of_owner.get(owner, 0), proposals)
         percent = min(100, self.settings.canary_percent << min(wave, 10))
@@ -301,12 +305,13 @@ class ResizePlanner:
 
 
 def is_shrink(record: OpenResize) -> bool:
-    """Returns whether the resize shrinks the pod's requests."""
+    """Returns whether the resize makes the pod's requests smaller."""
     return any(change.given_up > 0 for change in record.changes)
 
 
 def _requests_are(record: OpenResize, pod: ResizablePod, *, after: bool) -> bool:
-    """Returns whether the pod's spec requests exactly what the record says, after the resize or before it."""
+    """Returns whether the pod's spec has exactly the requests of the record: those after the resize, or with
+    `after=False` those before it."""
     for change in record.changes:
         container = pod.container(change.container)
         now = container.request(change.resource) if container is not None else None
@@ -316,8 +321,8 @@ def _requests_are(record: OpenResize, pod: ResizablePod, *, after: bool) -> bool
 
 
 def _is_new_kill(record: OpenResize, pod: ResizablePod) -> bool:
-    """Returns whether a container with an OOM kill has restarted since, or does not run: an older kill that a kubelet
-    with another clock reports does not count."""
+    """Returns whether a container was OOM-killed because of the resize: it has restarted since then, or was killed
+    later. An older kill, reported with a wrong clock, does not count."""
     return any(
         run.oom_killed_at is not None
         and (run.restarts > record.restarts.get(run.name, -1) or run.oom_killed_at >= record.since)

@@ -1,6 +1,7 @@
-"""The possible next steps of resizes, as values, and what each of them changes in the records.
+"""The next steps that a resize can take, as values, and how each of them changes the records.
 
-A process applies `record_step` first, saves the records where `writes` says so, and then writes to the cluster.
+A process first applies `record_step`; if `writes` is true for the step, it saves the records; then it writes to the
+cluster.
 """
 
 from dataclasses import dataclass
@@ -19,26 +20,26 @@ class Resize:
     proposal: ResizeProposal
     record: OpenResize
     reason: Reason
-    """Why this pod now: the wave, and what it is about."""
+    """Which wave the pod belongs to, and what the resize changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revert:
-    """Write back what the pod requested before."""
+    """Write the pod's earlier requests back."""
 
     uid: str
     version: str
     record: OpenResize
-    """In phase REVERTING."""
+    """The record of the resize, in phase REVERTING."""
     reason: Reason
     is_new: bool
-    """False where an earlier attempt did not reach the pod."""
+    """Whether this is the first attempt; False if an earlier one did not reach the pod."""
     blames_workload: bool = True
-    """Whether the workload backs off."""
+    """Whether the workload backs off because of this revert."""
 
     @property
     def changes(self) -> tuple[ResizeChange, ...]:
-        """The changes back."""
+        """The changes that restore the earlier requests."""
         return tuple(
             ResizeChange(container=c.container, resource=c.resource, before=c.after, after=c.before)
             for c in self.record.changes
@@ -47,18 +48,18 @@ class Revert:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Nothing is written: the record enters another phase."""
+    """Only the record changes: it enters another phase."""
 
     uid: str
     record: OpenResize
     reason: Reason
     stops_pool: bool = False
-    """A revert found no room: the pool resizes nothing for a while."""
+    """Whether a revert found no room on its node, so that the pool starts no resize for a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Evict the pod: its node has no room for its former requests."""
+    """Evict the pod, because its node has no room for its earlier requests."""
 
     uid: str
     record: OpenResize
@@ -67,7 +68,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The resize is over: its record is removed."""
+    """Remove the record, because the resize is finished."""
 
     uid: str
     record: OpenResize
@@ -118,10 +119,10 @@ def _finish(records: ResizeRecords, step: Finish, now: Seconds) -> ResizeRecords
 
 
 def reject_step(records: ResizeRecords, step: Resize, now: Seconds) -> ResizeRecords:
-    """Returns the records after the API server rejected this resize: the workload backs off."""
+    """Returns the records after the API server rejected this resize, so that the workload backs off."""
     return records.with_failure(step.record.owner, r.REJECTED.name, now).without_open(step.proposal.uid)
 
 
 def writes(step: ResizeStep) -> bool:
-    """Returns whether the step writes to the cluster, so that the records are saved before."""
+    """Returns whether the step writes to the cluster, so that the records must be saved before."""
     return isinstance(step, Resize | Revert | Replace)

@@ -1,9 +1,9 @@
 """The search behind a plan: finds a set of nodes that can be drained together, and a target for each of their pods.
 
-The algorithm is best fit with exchange. Candidates are tried in order of pods moved per price saved, best first.
-Receivers are opened from the other end of the same order (after the nodes that cannot be drained), and each pod is
-placed on the tightest open node. The nodes that would be drained last are therefore filled first, and no pod moves
-twice. `strategy.improve_search` then adds and swaps nodes.
+The algorithm is best fit with exchange. Candidates are tried in order of evictions per saved price, the fewest first.
+Nodes are opened to receive pods from the other end of the same order (after the nodes that cannot be drained), and each
+pod is placed on the open node with the least free capacity that is enough. So the nodes that would be drained last are
+filled first, and no pod moves twice. `strategy.improve_search` then adds and swaps nodes.
 """
 
 from collections import defaultdict
@@ -20,9 +20,9 @@ from trimtab.scheduling.pod_class import PodClass
 
 FIXED, CANDIDATE, OPEN, DRAINED, TRIED = range(5)
 MoveLog = list[tuple[int, int, int]]
-"""(+1 placed | -1 removed, pod, node), to be undone backwards."""
+"""The moves of a search as (+1 placed or -1 removed, pod, node), which can be undone from the end."""
 MAX_EXCHANGES = 8
-"""The maximum number of exchanges in a row for one pod."""
+"""The maximum length of a chain of exchanges that makes room for one pod."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,36 +31,39 @@ class Search:
 
     capacity: FreeCapacity
     order: Sequence[int]
-    """Candidates, best first."""
+    """The candidates, in the order in which they are tried."""
     pods_to_move: Sequence[Sequence[int]]
-    """Node → its pods that must move, largest first."""
+    """Node → the pods on it that must move, largest first."""
     requests: Sequence[PlacementRequest | None]
-    """Pod → its placement request, or None if it depends on the order of moves (its node is then no candidate here)."""
+    """Pod → its placement request. None if its placement depends on the order of moves; its node is then not a
+    candidate of this search."""
     index: BestFitIndex
     limits: Sequence[PoolLimits | None]
     """Node → the limits of its pool, or None if it is in no pool."""
     effort: int
-    """How many times a place may be searched for after the first pass."""
+    """How many times the search may look for a node for a pod after the first pass."""
     state: bytearray = field(init=False)
     closed_nodes: bytes = field(init=False)
-    """Nodes that receive no pods, whatever the search does."""
+    """The nodes that receive no pods in any case."""
     targets: dict[int, int] = field(default_factory=dict)
     """Moved pod → the node that receives it."""
     received_pods: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Node → the moved pods that it receives."""
     drained_nodes: list[int] = field(default_factory=list)
     refusals: dict[int, object] = field(default_factory=dict)
-    """Candidate → the limit that keeps it, or the pod without a place."""
+    """Candidate → the limit because of which it is not drained, or the number of the pod that fits on no node."""
     _openable: dict[int, list[int]] = field(default_factory=dict)
-    """Set of nodes → its candidates that may still be opened, in search order; the last one is opened first."""
+    """Set of nodes → the candidates in it that may still be opened to receive pods, in search order; the last one is
+    opened first."""
     _searched_positions: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    """Equal requests → the position from which to the end no candidate fits one: candidates only become fewer."""
+    """Key of equal requests → the position from which on no candidate fits them. It stays correct because candidates
+    only become fewer."""
     _failed_requests: set[int] = field(default_factory=set)
-    """Identities of the requests that found no place."""
+    """The ids of the requests for which no node was found."""
     _has_allowances: bool = field(init=False)
     """Whether any pool keeps capacity free."""
     _counting: list[PoolLimits | None] = field(init=False)
-    """Node → the limits of its pool, where the pool keeps capacity free and arrivals count."""
+    """Node → the limits of its pool, for pools that keep capacity free and so must count arriving pods."""
     _sort_keys: dict[int, int] = field(default_factory=dict)
     _removed_capacity: dict[int, int] = field(default_factory=dict)
 
@@ -74,7 +77,7 @@ class Search:
 
     # ── the first pass ───────────────────────────────────────────────────
     def run_first_pass(self, most: int | None = None) -> None:
-        """Tries every candidate once, best first. With `most`, only so many are tried, and the others only receive
+        """Tries every candidate once, in order. With `most`, only that many are tried, and the others only receive
         pods."""
         for node in self.order[:most]:
             if self.state[node] == CANDIDATE:
@@ -83,7 +86,8 @@ class Search:
                     self._open_node(node)
 
     def drain_node(self, node: int, pods: Sequence[int], log: MoveLog | None = None) -> bool:
-        """Moves all of these pods away from the node, or none. Returns whether it did."""
+        """Moves all of these pods away from the node, or none of them if they do not all fit. Returns whether they were
+        moved."""
         log = [] if log is None else log
         mark = len(log)
         limits = self.limits[node]
@@ -137,7 +141,7 @@ class Search:
         return True
 
     def _headroom_reason(self, pod: int, request: PlacementRequest) -> Reason | None:
-        """Returns the pool whose headroom keeps the pod from a node that could hold it, or None if no pool does."""
+        """Returns the reason if only a pool's headroom keeps the pod from a node that could hold it, otherwise None."""
         node = self.index.find_node_over_allowance(request) if self._has_allowances else -1
         limits = self.limits[node] if node >= 0 else None
         if limits is None:
@@ -149,7 +153,8 @@ class Search:
         )
 
     def _open_candidate_for(self, request: PlacementRequest) -> int:
-        """Opens the last candidate that fits the pod and returns it; -1 when none does."""
+        """Opens the last candidate on which the pod fits, so that it receives pods, and returns it; -1 if the pod fits
+        on none."""
         openable = self._openable.get(request.node_set)
         if openable is None:
             mask = request.nodes
@@ -202,13 +207,13 @@ class Search:
         return node
 
     def move_pod(self, pod: int, request: PlacementRequest, node: int, log: MoveLog) -> None:
-        """Moves the pod from its own node or its present target to this node."""
+        """Places the pod on this node, from its own node or from its present target."""
         if pod in self.targets:
             self._lift_pod(pod, log)
         self._place_pod(pod, request, node, log)
 
     def undo_moves(self, log: MoveLog, mark: int = 0) -> None:
-        """Undoes the log backwards, completely or down to a mark."""
+        """Undoes the moves of the log from the end, down to the position `mark`."""
         ignored_log: MoveLog = []
         while len(log) > mark:
             sign, pod, node = log.pop()
@@ -221,8 +226,8 @@ class Search:
 
     # ── exchanges ────────────────────────────────────────────────────────
     def _exchange_pods(self, pod: int, request: PlacementRequest, log: MoveLog) -> bool:
-        """Places the pod where a smaller moved pod was, places that pod elsewhere, and so on. Returns whether all found
-        a place."""
+        """Places the pod where a smaller moved pod was, places that pod elsewhere, and so on. Returns whether all of
+        them were placed."""
         for _ in range(MAX_EXCHANGES):
             if self.effort <= 0:
                 return False
@@ -243,7 +248,8 @@ class Search:
         return False
 
     def _smaller_moved_pod(self, request: PlacementRequest) -> tuple[int, int] | None:
-        """Returns the smallest moved pod whose place would fit this pod, and that place, or None when there is none."""
+        """Returns (pod, node) for the smallest moved pod that could make room for this pod, or None if there is
+        none."""
         best: tuple[int, int, int, int] | None = None
         capacity = self.capacity
         for node in self.index.find_near_misses(request):
@@ -264,7 +270,7 @@ class Search:
 
     # ── taking back ──────────────────────────────────────────────────────
     def keep_node(self, node: int, log: MoveLog) -> None:
-        """Keeps a drained node after all: its pods stay on it, and it receives others."""
+        """Reverses the drain of a node: its own pods stay, and the node can receive others."""
         for pod in self.pods_to_move[node]:
             self._lift_pod(pod, log)
         self.drained_nodes.remove(node)
@@ -275,7 +281,7 @@ class Search:
         self._open_node(node)
 
     def drain_again(self, node: int, log: MoveLog) -> None:
-        """Undoes `keep_node` and the steps after it."""
+        """Undoes `keep_node`, and all moves after it."""
         self.index.close_node(node)
         self.undo_moves(log)
         self.state[node] = DRAINED
@@ -286,7 +292,8 @@ class Search:
         self.drained_nodes.append(node)
 
     def drain_receiver(self, node: int, log: MoveLog) -> bool:
-        """Drains a node that received pods: moves those pods again together with its own. Returns whether it did."""
+        """Drains a node that has received pods: these are moved again, together with its own. Returns whether all of
+        them fit."""
         self.index.close_node(node)
         self.state[node] = TRIED
         if self.drain_node(
@@ -297,8 +304,8 @@ class Search:
         return False
 
     def repack_pods(self) -> bool:
-        """Lifts all moved pods and places them again, largest first over all nodes, which joins fragments of free
-        capacity."""
+        """Removes all moved pods from their targets and places them again, largest first, so that small pieces of free
+        capacity are joined. Returns whether all of them fit."""
         if len(self.targets) > self.effort:
             return False
         log: MoveLog = []
@@ -316,8 +323,8 @@ class Search:
         return True
 
     def suspend_search(self, before: SavedCapacity) -> SavedCapacity:
-        """Restores the capacity and all limits to before the search. `resume_search` continues with the state that this
-        returns."""
+        """Restores the capacity and all limits to their state before the search. Returns the present state, for
+        `resume_search`."""
         after = self.capacity.save_state()
         self.capacity.restore_state(before)
         self._count_arrivals(-1)
@@ -328,7 +335,7 @@ class Search:
         return after
 
     def resume_search(self, after: SavedCapacity) -> None:
-        """Undoes `suspend_search`."""
+        """Undoes `suspend_search`, with the state that it returned."""
         for node in self.drained_nodes:
             limits = self.limits[node]
             if limits is not None:
@@ -344,15 +351,15 @@ class Search:
                 limits.count_arrival(request.pod_class, node, sign)
 
     def capacity_removed(self, node: int) -> int:
-        """Returns how much of the scarcer resource a drain costs: the node's free capacity and what its pods need
-        elsewhere."""
+        """Returns how much capacity the drain of a node removes, in the scarcer resource: the node's free capacity, and
+        what its pods need on other nodes."""
         if node not in self._removed_capacity:
             moving = sum([e.major for pod in self.pods_to_move[node] if (e := self.requests[pod]) is not None])
             self._removed_capacity[node] = max(0, self.capacity.world.major[node]) + moving
         return self._removed_capacity[node]
 
     def _sort_key(self, pod: int) -> int:
-        """Returns a sort key: largest first, then by pod number."""
+        """Returns the key that sorts pods by size, largest first, and then by number."""
         sort_key = self._sort_keys.get(pod)
         if sort_key is None:
             request = self.requests[pod]

@@ -1,4 +1,4 @@
-"""What each node saves, and the orders in which nodes are tried."""
+"""What the removal of each node saves, and the orders in which nodes are tried."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,13 +8,14 @@ from trimtab.machines.prices import amount_of, price_key, quote_price, with_esti
 from trimtab.scheduling.cluster_model import ClusterModel
 
 SHARE_UNIT = 1_000_000
-"""The value of an average node of its pool, where pools save different things."""
+"""The value of an average node of its pool. It is the unit of savings if the pools save different things."""
 
 
 def node_order(model: ClusterModel, pools: Mapping[int, Pool]) -> tuple[dict[int, int], str]:
-    """Returns (node → what it saves, the unit).
+    """Returns (node → what its removal saves, the unit).
 
-    A node without a price is priced like the others by its cores; where no price is known at all, cores replace prices.
+    A node without a known price gets the price per core of the other nodes. If no price is known at all, cores are the
+    unit.
     """
     goals = {pool.goal for pool in pools.values()}
     if goals == {Goal.NODES}:
@@ -51,7 +52,8 @@ def _pool_shares(pools: Mapping[int, Pool], prices: Mapping[int, int]) -> dict[i
 
 
 def by_evictions(nodes: Sequence[int], loads: Sequence[Sequence[int]], saves: Mapping[int, int]) -> list[int]:
-    """Sorts nodes by pods moved per price saved, fewest first; then by the smaller saving, then by number."""
+    """Returns the nodes sorted by evictions per saved price, the fewest first; then by the smaller saving, then by
+    number."""
     return sorted(nodes, key=lambda n: ((len(loads[n]) << 40) // max(1, saves[n]), saves[n], n))
 
 
@@ -62,10 +64,10 @@ def by_evictions_and_capacity(
     capacity_removed: Mapping[int, int],
     weight: int,
 ) -> list[int]:
-    """Sorts nodes as `by_evictions` does, and also by the capacity that a drain removes, which decides where capacity
-    is scarce.
+    """Returns the nodes sorted as by `by_evictions`, but also by the capacity that a drain removes, which matters if
+    capacity is scarce.
 
-    `weight` is the weight of capacity against evictions, both as shares of their sums.
+    `weight` is the weight of capacity relative to evictions; both are taken as shares of their sums.
     """
     total_pods, total_capacity = (
         max(1, sum(len(loads[n]) for n in nodes)),

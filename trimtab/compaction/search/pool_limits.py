@@ -1,11 +1,11 @@
 """Limits on how many nodes a plan may drain: of zones, of the autoscaler's node groups, and of pools.
 
-- `ZoneMinimums`: the last node of a zone stays when something needs the zone, counted over all pools. A topology spread
-  over zones (DoNotSchedule) needs every zone that it has. A volume needs the only zone from which it can be reached,
-  even while no pod uses it: a StatefulSet that is scaled up from zero mounts it again.
-- `NodeGroupMinimums`: the cluster autoscaler does not remove a node of a group at its minimum size; drained, the node
-  would stay, empty and cordoned. Counted over all pools, for nodes whose group is known. `PoolLimits` keeps the sum of
-  the minimums for the others.
+- `ZoneMinimums`: the last node of a zone stays if something needs the zone; nodes of all pools are counted. A topology
+  spread over zones (DoNotSchedule) needs every zone that it has. A volume needs the only zone from which it can be
+  reached, even while no pod uses it: a StatefulSet that is scaled up from zero mounts it again.
+- `NodeGroupMinimums`: the cluster autoscaler does not remove a node of a group at its minimum size, so a drained node
+  would stay, empty and cordoned. Nodes of all pools are counted if their group is known; for the others, `PoolLimits`
+  uses the sum of the minimums.
 - `PoolLimits`: minimum sizes and headroom of one pool, while a plan grows.
 
 `autoscaler_threshold` returns whether the cluster autoscaler would remove a node without Trimtab.
@@ -26,13 +26,13 @@ from trimtab.scheduling.pod_class import PodClass
 
 @dataclass(slots=True, eq=False)
 class ZoneMinimums:
-    """The zones that need at least one node."""
+    """Knows which zones need at least one node."""
 
     model: ClusterModel
     remaining_nodes: dict[str, int] = field(default_factory=dict)
-    """Zone → the number of its nodes that receive pods and stay."""
+    """Zone → the number of its nodes that receive pods and are not drained."""
     _user_by_zone: dict[str, str] = field(default_factory=dict)
-    """Zone → what needs it, "" where nothing does; filled when the zone is first checked."""
+    """Zone → what needs it, "" if nothing does. An entry is added when the zone is first checked."""
 
     def __post_init__(self) -> None:
         for number, node in enumerate(self.model.nodes):
@@ -40,7 +40,7 @@ class ZoneMinimums:
                 self.remaining_nodes[node.zone] = self.remaining_nodes.get(node.zone, 0) + 1
 
     def rejection_reason(self, node: int) -> Reason | None:
-        """Returns why the node must stay, or None when its zone has other nodes or nothing needs the zone."""
+        """Returns why the node must stay, or None if its zone has other nodes or nothing needs the zone."""
         name, zone = self.model.nodes[node].name, self.model.nodes[node].zone
         if self.remaining_nodes.get(zone) != 1 or len(self.remaining_nodes) == 1 or self.model.closed_nodes[node]:
             return None
@@ -50,7 +50,7 @@ class ZoneMinimums:
         return LAST_OF_ZONE(f"node {name} is the last node of zone {zone}, which {user} needs") if user else None
 
     def count_node(self, node: int, sign: int) -> None:
-        """Counts a node of the zone as drained (-1) or kept (1)."""
+        """Counts a node of the zone as drained (sign -1) or as kept (sign 1)."""
         if not self.model.closed_nodes[node] and (zone := self.model.nodes[node].zone):
             self.remaining_nodes[zone] += sign
 
@@ -72,17 +72,17 @@ class ZoneMinimums:
 
 @dataclass(slots=True, eq=False)
 class NodeGroupMinimums:
-    """The minimum sizes of the cluster autoscaler's node groups."""
+    """Knows the minimum sizes of the cluster autoscaler's node groups."""
 
     model: ClusterModel
     group_by_node: dict[int, NodeGroupStatus] = field(default_factory=dict)
-    """Node → its group, where the group is known and has a minimum."""
+    """Node → its group, for nodes whose group is known and has a minimum."""
     remaining_nodes: dict[str, int] = field(default_factory=dict)
-    """Group → the number of its nodes that receive pods and stay."""
+    """Group → the number of its nodes that receive pods and are not drained."""
 
     @classmethod
     def from_autoscaler(cls, model: ClusterModel, autoscaler: Autoscaler | None) -> "NodeGroupMinimums":
-        """Reads the groups from the autoscaler's status."""
+        """Returns the minimums of the groups in the autoscaler's status."""
         minimums = cls(model)
         limited = [group for group in autoscaler.groups if group.min_size] if autoscaler is not None else []
         for number, node in enumerate(model.nodes if limited else ()):
@@ -93,61 +93,62 @@ class NodeGroupMinimums:
         return minimums
 
     def rejection_reason(self, node: int) -> Reason | None:
-        """Returns why the node must stay, or None if its group has more nodes than its minimum, or is not known."""
+        """Returns why the node must stay, or None if its group has more nodes than its minimum, or if the group is not
+        known."""
         group = self.group_by_node.get(node)
         if group is None or self.remaining_nodes[group.name] > (group.min_size or 0):
             return None
         return AT_MINIMUM(f"the autoscaler keeps at least {group.min_size} nodes in group {group.name}")
 
     def count_node(self, node: int, sign: int) -> None:
-        """Counts a node of the group as drained (-1) or kept (1)."""
+        """Counts a node of the group as drained (sign -1) or as kept (sign 1)."""
         group = self.group_by_node.get(node)
         if group is not None:
             self.remaining_nodes[group.name] = self.remaining_nodes.get(group.name, 0) + sign
 
 
 AmountPair = list[int]
-"""[scarcer resource, other resource]."""
+"""An amount of the scarcer and one of the other of cpu and memory."""
 
 
 @dataclass(slots=True, eq=False)
 class PoolLimits:
-    """The numbers of one pool while a plan grows; `remove_node` and `restore_node` undo each other."""
+    """What is counted for the limits of one pool while a plan grows. `remove_node` and `restore_node` undo each
+    other."""
 
     pool: Pool
     model: ClusterModel
     nodes: Sequence[int]
     zone_minimums: ZoneMinimums
-    """Shared by all pools."""
+    """The needs of zones; one object for all pools."""
     group_minimums: NodeGroupMinimums
-    """Shared by all pools."""
+    """The minimums of node groups; one object for all pools."""
     group_min_nodes: int = 0
-    """The number of nodes that the cluster autoscaler keeps in the pool's groups: a drained node below it would
-    stay."""
+    """The number of nodes that the cluster autoscaler keeps in the pool's groups. If fewer remain, it does not remove a
+    drained node."""
     remaining_nodes: int = 0
-    """The number of nodes that stay and receive pods. A node that is cordoned, not ready or unreadable is not
-    counted."""
+    """The number of nodes that receive pods and are not drained. Nodes that are cordoned, not ready or unreadable do
+    not count."""
     nodes_by_zone: dict[str, int] = field(default_factory=dict)
-    """Zone → the number of such nodes."""
+    """Zone → the number of its nodes that receive pods and are not drained."""
     allocatable: AmountPair = field(default_factory=lambda: [0, 0])
-    """Allocatable amounts of the nodes that stay and receive pods."""
+    """The allocatable amounts of the nodes that receive pods and are not drained."""
     free: AmountPair = field(default_factory=lambda: [0, 0])
-    """Free amounts of these nodes."""
+    """The free amounts of the nodes that receive pods and are not drained."""
     requested_by_zone: dict[str, AmountPair] = field(default_factory=dict)
-    """Zone → requested amounts on its nodes."""
+    """Zone → the amounts requested on its nodes that are not drained."""
     free_by_zone: dict[str, AmountPair] = field(default_factory=dict)
-    """Zone → free amounts on its nodes."""
+    """Zone → the free amounts of its nodes that are not drained."""
     keeps_no_headroom: bool = False
-    """The pool keeps no capacity free: nothing has to be counted."""
+    """Whether the pool keeps no capacity free, so that amounts need not be counted."""
     mean_node: tuple[int, int] = (0, 0)
     """The mean allocatable amounts of the pool's nodes."""
     largest_node: tuple[int, int] = (0, 0)
-    """The largest allocatable amounts of any of the pool's nodes."""
+    """The largest allocatable amounts of any node of the pool."""
     allowance: AmountPair = field(default_factory=lambda: [0, 0])
-    """The amounts that may still arrive before the pool's free capacity is less than its headroom; negative where it is
-    already.
+    """The amounts that may still arrive before less than the pool's headroom is free; negative if less is free already.
 
-    The same list for the life of the object, so that the best-fit index can read it; unused where no capacity is kept.
+    It is always the same list, so that the best-fit index can read it. It is unused if the pool keeps no capacity free.
     """
 
     def __post_init__(self) -> None:
@@ -185,8 +186,8 @@ class PoolLimits:
             self._count_amounts(node, sign)
 
     def rejection_reason(self, node: int) -> Reason | None:
-        """Returns why the minimum of the pool, of the zone or of the node group keeps this node, or None when none
-        does."""
+        """Returns why the node must stay, because of the minimum of the pool, of its zone or of its node group; None if
+        none of these requires it."""
         if self.model.closed_nodes[node]:
             return None
         zone, pool = self.model.nodes[node].zone, self.pool
@@ -201,7 +202,7 @@ class PoolLimits:
         return self.zone_minimums.rejection_reason(node) or self.group_minimums.rejection_reason(node)
 
     def remove_node(self, node: int) -> None:
-        """Stops counting the node. Its pods are counted where they arrive (`count_arrival`)."""
+        """Removes the node from the counts. Its pods are counted on the nodes that receive them (`count_arrival`)."""
         self._count_node(node, -1)
 
     def restore_node(self, node: int) -> None:
@@ -215,7 +216,7 @@ class PoolLimits:
         self._recalculate_allowance()
 
     def count_arrival(self, pod_class: PodClass, node: int, sign: int = 1) -> None:
-        """Counts a moved pod on a node of the pool (sign -1: the pod leaves it again)."""
+        """Counts a pod that is placed on a node of the pool (sign 1) or removed from it again (sign -1)."""
         if self.keeps_no_headroom:
             return
         zone = self.model.nodes[node].zone
@@ -244,7 +245,7 @@ class PoolLimits:
                 self.allowance[i] -= worst
 
     def shortage_reason(self) -> Reason | None:
-        """Returns which headroom is missing now, or None when nothing is."""
+        """Returns which headroom the pool lacks now, or None if it lacks none."""
         if self.keeps_no_headroom:
             return None
         for i, resource in enumerate(self.model.main_resources):
@@ -288,7 +289,8 @@ def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler)
 
 
 def _ignored_requests(model: ClusterModel, node: int, autoscaler: Autoscaler) -> tuple[int, int]:
-    """Returns the requests (major, minor) of the pods that the autoscaler's flags leave out."""
+    """Returns the requests (major, minor) of those pods that the autoscaler's flags exclude from a node's
+    utilization."""
     daemons, mirrors = autoscaler.ignores_daemon_sets, autoscaler.ignores_mirror_pods
     if not (daemons or mirrors):
         return (0, 0)

@@ -1,8 +1,9 @@
 """Improves the targets of moved pods by preference, after the set of drained nodes is final.
 
-Each moved pod gets the target with the best preference score (preferred affinities, spreads with ScheduleAnyway), then
-with the fewest replicas of its workload on the node, then in the zone. The drained nodes and the number of moves stay
-the same. Only nodes of the same pool that receive pods already are considered, so every check of the plan still holds.
+Each moved pod gets the target with the best preference score (preferred affinities, spreads with ScheduleAnyway); among
+equals, the node with the fewest replicas of its workload; then the zone with the fewest. The drained nodes and the
+number of moves stay the same. Only nodes of the same pool that already receive pods are considered, so every check of
+the plan still holds.
 """
 
 from collections import Counter
@@ -18,16 +19,16 @@ from trimtab.scheduling.preferences import preference_score
 from trimtab.scheduling.topology import TopologyGroup
 
 Rank = tuple[int, int, int]
-"""(preference score, minus replicas on the node, minus replicas in the zone); more is better."""
+"""(preference score, minus replicas on the node, minus replicas in the zone). A larger rank is better."""
 MAX_CHECKS = 20_000
-"""The maximum number of nodes examined for all pods together. A count and not a clock: equal input gives an equal
-plan."""
+"""The maximum number of nodes that are examined for all pods together. It is a number and not a time, so that equal
+input gives an equal plan."""
 MAX_TARGETS_PLAIN, MAX_TARGETS_PREFERRING = 6, 200
-"""The maximum number of nodes examined for one pod, without and with preferences."""
+"""The maximum number of nodes that are examined for one pod: without preferences, and with preferences."""
 
 
 def improve_preferences(problem: CompactionProblem, search: Search) -> None:
-    """Moves pods of the plan to targets that they prefer, where there are any."""
+    """Moves pods of the plan to targets that they prefer, if there are such targets."""
     if search.targets:
         _PreferenceOptimizer(problem, search).improve_targets()
 
@@ -42,13 +43,14 @@ class _PreferenceOptimizer:
     zone: list[int] = field(init=False)
     """Node → the number of its zone."""
     pods_on_node: Counter[int] = field(init=False)
-    """workload * nodes + node → its pods there after the plan; only for workloads with pods that move."""
+    """(workload * number of nodes + node) → pods of the workload on the node after the plan. Only for workloads with
+    pods that move."""
     pods_in_zone: Counter[int] = field(init=False)
-    """The same with the zone's number instead of the node's."""
+    """(workload * number of zones + zone) → pods of the workload in the zone after the plan."""
     soft_groups: dict[int, TopologyGroup] = field(init=False)
     """The groups to which preferences refer."""
     counts: list[dict[int, int]] = field(init=False)
-    """Pods by group and domain after the plan; correct for these groups only."""
+    """Group → domain → pods after the plan. It is correct only for `soft_groups`."""
     _zones_of: dict[int, list[int]] = field(default_factory=dict)
     """Set of nodes → the zones in it."""
 
@@ -69,7 +71,7 @@ class _PreferenceOptimizer:
         self._recount()
 
     def _recount(self) -> None:
-        """Recalculates the group counts: the search leaves moved pods counted on their source nodes."""
+        """Computes the group counts anew, because the search still counts moved pods on the nodes that they leave."""
         model = self.problem.model
         self.soft_groups = {group.number: group for group in model.groups if group.is_preference_only}
         self.counts = self.problem.capacity.group_counts[:]
@@ -86,8 +88,8 @@ class _PreferenceOptimizer:
                 counts[domain] = counts.get(domain, 0) + sign
 
     def improve_targets(self) -> None:
-        """Improves pods with preferences and on crowded nodes first, then in crowded zones, as long as checks are
-        left."""
+        """Improves the targets of pods with preferences and of pods that share a node with others of their workload;
+        then those in zones with too many. It stops when `MAX_CHECKS` is reached."""
         errands, moved_pods = self.search.requests, sorted(self.search.targets)
         for is_improvable in (self._is_improvable, self._is_zone_crowded):
             for pod in moved_pods:
@@ -107,7 +109,7 @@ class _PreferenceOptimizer:
         return self.pods_on_node[self.workload[pod] * len(self.zone) + self.search.targets[pod]] > 1
 
     def _is_zone_crowded(self, pod: int, request: PlacementRequest) -> bool:
-        """Returns whether the zone has more pods of its workload than another zone in which it could be."""
+        """Returns whether the pod's zone has more pods of its workload than another zone in which the pod could be."""
         pods_in_zone, zone_of = self.pods_in_zone, self.zone
         base = self.workload[pod] * len(zone_of)
         own_count = pods_in_zone[base + zone_of[self.search.targets[pod]]]
@@ -148,8 +150,8 @@ class _PreferenceOptimizer:
         self._count_workload(pod, best, 1)
 
     def _improve_by_replicas(self, pod: int, request: PlacementRequest) -> None:
-        """Does what `_improve_by_rank` does for a pod without preferences: fewest of its workload on the node, then in
-        the zone."""
+        """Improves the target of a pod without preferences: the node with the fewest pods of its workload, then the
+        zone with the fewest."""
         search, pods_on_node, pods_in_zone, zone = self.search, self.pods_on_node, self.pods_in_zone, self.zone
         place, base = search.targets[pod], self.workload[pod] * len(zone)
         pool, best = search.limits[place], place
@@ -178,7 +180,8 @@ class _PreferenceOptimizer:
         return score, -self.pods_on_node.get(base + node, 0), -self.pods_in_zone.get(base + self.zone[node], 0)
 
     def _other_targets(self, request: PlacementRequest, place: int) -> Iterator[int]:
-        """Yields other targets for the pod; where it prefers nodes, those with the best scores first."""
+        """Yields other targets on which the pod could be placed. If it has preferences, those with the best scores come
+        first."""
         search, pool, preference = self.search, self.search.limits[place], request.pod_class.preference
         preferred: Iterable[int] = ()
         if preference is not None and preference.node_scores:
@@ -212,8 +215,8 @@ class _PreferenceOptimizer:
             self._count_groups(self.problem.model.successor_class_of[pod], node, sign)
 
     def _try_move(self, pod: int, request: PlacementRequest, node: int) -> bool:
-        """Moves the pod, unless the pool would then have less free capacity than its headroom. Returns whether it
-        did."""
+        """Moves the pod to the node, unless less than the pool's headroom would then be free. Returns whether the pod
+        was moved."""
         log: MoveLog = []
         self.search.move_pod(pod, request, node, log)
         limits = self.search.limits[node]

@@ -20,7 +20,7 @@ from trimtab.scheduling.pod_class import PodClass
 
 @dataclass(slots=True, eq=False)
 class CompactionProblem:
-    """The input of a search. `prepare_problem` fills it step by step; the search does not change it, except for
+    """The input of a search. `prepare_problem` fills it step by step; the search changes nothing in it but
     `capacity`."""
 
     model: ClusterModel
@@ -30,48 +30,48 @@ class CompactionProblem:
     pool_of: dict[int, Pool]
     """Node → its pool, for nodes that are in exactly one pool."""
     refusals: dict[int, Reason] = field(default_factory=dict)
-    """Node → why it stays."""
+    """Node → why it is not drained."""
     pool_refusals: dict[str, Reason] = field(default_factory=dict)
     """Pool → why nothing is planned in it now."""
     blocked_pods: dict[int, Reason] = field(default_factory=dict)
-    """Pod → why it must stay."""
+    """Pod → why it may not be evicted."""
     unsettled_owners: frozenset[Owner] = frozenset()
-    """Workloads with a pod that was moved and is not ready yet."""
+    """Workloads with a pod that was moved recently and is not ready yet."""
     pinned_nodes: set[int] = field(default_factory=set)
-    """Nodes that would be candidates but for a pod that must stay."""
+    """Nodes that would be candidates if one of their pods could be evicted."""
     pods_to_move: list[list[int]] = field(default_factory=list)
-    """Node → pods that must move with it, largest first."""
+    """Node → the pods that must move when it is drained, largest first."""
     movable_pods: list[int] = field(default_factory=list)
-    """The numbers of all these pods, in order."""
+    """The numbers of the pods in `pods_to_move`, sorted."""
     moving_amounts: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Candidate → what these pods need elsewhere (major, minor)."""
+    """Candidate → the sum of what its moving pods request, as (major, minor)."""
     budget_of: dict[int, int] = field(default_factory=dict)
-    """Pod → the number of its PodDisruptionBudget."""
+    """Pod → the number of the PodDisruptionBudget that selects it."""
     candidates: list[int] = field(default_factory=list)
     unexamined: list[int] = field(default_factory=list)
-    """Candidates that were not examined closely, the last to be drained last; only where a part of a plan was
-    requested."""
+    """Candidates that were not examined closely, those to be drained last at the end. Empty unless only a part of a
+    plan was requested."""
     requests: list[PlacementRequest | None] = field(default_factory=list)
-    """Pod → its placement request, or None if it depends on the order of moves."""
+    """Pod → its placement request, or None if its placement depends on the order of moves."""
     placement_requests: PlacementRequests = field(init=False)
-    """Created the requests; holds the sets of nodes to which they refer."""
+    """The object that created the requests. It holds the sets of nodes to which they refer."""
     savings: dict[int, int] = field(default_factory=dict)
     """Node → what its removal saves, in `unit`."""
     unit: str = ""
     limits: list[PoolLimits | None] = field(default_factory=list)
     """Node → the limits of its pool, or None if it is in no pool."""
     reserved: list[tuple[PodClass, int]] = field(default_factory=list)
-    """Capacity reserved for pods that do not exist yet."""
+    """(pod class, node) of the capacity that is reserved for pods that do not exist yet."""
     ignored: list[str] = field(default_factory=list)
-    """Pending pods that block no pool, each as a sentence."""
+    """A sentence for each pending pod that is ignored, because it prevents drains in no pool."""
 
 
 def prepare_problem(
     model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, most: int | None = None
 ) -> CompactionProblem:
-    """Reads the input of a search from the cluster model.
+    """Returns the input of a search, read from the cluster model.
 
-    `most`: how many candidates are examined closely, the most promising ones; None means all.
+    `most` is the number of candidates, the most promising ones, that are examined closely; None means all.
     """
     problem = CompactionProblem(
         model, FreeCapacity(model), now, EvictionChecker.for_inventory(model.inventory, now.now), {}
@@ -128,7 +128,7 @@ def _refuse_nodes(problem: CompactionProblem, nodes: CandidateChecker) -> None:
 
 
 def _refuse_below_count(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
-    """Refuses the candidates of pools that require more nodes under the threshold before one is drained."""
+    """Rejects all candidates of a pool that requires more nodes under the threshold before any of them is drained."""
     for pool in pools:
         candidates = [n for n in problem.candidates if problem.pool_of[n] is pool]
         if len(candidates) < pool.under_count:
@@ -150,7 +150,8 @@ def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
 
 
 def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
-    """Judges the pods of these nodes, in the order of their names: replicas then follow each other."""
+    """Decides for the pods of these nodes whether they may be evicted. Pods are taken in the order of their names, in
+    which replicas follow each other."""
     checker, loads, budget_of = problem.eviction_checker, problem.pods_to_move, problem.budget_of
     movable_pods, nothing_moved, waived_pods = (
         problem.movable_pods,
@@ -194,9 +195,10 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
 
 
 def _refuse_committed(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
-    """Refuses nodes that are paid for whether they run or not, in pools whose goal is cost.
+    """Rejects nodes that are paid for whether they run or not, in pools whose goal is cost.
 
-    A commitment covers as many nodes of its type: first those that stay anyway, then those that would be drained last.
+    A commitment covers a number of nodes of its type: first the nodes that stay anyway, then the candidates that would
+    be drained last.
     """
     for pool in pools:
         if pool.goal is Goal.COST:
@@ -231,7 +233,7 @@ def _covered_candidates(problem: CompactionProblem, pool: Pool, instance_type: s
 
 
 def _reserve_capacity(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
-    """Reserves capacity for pods that do not exist yet, before a search uses any."""
+    """Reserves capacity for pods that do not exist yet, before the search uses any capacity."""
     order = (*by_evictions(problem.candidates, problem.pods_to_move, problem.savings), *problem.unexamined)
     reserved = ReservedCapacity(problem.capacity, order, problem.pool_of, now=problem.context.now)
     reserved.reserve_for_pending()
@@ -256,7 +258,8 @@ def _reserve_capacity(problem: CompactionProblem, pools: Sequence[Pool]) -> None
 
 
 def _close_planned_nodes(problem: CompactionProblem) -> None:
-    """Closes the nodes that the plan in progress drains later: pods that are placed on them would move twice."""
+    """Closes the nodes that the plan in progress will drain later, because a pod that is placed on one of them would
+    have to move twice."""
     planned = {*problem.candidates, *problem.unexamined}
     for number, pool in problem.pool_of.items() if problem.context.aims else ():
         if problem.model.nodes[number].name in problem.context.aims.get(pool.name, ()) and number not in planned:
@@ -264,7 +267,8 @@ def _close_planned_nodes(problem: CompactionProblem) -> None:
 
 
 def _movable_pods_of(problem: CompactionProblem, pool: Pool) -> list[int]:
-    """Returns the pods of the pool that may move. Of nodes not examined closely: all but DaemonSet and static pods."""
+    """Returns the pods of the pool that may be evicted. For nodes that were not examined closely, these are all pods
+    but those of DaemonSets and static pods."""
     pods = problem.model.pods
     close = [p for n in problem.candidates if problem.pool_of[n] is pool for p in problem.pods_to_move[n]]
     rest = [p for n in problem.unexamined if problem.pool_of[n] is pool for p in problem.model.pods_on_node[n]]
@@ -294,8 +298,8 @@ def _set_limits(problem: CompactionProblem) -> None:
 
 
 def _create_requests(problem: CompactionProblem) -> None:
-    """Creates placement requests. They read the capacity's counts, so this comes after everything that reserves
-    capacity."""
+    """Creates the placement requests. They read the counts of the capacity, so this must come after all
+    reservations."""
     classes, problem.placement_requests = problem.model.successor_class_of, PlacementRequests(problem.capacity)
     problem.requests = [None] * len(classes)
     requests, free, node_of = problem.requests, problem.placement_requests.unbound_requests.get, problem.model.node_of

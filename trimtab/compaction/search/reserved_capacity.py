@@ -1,12 +1,13 @@
-"""Reserves capacity for pods that do not exist on a node yet.
+"""Reserves capacity for pods that are on no node yet.
 
 While a plan is made, capacity is reserved for pending pods, for pods that their owners are about to recreate, for the
-pods of capacity buffers, and for one more pod as large as a pool's largest where the pool's headroom says so. The
-capacity is reserved on a node that stays anyway, or else on the candidate that would be drained last, which then stays.
-Pods with scheduling gates and placeholder pods do not wait for a node.
+pods of capacity buffers, and, if the pool's headroom demands it, for one more pod as large as the pool's largest. It is
+reserved on a node that stays anyway, or else on the candidate that would be drained last, which then stays. Pods with
+scheduling gates and placeholder pods do not wait for a node, so nothing is reserved for them.
 
-A pending pod without a place, though an empty node of a pool could hold it, blocks that pool until the pod has waited
-for longer than the pool's limit. A pod that no node could ever hold blocks no pool. Either is named in the notes.
+If a pending pod fits on no node, but would fit on an empty node of a pool, nothing is drained in that pool until the
+pod has waited for longer than the pool's limit. A pod that would not even fit on an empty node prevents no drains. The
+notes name both kinds of pods.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,37 +25,37 @@ from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
 
 RECREATING_KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Owners whose controller recreates a pod that is gone."""
+"""Kinds of owners whose controller recreates a pod that was deleted."""
 
 MAX_BUFFER_PODS = 500
-"""The maximum number of buffer pods for which capacity is kept: anyone who may create a buffer may request any
-number."""
+"""The maximum number of pods of CapacityBuffers for which capacity is kept, because everyone who may create a buffer
+may request any number."""
 
 
 @dataclass(slots=True)
 class ReservedCapacity:
-    """Reserves capacity in `capacity`, and records the nodes and pools that stay for it."""
+    """Reserves capacity in `capacity`, and records which nodes stay and which pools are blocked because of that."""
 
     capacity: FreeCapacity
     order: Sequence[int]
-    """Candidates, the first one is drained first."""
+    """The candidates; the first one is drained first."""
     pool_of: dict[int, Pool]
     reserved: list[tuple[PodClass, int]] = field(default_factory=list)
-    """(pod class, node) of all reserved capacity."""
+    """(pod class, node) for all capacity that was reserved."""
     reserving_nodes: dict[int, Reason] = field(default_factory=dict)
     """Candidates that stay because capacity is reserved on them."""
     blocked_pools: dict[str, Reason] = field(default_factory=dict)
-    """Pools that must not shrink while a pod is pending."""
+    """Pool → why nothing may be drained in it while a pod is pending."""
     now: Seconds | None = None
-    """The time of the snapshot. None: it is unknown how long a pod has waited."""
+    """The time of the snapshot. None: it is not known how long a pod has waited."""
     ignored: list[str] = field(default_factory=list)
-    """Pending pods that block no pool, each as a sentence."""
+    """A sentence for each pending pod that is ignored, because it prevents drains in no pool."""
 
     def reserve_for(self, pod_class: PodClass, beneficiary: str, among: Iterable[int] | None = None) -> bool:
-        """Reserves capacity for one more pod of this class. Returns whether there was any.
+        """Reserves capacity for one more pod of this class. Returns whether there was enough.
 
-        Reasons why the class cannot be judged (a claim that is not bound yet, another scheduler) are ignored: they only
-        narrow the pod's places down, and the capacity will be required somewhere.
+        That a class cannot be judged (a claim that is not bound yet, another scheduler) is ignored: it only means that
+        the pod may run on fewer nodes, and it will need the capacity on some node.
         """
         # `change` copies: the pod class itself keeps its reason, and a plan still does not place its pods.
         pod_class = pod_class if pod_class.unjudged_reason is None else change(pod_class, unjudged_reason=None)
@@ -81,7 +82,7 @@ class ReservedCapacity:
                 self._block_pools(pod, pod_class)
 
     def _block_pools(self, pod: PodInfo, pod_class: PodClass) -> None:
-        """Blocks the pools of which an empty node could hold the pod."""
+        """Blocks the pools with a node that could hold the pod if the node were empty."""
         reason = r.PODS_WAIT(f"pod {pod.key} waits for a node and could use the pool")
         pools = {
             pool.name: pool
@@ -105,15 +106,16 @@ class ReservedCapacity:
         return self.now is not None and pod.created is not None and self.now - pod.created > pool.pending_limit
 
     def reserve_for_missing(self) -> None:
-        """Reserves capacity for pods that were evicted and not recreated yet. Without it the same capacity would be
-        used twice."""
+        """Reserves capacity for pods that were evicted and that their owner has not recreated yet. Otherwise this
+        capacity would be used twice."""
         for name, pod_class, count in missing_replicas(self.capacity.world):
             for _ in range(count):
                 if not self.reserve_for(pod_class, f"a pod that {name} is about to recreate"):
                     break
 
     def reserve_for_buffers(self) -> None:
-        """Reserves capacity for capacity buffers. Without it the autoscaler would add the drained nodes again."""
+        """Reserves capacity for the pods of CapacityBuffers. Otherwise the autoscaler would add nodes in place of the
+        drained ones."""
         remaining = MAX_BUFFER_PODS
         for buffer, pod_class in self.capacity.world.buffer_pods:
             wanted = min(buffer.replicas, remaining)
@@ -127,7 +129,8 @@ class ReservedCapacity:
                 )
 
     def reserve_for_draining(self, draining: Iterable[str]) -> None:
-        """Reserves capacity for the remaining pods of nodes that are being drained, which this plan does not move."""
+        """Reserves capacity for the pods that are still on nodes which are being drained. This plan does not move
+        them."""
         model, candidates = self.capacity.world, set(self.order)
         for node in (model.node_numbers[name] for name in sorted(draining) if name in model.node_numbers):
             for pod in pods_left_to_move(model, node) if node not in candidates else ():
@@ -136,8 +139,8 @@ class ReservedCapacity:
                 )
 
     def reserve_for_largest(self, pool: Pool, pods: Iterable[int]) -> None:
-        """Reserves capacity for one more of the largest pod of a pool that may move; none if there is no such capacity
-        now."""
+        """Reserves capacity for one more pod as large as the largest movable pod of the pool. If there is not enough
+        now, nothing is reserved."""
         classes = self.capacity.world.successor_class_of
         largest = max(pods, key=lambda pod: (classes[pod].major, classes[pod].minor, -pod), default=None)
         if largest is not None:
@@ -170,7 +173,7 @@ def pods_left_to_move(model: ClusterModel, node: int) -> list[int]:
 
 
 def _fits_empty_node(model: ClusterModel, pod_class: PodClass, node: int) -> bool:
-    """Returns whether the pod would fit if the node were empty."""
+    """Returns whether a pod of this class would fit on the node if the node were empty."""
     if node_filters.node_rejection_reason(pod_class.ask, pod_class.volumes, model.nodes[node]) is not None:
         return False
     requested = [*zip(model.main_resources, (pod_class.major, pod_class.minor), strict=True)]
@@ -182,7 +185,7 @@ def _fits_empty_node(model: ClusterModel, pod_class: PodClass, node: int) -> boo
 
 def missing_replicas(model: ClusterModel) -> list[tuple[str, PodClass, int]]:
     """Returns (owner, pod class, number of pods that the owner will recreate). Pods with a deletion timestamp count as
-    gone."""
+    deleted."""
     # A ReplicaSet counts a pod with a deletion timestamp as gone and recreates it, so `ready` decides and not
     # `replicas`.
     wanted_counts = {

@@ -1,10 +1,11 @@
 """Searches in two orders, chooses the better result, and improves it by local search.
 
-- Ordered by evictions alone, the search moves the fewest pods for what it saves. Where capacity is the limit, a node
-  that removes little usable capacity leaves more for others, and more nodes can be drained; that costs evictions. The
-  larger result is chosen only when each further eviction still saves a fair part of what the others save.
-- Local search drains one more node, or swaps one node for another. Every step is undone exactly when it does not pay.
-  Work is bounded by `Search.effort`, a count and not a clock: equal input gives an equal plan on any machine.
+- Ordered by evictions alone, the search moves the fewest pods for what it saves. If capacity is the limit, it is better
+  to drain nodes that remove little usable capacity, so that more nodes can be drained; that costs evictions. The larger
+  result is chosen only if each further eviction still saves a fair part of what the others save.
+- Local search drains one more node, or swaps one node for another. Every step is undone exactly if it saves nothing.
+  The work is bounded by `Search.effort`, a number and not a time, so that equal input gives an equal plan on any
+  machine.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,14 +18,15 @@ from trimtab.compaction.search.problem import CompactionProblem
 from trimtab.scheduling.best_fit_index import BestFitIndex
 
 MAX_COST_RATIO = 4
-"""An exchange may cost at most this many times the plan's own evictions per price."""
+"""An exchange may cost at most this many times as many evictions per saved price as the plan on average."""
 
 MAX_SWAP_OUT, MAX_SWAP_IN = 100, 200
-"""The maximum numbers of nodes examined for swaps: the last of those that are drained, the first of those that stay."""
+"""The maximum number of nodes that are examined for swaps: of the nodes that are drained, the last ones; of those that
+stay, the first ones."""
 
 
 def improve_search(search: Search, prices: Sequence[int]) -> None:
-    """Adds and swaps nodes until no step pays any more or the effort is spent."""
+    """Adds and swaps nodes until no further step saves anything or the effort is used up."""
     can_repack = True
     while search.effort > 0:
         if _add_nodes(search) or _swap_nodes(search, prices):
@@ -60,7 +62,8 @@ def _add_nodes(search: Search) -> bool:
 
 
 def _swap_nodes(search: Search, prices: Sequence[int]) -> bool:
-    """Performs the first exchange that pays, most saved per pod first. Returns whether there was one."""
+    """Makes the first exchange of two nodes that saves something; those that save most per pod are tried first. Returns
+    whether there was one."""
     if search.effort <= 0:
         return False
     for out, into in _exchanges(search, prices):
@@ -80,7 +83,7 @@ def _swap_nodes(search: Search, prices: Sequence[int]) -> bool:
 
 
 def _exchanges(search: Search, prices: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yields (node that stays instead, node that is drained instead), best first."""
+    """Yields (node that is not drained any more, node that is drained instead), the most promising first."""
     free_capacity = _free_capacity(search)
     moved, saved = len(search.targets), sum(prices[n] for n in search.drained_nodes)
     exchanges, loads = [], search.pods_to_move
@@ -108,11 +111,12 @@ def _exchanges(search: Search, prices: Sequence[int]) -> Iterator[tuple[int, int
 
 
 CAPACITY_WEIGHT = 4
-"""The weight of the capacity that a drain removes against its evictions; see docs/explanation/compaction-order.md."""
+"""The weight of the capacity that a drain removes, relative to its evictions; see
+docs/explanation/compaction-order.md."""
 
 
 def search_drains(problem: CompactionProblem, effort: int) -> Search:
-    """Returns the better of two searches in different orders, improved."""
+    """Returns the better of two searches in different orders, improved by local search."""
     by_evictions_order = by_evictions(problem.candidates, problem.pods_to_move, problem.savings)
     by_capacity_order = by_evictions_and_capacity(
         problem.candidates, problem.pods_to_move, problem.savings, _capacity_removed(problem), CAPACITY_WEIGHT
@@ -140,7 +144,8 @@ def search_drains(problem: CompactionProblem, effort: int) -> Search:
 
 
 def search_once(problem: CompactionProblem) -> Search:
-    """Returns one pass over the closely examined candidates, in order of evictions; the others only receive pods."""
+    """Returns the result of one pass over the closely examined candidates, in order of evictions; other nodes only
+    receive pods."""
     search = _run_first_pass(problem, by_evictions(problem.candidates, problem.pods_to_move, problem.savings))
     improve_preferences(problem, search)
     return search
@@ -170,10 +175,11 @@ def _savings_and_moves(problem: CompactionProblem, search: Search) -> tuple[int,
 
 
 def _capacity_removed(problem: CompactionProblem) -> dict[int, int]:
-    """Returns node → the capacity that its drain removes: what its pods need elsewhere, and its free capacity that is
-    usable.
+    """Returns node → the capacity that its drain removes: what its pods need on other nodes, and its own free capacity
+    as far as it is usable.
 
-    Free cores without free memory are not usable: the free capacity counts at most as much as its scarcer half.
+    Free cores without free memory are not usable, so the free capacity counts only as much as the scarcer of the two
+    allows.
     """
     world, moving = problem.model, problem.moving_amounts
     major = sum([moving[n][0] for n in problem.candidates])

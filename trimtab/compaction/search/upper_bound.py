@@ -1,9 +1,9 @@
 """An upper bound on what any plan can save, calculated without a solver.
 
-Pods are treated as divisible: a drained node removes its free capacity and needs capacity elsewhere for its pods, and
-the sum must be available. The best set under one such limit is a fractional knapsack,
-which sorting solves; the tightest
-of the resources decides. Nodes that share no pods (other pools, other zones) are bounded separately and summed.
+Pods are treated as divisible. To drain a node removes its free capacity and needs capacity on other nodes for its pods;
+the sum must be available. Choosing the best set under one such limit is a fractional knapsack problem, which sorting
+solves; the resource that gives the smallest bound counts. Nodes whose pods cannot be on the same nodes (other pools,
+other zones) are bounded separately, and the bounds are added.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,8 @@ Amounts = tuple[int, ...]
 
 
 class Item(Struct, frozen=True, kw_only=True, gc=False):
-    """A node of the knapsack: what it saves, what its drain removes of each resource, and what it has free of each."""
+    """A node as an item of the knapsack: what it saves, what its drain removes of each resource, and what it has free
+    of each."""
 
     node: int
     saves: int
@@ -28,7 +29,7 @@ class Item(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: set[int]) -> Bound:
-    """Returns the sum of the bounds of all parts."""
+    """Returns the sum of the bounds of all parts of the cluster."""
     parts_with_free = [(part, _free_amounts(part)) for part in parts]
     removable = candidates | pinned
 
@@ -61,8 +62,8 @@ def _max_savings(parts: Iterable[tuple[Sequence[Item], Sequence[int]]], nodes: s
 
 
 def _knapsack(saves: Sequence[int], takes: Sequence[int], limit: int) -> int:
-    """Returns the maximum savings within the limit. The last item may be taken in part, rounded down: savings are
-    whole."""
+    """Returns the maximum savings within the limit. Only a part of the last item may be used; its saving is rounded
+    down, because savings are whole numbers."""
     if sum(takes) <= limit:
         return sum(saves)
     total = 0
@@ -77,9 +78,9 @@ def _knapsack(saves: Sequence[int], takes: Sequence[int], limit: int) -> int:
 
 
 def partition_nodes(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]], nodes: int) -> list[int]:
-    """Returns node → the number of its part. A node and all nodes that could receive its pods are in one part.
+    """Returns node → the number of its part. A node and all nodes that could receive its pods are in the same part.
 
-    `uses`: node → which of the masks (node → 1 if pods may be placed) its pods have.
+    `masks` are sets of nodes (node → 1 if pods may be placed on it); `uses` is node → the masks that its pods have.
     """
     spans = {number: bytearray(masks[number]) for number in set().union(*uses.values()) if any(masks[number])}
     for node, set_numbers in uses.items():
@@ -108,7 +109,7 @@ def partition_nodes(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]
 
 
 def bound_problem(problem: CompactionProblem, search: Search) -> Bound:
-    """Returns what no plan over these candidates can exceed."""
+    """Returns the bound that no plan over these candidates can exceed."""
     model, next_of = problem.model, problem.model.successor_class_of
     pinned = {node: [next_of[pod] for pod in _all_pods(problem, node)] for node in problem.pinned_nodes}
     uses = {node: {pod_class.node_set for pod_class in classes} for node, classes in pinned.items()}
@@ -127,9 +128,10 @@ def bound_problem(problem: CompactionProblem, search: Search) -> Bound:
 
 
 def _all_pods(problem: CompactionProblem, node: int) -> list[int]:
-    """Returns the pods that move, and those that must stay, as if only their node constraints applied.
+    """Returns the node's pods that move, and those that may not, as if nothing but their node constraints prevented a
+    move.
 
-    A DaemonSet pod that keeps its node would be deleted with it: it needs no place elsewhere.
+    A DaemonSet pod is left out: it is deleted with the node and needs no other.
     """
     pods = problem.model.pods
     return problem.pods_to_move[node] + [

@@ -1,11 +1,11 @@
 """Arranges drained nodes in waves, and replays a plan move by move.
 
 - Waves: a PodDisruptionBudget that allows k disruptions allows k evictions in each wave. A node with more pods of a
-  budget than it allows has the budget for itself in that wave and evicts the pods in turns; each turn waits for the
-  successors of the one before.
-- Replay: the search chose places that hold in any order where it could. `replay_drain` makes every move of a node in
-  the plan's own order: the pod leaves, its successor is checked by all filters of kube-scheduler and takes its place. A
-  node of which one move fails is left out, and its moves are undone.
+  budget than the budget allows is the only node of its wave that uses the budget, and evicts these pods in turns; each
+  turn waits for the successors of the one before.
+- Replay: as far as possible, the search has chosen targets that fit in any order. `replay_drain` makes every move of a
+  node in the plan's own order: the pod leaves, its successor is checked by all filters of kube-scheduler, and is
+  placed. If one move of a node fails, the node is left out, and its moves are undone.
 """
 
 from collections import Counter
@@ -15,12 +15,12 @@ from trimtab.scheduling.cluster_model import FreeCapacity
 from trimtab.scheduling.filters import fits_on_node
 
 Needs = Mapping[int, int]
-"""Budget → the number of its pods on the node."""
+"""Budget → the number of its pods on a node."""
 
 
 def arrange_waves(nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[int]) -> list[list[int]]:
-    """Returns the waves: each node is in the first wave whose budgets allow it. Inside a wave the order of `nodes` is
-    kept."""
+    """Returns the waves: each node is in the first wave whose budgets still allow it. Within a wave, the order of
+    `nodes` is kept."""
     waves: list[list[int]] = []
     ledgers: list[dict[int, int]] = []
     for node in nodes:
@@ -48,7 +48,7 @@ def _is_within_budgets(spent: Mapping[int, int], cost: Mapping[int, int], allowe
 def eviction_turns(
     pods: Sequence[int], budget_of: Mapping[int, int], allowed: Sequence[int]
 ) -> tuple[Sequence[int], Sequence[int]]:
-    """Returns (pods in order of their turns, the turn of each). A turn never has more pods of a budget than it
+    """Returns (pods in order of their turns, the turn of each). No turn has more pods of a budget than the budget
     allows."""
     budgets = [budget for pod in pods if (budget := budget_of.get(pod)) is not None]
     if len(set(budgets)) == len(budgets):
@@ -67,20 +67,21 @@ def eviction_turns(
 
 
 MAX_FIRST_NODES = 24
-"""The maximum number of nodes that are tried as the first of all."""
+"""The maximum number of nodes that are tried as the first one of the plan."""
 MAX_NODES_TO_REORDER = 100
-"""With more nodes than this, the first wave is full enough without reordering."""
+"""If a plan has more nodes than this, its first wave is full enough without reordering."""
 EARLY_FRACTION = 10
-"""The early part of a plan is the first tenth of its evictions."""
+"""The early part of a plan is its first tenth (1 / this number), by evictions."""
 
 
 def choose_first_node(
     nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[int], value: Mapping[int, tuple[int, int]]
 ) -> list[int]:
-    """Returns the order with another node first, where that saves more in the early part of the plan.
+    """Returns the nodes in an order with another node first, if that saves more in the early part of the plan;
+    otherwise the given order.
 
-    Best first is not best when the budgets of the first node keep the next three out of its wave. `value`: node →
-    (evictions, savings).
+    The best node is not always the best first one, because its budgets may keep the next nodes out of the first wave.
+    `value` is node → (evictions, savings).
     """
     if len(nodes) > MAX_NODES_TO_REORDER:
         return list(nodes)
@@ -122,7 +123,8 @@ def _early_savings(
 
 
 def replay_drain(capacity: FreeCapacity, node: int, pods: Sequence[int], dest: Mapping[int, int]) -> bool:
-    """Drains one node in the capacity, or leaves the capacity unchanged. Returns whether every move is possible."""
+    """Makes all moves of one node's drain in the capacity, or, if one of them is not possible, none. Returns whether
+    they were made."""
     kind_of, next_of = capacity.world.class_of, capacity.world.successor_class_of
     capacity.cordon_node(node)
     for position, pod in enumerate(pods):

@@ -12,17 +12,18 @@ from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 @policy_type
 class EmptyDirs:
-    """A size limit for emptyDir volumes that have none. The kubelet evicts a pod that writes more."""
+    """A size limit for emptyDir volumes that have none. The kubelet evicts a pod whose volume grows beyond its
+    limit."""
 
     size_limit: Quantity
-    """A limit that the author set stays."""
+    """The limit for volumes without one. A limit that the author set is not changed."""
     medium: tuple[Literal["Memory", "disk"], ...] = ()
-    """`Memory`, or `disk` for the node's disk; empty means both."""
+    """Which emptyDir volumes get the limit: those in `Memory`, those on the node's `disk`; empty means both."""
     required: Required = False
 
 
 def propose_changes(settings: EmptyDirs, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Sets the limit of every volume that has none."""
+    """Proposes the size limit for every selected emptyDir volume that has none."""
     volumes = list(draft.spec.volumes)
     reason = reasons.POLICY_SAYS(f"the policy says {settings.size_limit}")
     for index, volume in enumerate(volumes):
@@ -34,7 +35,7 @@ def propose_changes(settings: EmptyDirs, draft: PodChanges, places: tuple[Contai
 
 
 def find_unmet_field(settings: EmptyDirs, result: PodBeforeAndAfter) -> str | None:
-    """Returns the size limit of the first volume that has none."""
+    """Returns the size limit of the first selected volume that has none, or None if every one has a limit."""
     return next(
         (_field_name(volume) for volume in result.spec.volumes if _find_unlimited(settings, volume) is not None), None
     )

@@ -1,6 +1,6 @@
-"""Gives containers pieces of extended resources.
+"""Adds extended resources, such as licenses, to containers.
 
-Extended resources are not overcommitted: the API server requires request and limit to be equal, and whole numbers.
+Extended resources cannot be overcommitted: the API server requires that request and limit are equal whole numbers.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,8 @@ from trimtab.policy.pod_context import ContainerRef
 
 
 def propose_extended(wanted: Mapping[str, int], draft: PodChanges, place: ContainerRef) -> None:
-    """Wants a request, and a limit that follows it, of each resource that the container does not name itself."""
+    """Proposes, for each resource that the container does not name itself, a request and a limit equal to the
+    request."""
     resources = place.container.resources
     requests, limits = requests_of(resources), limits_of(resources)
     for resource, pieces in wanted.items():

@@ -22,27 +22,27 @@ _CONTROLLER_LABEL_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io
 
 @policy_type
 class ListedValue:
-    """A value that a pod chooses by one of its labels."""
+    """A value that the pod's author may choose with a label of the pod, from a list."""
 
     label: LabelKey
-    """The label of the pod that has the value."""
+    """The label of the pod whose value is read."""
     among: Annotated[tuple[LabelValue, ...], Field(min_length=1)]
-    """The values that the pod may choose."""
+    """The values that the pod's author may choose."""
 
 
 @policy_type
 class Labels:
-    """Labels to add. A label by which the pod's owner finds its pods is never replaced, also not with `override`."""
+    """Labels to add. A label by which the pod's owner selects its pods is never replaced, even with `override`."""
 
     add: dict[LabelKey, LabelValue] | None = None
-    """Label → value."""
+    """Label to add → its value."""
     from_namespace: dict[LabelKey, LabelKey] | None = None
-    """Label of the pod → label of its namespace that has the value. The label is not added where the namespace has no
-    such label."""
+    """Label of the pod → label of its namespace from which the value is taken. If the namespace does not have that
+    label, nothing is added."""
     from_pod: dict[LabelKey, ListedValue] | None = None
-    """Label of the pod → another label of the pod that has the value, if it is among those listed."""
+    """Label of the pod → another label of the pod from which the value is taken, if it is one of the listed values."""
     override: Flag = False
-    """Replace another value that the pod has."""
+    """Replace the value of a label that the pod already has."""
     required: Required = False
 
     def __post_init__(self) -> None:
@@ -56,17 +56,17 @@ class Labels:
 
 @policy_type
 class Annotations:
-    """Annotations to add."""
+    """The annotations that a policy adds."""
 
     add: dict[LabelKey, str]
-    """Annotation → value."""
+    """Annotation to add → its value."""
     override: Flag = False
-    """Replace another value that the pod has."""
+    """Replace the value of an annotation that the pod already has."""
     required: Required = False
 
 
 def propose_changes(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Adds the labels that are missing; replaces others only with `override`."""
+    """Proposes the labels that the pod lacks. With `override`, also proposes new values for labels that differ."""
     # A copy: the settings belong to the policy.
     wanted = dict(settings.add or {})
     for key, label in (settings.from_namespace or {}).items():
@@ -91,7 +91,8 @@ def propose_changes(settings: Labels, draft: PodChanges, places: tuple[Container
 
 
 def propose_annotation_changes(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Add the annotations that are missing; replace others only with `override`."""
+    """Proposes the annotations that the pod lacks. With `override`, also proposes new values for annotations that
+    differ."""
     present = draft.subject.annotations_of(draft.metadata)
     added = _new_entries("annotations", settings.add, settings.override, draft, present)
     if added:
@@ -99,7 +100,7 @@ def propose_annotation_changes(settings: Annotations, draft: PodChanges, places:
 
 
 def find_unmet_field(settings: Labels, result: PodBeforeAndAfter) -> str | None:
-    """Returns the first label that the pod lacks, or has with another value."""
+    """Returns the first of the labels that the pod lacks or has with another value, or None if there is none."""
     present = result.after.labels
     namespace_labels = result.after.namespace_labels or {}
     from_namespace = settings.from_namespace or {}
@@ -120,7 +121,7 @@ def _has_listed_value(value: ListedValue, present: Mapping[str, str], current: s
 
 
 def find_unmet_annotation(settings: Annotations, result: PodBeforeAndAfter) -> str | None:
-    """Returns the first annotation that the pod lacks, or has with another value."""
+    """Returns the first of the annotations that the pod lacks or has with another value, or None if there is none."""
     return _first_missing("annotations", settings.add, result.after.annotations)
 
 
@@ -131,7 +132,7 @@ def _first_missing(part: str, wanted: dict[str, str], present: Mapping[str, str]
 def _new_entries(
     part: str, wanted: dict[str, str], override: bool, draft: PodChanges, present: Mapping[str, str]
 ) -> dict[str, str]:
-    """Returns the entries that are new, or have another value than before."""
+    """Returns the wanted entries that are new, or that have another value than before."""
     added: dict[str, str] = {}
     for key, value in wanted.items():
         before = present.get(key)
@@ -153,8 +154,9 @@ _SELECTING_KINDS = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "Replicat
 
 
 def _selector_use(key: str, subject: PodContext) -> str:
-    """Returns that an owner finds its pods by this label, or that this is not known, or an empty string where no owner
-    does. With another value the owner would never see the pod, and would create pods without end."""
+    """Returns a sentence if an owner of the pod selects its pods by this label, or if that is not known; otherwise an
+    empty string. If the value of such a label were changed, the owner would not recognise the pod and would create pods
+    without end."""
     is_known = False
     for owner in subject.owners:
         replicas = subject.facts.replicas.get((subject.namespace, owner.kind, owner.name))
@@ -168,5 +170,6 @@ def _selector_use(key: str, subject: PodContext) -> str:
 
 
 def _is_controller_label(key: str) -> bool:
-    """Returns whether a controller finds its pods by this label: with another value it would count the pod as lost."""
+    """Returns whether a controller finds its pods by this label. If its value were changed, the controller would count
+    the pod as lost."""
     return key in _CONTROLLER_LABELS or key.startswith(_CONTROLLER_LABEL_PREFIXES)

@@ -1,4 +1,4 @@
-"""Removes limits that are not needed, and lets others follow the request."""
+"""Removes the limits of containers, or sets them to a multiple of the request."""
 
 import re
 from collections.abc import Iterator
@@ -31,20 +31,21 @@ def _check_rule(value: Any) -> str:
 LimitRule = Annotated[
     str, BeforeValidator(_check_rule), WithJsonSchema({"type": "string", "pattern": f"^({_RULE.pattern})$"})
 ]
-"""`remove`: no limit. `keep`: unchanged, and no later policy may change it. `request`: equal to the request. `request x
-1.5`: the request times a factor of at least 1."""
+"""`remove`: no limit. `keep`: the limit is not changed, and no later policy may change it. `request`: equal to the
+request. `request x 1.5`: the request times a factor of at least 1."""
 
 
 @policy_type
 class LimitsAction:
-    """Changes to the limits of containers."""
+    """What happens to the limits of containers."""
 
     cpu: LimitRule | None = None
     """`remove`, `keep`, `request`, or `request x 1.5`."""
     memory: LimitRule | None = None
     """`remove`, `keep`, `request`, or `request x 1.5`."""
     ephemeral_storage: Annotated[LimitRule | None, Field(alias="ephemeral-storage")] = None
-    """As for cpu. The kubelet evicts a pod that writes more than its limit."""
+    """The rule for the limit of ephemeral storage, with the same values as for cpu. The kubelet evicts a pod that
+    writes more than its limit."""
     required: Required = False
 
 
@@ -59,7 +60,7 @@ def limit_rules(settings: LimitsAction) -> Iterator[tuple[str, str]]:
 
 
 def propose_changes(settings: LimitsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Wants one limit per container and resource that this policy is the first to decide."""
+    """Proposes a limit for each container and resource that no earlier policy has decided."""
     rules = tuple(limit_rules(settings))
     for place in places:
         for resource, rule in rules:
@@ -67,7 +68,7 @@ def propose_changes(settings: LimitsAction, draft: PodChanges, places: tuple[Con
 
 
 def find_unmet_field(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
-    """Returns the first limit that is not as the rule says."""
+    """Returns the first limit that is not what the rule demands, or None if there is none."""
     limits_before = {place.name: limits_of(place.container.resources) for place in result.before.container_refs}
     for place in result.places:
         for resource, rule in limit_rules(settings):
@@ -86,7 +87,7 @@ def find_unmet_field(settings: LimitsAction, result: PodBeforeAndAfter) -> str |
 
 
 def _propose_limit(rule: str, draft: PodChanges, place: ContainerRef, resource: str, *, required: bool) -> None:
-    """Wants the limit of one container and resource, or records why it stays."""
+    """Proposes the limit of one container and resource, or records why it is not changed."""
     field = f"{place.name}.limits.{resource}"
     author_limit = limits_of(place.container.resources).get(resource)
     if autoscalers.is_boosting_cpu(draft.subject, place, resource):
@@ -113,6 +114,6 @@ def _propose_limit(rule: str, draft: PodChanges, place: ContainerRef, resource: 
 
 @lru_cache(maxsize=256)
 def limit_factor(rule: str) -> str | None:
-    """Returns the factor of a rule: "request x 1.5" → "1.5", "request" → "1", or None for `remove` and `keep`."""
+    """Returns the factor in a rule: "1.5" for "request x 1.5", "1" for "request"; None for `remove` and `keep`."""
     match = _RULE.fullmatch(rule)
     return (match[2] or "1") if match and rule.startswith("request") else None

@@ -1,4 +1,5 @@
-"""Handles overhead that no RuntimeClass defines, and writes a class's overhead where the API server does not."""
+"""Handles overhead that no RuntimeClass defines, and fills in the overhead of a RuntimeClass if the API server does
+not."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -19,19 +20,19 @@ FIELD = "overhead"
 
 @policy_type
 class OverheadAction:
-    """Overhead that the pod itself sets."""
+    """What happens to overhead that the pod's author has set."""
 
     stray: Literal["warn", "strip", "deny", "keep"] = "warn"
-    """Overhead without a class that defines it. The API server refuses such pods: `strip` removes the overhead, `warn`
-    only warns, `deny` refuses the pod with Trimtab's message, `keep` does nothing."""
+    """What happens to overhead that no RuntimeClass of the pod defines. The API server refuses such pods: `strip`
+    removes the overhead, `warn` only warns, `deny` refuses the pod with Trimtab's message, `keep` does nothing."""
     contradicting: Literal["deny", "strip", "warn"] = "deny"
-    """Overhead other than the class defines, where the API server's RuntimeClass admission is off. Where it is on, the
-    API server has filled in or refused the overhead before the webhook is called, and Trimtab only warns."""
+    """What happens to overhead that differs from the RuntimeClass, if the API server's RuntimeClass admission plugin is
+    off. If it is on, it has filled in or refused the overhead before the webhook is called, and Trimtab only warns."""
     required: Required = False
 
 
 def propose_changes(settings: OverheadAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Strips, denies or reports overhead that the pod sets itself, as the policy says."""
+    """Removes, refuses or reports overhead that the pod's author has set, as the policy demands."""
     # Nearly every pod carries no overhead when the webhook is called, or the class's own.
     if draft.spec.overhead is UNSET or "RuntimeClass" not in draft.subject.facts.listed_kinds:
         return
@@ -51,7 +52,7 @@ def propose_changes(settings: OverheadAction, draft: PodChanges, places: tuple[C
 
 
 def find_unmet_field(settings: OverheadAction, result: PodBeforeAndAfter) -> str | None:
-    """Returns the field where the pod has an overhead that its class does not define."""
+    """Returns the overhead field if the pod has overhead that its RuntimeClass does not define, otherwise None."""
     own = value_or(result.spec.overhead, {})
     runtime_class = result.after.facts.runtime_classes.get(value_or(result.spec.runtime_class_name, ""))
     return (
@@ -98,15 +99,16 @@ def _strip(draft: PodChanges, own: str) -> None:
 
 
 def overhead_contradiction(name: str, own: str, defined: str) -> Reason:
-    """Returns the reason for an overhead that differs from what the class defines."""
+    """Returns the reason that says that the pod's overhead differs from what its RuntimeClass defines."""
     return reasons.OVERHEAD_CONTRADICTS(f"the pod has overhead {own}, but RuntimeClass {name} defines {defined}")
 
 
 def finish_overhead(draft: PodChanges) -> None:
-    """Runs after all policies, for the class that the pod will have.
+    """Completes the overhead for the RuntimeClass that the pod has after all policies.
 
-    Where the API server's RuntimeClass admission plugin is on, checks that it did its work. Where it is off, does that
-    work: overhead exactly as in `podFixed`, node selector and tolerations.
+    If the API server's RuntimeClass admission plugin is on, this only checks that the plugin has done its work. If it
+    is off, this does the same work: it sets the overhead exactly as in `podFixed`, and adds the class's node selector
+    and tolerations.
     """
     name = value_or(draft.spec.runtime_class_name, "")
     runtime_class = draft.subject.facts.runtime_classes.get(name)
@@ -120,8 +122,8 @@ def finish_overhead(draft: PodChanges) -> None:
 
 
 def _check_served(draft: PodChanges, runtime_class: RuntimeClass) -> None:
-    """Reports a missing overhead. Only for a class that the pod had before the webhook can the plugin have done its
-    work."""
+    """Reports overhead that the RuntimeClass admission plugin should have filled in and did not. It only applies if the
+    pod had the class before the webhook was called."""
     # The plugin runs before webhooks, and again only for a class that a webhook set.
     was_set_before = value_or(draft.subject.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
     if was_set_before and runtime_class.overhead.pod_fixed and not value_or(draft.spec.overhead, {}):
@@ -148,7 +150,7 @@ def _apply_runtime_class(draft: PodChanges, runtime_class: RuntimeClass) -> None
 
 
 def _apply_scheduling(draft: PodChanges, runtime_class: RuntimeClass, reason: Reason) -> None:
-    """Adds the class's node selector and tolerations as the RuntimeClass admission plugin does
+    """Adds the node selector and the tolerations of the RuntimeClass, as the RuntimeClass admission plugin does
     (plugin/pkg/admission/runtimeclass/admission.go)."""
     selector = value_or(draft.spec.node_selector, {})
     missing = {k: v for k, v in runtime_class.scheduling.node_selector.items() if k not in selector}
@@ -167,5 +169,5 @@ def _apply_scheduling(draft: PodChanges, runtime_class: RuntimeClass, reason: Re
 
 
 def format_amounts(amounts: Mapping[str, Written]) -> str:
-    """Formats amounts as a list in order of name, such as "cpu 250m, memory 120Mi"."""
+    """Returns amounts as text, sorted by name, such as "cpu 250m, memory 120Mi"."""
     return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts))

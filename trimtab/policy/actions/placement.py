@@ -1,8 +1,8 @@
-"""Restricts the nodes that a pod may run on, and adds preferences and tolerations.
+"""Restricts the nodes on which a pod may run, and adds preferences and tolerations.
 
-Kubernetes ORs required terms, so an expression is added to every term that is not empty (an empty term matches no node
-and stays empty). All that one policy asks for is applied together or not at all: a toleration without its affinity
-would let pods onto a pool that they are not meant for.
+Kubernetes ORs the required terms of node affinity, so an expression is added to every term that is not empty (an empty
+term matches no node, and stays empty). Everything that one policy asks for is applied together or not at all: a
+toleration without its affinity would let the pod onto nodes that are reserved for others.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodConte
 
 
 class _NodeCondition(NamedTuple):
-    """A condition on the node, with the name and the value of the field that it decides."""
+    """A condition on the node, with the name of the field that it decides and that field's value."""
 
     field: str
     requirement: SelectorRequirement
@@ -38,7 +38,7 @@ class _NodeCondition(NamedTuple):
 
 
 class _TolerationWish(NamedTuple):
-    """A toleration, with the name and the value of the field that it decides."""
+    """A toleration to add, with the name of the field that it decides and that field's value."""
 
     field: str
     toleration: Toleration
@@ -46,9 +46,10 @@ class _TolerationWish(NamedTuple):
 
 
 class CompiledPlacement:
-    """The settings of one policy as Kubernetes writes them, with the names of all fields that they decide.
+    """The placement settings of one policy as they are written in a pod's spec, with the names of all fields that they
+    decide.
 
-    Built once for a policy, because none of this depends on the pod.
+    It is built once per policy, because nothing in it depends on the pod.
     """
 
     def __init__(self, settings: PlacementAction) -> None:
@@ -94,7 +95,7 @@ def _build_placement(settings: PlacementAction, subject: PodContext) -> Compiled
 
 
 def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Applies the whole placement, or nothing and records why."""
+    """Proposes the policy's whole placement, or, if a part of it is not possible, none of it, and records why."""
     placement = _build_placement(settings, draft.subject)
     if isinstance(placement, Reason):
         is_loud = placement.code is not reasons.POD_LABEL_MISSING
@@ -130,7 +131,7 @@ def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[
 
 
 def missing_part(placement: CompiledPlacement, spec: PodSpec) -> str | None:
-    """Returns the first part of the placement that a pod with this spec lacks, or None where it has all of it."""
+    """Returns the first part of the placement that is missing in this spec, or None if nothing is missing."""
     if placement.selector:
         selector = value_or(spec.node_selector, {})
         for field, key, value in placement.selector:
@@ -152,7 +153,7 @@ def missing_part(placement: CompiledPlacement, spec: PodSpec) -> str | None:
 
 
 def find_unmet_field(settings: PlacementAction, result: PodBeforeAndAfter) -> str | None:
-    """Returns the first part of the placement that the pod lacks."""
+    """Returns the first part of the placement that the pod lacks, or None if it lacks none."""
     placement = _build_placement(settings, result.after)
     return "placement" if isinstance(placement, Reason) else missing_part(placement, result.spec)
 
@@ -163,12 +164,14 @@ def _is_overruled(placement: CompiledPlacement, draft: PodChanges) -> bool:
 
 
 def _preferred_name(label: NodeLabel) -> str:
-    """Returns names the field with its value: preferences are a list, and a new entry replaces no other one."""
+    """Returns the name of the field for one preferred node label. The name includes the value, because preferences are
+    a list in which a new entry replaces no other."""
     return f"nodeAffinity.preferred[{label.label} {format_requirement(label.selector_requirement)}]"
 
 
 def _tolerated_name(toleration: Toleration) -> str:
-    """Returns names the field with its value: tolerations are a list, and a new entry replaces no other one."""
+    """Returns the name of the field for one toleration. The name includes the value, because tolerations are a list in
+    which a new entry replaces no other."""
     taint = f"{toleration.key or '*'}={toleration.value}" if toleration.value else toleration.key or "*"
     return f"tolerations[{taint}:{toleration.effect or '*'}]"
 
@@ -202,7 +205,8 @@ def _find_obstacle(placement: CompiledPlacement, draft: PodChanges) -> Reason | 
 
 
 def _runtime_class_requirements(draft: PodChanges) -> list[SelectorRequirement]:
-    """Returns what the pod's RuntimeClass will require of its node, once the API server has filled it in."""
+    """Returns the node labels that the pod's RuntimeClass will require once the API server has filled in its node
+    selector."""
     runtime_class = draft.subject.facts.runtime_classes.get(value_or(draft.spec.runtime_class_name, ""))
     selector = runtime_class.scheduling.node_selector if runtime_class else {}
     return [SelectorRequirement(key=key, operator="In", values=(value,)) for key, value in selector.items()]
@@ -234,19 +238,22 @@ _REQUIRES = reasons.POLICY_SAYS("the policy requires this label of the node")
 
 
 def _groups_name(groups: list[list[SelectorRequirement]]) -> str:
-    """Returns names the field with its values: several policies may each require one of some groups."""
+    """Returns the name of the field for required groups of node labels. The name includes the groups, because several
+    policies may each require one of their own groups."""
     text = " or ".join(" and ".join(f"{r.key} {format_requirement(r)}" for r in group) for group in groups)
     return f"nodeAffinity.required[{text}]"
 
 
 def _has_any(spec: PodSpec, groups: list[list[SelectorRequirement]]) -> bool:
-    """Returns whether every term that matches a node contains one of the groups as a whole."""
+    """Returns whether every required term that can match a node already contains all expressions of one of the
+    groups."""
     terms = [value_or(term.match_expressions, ()) for term in required_terms(spec) if not is_empty(term)]
     return bool(terms) and all(any(all(r in term for r in group) for group in groups) for term in terms)
 
 
 def _apply_required_any(placement: CompiledPlacement, draft: PodChanges) -> None:
-    """Combines each of the pod's terms with each group: terms are ORed, and the expressions of one term are ANDed."""
+    """Replaces each required term of the pod by one term per group, with the group's expressions added: terms are ORed,
+    and the expressions of one term are ANDed."""
     groups, field = placement.groups, placement.groups_field
     if _has_any(draft.spec, groups):
         return
@@ -338,5 +345,5 @@ _TOLERATES = reasons.POLICY_SAYS("the policy adds this toleration")
 
 
 def format_requirement(requirement: SelectorRequirement) -> str:
-    """Formats the condition of a requirement, such as "In batch, spot"."""
+    """Returns the operator and the values of a requirement as text, such as "In batch, spot"."""
     return f"{requirement.operator} {', '.join(requirement.values)}".strip()

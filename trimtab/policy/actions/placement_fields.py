@@ -1,5 +1,5 @@
-"""Settings of the placement action, and their resolution: a value may come from a label of the pod or of its namespace.
-A pod may choose only among the values that the policy lists."""
+"""The settings of the placement action, and the step that fills in values which come from a label of the pod or of its
+namespace. A pod's label may only choose among the values that the policy lists."""
 
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -15,7 +15,8 @@ from trimtab.policy.pod_context import PodContext
 
 
 def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) -> Reason | None:
-    """Returns why the pod chooses no value by this label, or None if its value is one of those listed."""
+    """Returns why the pod's label chooses no value, because it is missing or not listed; None if its value is
+    listed."""
     value = subject.labels.get(label)
     if value is None:
         return reasons.POD_LABEL_MISSING(f"the pod has no label {label}")
@@ -39,23 +40,24 @@ class NodeLabel:
     label: LabelKey
     """The key of the node's label."""
     in_: Annotated[tuple[LabelValue, ...], Field(alias="in")] = ()
-    """One of these values."""
+    """The label has one of these values."""
     not_in: tuple[LabelValue, ...] = ()
-    """None of these values (a node without the label matches)."""
+    """The label has none of these values, or does not exist."""
     exists: Literal[True] | None = None
     """The label exists, with any value."""
     absent: Literal[True] | None = None
     """The label does not exist."""
     above: Whole | None = None
-    """Its value is a whole number above this."""
+    """The label's value is a whole number greater than this number."""
     below: Whole | None = None
-    """Its value is a whole number below this."""
+    """The label's value is a whole number less than this number."""
     in_namespace_label: LabelKey | None = None
-    """The value of this label of the pod's namespace. A pod of a namespace without that label gets none of the policy's
-    placement."""
+    """The node's label has the same value as this label of the pod's namespace. If the namespace does not have the
+    label, the pod gets nothing of the policy's placement."""
     in_pod_label: LabelKey | None = None
-    """The value of this label of the pod, if it is listed in `among`. A pod without that label gets none of the
-    policy's placement. Only with `match.namespaces`: a pod's author alone does not choose."""
+    """The node's label has the same value as this label of the pod, which must be listed in `among`. If the pod does
+    not have the label, it gets nothing of the policy's placement. Only with `match.namespaces`, so that a pod's author
+    does not decide alone."""
     among: tuple[LabelValue, ...] = ()
     """The values that a pod may choose with `inPodLabel`."""
     weight: Annotated[int, Field(ge=1, le=100)] | None = None
@@ -63,7 +65,7 @@ class NodeLabel:
 
     @property
     def selector_requirement(self) -> SelectorRequirement:
-        """The condition as Kubernetes writes it in a node selector term."""
+        """The condition as it is written in a node selector term."""
         operator, values = self._condition
         return SelectorRequirement(key=self.label, operator=operator, values=values)
 
@@ -91,29 +93,29 @@ class NodeLabel:
 
 @policy_type
 class AddedToleration:
-    """A taint to tolerate."""
+    """A taint that the pod shall tolerate."""
 
     key: LabelKey | None = None
-    """Absent, with `operator: Exists`: every taint."""
+    """The key of the taint. Absent, with `operator: Exists`: every taint."""
     operator: Literal["Equal", "Exists"] | None = None
-    """Default: Equal with a value, Exists without one."""
+    """How the value is compared. Default: Equal if there is a value, Exists if there is none."""
     value: LabelValue | None = None
     """The value of the taint; absent with `operator: Exists`."""
     value_from_namespace: LabelKey | None = None
-    """Instead of `value`: the label of the pod's namespace that has the value."""
+    """The label of the pod's namespace whose value is used in place of `value`."""
     value_from_pod: LabelKey | None = None
-    """Instead of `value`: the label of the pod that has the value, if it is listed in `among`. Only with
+    """The label of the pod whose value is used in place of `value`, if it is listed in `among`. Only with
     `match.namespaces`."""
     among: tuple[LabelValue, ...] = ()
     """The values that a pod may choose with `valueFromPod`."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Absent: every effect."""
+    """The effect of the taint. Absent: every effect."""
     seconds: Whole | None = None
-    """How long the pod stays once a NoExecute taint appears; absent: without end."""
+    """The number of seconds for which the pod stays after a NoExecute taint appears. Absent: without end."""
 
     @property
     def api_toleration(self) -> Toleration:
-        """The toleration as Kubernetes writes it in a pod's spec."""
+        """The toleration as it is written in a pod's spec."""
         # Kubernetes defaults to Equal, also without a value. A policy without a value most likely means every value.
         operator = self.operator or ("Equal" if self.value is not None else "Exists")
         return Toleration(
@@ -147,22 +149,23 @@ class PlacementAction:
     """The nodes that a pod may run on, and those that it prefers."""
 
     require: tuple[NodeLabel, ...] = ()
-    """Node labels that the pod needs: ANDed into every required term that it has."""
+    """Node labels that the pod needs: they are added to each of its required terms."""
     require_any: tuple[tuple[NodeLabel, ...], ...] = ()
-    """Groups of node labels of which the pod needs one whole group: ORed, and ANDed with everything else that it needs.
+    """Groups of node labels. The pod needs a node with all labels of at least one group, in addition to everything else
+    that it needs.
     """
     prefer: tuple[NodeLabel, ...] = ()
     """Node labels that the pod prefers, with weights."""
     node_selector: dict[LabelKey, LabelValue] | None = None
-    """The simple form: labels that must be equal."""
+    """Node labels that must have exactly these values: the short form of `require`."""
     tolerate: tuple[AddedToleration, ...] = ()
-    """Taints of the pool, such as that of a dedicated pool."""
+    """Taints that the pod tolerates, such as that of a dedicated pool."""
     required: Required = False
 
 
 def resolve_labels(settings: PlacementAction, subject: PodContext) -> PlacementAction | Reason:
-    """Returns the settings with the values that labels of the namespace and of the pod give them; a Reason where a
-    label is missing or its value is not listed."""
+    """Returns the settings with the values filled in that come from labels of the namespace or of the pod; a Reason if
+    such a label is missing or its value is not listed."""
     groups = (settings.require, *settings.require_any, settings.prefer)
     labels_to_resolve = [label for group in groups for label in group if label.in_namespace_label or label.in_pod_label]
     taints_to_resolve = [taint for taint in settings.tolerate if taint.value_from_namespace or taint.value_from_pod]
@@ -204,7 +207,7 @@ def resolve_labels(settings: PlacementAction, subject: PodContext) -> PlacementA
 def _missing_value(
     of_namespace: str | None, of_pod: str | None, among: tuple[str, ...], subject: PodContext
 ) -> Reason | None:
-    """Returns why there is no value, or None if there is one."""
+    """Returns why a value cannot be filled in from a label of the namespace or of the pod, or None if it can."""
     # An empty value counts as no value: `In ("")` would match nodes with an empty label.
     if of_namespace is not None and not (subject.namespace_labels or {}).get(of_namespace):
         return reasons.NAMESPACE_LABEL_MISSING(f"namespace {subject.namespace} has no label {of_namespace}")

@@ -1,8 +1,8 @@
 """Sets the PriorityClass of pods.
 
-`priorityClassName` never changes alone. The API server fills in `priority` and `preemptionPolicy` from the old class
-before it calls webhooks, and refuses a pod where they do not fit the new class. They are removed in the same patch, and
-the server fills them in again.
+`priorityClassName` is never changed alone. The API server has filled in `priority` and `preemptionPolicy` from the old
+class before it calls webhooks, and it refuses a pod whose values do not agree with the new class. So the patch removes
+both, and the API server fills them in again.
 """
 
 from trimtab.cluster.api.meta import UNSET, change, value_or
@@ -17,17 +17,18 @@ FIELD = "priorityClassName"
 
 @policy_type
 class PriorityClassChoice:
-    """The PriorityClass of pods."""
+    """The PriorityClass that pods get."""
 
     name: ObjectName
     """A PriorityClass of the cluster. If it does not exist, the pod stays unchanged, with a warning."""
     override: Flag = False
-    """Replace another class that the pod itself names (the cluster's default class never counts as the pod's own)."""
+    """Replace a class that the pod's author has chosen. (The cluster's default class is replaced in any case.)"""
     required: Required = False
 
 
 def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Sets the class and removes what followed from the old one, or records why not."""
+    """Proposes the class and removes the fields that the API server has filled in from the old one, or records why
+    nothing is changed."""
     classes = draft.subject.facts.priority_classes
     before = value_or(draft.spec.priority_class_name, "")
     if before == settings.name:
@@ -57,7 +58,7 @@ def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tu
 
 
 def find_unmet_field(settings: PriorityClassChoice, result: PodBeforeAndAfter) -> str | None:
-    """Returns the field where the pod would run with another priority."""
+    """Returns the field `priorityClassName` if the pod has another class, otherwise None."""
     return None if value_or(result.spec.priority_class_name, "") == settings.name else FIELD
 
 

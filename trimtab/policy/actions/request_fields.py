@@ -27,24 +27,26 @@ class RequestRule:
     """How the request of one resource is computed."""
 
     from_: Annotated[Literal["usage", "policy", "limit", "request"], Field(alias="from")] = "usage"
-    """`usage`: the number that `rule` selects from the container's use, or P5 where a VPA will take over; `otherwise`
-    until the use is known. `policy`: always `otherwise`. `limit`: a share of the container's limit (see `percent`).
-    `request`: a share of the container's own request, kept between `min` and `max`; `otherwise` if it has none."""
+    """Where the request comes from. `usage`: the number that `rule` selects from the container's usage, or P5 if a VPA
+    will take over; `otherwise` while the usage is not known. `policy`: always `otherwise`. `limit`: a share of the
+    container's limit (see `percent`). `request`: a share of the container's own request, kept between `min` and `max`;
+    `otherwise` if it has none."""
     otherwise: Quantity | None = None
-    """The value where nothing better is known, and only where the container has no request (unless `from: policy` with
-    `when: always`). Absent: leave the container as it is."""
+    """The request for a container that has none, while nothing better is known. (With `from: policy` and `when: always`
+    it also replaces a request that exists.) Absent: the container is left as it is."""
     min: Quantity | None = None
-    """Never less."""
+    """The smallest request that the policy sets."""
     max: Quantity | None = None
-    """Never more."""
+    """The largest request that the policy sets."""
     percent: Percent = 100
     """With `from: limit` the share of the limit, with `from: request` the share of the container's own request."""
     round: Quantity | None = None
-    """The request is rounded up to a multiple of this. Default: 1m of cpu, 1Mi of anything else (a share of a limit is
-    rounded down)."""
+    """The request is rounded up to a multiple of this amount. Default: 1m of cpu, 1Mi of any other resource (a share of
+    a limit is rounded down)."""
     when: Literal["missing", "always"] = "missing"
-    """`missing`: only where the container has no request. `always`: replace the container's own request where usage is
-    known. A mere `otherwise` never replaces what a team wrote, unless the rule has `from: policy`."""
+    """When the request is set. `missing`: only if the container has no request. `always`: also in place of the
+    container's own request, if the usage is known. The value in `otherwise` never replaces a request that exists,
+    except with `from: policy`."""
 
     def __post_init__(self) -> None:
         if self.from_ == "policy" and self.otherwise is None:
@@ -66,30 +68,31 @@ class ResourceRequestRule(RequestRule):
     """How the request of cpu or memory is computed."""
 
     min_percent: Percent | None = None
-    """With `from: usage` and `when: always`: never less than this share of the container's own request."""
+    """With `from: usage` and `when: always`: the request is at least this share of the container's own request."""
     max_percent: Percentage | None = None
-    """With `from: usage` and `when: always`: never more than this share of the container's own request. 100% raises
-    nothing."""
+    """With `from: usage` and `when: always`: the request is at most this share of the container's own request. With
+    100%, no request is raised."""
     rule: UsageRule = "adaptive"
-    """With `from: usage`, where no VPA takes over: `adaptive` is the request with the lowest expected cost, computed
-    for each container from its recent usage. `p95` (or p5, p50, p90, p99, `max`) is that percentile of the last two
-    weeks. Headroom may follow: `p99 +15%`, or `+15%` alone."""
+    """With `from: usage`, if no VPA takes over. `adaptive` is the request with the lowest expected cost, computed for
+    each container from its recent usage. `p95` (or p5, p50, p90, p99, `max`) is that percentile of the last two weeks.
+    Headroom may follow: `p99 +15%`, or `+15%` alone."""
     pods: Literal["typical", "largest"] = "typical"
-    """With `from: usage`, if one pod of the workload always uses far more than the others: `typical` covers it only if
-    at least a tenth of the pods use as much, `largest` always."""
+    """With `from: usage`, if one pod of the workload always uses far more than the others. `typical`: the request
+    covers that pod only if at least a tenth of the pods use as much. `largest`: the request always covers it."""
     under_vpa: Literal["p5", "p95"] = "p5"
-    """With `from: usage`, where a VPA has no recommendation yet and will correct the request: `p5` is soon replaced, at
-    the price of one eviction of each pod; `p95` gives what `rule` selects, which is enough from the beginning."""
+    """With `from: usage`, if a VPA has no recommendation yet and will correct the request later. `p5`: a small request,
+    which the VPA soon replaces at the price of one eviction of each pod. `p95`: the request that `rule` selects, which
+    is enough from the beginning."""
     max_age: Age | None = None
-    """With `from: usage`: how old the newest sample behind a recommendation may be, such as 14d. Absent: until the
+    """With `from: usage`: the maximum age of the newest sample behind a recommendation, such as 14d. Absent: the
     recommendation's own end, 14 days after its last sample. At the end nothing changes for workloads that existed
-    before it; workloads created later get `otherwise`."""
+    before it; workloads that are created later get `otherwise`."""
     min_confidence: Confidence | None = None
-    """With `from: usage`: the confidence, from 0 to 1, that a recommendation must have to be used at all. Absent: 0.5
-    to lower a request, and none to raise one or to fill a missing one."""
+    """With `from: usage`: the confidence, from 0 to 1, below which a recommendation is not used. Absent: 0.5 to lower a
+    request; recommendations that raise a request or add a missing one are always used."""
     running: Literal["leave", "resize"] = "leave"
-    """With `from: usage`: `resize` lets running pods follow their recommendation. The compactor resizes them in
-    place, without a restart, on nodes of pools that act; `leave` waits for the next pod."""
+    """With `from: usage`: whether running pods follow their recommendation. `resize`: the compactor resizes them in
+    place, without a restart, on nodes of pools that act. `leave`: the request is only set on new pods."""
 
     def __post_init__(self) -> None:
         RequestRule.__post_init__(self)  # `super()` without arguments does not know a class with slots
@@ -112,25 +115,28 @@ class PlainRequest(RequestRule):
     """How the request of a resource without measured usage is computed."""
 
     from_: Annotated[Literal["policy", "limit", "request"], Field(alias="from")] = "policy"
-    """`policy`: always `otherwise`. `limit`: a share of the container's limit (see `percent`). `request`: a share of
-    the container's own request, kept between `min` and `max`; `otherwise` if it has none."""
+    """Where the request comes from. `policy`: always `otherwise`. `limit`: a share of the container's limit (see
+    `percent`). `request`: a share of the container's own request, kept between `min` and `max`; `otherwise` if it has
+    none."""
 
 
 @policy_type
 class ContainerRequests:
-    """A rule for some containers. The first rule that matches a container counts."""
+    """Rules for some of the containers. The first entry that selects a container is used for it."""
 
     names: tuple[Pattern, ...] = ()
-    """Names of containers, or patterns of them; empty means all."""
+    """The containers' names, or patterns for them; empty means all containers."""
     roles: tuple[Role, ...] = ()
-    """`main`, `init`, `sidecar` (an init container that keeps running); empty means all."""
+    """The containers' roles: `main`, `init`, `sidecar` (an init container that keeps running); empty means all
+    roles."""
     images: tuple[Pattern, ...] = ()
-    """Images as written or by their full name: `docker.io/*` also matches `nginx:1.27`; empty means all."""
+    """Patterns for the containers' images, as they are written or by their full name: `docker.io/*` also matches
+    `nginx:1.27`; empty means all images."""
     cpu: ResourceRequestRule | None = None
     memory: ResourceRequestRule | None = None
     ephemeral_storage: Annotated[PlainRequest | None, Field(alias="ephemeral-storage")] = None
     extended: dict[ExtendedResource, Pieces] | None = None
-    """Extended resource → the number, as request and limit, if the container has none."""
+    """Extended resource → the number that a container gets as request and limit if it has none."""
 
 
 @policy_type
@@ -141,10 +147,11 @@ class RequestsAction:
     memory: ResourceRequestRule | None = None
     ephemeral_storage: Annotated[PlainRequest | None, Field(alias="ephemeral-storage")] = None
     extended: dict[ExtendedResource, Pieces] | None = None
-    """Extended resource, such as `example.com/license` → the number, as request and limit, if the container has
-    none."""
+    """Extended resource, such as `example.com/license` → the number that a container gets as request and limit if it
+    has none."""
     containers: tuple[ContainerRequests, ...] = ()
-    """Rules for single containers. The first rule that matches a container counts, instead of everything above."""
+    """Rules for some of the containers. The first entry that selects a container is used for it, in place of all rules
+    above."""
     required: Required = False
 
 

@@ -1,4 +1,5 @@
-"""Where the number of a request comes from: recorded usage, the policy, a limit, or what the author wrote."""
+"""Determines the number of a request: from recorded usage, from the policy, as a share of a limit, or as a share of
+what the author wrote."""
 
 from decimal import Decimal
 
@@ -19,7 +20,7 @@ from trimtab.policy.recorded_usage import describe_oom_kill, describe_origin, fi
 
 
 def share_of_request(rule: RequestRule, resource: str, share_base: Written) -> int:
-    """Returns the share of the author's value, rounded up to the rule's step."""
+    """Returns the rule's share of the author's request, rounded up to the rule's step."""
     if rule.percent == 100:
         return quantity.scheduler_value(resource, share_base)
     step = _rounding_step(rule, resource)
@@ -27,20 +28,22 @@ def share_of_request(rule: RequestRule, resource: str, share_base: Written) -> i
 
 
 class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A number for a request, and where it comes from."""
+    """A number for a request, with the reason that explains where it comes from."""
 
     amount: int
-    """The scheduler's number."""
+    """The number in the scheduler's unit."""
     reason: Reason
     confidence: float | None = None
-    """The recommendation's confidence, or None if it has none, and for every other origin."""
+    """The confidence of the recommendation, or None if it has none, or if the number does not come from a
+    recommendation."""
     is_recommended: bool = False
     is_young: bool = False
-    """Less than a day of usage is known: the number may fill a missing request, or raise one that is below the use."""
+    """Whether less than a day of usage is known. The number may then add a missing request, or raise one that is below
+    the usage, but it lowers none."""
     used: int = 0
-    """P95 of the recorded use."""
+    """The P95 of the recorded usage, in the scheduler's unit; 0 if the number does not come from usage."""
     bounded: tuple[str, Reason] | None = None
-    """The amount within the rule's own bounds, and its reason, where neither depends on the pod."""
+    """The amount within the rule's own bounds, as text, and the reason for it; None if either depends on the pod."""
 
 
 # The confidence from which a recommendation may lower a request, where the policy sets no other one.
@@ -55,8 +58,8 @@ def find_origin(
     share_base: Written | None,
     vpa: autoscalers.VpaConstraints | None,
 ) -> RequestOrigin | Reason | None:
-    """Returns the number that the rule gives; a Reason if there is no usage and the rule has no default; None if
-    the rule gives nothing."""
+    """Returns the number that the rule gives for a container. Returns a Reason if there is no usage and the rule has no
+    default, and None if the rule gives nothing."""
     if rule.from_ == "limit":
         limit = limits_of(place.container.resources).get(resource)
         return None if limit is None else _share_of_limit(rule, resource, limit)
@@ -99,8 +102,8 @@ def find_origin(
 def _find_usage(
     subject: PodContext, place: ContainerRef, resource: str, max_age: int | None
 ) -> ContainerUsage | NotYet:
-    """Returns the recorded usage of the topmost owner that has any; NotYet where none has, or where it ended before
-    that owner was created."""
+    """Returns the recorded usage of the topmost owner that has any. Returns NotYet if none has, or if that usage
+    stopped being valid before the owner was created."""
     not_yet: NotYet | None = None
     for owner, usage in subject.usage_of(place.container.name):
         if isinstance(usage, NotYet):
@@ -114,9 +117,9 @@ def _find_usage(
 
 
 def _find_ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_age: int | None) -> NotYet | None:
-    """Returns NotYet where the recommendation ended before its owner was created. An owner that existed before the end
-    keeps what its pods got, so that no date changes the requests of a whole cluster; so does an owner whose age is not
-    known."""
+    """Returns NotYet if the recommendation stopped being valid before its owner was created, otherwise None. An owner
+    that is older keeps the requests that its pods have got, so that reaching a date does not change the requests of a
+    whole cluster. An owner of unknown age counts as older."""
     end = usage.validity_end(max_age)
     if end is None:
         return None
@@ -138,10 +141,11 @@ def _has_confidence(origin: RequestOrigin, min_confidence: float | None) -> bool
 def find_doubt(
     rule: ResourceRequestRule, resource: str, origin: RequestOrigin, own: Written | None, value: str
 ) -> Reason | None:
-    """Returns why a recommendation is not certain enough to replace what the container asks for, or None if it is.
+    """Returns why a recommendation is not certain enough to replace the container's own request, or None if it is
+    certain enough.
 
-    A policy's `minConfidence` counts for raises, too: the second call of the webhook gets the policy's own `otherwise`
-    as the current request.
+    A policy's `minConfidence` also holds for raising a request: when the webhook is called a second time, the current
+    request is the policy's own `otherwise`.
     """
     if own is not None and origin.is_young and origin.used <= quantity.scheduler_value(resource, own):
         return reasons.YOUNG_HISTORY(f"the container requests {own}, but less than a day of its usage is known")
@@ -158,7 +162,7 @@ def find_doubt(
 def _origin_from_usage(
     rule: ResourceRequestRule, resource: str, usage: ContainerUsage, vpa: autoscalers.VpaConstraints | None
 ) -> RequestOrigin:
-    """Returns the number that follows from usage, with the sentence that explains it."""
+    """Returns the number that the rule selects from the usage, with the sentence that explains it."""
     percentiles = usage.percentiles_of(resource)
     assert percentiles is not None
     is_first = vpa is not None and vpa.can_correct and rule.under_vpa == "p5"
@@ -186,19 +190,19 @@ def _origin_from_usage(
 
 
 _RuleKey = tuple[int, str]
-"""The id of a rule, and the resource that it is evaluated for."""
+"""The id of a rule, and the resource for which the rule is evaluated."""
 
 
 class _UsageOrigins:
-    """What the rules of policies make of one container's usage. Each is computed once, and not for each pod of the
-    workload and each time that a pod is decided."""
+    """The numbers that the rules of all policies select from one container's usage. Each is computed once, and not
+    again for each pod of the workload."""
 
     def __init__(self, usage: ContainerUsage) -> None:
         self._usage = usage
         self._cache: dict[_RuleKey, tuple[ResourceRequestRule, RequestOrigin]] = {}
 
     def find(self, rule: ResourceRequestRule, resource: str) -> RequestOrigin:
-        """Returns the number that follows from the rule where no VPA manages the pod."""
+        """Returns the number that the rule selects for a pod that no VPA manages."""
         entry = self._cache.get((id(rule), resource))
         # The entry holds the rule itself, so that no other rule gets its id.
         if entry is not None:
@@ -220,7 +224,7 @@ _USAGE_ORIGINS = Derived(_UsageOrigins, _MAX_USAGES)
 
 
 class _UsageNumber(msgspec.Struct, frozen=True, gc=False):
-    """A number of recorded use, in the scheduler's units, and its name for people."""
+    """A number from recorded usage in the scheduler's unit, with its name for messages."""
 
     amount: int
     origin: str
@@ -232,8 +236,8 @@ def _first_number(resource: str, usage: Percentiles) -> _UsageNumber:
 
 
 def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles) -> _UsageNumber:
-    """Returns the number that the policy's rule selects, or P95 where the recommender published no adaptive number. It
-    is never below what a container needs that was killed because it ran out of memory."""
+    """Returns the number that the policy's rule selects; P95 if the rule is `adaptive` and the recommender has
+    published no such number. After an OOM kill, the number is at least what the container needs since then."""
     parsed_rule = usage_rule.parse(rule.rule)
     headroom = f" plus {parsed_rule.headroom_percent}%" if parsed_rule.headroom_percent else ""
     if parsed_rule.percentile is None and usage.request is not None:
@@ -263,7 +267,7 @@ def _peaks_suffix(resource: str) -> str:
 
 
 def _share_of_limit(rule: RequestRule, resource: str, limit: Written) -> RequestOrigin:
-    """Returns the share of the container's limit, rounded down to the rule's step."""
+    """Returns the rule's share of the container's limit, rounded down to the rule's step."""
     step = _rounding_step(rule, resource)
     exact = quantity.scheduler_value(resource, limit) * rule.percent // 100
     # A share below one step is not rounded down to zero.
@@ -276,7 +280,7 @@ def limit_to_bounds(
 ) -> tuple[str, Reason]:
     """Returns the amount within the policy's bounds, and the reason for the last bound that changed it.
 
-    share_base: what shares of the author's request are computed from.
+    `share_base` is the author's request, of which `minPercent` and `maxPercent` are shares.
     """
     step = _rounding_step(rule, resource)
     rounded = amount if rule.from_ in ("limit", "request") else -(-amount // step) * step
@@ -294,8 +298,8 @@ def limit_to_bounds(
 def _within_percentages(
     rule: ResourceRequestRule, resource: str, amount: int, reason: Reason, share_base: Written
 ) -> tuple[int, Reason]:
-    """Brings the amount between `minPercent` and `maxPercent` of the author's request. Both are rounded towards that
-    request."""
+    """Returns the amount, raised to `minPercent` or lowered to `maxPercent` of the author's request, and the reason.
+    Both bounds are rounded towards that request."""
     whole = quantity.scheduler_value(resource, share_base)
     if rule.min_percent is not None and amount < (minimum := -(-whole * rule.min_percent // 100)):
         return minimum, reasons.REQUEST_RAISED(
@@ -309,5 +313,5 @@ def _within_percentages(
 
 
 def _rounding_step(rule: RequestRule, resource: str) -> int:
-    """Returns the rounding step: 1m of cpu and 1Mi of memory unless the rule sets it."""
+    """Returns the rounding step in the scheduler's unit: 1m of cpu and 1Mi of memory, unless the rule sets another."""
     return quantity.scheduler_value(resource, rule.round) if rule.round else (1 if resource == "cpu" else 1 << 20)

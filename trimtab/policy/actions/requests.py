@@ -1,7 +1,7 @@
-"""Computes the requests of containers: from usage (P95 where the request is static, P5 where a VPA takes over), from
-the policy, or as a share of the container's limit or request.
+"""Computes the requests of containers: from usage (P95 if nothing will correct the request later, P5 if a VPA will),
+from the policy, or as a share of the container's limit or request.
 
-The policy's own bounds apply here, all other bounds in `policy/clamp_resources.py`.
+The policy's own bounds are applied here; all other bounds are applied in `policy/clamp_resources.py`.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ from trimtab.policy.write_resources import find_written_request
 
 
 def propose_changes(settings: RequestsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Wants one request per container and resource that this policy is the first to decide."""
+    """Proposes a request for each container and resource that no earlier policy has decided."""
     requests = draft.subject.compute_once(_PodRequests)
     for place in places:
         rules = rules_for(settings, place)
@@ -53,8 +53,8 @@ def propose_changes(settings: RequestsAction, draft: PodChanges, places: tuple[C
 
 
 def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str | None:
-    """Returns the first request that is missing, or was to be replaced and was not. A request that a VPA decides counts
-    as met."""
+    """Returns the first request that is missing, or that the policy should have replaced and did not; None if there is
+    none. A request that a VPA decides counts as met."""
     for place in result.places:
         rules, requests = rules_for(settings, place), requests_of(place.container.resources)
         for resource, rule in request_rules(rules):
@@ -68,9 +68,8 @@ def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str
 
 
 def _is_unmet(rule: RequestRule, current: Written | None, kept_reason: Reason | None) -> bool:
-    """Returns whether a request is not as its rule demands.
-
-    kept_reason: why the policy left the request as it was, or None if it did not.
+    """Returns whether a request is not what its rule demands. `kept_reason` is the reason for which the policy did not
+    change the request, or None if there is none.
     """
     if kept_reason is not None and kept_reason.code in (reasons.VPA_DECIDES, reasons.VPA_BOOSTS):
         return False
@@ -86,7 +85,7 @@ def _is_outside(rule: RequestRule, amount: Written) -> bool:
 
 
 def rules_for(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
-    """Returns the first special rules that select the container, or else the general ones."""
+    """Returns the first of the special rules that selects the container, or the general rules if none does."""
     for special in settings.containers:
         if matches_container(special.names, special.roles, special.images, place):
             return special
@@ -94,22 +93,23 @@ def rules_for(settings: RequestsAction, place: ContainerRef) -> RequestsAction |
 
 
 class _ContainerRequest(msgspec.Struct, frozen=True, gc=False):
-    """One request of a pod as the webhook received it, independent of any policy."""
+    """One request of a pod as the webhook received it. It does not depend on policies."""
 
     place: ContainerRef
     resource: str
     name: str
     written: Written | None
     own: Written | None
-    """What the pod's author wrote: None if a LimitRange filled in the request."""
+    """The request that the pod's author wrote; None if there is none, or if a LimitRange filled it in."""
     stays: Reason | None
-    """Why no policy changes the request: a VPA boosts it, or its webhook wrote it."""
+    """Why no policy may change the request: a VPA boosts it, or the VPA's webhook wrote it. None if policies may change
+    it."""
     sizing: autoscalers.VpaConstraints | None
 
 
 class _PodRequests:
-    """The requests of one pod. Each is read once, however many policies need it. The pod's context caches this object,
-    so it holds no reference back to the context."""
+    """The requests of one pod. Each is read once for all policies. The pod's context caches this object, so it holds no
+    reference back to the context, which would be a reference cycle."""
 
     def __init__(self, subject: PodContext) -> None:
         self._vpa_constraints = subject.compute_once(autoscalers.index_vpa_constraints)
@@ -143,7 +143,7 @@ class _PodRequests:
 
 
 def _vpa_reason(subject: PodContext, place: ContainerRef, resource: str, current: Written | None) -> Reason | None:
-    """Returns why a request that a VPA set stays as it is, or None if no VPA set it."""
+    """Returns why a request is not changed because a VPA has set it, or None if no VPA has."""
     if autoscalers.is_boosting_cpu(subject, place, resource):
         return reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts")
     if current is not None and autoscalers.has_vpa_written(subject, place, resource):
@@ -152,7 +152,7 @@ def _vpa_reason(subject: PodContext, place: ContainerRef, resource: str, current
 
 
 def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRequest) -> None:
-    """Wants the request of one container and resource, or records why it stays."""
+    """Proposes the request of one container and resource, or records why it is not changed."""
     place, resource, name, own = request.place, request.resource, request.name, request.own
     source = rule.from_
     # A limit that follows its request while the request follows the limit has no value: see `clamp_resources`.
@@ -240,7 +240,8 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
 
 
 def _is_default(rule: RequestRule, resource: str, own: Written) -> bool:
-    """Returns whether a request is the rule's `otherwise`, as written or as the rule rounds and bounds it."""
+    """Returns whether a request equals the rule's `otherwise`, either as written or as the rule rounds and bounds
+    it."""
     if rule.otherwise is None:
         return False
     amount = quantity.scheduler_value(resource, rule.otherwise)
@@ -250,8 +251,8 @@ def _is_default(rule: RequestRule, resource: str, own: Written) -> bool:
 
 
 def _is_share(rule: RequestRule) -> bool:
-    """Returns whether the result depends on the current request, so that applying the rule a second time would change
-    it again."""
+    """Returns whether the rule computes a share of the current request, so that applying it a second time would change
+    the request again."""
     if rule.from_ == "request":
         # 100% of the request is the request: applying it again changes nothing.
         return rule.percent < 100
@@ -261,13 +262,13 @@ def _is_share(rule: RequestRule) -> bool:
 
 
 def _share_base(rule: RequestRule, subject: PodContext, name: str, own: Written) -> Written | None:
-    """Returns what a share is computed from: what the author wrote, before an earlier share was made of it. None: the
-    author wrote nothing."""
+    """Returns the author's request, of which the rule computes a share, even if an earlier share has replaced it by
+    now; None if the author wrote none."""
     return find_written_request(subject, name, own) if _is_share(rule) else own
 
 
 def _is_already_applied(rule: RequestRule, resource: str, own: Written, share_base: Written) -> bool:
-    """Returns whether the request already is what the rule makes of the author's value."""
+    """Returns whether the request already is what the rule makes of the author's request."""
     if rule.percent == 100:
         return not _is_outside(rule, own)
     amount = share_of_request(rule, resource, share_base)
@@ -280,8 +281,8 @@ _NO_REASON = reasons.POLICY_SAYS("")
 def _is_given_by_another_policy(
     draft: PodChanges, place: ContainerRef, resource: str, own: Written, vpa: autoscalers.VpaConstraints | None
 ) -> bool:
-    """Returns whether this request is what another policy would have given, had the author written none. Then it
-    counts as that policy's: a manifest copied from a cluster is admitted again without a change."""
+    """Returns whether this request is the one that another policy would have set if the author had written none. It
+    then counts as set by that policy, so that a manifest copied from a cluster is admitted again without a change."""
     return any(
         isinstance(origin := find_origin(rule, draft.subject, place, resource, None, vpa), RequestOrigin)
         and quantity.is_same_quantity(
@@ -292,19 +293,19 @@ def _is_given_by_another_policy(
 
 
 def fills_gaps(settings: RequestsAction) -> bool:
-    """Returns whether a rule gives a request only where the author wrote none."""
+    """Returns whether any rule of these settings only adds missing requests and replaces none."""
     parts: tuple[RequestsAction | ContainerRequests, ...] = (settings, *settings.containers)
     rules = (rule for part in parts for _, rule in request_rules(part))
     return any(map(_fills_gap, rules))
 
 
 def _fills_gap(rule: RequestRule) -> bool:
-    """Returns whether the rule gives a request only where the author wrote none."""
+    """Returns whether the rule only adds missing requests and replaces none."""
     return rule.when == "missing" and rule.from_ != "request"
 
 
 def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resource: str) -> Iterator[RequestRule]:
-    """Yields the rules of other policies that would have given this request, had the author written none."""
+    """Yields the rules of other policies that only add missing requests and that would have set this one."""
     withheld = draft.subject.withheld
     for turn in draft.turns:
         if turn.name == draft.policy:
@@ -327,7 +328,8 @@ def _propose_target(
     vpa: autoscalers.VpaConstraints,
     resource: str,
 ) -> None:
-    """Wants what the VPA's webhook would write, where the author wrote no request: that webhook may miss the pod."""
+    """Proposes, for a container without a request, the request that the VPA's webhook would set, because that webhook
+    may not be called for the pod."""
     field, name = f"{place.name}.requests.{resource}", vpa.name
     if own is not None:
         if rule.when == "always":

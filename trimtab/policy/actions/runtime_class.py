@@ -1,7 +1,8 @@
 """Sets the RuntimeClass of pods.
 
-A pod's overhead follows from its class: the API server's RuntimeClass admission plugin fills in `spec.overhead`, node
-selector and tolerations from it in the same request. So by default nothing but `runtimeClassName` is written.
+A pod's overhead follows from its class: in the same admission request, the API server's RuntimeClass admission plugin
+fills in `spec.overhead`, node selector and tolerations from the class. So, if the plugin is on, only `runtimeClassName`
+is written.
 """
 
 from trimtab.cluster.api.core import RuntimeClass
@@ -21,17 +22,18 @@ FIELD = "runtimeClassName"
 
 @policy_type
 class RuntimeClassChoice:
-    """The RuntimeClass of pods. The class defines their overhead."""
+    """The RuntimeClass that pods get. The class defines their overhead."""
 
     name: ObjectName
     """A RuntimeClass of the cluster. If it does not exist, the pod stays unchanged, with a warning."""
     override: Flag = False
-    """Replace another class that the pod itself names, with everything that was added because of that class."""
+    """Replace a class that the pod's author has chosen, together with everything that was added to the pod because of
+    that class."""
     required: Required = False
 
 
 def propose_changes(settings: RuntimeClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Sets the class, or records why not."""
+    """Proposes the class, or records why it is not set."""
     before = value_or(draft.spec.runtime_class_name, None)
     if before == settings.name:
         draft.decide_first(FIELD, settings.name)
@@ -50,13 +52,13 @@ def propose_changes(settings: RuntimeClassChoice, draft: PodChanges, places: tup
 
 
 def find_unmet_field(settings: RuntimeClassChoice, result: PodBeforeAndAfter) -> str | None:
-    """Returns the field where the pod would run under another class, or under none."""
+    """Returns the field `runtimeClassName` if the pod has another class or none, otherwise None."""
     return None if value_or(result.spec.runtime_class_name, None) == settings.name else FIELD
 
 
 def _applied_list_that_grows(settings: RuntimeClassChoice, draft: PodChanges) -> str:
-    """Returns the list that the class would add to although the pod's author applies it again as a whole, or an empty
-    string where there is none."""
+    """Returns the name of a list to which the class would add an entry although the pod's author applies the whole list
+    again; an empty string if there is none."""
     class_scheduling = draft.subject.facts.runtime_classes[settings.name].scheduling
     present, selector = value_or(draft.spec.tolerations, ()), value_or(draft.spec.node_selector, {})
     has_tolerations = all(is_covered(toleration, present) for toleration in class_scheduling.tolerations)
@@ -84,7 +86,7 @@ def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str 
 
 
 def _find_node_bound(new_class: RuntimeClass, draft: PodChanges) -> Reason | None:
-    """Returns why the pod's node is decided already, whatever the class requires of nodes, or None if it is not."""
+    """Returns why the pod is already tied to a node, so that no class may change its scheduling; None if it is not."""
     if draft.spec.node_name:
         return reasons.ON_ITS_NODE(f"the pod itself names node {draft.spec.node_name}")
     is_daemon = draft.subject.is_daemon
@@ -96,7 +98,8 @@ def _find_node_bound(new_class: RuntimeClass, draft: PodChanges) -> Reason | Non
 
 
 def _find_conflict(new_class: RuntimeClass, draft: PodChanges, old_class: RuntimeClass | None) -> Reason | None:
-    """Returns why the API server would refuse the pod under this class, or no node could take it; None: neither."""
+    """Returns why the API server would refuse the pod with this class, or why no node could run it; None if neither is
+    the case."""
     spec = _without_class_scheduling(draft.spec, old_class)
     selector = value_or(spec.node_selector, {})
     for key, value in new_class.scheduling.node_selector.items():
@@ -115,7 +118,7 @@ def _find_conflict(new_class: RuntimeClass, draft: PodChanges, old_class: Runtim
 
 
 def _without_class_scheduling(spec: PodSpec, old_class: RuntimeClass | None) -> PodSpec:
-    """Returns the spec without the scheduling that the old class had added."""
+    """Returns the spec without the node selector and tolerations that the old class added."""
     if old_class is None:
         return spec
     class_scheduling = old_class.scheduling
@@ -126,8 +129,8 @@ def _without_class_scheduling(spec: PodSpec, old_class: RuntimeClass | None) -> 
 
 
 def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> PodSpec:
-    """Removes what follows from the old class, and records it. With the old overhead the API server answers 403; the
-    old scheduling would stay for ever."""
+    """Returns the spec without what was added for the old class, and records each removal. With the old overhead, the
+    API server would answer 403; the old node selector and tolerations would stay for ever."""
     spec = draft.spec
     if spec.overhead is not UNSET:
         cleanup = reasons.CLEANED_UP("the field belonged to the previous RuntimeClass")

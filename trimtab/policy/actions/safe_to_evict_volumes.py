@@ -1,7 +1,7 @@
-"""Names local volumes that hold nothing worth keeping a node for.
+"""Names the local volumes of pods that may be lost, so that they do not keep a node.
 
-The cluster autoscaler keeps a node whose pods have local storage, unless the pod names the volumes that may be lost:
-`cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes` (cluster-autoscaler/utils/drain,
+The cluster autoscaler does not remove a node whose pods have local storage, unless the pod names the volumes that may
+be lost: `cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes` (cluster-autoscaler/utils/drain,
 `HasBlockingLocalStorage`).
 """
 
@@ -19,17 +19,17 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 @policy_type
 class SafeToEvictVolumes:
-    """Scratch volumes that must not keep the cluster autoscaler from removing a node."""
+    """Volumes for scratch data, which must not keep the cluster autoscaler from removing a node."""
 
     volumes: tuple[Pattern, ...] = ("*",)
     """Names of emptyDir volumes that may be lost with the pod."""
     host_paths: Flag = False
-    """Include hostPath volumes of these names."""
+    """Also include hostPath volumes whose names match."""
     required: Required = False
 
 
 def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Adds the volumes to the autoscaler's annotation, after those that it already names."""
+    """Proposes the autoscaler's annotation with the selected volumes added to those that it already names."""
     annotations = draft.subject.annotations_of(draft.metadata)
     name = f"annotations[{LOCAL_VOLUMES}]"
     # This annotation wins in the cluster autoscaler, whatever the volumes are.
@@ -53,7 +53,8 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
 
 
 def find_unmet_field(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:
-    """Returns the annotation where one of these volumes would still keep a node."""
+    """Returns the annotation if a selected volume is missing in it, so that the volume would keep a node; otherwise
+    None."""
     annotations = result.after.annotations
     listed = set(annotations.get(LOCAL_VOLUMES, "").split(","))
     is_never_evicted = annotations.get(SAFE_TO_EVICT) == "false"
@@ -66,8 +67,8 @@ def find_unmet_field(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) ->
 
 
 def _scratch_volumes(settings: SafeToEvictVolumes, volumes: tuple[Volume, ...]) -> list[str]:
-    """Returns the names of selected local volumes in order. A memory-backed emptyDir is no local storage to the
-    autoscaler and need not be named."""
+    """Returns the names of the selected local volumes, in the pod's order. An emptyDir in memory is left out, because
+    the autoscaler does not count it as local storage."""
     is_selected = name_matcher(settings.volumes)
     names = []
     for volume in volumes:

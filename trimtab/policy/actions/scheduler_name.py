@@ -1,6 +1,6 @@
-"""Sets the scheduler that places a pod, while that scheduler runs.
+"""Sets the scheduler that places a pod, as long as that scheduler is running.
 
-A scheduler runs while its leader renews its Lease. A pod whose scheduler does not run stays pending.
+A scheduler is running while its leader renews a Lease. A pod whose scheduler is not running stays pending.
 """
 
 from trimtab.cluster.api.meta import change
@@ -20,16 +20,16 @@ LEASE_NAMESPACE = "kube-system"
 
 @policy_type
 class SchedulerChoice:
-    """The scheduler of pods, such as one that packs nodes. A pod is left alone while that scheduler does not run."""
+    """The scheduler of pods, such as one that packs nodes. It is not set while that scheduler is not running."""
 
     name: ObjectName
-    """The name that the scheduler's profile has."""
+    """The scheduler's name: the `schedulerName` of its profile."""
     lease: LeaseReference | None = None
-    """The Lease that the scheduler's leader renews, as NAMESPACE/NAME: without a fresh one the pod stays as it is. By
-    default the Lease of the scheduler's own name in kube-system. `none` for a scheduler without a Lease, such as a
-    cloud's: then it is assumed to run."""
+    """The Lease that the scheduler's leader renews, as NAMESPACE/NAME. While it is not renewed, the pod is not changed.
+    The default is the Lease in kube-system with the scheduler's own name. `none`: the scheduler has no Lease, as in
+    some clouds, and is assumed to be running."""
     override: Flag = False
-    """Replace another scheduler that the pod itself names (the default one never counts as the pod's own)."""
+    """Replace a scheduler that the pod's author has chosen. (The default scheduler is replaced in any case.)"""
     required: Required = False
 
     @property
@@ -39,7 +39,7 @@ class SchedulerChoice:
 
 
 def propose_changes(settings: SchedulerChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Sets the scheduler, or records why not."""
+    """Proposes the scheduler, or records why it is not set."""
     before = draft.spec.scheduler_name
     if before == settings.name:
         draft.decide_first(FIELD, settings.name)
@@ -62,7 +62,7 @@ def propose_changes(settings: SchedulerChoice, draft: PodChanges, places: tuple[
 
 
 def _not_running_reason(settings: SchedulerChoice, facts: ClusterFacts) -> Reason | None:
-    """Returns why the scheduler does not run, as far as is known, or None if it runs, or if no Lease is read."""
+    """Returns why the scheduler counts as not running, or None if it is running, or if no Leases are read."""
     lease = settings.watched_lease
     if facts.fresh_leases is None or lease is None or lease in facts.fresh_leases:
         return None
@@ -70,5 +70,5 @@ def _not_running_reason(settings: SchedulerChoice, facts: ClusterFacts) -> Reaso
 
 
 def find_unmet_field(settings: SchedulerChoice, result: PodBeforeAndAfter) -> str | None:
-    """Returns the field where another scheduler would place the pod."""
+    """Returns the field `schedulerName` if the pod has another scheduler, otherwise None."""
     return None if result.spec.scheduler_name == settings.name else FIELD

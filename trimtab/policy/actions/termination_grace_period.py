@@ -1,7 +1,7 @@
-"""Bounds the time that a pod has to terminate.
+"""Limits the termination grace period of pods.
 
-The API server writes 30 seconds where the author wrote nothing, before it calls webhooks, so the two cannot be
-distinguished. That is why a policy sets bounds and not a default.
+If the author sets none, the API server fills in 30 seconds before it calls webhooks, so the webhook cannot tell whether
+the author chose the value. That is why a policy sets bounds and not a default.
 """
 
 from trimtab.cluster.api.meta import change
@@ -17,12 +17,12 @@ _DEFAULT = 30
 
 @policy_type
 class TerminationGracePeriod:
-    """Bounds for the time that a pod has to terminate."""
+    """Bounds for the termination grace period of pods."""
 
     min_seconds: Whole | None = None
-    """The period is never shorter than this."""
+    """The smallest grace period in seconds."""
     max_seconds: Whole | None = None
-    """The period is never longer than this. A drain of the pod's node waits for the period."""
+    """The largest grace period in seconds. A drain of the pod's node waits as long as the grace period."""
     required: Required = False
 
     def __post_init__(self) -> None:
@@ -32,7 +32,7 @@ class TerminationGracePeriod:
 
 
 def propose_changes(settings: TerminationGracePeriod, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Brings the time within the bounds."""
+    """Proposes the nearest grace period within the bounds, if the pod's is outside."""
     before = draft.spec.termination_grace_period_seconds
     after = _within_bounds(settings, _DEFAULT if before is None else before)
     if after == (_DEFAULT if before is None else before):
@@ -45,7 +45,7 @@ def propose_changes(settings: TerminationGracePeriod, draft: PodChanges, places:
 
 
 def find_unmet_field(settings: TerminationGracePeriod, result: PodBeforeAndAfter) -> str | None:
-    """Returns the field where the time is outside the bounds."""
+    """Returns the field `terminationGracePeriodSeconds` if its value is outside the bounds, otherwise None."""
     current = result.spec.termination_grace_period_seconds
     seconds = _DEFAULT if current is None else current
     return None if _within_bounds(settings, seconds) == seconds else FIELD

@@ -1,4 +1,5 @@
-"""Spreads replicas over the domains of a topology where their author set no constraint for it."""
+"""Spreads the replicas of a workload over the domains of a topology, if its author has set no constraint for that
+topology."""
 
 from typing import Annotated, Literal
 
@@ -16,16 +17,17 @@ _TEMPLATE_HASH = "pod-template-hash"
 
 @policy_type
 class SpreadConstraint:
-    """One constraint, added where the pod has none for this topology."""
+    """A topology spread constraint that is added to pods without one for this topology."""
 
     topology_key: LabelKey
     """The node label whose values are the domains, such as topology.kubernetes.io/zone."""
     max_skew: Annotated[int, Field(strict=True, ge=1)] = 1
     """How many more replicas a domain may have than the domain with the fewest."""
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
-    """`DoNotSchedule` can keep a pod from starting; the default is only a preference."""
+    """What happens if the constraint cannot be met. `ScheduleAnyway` is only a preference; `DoNotSchedule` can keep a
+    pod from starting."""
     min_domains: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """The least number of domains. Only with `DoNotSchedule`."""
+    """The smallest number of domains (`minDomains`). Only with `DoNotSchedule`."""
 
     def __post_init__(self) -> None:
         if self.min_domains is not None and self.when_unsatisfiable != "DoNotSchedule":
@@ -34,7 +36,7 @@ class SpreadConstraint:
 
 @policy_type
 class TopologySpread:
-    """Default spread constraints for pods that have none for the topology."""
+    """Topology spread constraints for pods that have none for the same topology."""
 
     constraints: Annotated[tuple[SpreadConstraint, ...], Field(min_length=1)]
     """The constraints to add, one for each topology."""
@@ -44,7 +46,7 @@ class TopologySpread:
         "app",
         "k8s-app",
     )
-    """Labels that select the replicas of one workload; the first that the pod has is used."""
+    """Labels that select the replicas of one workload. The first of them that the pod has is used."""
     required: Required = False
 
     def __post_init__(self) -> None:
@@ -55,7 +57,7 @@ class TopologySpread:
 
 
 def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Adds the constraints that are missing, one for each topology."""
+    """Proposes a constraint for each topology for which the pod has none."""
     key = next((label for label in settings.by if label in draft.subject.labels), None)
     # Constraints cannot move a pod whose node is decided already.
     has_node = draft.spec.node_name or draft.subject.is_daemon
@@ -72,7 +74,7 @@ def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[C
 
 
 def find_unmet_field(settings: TopologySpread, result: PodBeforeAndAfter) -> str | None:
-    """Returns the first topology that no constraint of the pod spreads over."""
+    """Returns the first topology for which the pod has no constraint, or None if it has one for each."""
     present = {constraint.topology_key for constraint in value_or(result.spec.topology_spread_constraints, ())}
     missing = (spread.topology_key for spread in settings.constraints if spread.topology_key not in present)
     return next((f"topologySpreadConstraints[{key}]" for key in missing), None)

@@ -1,7 +1,7 @@
-"""Amounts in CEL: the scheduler's whole numbers of quantities that a pod has as text.
+"""Converts the quantities of a pod to whole numbers in CEL.
 
-CEL's quantities can be compared and added, and cannot be rounded or written. So amounts become whole numbers: cpu in
-millicores, anything else in bytes or pieces, rounded up as the scheduler rounds them.
+CEL can compare and add quantities, but can neither round nor print them. So amounts are converted to whole numbers: cpu
+in millicores, anything else in bytes or pieces, rounded up as the scheduler rounds them.
 """
 
 from trimtab.policy.cel import cel_string
@@ -9,22 +9,23 @@ from trimtab.policy.cel import cel_string
 _CONTAINERS = "object.spec.containers"
 _INIT = "(has(object.spec.initContainers) ? object.spec.initContainers : [])"
 POD_LEVEL = ("cpu", "memory")
-"""Resources that a pod may set for all its containers together."""
+"""The resources that a pod may set for all its containers together (pod-level resources)."""
 
 
 def has_amount(variable: str, side: str, resource: str) -> str:
-    """Returns whether the container (or the pod's spec) sets this request or limit."""
+    """Returns a CEL expression that is true if the container (or the pod's spec) sets this request or limit."""
     path = f"{variable}.resources"
     return f"has({path}) && has({path}.{side}) && {cel_string(resource)} in {path}.{side}"
 
 
 def amount_text(variable: str, side: str, resource: str) -> str:
-    """Returns the expression of the text; use it where `has_amount` holds."""
+    """Returns a CEL expression for the request or limit as text. It may only be evaluated where `has_amount` is
+    true."""
     return f"string({variable}.resources.{side}[{cel_string(resource)}])"
 
 
 def number_of(text: str, resource: str) -> str:
-    """Returns the whole number of a quantity's text, rounded up."""
+    """Returns a CEL expression for the whole number of a quantity's text, rounded up."""
     scale, exact = ("1000.0", "1000") if resource == "cpu" else ("1.0", "1")
     number = f"quantity({text})"
     # Nearly the next whole number: a double of 0.29 times 1000 may be a little above 290.
@@ -33,14 +34,14 @@ def number_of(text: str, resource: str) -> str:
 
 
 def quantity_number(variable: str, resource: str, side: str = "requests") -> str:
-    """Returns the whole number of a request; 0 where there is none."""
+    """Returns a CEL expression for the whole number of a request or limit; 0 if there is none."""
     text = amount_text(variable, side, resource)
     return f"({has_amount(variable, side, resource)} ? {number_of(text, resource)} : 0)"
 
 
 def pod_amount_expression(resource: str) -> str:
-    """Returns the requests of the whole pod without overhead, as the scheduler adds them up: the larger of the main
-    containers with the sidecars, and of each init container with the sidecars before it."""
+    """Returns a CEL expression for the requests of the whole pod without overhead, as the scheduler adds them up: the
+    larger of the main containers with the sidecars, and of each init container with the sidecars before it."""
     of_c, of_d = quantity_number("c", resource), quantity_number("d", resource)
     is_sidecar = "has({0}.restartPolicy) && {0}.restartPolicy == 'Always'"
     sidecars = f"{_INIT}.filter(d, {is_sidecar.format('d')}).map(d, {of_d})"
@@ -59,13 +60,14 @@ def _positive(variable: str, side: str, resource: str) -> str:
 
 
 def best_effort_expression(containers: str) -> str:
-    """Returns whether no container asks for cpu or memory, and none has a limit of them."""
+    """Returns a CEL expression that is true if no container has a request or a limit of cpu or memory."""
     tests = [_positive("c", side, resource) for side in ("requests", "limits") for resource in POD_LEVEL]
     return f"!{containers}.exists(c, {' || '.join(tests)})"
 
 
 def guaranteed_expression(containers: str) -> str:
-    """Returns whether each container has limits of cpu and memory and asks for as much."""
+    """Returns a CEL expression that is true if each container has limits of cpu and memory, and requests equal to
+    them."""
     tests = [
         f"{_positive('c', 'limits', resource)} && {has_amount('c', 'requests', resource)} && "
         f"quantity({amount_text('c', 'requests', resource)}).compareTo("
@@ -76,7 +78,8 @@ def guaranteed_expression(containers: str) -> str:
 
 
 def format_number(number: str, resource: str) -> str:
-    """Returns the text of a whole number as a quantity: 250m of cpu; whole Mi of anything else where it is some."""
+    """Returns a CEL expression for a whole number as the text of a quantity: 250m of cpu; for other resources a
+    multiple of Mi if it is one, otherwise a plain number."""
     if resource == "cpu":
         return f"({number} % 1000 == 0 ? string({number} / 1000) : string({number}) + 'm')"
     return f"({number} % 1048576 == 0 ? string({number} / 1048576) + 'Mi' : string({number}))"

@@ -1,7 +1,8 @@
-"""The actions on a pod's RuntimeClass and overhead in CEL. The class itself is the policy's parameter.
+"""Compiles the actions on a pod's RuntimeClass and overhead to CEL. The RuntimeClass itself is the parameter of the
+policy.
 
-A policy whose class does not exist is not evaluated at all (`parameterNotFoundAction: Allow`), so no pod is refused for
-it. Overhead, node selector and tolerations of the class are the API server's to add, after this.
+If the class does not exist, the policy is not evaluated at all (`parameterNotFoundAction: Allow`), so no pod is
+refused. The API server itself adds the overhead, node selector and tolerations of the class afterwards.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ _NEEDED = "(has(params.scheduling) && has(params.scheduling.nodeSelector) ? para
 
 
 def runtime_class_parts(settings: RuntimeClassChoice, *, names_daemons: bool) -> Iterator[PatchPart]:
-    """Yields the change of the class."""
+    """Yields the change that sets the RuntimeClass."""
     name = cel_string(settings.name)
     named = f"has({_CLASS}) && {_CLASS} != ''"
     tests = [f"!({named})"]
@@ -55,7 +56,8 @@ def runtime_class_parts(settings: RuntimeClassChoice, *, names_daemons: bool) ->
 
 
 def _fits_the_class() -> Iterator[str]:
-    """Yields that the API server can merge the class's node selector with the pod's, and that a term remains."""
+    """Yields the conditions under which the API server can merge the class's node selector with the pod's, and under
+    which a required term remains."""
     yield f"!has({_SELECTOR}) || {_NEEDED}.all(k, !(k in {_SELECTOR}) || {_SELECTOR}[k] == {_NEEDED}[k])"
     value = f"{_NEEDED}[e.key]"
     conflict = (
@@ -67,7 +69,7 @@ def _fits_the_class() -> Iterator[str]:
 
 
 def overhead_parts(settings: OverheadAction) -> Iterator[PatchPart]:
-    """Yields the removal of overhead that the pod brings without a class. Raises NotExpressible for `deny`."""
+    """Yields the change that removes overhead from a pod without a RuntimeClass. Raises NotExpressible for `deny`."""
     if settings.stray == "deny":
         raise NotExpressible("spec.actions.overhead.stray: a mutating policy cannot deny a pod")
     if settings.stray == "strip":

@@ -1,6 +1,8 @@
-"""Where a pod of a compiled policy differs from the webhook's, although the policy was compiled: the fixed list.
+"""The complete list of differences between a pod that a compiled policy has changed and one that the webhook has
+changed.
 
-`docs/explanation/without-a-webhook.md` shows it, and an end-to-end test holds that no pod differs for another reason.
+`docs/explanation/without-a-webhook.md` shows this list, and an end-to-end test checks that no pod differs for another
+reason.
 """
 
 from dataclasses import dataclass
@@ -8,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One reason for which the two pods may differ."""
+    """One reason for which a compiled policy and the webhook may change a pod differently."""
 
     code: str
     sentence: str
-    """What the API server's policy does and the webhook does not, or the other way round."""
+    """What the compiled policy does and the webhook does not, or the other way round."""
 
 
 DIFFERENCES = (
@@ -66,9 +68,9 @@ DIFFERENCES = (
         "makes it.",
     ),
 )
-"""All of them, the frequent ones first."""
+"""All differences, the most frequent first."""
 
 
 def find_difference(code: str) -> Difference:
-    """Returns the difference of this code. Raises KeyError for any other."""
+    """Returns the difference with this code. Raises KeyError if there is none."""
     return {difference.code: difference for difference in DIFFERENCES}[code]

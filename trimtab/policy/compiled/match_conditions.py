@@ -1,7 +1,8 @@
-"""Translates a policy's `match`, its opt-outs and what no policy ever changes to conditions of the API server.
+"""Translates a policy's `match`, its opt-outs, and the rules for pods that no policy changes, to conditions for the API
+server.
 
-Match conditions are cheap: where one of them does not hold, the pod is neither encoded nor patched. They cannot read
-the namespace's labels or variables, so conditions that need those become guards of the patch.
+Match conditions are cheap: if one is false, the pod is neither encoded nor patched. But they can read neither the
+namespace's labels nor variables, so conditions that need those become guards, which are evaluated with the patch.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,27 +29,27 @@ from trimtab.policy.required_action_rules import required_actions
 NAMESPACE_LABELS = "namespaceObject.metadata.labels"
 _LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
 _HASHES = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
-"""Kind of a ReplicaSet's controller → the pod's label with the hash that ends the ReplicaSet's name."""
+"""Kind of a ReplicaSet's controller → the label of the pod with the hash in which the ReplicaSet's name ends."""
 _UNKNOWN_KINDS = ("CronJob",)
-"""Kinds above a Job: nothing in a pod names them."""
+"""Kinds of controllers of Jobs. Nothing in a pod names its CronJob."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchExpressions:
-    """Which pods a policy matches, in the API server's terms. All of it must hold."""
+    """Which pods a policy matches, as expressions for the API server. All of them must be true."""
 
     constraints: Manifest
-    """`spec.matchConstraints`."""
+    """The value of `spec.matchConstraints`."""
     conditions: tuple[str, ...]
-    """Expressions on the request and the object."""
+    """CEL expressions that read only the request and the object."""
     guards: tuple[str, ...]
-    """Expressions that also read the namespace's labels or the parameters."""
+    """CEL expressions that also read the namespace's labels or the parameters."""
 
 
 def build_match(policy: PodPolicy, *, knows_autoscalers: bool) -> MatchExpressions:
-    """Returns the match of a policy. Raises NotExpressible with the field.
+    """Returns the expressions for the match of a policy. Raises NotExpressible with the name of the field.
 
-    knows_autoscalers: whether the parameters name the workloads that autoscalers work on.
+    `knows_autoscalers` says whether the parameters name the workloads that autoscalers act on.
     """
     match = policy.spec.match
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
@@ -75,7 +76,8 @@ def build_match(policy: PodPolicy, *, knows_autoscalers: bool) -> MatchExpressio
 
 
 def _left_alone(policy: PodPolicy) -> Iterator[str]:
-    """Yields what holds for every policy: system namespaces, mirror pods, critical pods, pods that opted out."""
+    """Yields the expressions that every policy has: not for system namespaces, mirror pods, critical pods, or pods that
+    have opted out."""
     protected = sorted({*DEFAULT_SETTINGS.system_namespaces, DEFAULT_SETTINGS.own_namespace})
     yield f"!(request.namespace in {cel_list(protected)})"
     yield f"!({has_entry(_ANNOTATIONS, MIRROR)})"
@@ -98,7 +100,7 @@ def _says_yes(path: str) -> str:
 
 
 def _opted_out_namespace(policy: PodPolicy) -> Iterator[str]:
-    """Yields that the namespace has not opted out, where the policy lets it."""
+    """Yields the expression that is false if the namespace has opted out, if the policy allows an opt-out."""
     if policy.spec.opt_out == "pod":
         yield f"!({_says_yes(NAMESPACE_LABELS)})"
     elif policy.spec.opt_out == "namespace":
@@ -113,7 +115,7 @@ def _excluded_selector(excluded: Conditions) -> Iterator[tuple[str, bool]]:
 
 
 def _conditions(conditions: Conditions, where: str, knows_autoscalers: bool) -> Iterator[tuple[str, bool]]:
-    """Yields (expression, whether it reads the namespace's labels or parameters) of every condition that is set."""
+    """Yields (expression, whether it reads the namespace's labels or the parameters) for each condition that is set."""
     namespaces = conditions.namespaces
     if namespaces is not None and namespaces.include:
         yield f"request.namespace.matches({cel_regex(namespaces.include)})", False
@@ -153,14 +155,16 @@ def _entries(path: str, wanted: Mapping[str, str]) -> Iterator[str]:
 
 
 def _named(path: str, patterns: tuple[str, ...]) -> str:
-    """Returns whether an optional name matches; `none` selects a pod that names nothing."""
+    """Returns a CEL expression that is true if an optional name matches a pattern; the pattern `none` matches a pod
+    without the name."""
     has_name = f'has({path}) && {path} != ""'
     matches = f"{has_name} && {path}.matches({cel_regex(patterns)})"
     return f"(!({has_name})) || ({matches})" if "none" in patterns else matches
 
 
 def _owned(patterns: tuple[str, ...], where: str) -> str:
-    """Returns whether an owner up the chain matches: the pod's controller, or the one that its name tells."""
+    """Returns a CEL expression that is true if one of the pod's owners matches: its controller, or the owner above that
+    follows from the controller's name."""
     tests: list[str] = []
     full = [pattern if "/" in pattern else f"{pattern}/*" for pattern in patterns]
     for pattern in full:
@@ -187,7 +191,7 @@ def _owned(patterns: tuple[str, ...], where: str) -> str:
 
 
 def _controller(test: str) -> str:
-    """Returns whether the pod has a controller `o` that passes the test."""
+    """Returns a CEL expression that is true if the pod has a controller `o` for which the test is true."""
     references = "object.metadata.ownerReferences"
     return f"has({references}) && {references}.exists(o, has(o.controller) && o.controller && {test})"
 
@@ -204,13 +208,14 @@ OWNER_KEY = (
     )
     + "o.kind + '.' + o.name)[0] : ''"
 )
-"""KIND.NAME of the topmost controller that the pod tells; empty for a bare pod."""
+"""A CEL expression for KIND.NAME of the topmost controller that can be read from the pod; empty for a pod without a
+controller."""
 
 ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
 
 
 def container_test(containers: Containers, where: str) -> str:
-    """Returns whether the container `c` is one of those that the policy means. Raises NotExpressible."""
+    """Returns a CEL expression that is true if the policy selects the container `c`. Raises NotExpressible."""
     parts = [f"c.name.matches({cel_regex(containers.names)})"] if containers.names else []
     if containers.roles:
         raise NotExpressible(f"{where}.roles: a container does not state its role")
@@ -224,7 +229,8 @@ def container_test(containers: Containers, where: str) -> str:
 
 
 def _image_matches(patterns: tuple[str, ...]) -> str:
-    """Returns whether the image matches as it is written or by its full name."""
+    """Returns a CEL expression that is true if the image matches a pattern, either as it is written or by its full
+    name."""
     # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
     registry = cel_string("^([^/]*[.:A-Z][^/]*|localhost)/")
     image = "(has(c.image) ? c.image : '')"

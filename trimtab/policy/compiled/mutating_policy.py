@@ -1,7 +1,8 @@
-"""Compiles a MutatingAdmissionPolicy and its binding from a policy, or names what cannot be carried and why.
+"""Compiles a policy to a MutatingAdmissionPolicy and its binding, or says which field cannot be compiled and why.
 
-The same pods are matched and the same guards hold. The API server invokes policies in no fixed order, so which of two
-policies decides a field first cannot be carried: `find_conflicts` names such pairs.
+The compiled policy matches the same pods as the policy, and changes them under the same conditions. The API server
+evaluates policies in no fixed order, so "the first policy decides a field" cannot be compiled: `find_conflicts` names
+the pairs of policies for which this matters.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,28 +42,28 @@ COMPILED_ACTIONS = frozenset(
         "scheduler_name", "termination_grace_period", "empty_dirs", "labels", "annotations",
     }
 )  # fmt: skip
-"""The actions that CEL can carry, some of them only with certain settings."""
+"""The actions that can be compiled to CEL, some of them only with certain settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledMutation:
-    """The manifests of one policy, or why there are none."""
+    """The manifests for one policy, or the reason why there are none."""
 
     policy: str
     manifests: tuple[Manifest, ...] = ()
     problem: str = ""
-    """The field that cannot be carried, and why; empty where everything is."""
+    """The field that cannot be compiled, and why; empty if the policy was compiled."""
     note: str = ""
-    """What is worth knowing of a policy that was compiled."""
+    """Something that the user should know about a policy that was compiled."""
 
 
 def compile_mutating_policy(
     policy: PodPolicy, others: Sequence[PodPolicy] = (), *, with_parameters: bool = False
 ) -> CompiledMutation:
-    """Returns the MutatingAdmissionPolicy and its binding.
+    """Returns the MutatingAdmissionPolicy for a policy, and its binding.
 
-    others: the set that the policy belongs to; a `keep` of a limit in it is carried as an exclusion. with_parameters:
-    requests may come from the namespace's ConfigMap `trimtab-requests`.
+    `others` are the policies of the same set: where one of them says `keep` for a limit, this policy excludes its pods.
+    With `with_parameters`, requests may come from the namespace's ConfigMap `trimtab-requests`.
     """
     try:
         return _compile(policy, others, with_parameters)
@@ -115,7 +116,7 @@ def _asks_for_autoscalers(policy: PodPolicy) -> bool:
 
 
 def _plain_parts(policy: PodPolicy) -> Iterator[PatchPart]:
-    """Yields the changes of all actions but requests and limits, in the order in which the webhook takes them."""
+    """Yields the changes of all actions except requests and limits, in the order in which the webhook applies them."""
     actions, daemons = policy.spec.actions, names_daemons(policy)
     if actions.runtime_class is not None:
         yield from runtime_class_parts(actions.runtime_class, names_daemons=daemons)
@@ -142,7 +143,8 @@ def _plain_parts(policy: PodPolicy) -> Iterator[PatchPart]:
 def _without_kept(
     policy: PodPolicy, others: Sequence[PodPolicy], match: MatchExpressions, with_parameters: bool
 ) -> MatchExpressions:
-    """Returns the match without the pods for which an earlier policy keeps a limit that this one would change."""
+    """Returns the match without the pods whose limit an earlier policy keeps, if this policy would change that
+    limit."""
     limits = policy.spec.actions.limits
     if limits is None:
         return match
@@ -207,7 +209,7 @@ def _manifests(
 
 
 def _parameter(runtime_class: str, reads: bool) -> tuple[Manifest, Manifest]:
-    """Returns `paramKind` of the policy and `paramRef` of its binding; both empty without parameters."""
+    """Returns `paramKind` of the policy and `paramRef` of its binding; both are empty if there are no parameters."""
     allow = {"parameterNotFoundAction": "Allow"}
     if runtime_class:
         return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}, {"name": runtime_class, **allow}
@@ -218,7 +220,7 @@ def _parameter(runtime_class: str, reads: bool) -> tuple[Manifest, Manifest]:
 def _variables(
     match: MatchExpressions, parts: Sequence[PatchPart], resources: ResourceVariables, reads: bool
 ) -> dict[str, str]:
-    """Returns the variables in an order in which each one only reads those before it."""
+    """Returns the variables (name → CEL expression), sorted so that each one reads only variables before it."""
     notes = " + ".join(f"({part.test} ? [string({part.note})] : [])" for part in _with_variables(parts))
     return {
         **(PARAMETER_VARIABLES if reads else {}), "selected": join_all(match.guards), **resources.variables,
@@ -228,12 +230,13 @@ def _variables(
 
 
 def _with_variables(parts: Sequence[PatchPart]) -> list[PatchPart]:
-    """Returns the parts with their tests as variables, which are evaluated once."""
+    """Returns the parts with each test replaced by a variable, which is evaluated only once."""
     return [replace(part, test=f"variables.part{number}") for number, part in enumerate(parts)]
 
 
 def _patch(policy: str, parts: Sequence[PatchPart]) -> str:
-    """Returns the list of all operations, with the annotation that says what the policy changed."""
+    """Returns a CEL expression for the list of all JSON patch operations, including the one that writes the annotation
+    with the changes."""
     key = f"{COMPILED_PREFIX}{policy}"
     text = "variables.changes.join(' ')"
     earlier = f"({has_entry(ANNOTATIONS, key)} ? {ANNOTATIONS}[{cel_string(key)}] + ' ' + {text} : {text})"
@@ -243,7 +246,8 @@ def _patch(policy: str, parts: Sequence[PatchPart]) -> str:
 
 
 def find_conflicts(policies: Sequence[PodPolicy]) -> tuple[str, ...]:
-    """Returns a sentence for each pair of policies that decide one field, whose order the API server does not keep."""
+    """Returns a sentence for each pair of policies that decide the same field, because the API server evaluates them in
+    any order."""
     found = []
     for index, first in enumerate(policies):
         for second in policies[index + 1 :]:
@@ -257,7 +261,8 @@ def find_conflicts(policies: Sequence[PodPolicy]) -> tuple[str, ...]:
 
 
 def _decided_fields(policy: PodPolicy) -> frozenset[str]:
-    """Returns the fields of which only the first policy decides, with their values: equal ones do not conflict."""
+    """Returns each field that only the first policy may decide, with its value. Two policies with equal values do not
+    conflict."""
     actions, fields = policy.spec.actions, set()
     for word, field in (("runtimeClassName", actions.runtime_class), ("schedulerName", actions.scheduler_name)):
         fields |= {word} if field is not None else set()

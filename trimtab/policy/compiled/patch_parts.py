@@ -1,11 +1,11 @@
-"""The parts of a compiled patch, and the actions on labels, annotations and single fields of the pod.
+"""The parts of a compiled patch, and the compiled actions on labels, annotations and single fields of the pod.
 
-Every part says in one expression whether it changes anything, and in another what. Both are functions of the object
-alone, so a second evaluation changes nothing; a path is patched only where it is known to exist. The API server applies
-the patch even under `failurePolicy: Ignore`: an invalid one would refuse the pod.
+Each part has a CEL expression that says whether it changes the pod, and one for the operations. Both depend only on the
+object, so a second evaluation changes nothing. A path is patched only if it is known to exist, because the API server
+applies the patch even with `failurePolicy: Ignore`, and an invalid patch would refuse the pod.
 
-Values are scalars, lists of strings and maps of those. A list of `Object{}` values ends the request with a panic
-(kube-apiserver 1.36.3, cel-go 0.26), so none is ever written.
+Values are scalars, lists of strings, and maps of these. A list of `Object{}` values ends the request with a panic
+(kube-apiserver 1.36.3, cel-go 0.26), so it is never written.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,8 @@ IS_APPLIED = (
     f"(({has_entry(ANNOTATIONS, APPLIED)} && !({HAS_OWNER})) || "
     f"(has({MANAGED}) && {MANAGED}.exists(m, has(m.operation) && m.operation == 'Apply')))"
 )
-"""Whether the pod itself will be applied again: what its author wrote must stay."""
+"""A CEL expression that is true if the pod itself will be applied again, so that what its author wrote must not
+change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,30 +39,31 @@ class PatchPart:
     """One change of the pod."""
 
     name: str
-    """The field as explanations name it, such as `labels[team]`."""
+    """The field as messages name it, such as `labels[team]`."""
     test: str
-    """Whether the change is made: a condition on the object."""
+    """A CEL expression on the object that is true if the change is to be made."""
     operations: str
-    """A list of JSONPatch operations; only evaluated where `test` holds."""
+    """A CEL expression for a list of JSON patch operations. It is only evaluated if `test` is true."""
     note: str
-    """What the part writes, as text: an expression of a string, only evaluated where `test` holds."""
+    """A CEL expression for the new value as text. It is only evaluated if `test` is true."""
     reads_late: bool = False
-    """The test reads the namespace's labels, parameters or variables, which match conditions cannot."""
+    """Whether the test reads the namespace's labels, parameters or variables, which match conditions cannot read."""
 
 
 def operation(op: str, path: str, value: str | None = None) -> str:
-    """Returns one operation. path: an expression of a string; value: an expression."""
+    """Returns a CEL expression for one JSON patch operation. `path` is a CEL expression for a string, and `value` one
+    for any value."""
     given = "" if value is None else f", value: {value}"
     return f"JSONPatch{{op: {cel_string(op)}, path: {path}{given}}}"
 
 
 def pointer(*steps: str) -> str:
-    """Returns a JSON pointer of literal steps, as a literal."""
+    """Returns a CEL string literal with the JSON pointer of these steps."""
     return cel_string("".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps))
 
 
 def map_literal(value: Mapping[str, Any]) -> str:
-    """Returns a map of scalars, of lists of strings, and of such maps."""
+    """Returns a CEL map literal. The values may be scalars, lists of strings, and maps of these."""
     # CEL wants the values of one literal to have one type; `dyn` hides theirs.
     return "{" + ", ".join(f"{cel_string(key)}: dyn({_literal(item)})" for key, item in value.items()) + "}"
 
@@ -81,7 +83,8 @@ def _literal(value: Any) -> str:
 
 
 def ensure_map(path: str, *steps: str) -> str:
-    """Returns the operation that creates a map where the object has none, as a list."""
+    """Returns a CEL expression for a list with the operation that creates the map at this path; the list is empty if
+    the map exists."""
     return f"(has({path}) ? [] : [{operation('add', pointer(*steps), '{}')}])"
 
 
@@ -96,7 +99,7 @@ def entry_part(
 ) -> PatchPart:
     """Returns the change that adds one label or annotation.
 
-    value: an expression of its text. source: whether there is a value.
+    `value` is a CEL expression for its text; `source` is one that is true if there is a value.
     """
     path = LABELS if part == "labels" else ANNOTATIONS
     present = has_entry(path, key)
@@ -136,7 +139,7 @@ def annotation_parts(settings: Annotations) -> Iterator[PatchPart]:
 
 
 def scheduler_parts(settings: SchedulerChoice) -> Iterator[PatchPart]:
-    """Yields the change of the scheduler's name."""
+    """Yields the change that sets the scheduler's name."""
     path, name = "object.spec.schedulerName", cel_string(settings.name)
     node = "(!has(object.spec.nodeName) || object.spec.nodeName == '')"
     is_free = f"(!has({path}) || {path} in ['', 'default-scheduler'])"
@@ -149,7 +152,7 @@ def scheduler_parts(settings: SchedulerChoice) -> Iterator[PatchPart]:
 
 
 def grace_period_parts(settings: TerminationGracePeriod) -> Iterator[PatchPart]:
-    """Yields the changes that bring the time to terminate within its bounds."""
+    """Yields the changes that bring the termination grace period within its bounds."""
     path = "object.spec.terminationGracePeriodSeconds"
     seconds = f"(has({path}) ? {path} : 30)"
     for sign, bound in (("<", settings.min_seconds), (">", settings.max_seconds)):
@@ -202,7 +205,7 @@ def local_volume_parts(settings: SafeToEvictVolumes) -> Iterator[PatchPart]:
 
 
 def topology_spread_parts(settings: TopologySpread) -> Iterator[PatchPart]:
-    """Yields the change that adds the missing constraints."""
+    """Yields the change that adds the missing topology spread constraints."""
     path, hash_label = "object.spec.topologySpreadConstraints", "pod-template-hash"
     node = "(!has(object.spec.nodeName) || object.spec.nodeName == '')"
     placed = [] if settings.required else [node, f"!({IS_DAEMON})"]
@@ -228,7 +231,8 @@ def topology_spread_parts(settings: TopologySpread) -> Iterator[PatchPart]:
 
 
 def prepare_parents(parts: Sequence[PatchPart]) -> str:
-    """Returns the operations that create what several parts put entries into, once, before all of them."""
+    """Returns CEL text for the operations that create, before all parts, the maps and lists to which several parts add
+    entries."""
     # An empty map that is added a second time would remove what the first part has put into it.
     created = [ensure_map(ANNOTATIONS, "metadata", "annotations")]
     if any(part.name.startswith("labels[") for part in parts):
@@ -242,7 +246,8 @@ def prepare_parents(parts: Sequence[PatchPart]) -> str:
 
 
 def resolved_source(label: NodeLabel) -> str:
-    """Returns whether the value of a node label, taken from a label of the pod or of its namespace, is known."""
+    """Returns a CEL expression that is true if the label of the pod or namespace exists from which the value of this
+    node label is taken."""
     if label.in_namespace_label is not None:
         path = NAMESPACE_LABELS
         return f"{has_entry(path, label.in_namespace_label)} && {path}[{cel_string(label.in_namespace_label)}] != ''"

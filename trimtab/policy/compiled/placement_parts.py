@@ -1,7 +1,7 @@
-"""The placement action in CEL: node affinity, node selector and tolerations, whole or not at all.
+"""Compiles the placement action to CEL: node affinity, node selector and tolerations, all of them or none.
 
-Required terms are ORed, so a requirement goes into each of them that is not empty. What contradicts the pod's own
-conditions, compared two at a time, is not given.
+Required terms of node affinity are ORed, so a requirement is added to each term that is not empty. If a requirement
+contradicts one of the pod's own conditions, nothing is added; each pair of conditions is compared by itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,12 +39,12 @@ _NODE_POINTER = ("spec", "affinity", "nodeAffinity")
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """A condition on a label of the node, as expressions."""
+    """A condition on a label of the node, written in CEL."""
 
     key: str
     operator: str
     values: str
-    """A list of strings; empty where the operator takes none."""
+    """A CEL expression for a list of strings; the list is empty if the operator takes no values."""
 
     @property
     def literal(self) -> str:
@@ -52,14 +52,15 @@ class _Requirement:
         return f"{{'key': dyn({cel_string(self.key)}), 'operator': dyn({cel_string(self.operator)}){listed}}}"
 
     def is_in(self, expressions: str) -> str:
-        """Returns whether this very requirement is among the expressions."""
+        """Returns a CEL expression that is true if `expressions` contain this same requirement."""
         same = f"e.key == {cel_string(self.key)} && e.operator == {cel_string(self.operator)}"
         if self.values == "[]":
             return f"{expressions}.exists(e, {same} && (!has(e.values) || e.values.size() == 0))"
         return f"{expressions}.exists(e, {same} && has(e.values) && e.values == {self.values})"
 
     def contradicts_selector(self) -> str:
-        """Returns whether no node has the label both as required and as the pod's node selector has it."""
+        """Returns a CEL expression that is true if no node can satisfy both this requirement and the pod's node
+        selector."""
         present, value = has_entry(_SELECTOR, self.key), f"{_SELECTOR}[{cel_string(self.key)}]"
         tests = {
             "In": f"!({value} in {self.values})", "NotIn": f"{value} in {self.values}", "DoesNotExist": "true",
@@ -69,7 +70,8 @@ class _Requirement:
         return f"({present} && ({tests.get(self.operator, 'false')}))"
 
     def contradicts_expression(self) -> str:
-        """Returns whether no node satisfies this requirement and the expression `e`."""
+        """Returns a CEL expression that is true if no node can satisfy both this requirement and the expression `e` of
+        the pod."""
         listed = "(has(e.values) ? e.values : [])"
         number = "v.matches('^[0-9]{1,18}$') && int(v)"
         tests = {
@@ -98,7 +100,7 @@ def _requirement(label: NodeLabel) -> _Requirement:
 
 
 def placement_parts(settings: PlacementAction, *, names_daemons: bool) -> tuple[PatchPart, ...]:
-    """Returns the one change that gives the whole placement. Raises NotExpressible with the field."""
+    """Returns the one change that adds the whole placement. Raises NotExpressible with the name of the field."""
     if settings.require_any and (settings.require or settings.node_selector):
         raise NotExpressible(
             "spec.actions.placement.requireAny: not supported together with `require`; use a separate policy"
@@ -131,7 +133,7 @@ def placement_parts(settings: PlacementAction, *, names_daemons: bool) -> tuple[
 
 
 def _free_to_place(settings: PlacementAction, names_daemons: bool) -> Iterable[str]:
-    """Yields the conditions under which the pod's place may be changed at all."""
+    """Yields the CEL conditions under which the pod's placement may be changed at all."""
     if not settings.required:
         yield "!has(object.spec.nodeName) || object.spec.nodeName == ''"
         if not names_daemons:
@@ -148,7 +150,8 @@ def _free_to_place(settings: PlacementAction, names_daemons: bool) -> Iterable[s
 
 
 def _can_meet(requirements: Sequence[_Requirement]) -> str:
-    """Returns whether nothing that the pod says of its node contradicts these requirements."""
+    """Returns a CEL expression that is true if none of the pod's own conditions on its node contradicts these
+    requirements."""
     against = [requirement.contradicts_selector() for requirement in requirements]
     conflicts = [requirement.contradicts_expression() for requirement in requirements]
     conflicts.append(
@@ -171,7 +174,8 @@ def _ensure_node_affinity() -> str:
 
 
 def _required_piece(required: Sequence[_Requirement]) -> tuple[str, str]:
-    """Returns (whether a term lacks a requirement, the operations that add it to each)."""
+    """Returns two CEL expressions: one that is true if a term lacks a requirement, and one for the operations that add
+    the requirements to each term."""
     expressions = "(has(t.matchExpressions) ? t.matchExpressions : [])"
     has_all = " && ".join(r.is_in(expressions) for r in required)
     test = f"(!{_HAS_TERMS} || {_TERMS}.exists(t, {_IS_FILLED} && !({has_all})))"
@@ -188,7 +192,8 @@ def _required_piece(required: Sequence[_Requirement]) -> tuple[str, str]:
 
 
 def _any_piece(groups: Sequence[Sequence[_Requirement]]) -> tuple[str, str]:
-    """Returns (whether a term has none of the groups, the operation that writes each term once for each group)."""
+    """Returns two CEL expressions: one that is true if a term contains none of the groups, and one for the operation
+    that replaces each term by one term per group."""
     expressions = "(has(t.matchExpressions) ? t.matchExpressions : [])"
     has_any = " || ".join("(" + " && ".join(r.is_in(expressions) for r in group) + ")" for group in groups)
     test = (
@@ -239,7 +244,8 @@ def _preferred_piece(prefer: Sequence[NodeLabel]) -> tuple[str, str]:
 
 
 def _appended(path: str, lacking: Sequence[tuple[str, str]]) -> str:
-    """Returns the operations that append each value whose test holds. path: the list's pointer, as a literal."""
+    """Returns a CEL expression for the operations that append each value whose test is true. `path` is a string literal
+    with the list's pointer."""
     end = f"{path[:-1]}/-{path[-1]}"
     return " + ".join(f"({test} ? [{operation('add', end, value)}] : [])" for test, value in lacking)
 
@@ -272,7 +278,8 @@ def _toleration_piece(wishes: Sequence[AddedToleration]) -> tuple[str, str]:
 
 
 def _not_tolerated(wish: AddedToleration, operator: str, value: str) -> str:
-    """Returns whether no toleration of the pod contains this one (pkg/util/tolerations `isSuperset`)."""
+    """Returns a CEL expression that is true if no toleration of the pod covers this one (pkg/util/tolerations
+    `isSuperset`)."""
     key, effect = cel_string(wish.key or ""), cel_string(wish.effect or "")
     field = "(has(t.{0}) ? t.{0} : '')".format
     has_seconds = "has(t.tolerationSeconds)"

@@ -1,7 +1,9 @@
-"""The requests and limits actions in CEL: values per container, from the policy or from the namespace's parameters.
+"""Compiles the requests and limits actions to CEL: the new values per container, from the policy or from the
+namespace's parameters.
 
-A request is only given where the container has none and no limit of that resource, so it cannot exceed a limit. What a
-LimitRange or a quota could refuse is only done where the parameters say that the namespace has neither.
+A request is only added to a container that has neither a request nor a limit of that resource, so it cannot exceed a
+limit. A change that a LimitRange or a quota could refuse is only made if the parameters say that the namespace has
+neither.
 """
 
 from collections.abc import Iterator
@@ -45,7 +47,8 @@ PARAMETER_VARIABLES = {
     "unbounded": "variables.rules.contains(' limitranges=0 quotas=0 ') && "
     f"variables.rules.matches('{_UNTIL}') && variables.now < variables.rules.substring(6, 26)",
 }
-"""Variables of policies with parameters; the text comes from a tenant's namespace and is checked where it is used."""
+"""The CEL variables of policies with parameters. Their text comes from a ConfigMap in a tenant's namespace, so it is
+checked wherever it is used."""
 UNBOUNDED = "variables.unbounded"
 _ON_POD_LEVEL = " || ".join(
     has_amount("object.spec", side, r) for side in ("requests", "limits") for r in ("cpu", "memory")
@@ -54,7 +57,8 @@ _ON_POD_LEVEL = " || ".join(
 
 @dataclass(frozen=True, slots=True)
 class ResourceVariables:
-    """Variables that compute, for each container, the text of a request or limit: empty where none is written."""
+    """CEL variables that compute, for each container, the text of a new request or limit; the text is empty if nothing
+    is written."""
 
     variables: dict[str, str]
     parts: tuple[PatchPart, ...]
@@ -62,9 +66,9 @@ class ResourceVariables:
 
 
 def resource_parts(policy: PodPolicy, *, with_parameters: bool) -> ResourceVariables:
-    """Returns the changes of both actions. Raises NotExpressible with the field.
+    """Returns the variables for both actions. Raises NotExpressible with the name of the field.
 
-    with_parameters: the namespace's ConfigMap may be read.
+    `with_parameters` says whether the policy may read the namespace's ConfigMap `trimtab-requests`.
     """
     actions = policy.spec.actions
     values: dict[tuple[str, str], str] = {}
@@ -106,7 +110,7 @@ def _needed_for(policy: PodPolicy) -> str:
 
 
 _REMOVE = "'-'"
-"""The text that stands for the removal of a limit: no quantity is written like this."""
+"""The text that stands for the removal of a limit. No quantity is written like this."""
 
 
 def _request_values(settings: RequestsAction, policy: PodPolicy) -> Iterator[tuple[tuple[str, str], str, bool]]:
@@ -172,7 +176,8 @@ def _clamp(rule: RequestRule, resource: str, number: int) -> int:
 
 
 def _otherwise_text(rule: RequestRule, resource: str) -> str:
-    """Returns the policy's own value, within its own bounds, as a literal; an empty text where there is none."""
+    """Returns a CEL literal with the rule's `otherwise`, within the rule's own bounds; an empty text if there is
+    none."""
     if rule.otherwise is None:
         return "''"
     number = quantity.scheduler_value(resource, rule.otherwise)
@@ -182,7 +187,8 @@ def _otherwise_text(rule: RequestRule, resource: str) -> str:
 
 
 def _usage_text(rule: RequestRule, resource: str, where: str) -> str:
-    """Returns the request that follows from the parameters: the number of the policy's rule, checked and bounded."""
+    """Returns a CEL expression for the request that follows from the parameters: the number of the policy's rule,
+    checked and bounded."""
     assert isinstance(rule, ResourceRequestRule)
     for field, is_set in (
         ("minConfidence", rule.min_confidence is not None), ("maxAge", rule.max_age is not None),
@@ -254,7 +260,7 @@ def _limit_values(
 
 
 def _following_limit(rule: str, resource: str, requests: RequestsAction | None) -> str:
-    """Returns a limit of request × factor, never lower than the author's."""
+    """Returns a CEL expression for the limit request × factor, which is never lower than the author's limit."""
     factor = Fraction(limit_factor(rule) or "1")
     given = requests.ephemeral_storage if requests is not None else None
     gap = 0
@@ -271,7 +277,8 @@ def _following_limit(rule: str, resource: str, requests: RequestsAction | None) 
 
 
 def _is_read(resource: str) -> str:
-    """Returns whether any container, or a volume, reads this limit of the container `c`."""
+    """Returns a CEL expression that is true if a container or a volume reads this limit of the container `c` through
+    the downward API."""
     name = cel_string(f"limits.{resource}")
     reference = (
         "has({0}.resourceFieldRef) && {0}.resourceFieldRef.resource == " + name
@@ -291,7 +298,7 @@ def _is_read(resource: str) -> str:
 
 
 def _container_parts(names: dict[tuple[str, str], str]) -> Iterator[PatchPart]:
-    """Yields one part for the containers of each list: all of their amounts, with the maps that hold them."""
+    """Yields one change for each of the lists of containers: all new amounts, and the maps that hold them."""
     for part in PARTS:
         amounts = {key: f"variables.{name}{part}" for key, name in names.items()}
         path = f"object.spec.{part}"

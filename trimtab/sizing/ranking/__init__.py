@@ -1,4 +1,4 @@
-"""Which machine type costs least for a workload, and why.
+"""Ranks machine types: which one costs least for a workload, and why.
 
 workload    what a pool's pods request together, per GiB of memory, and what the DaemonSets of each node take
 capacity    how much of the workload one node of a type holds, by each limit, and which limit binds
@@ -8,5 +8,8 @@ type_sets   the cheapest set of at most two types, in whole nodes of each zone
 packing     the real pods on empty nodes of a type, by kube-scheduler's filters
 break_even  the ratio of memory to cores at which one family becomes cheaper than another
 priorities  the priorities of node groups for the cluster autoscaler's expander
+demotion    a priority map in which groups for which the cloud has no nodes come last for an hour
+commitments  what nodes hold that are paid for whether they run or not
+legacy_pools  a pool that is to be emptied: its taint, and the room that its pods need on another pool
 reasons     every reason code of this package
 """

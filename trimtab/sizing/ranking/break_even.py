@@ -1,8 +1,9 @@
-"""The ratio of memory to cores at which one family becomes cheaper than another.
+"""Finds the ratio of memory to cores at which one family of machine types becomes cheaper than another.
 
-Of two families, the one with less memory per core is full by memory, the other one by cores, as long as the ratio of
-the workload lies between theirs. They cost the same where price₁ / GiB₁ = price₂ / (cores₂ × ratio). Cores and GiB are
-what is left for the workload, after reservations and DaemonSets: nominal sizes shift the point by several percent.
+Consider two families, and a workload whose ratio of memory to cores lies between theirs. Nodes of the family with less
+memory per core are full when their memory is used up, nodes of the other when their cores are. They cost the same if
+price₁ / GiB₁ = price₂ / (cores₂ × ratio). Cores and GiB are what remains for the workload after reservations and
+DaemonSets; with nominal sizes, the point would be wrong by several percent.
 """
 
 from collections.abc import Sequence
@@ -16,16 +17,16 @@ MAX_FAMILIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """Two types and the ratio at which they cost the same."""
+    """Two machine types, and the ratio of memory to cores at which they cost the same."""
 
     less_memory: TypeScore
     more_memory: TypeScore
     gib_per_core: float
-    """Workloads with less memory per core cost less on `less_memory`, those with more on `more_memory`."""
+    """Workloads with less memory per core than this cost less on `less_memory`, those with more on `more_memory`."""
 
 
 def usable_ratio(score: TypeScore) -> float:
-    """Returns the GiB per core that a node has for the workload."""
+    """Returns the GiB per core that a node of this type has left for the workload."""
     return score.capacity.free_gib / score.capacity.free_cores
 
 
@@ -40,7 +41,7 @@ def find_break_even(one: TypeScore, other: TypeScore) -> BreakEven | None:
 
 
 def list_break_evens(ranking: Ranking) -> tuple[BreakEven, ...]:
-    """Returns the break-even points between the best types of the best families, by ratio."""
+    """Returns the break-even points between the best types of the best families, sorted by ratio."""
     best: dict[str, TypeScore] = {}
     for score in ranking.scores:
         best.setdefault(score.candidate.family, score)

@@ -1,7 +1,8 @@
-"""The machine types of a region as candidates: facts, prices and reservations put together, and who is left out before.
+"""Puts the machine types of a region together as candidates, with facts, prices and reservations, and says which types
+are left out before the ranking.
 
-A type is left out here if one of these holds: its name is not asked for, its architecture is none of those allowed, it
-was made for a special use that is not included, or its price in the region is not known.
+A type is left out here if one of these holds: its name is not among those asked for, its architecture is not allowed,
+it is for a special use that is not included, or its price in the region is not known.
 """
 
 import re
@@ -21,7 +22,8 @@ _MIB = 1 << 20
 _GIB = 1 << 30
 _GIB_MIB = 1024
 MEMORY_WEIGHTS = {"aws": 8.8, "azure": 8.5, "gcp": 7.46}
-"""Cloud → how many GiB cost as much as a core: regressions over families of one generation (list prices, July 2026)."""
+"""Cloud → how many GiB cost as much as a core, from regressions over families of one generation (list prices, July
+2026)."""
 OTHER_MEMORY_WEIGHT = 8.5
 DEFAULT_PROFILES = {"aws": "eks", "azure": "aks-1.29", "gcp": "gke"}
 """Cloud → the reservation profile of its managed nodes."""
@@ -30,18 +32,19 @@ DEFAULT_MAX_PODS = 110
 
 
 class Performance(StrEnum):
-    """How the measured speed of a core counts."""
+    """How the measured speed of a core counts in a ranking."""
 
     OFF = "off"
-    """Every core counts as one, as kube-scheduler counts them."""
+    """It does not count: every core counts as one, as for kube-scheduler."""
     CLAMPED = "clamped"
-    """As measured, within 0.8 and 1.5."""
+    """It counts as measured, but limited to between 0.8 and 1.5."""
     ROOT = "root"
-    """The square root of the measured speed."""
+    """The square root of the measured speed counts."""
 
 
 def speed_factor(kind: MachineType, performance: Performance) -> float:
-    """Returns how much of the workload a core does beside a core of the baseline; 1 where nobody measured it."""
+    """Returns how much work a core of this type does, relative to a core of the baseline; 1 if its speed was never
+    measured."""
     measured = kind.performance
     if measured is None or performance is Performance.OFF:
         return 1.0
@@ -50,24 +53,24 @@ def speed_factor(kind: MachineType, performance: Performance) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateRules:
-    """Which types are candidates, and how they are counted."""
+    """Decides which types are candidates, and how their cores and reservations are counted."""
 
     architectures: frozenset[str]
     names: re.Pattern[str] | None = None
-    """Only types whose whole name matches, or None for all."""
+    """Only types whose whole name matches are candidates; None: all."""
     included_uses: frozenset[Use] = frozenset({Use.GENERAL})
     max_pods: int = DEFAULT_MAX_PODS
-    """The kubelet's maxPods."""
+    """The maxPods setting of the kubelets."""
     uses_interface_limits: bool = False
-    """Whether the AWS VPC CNI without prefixes limits the pods of a type."""
+    """Whether the AWS VPC CNI, without prefix delegation, limits the number of pods of a type."""
     performance: Performance = Performance.OFF
     measured: NodeReservation | None = None
-    """Instead of a formula: what kubelet and runtime were measured to take."""
+    """What kubelet and container runtime were measured to use, in place of a formula; None: the formula is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateList:
-    """The candidates, and the types that are left out before any is calculated."""
+    """The candidates, and the types that were left out before anything was calculated for them."""
 
     candidates: tuple[Candidate, ...]
     left_out: Mapping[str, Reason] = field(default_factory=dict)
@@ -78,7 +81,8 @@ def list_candidates(
 ) -> CandidateList:
     """Returns the candidates among these types.
 
-    `prices`: type → micro-dollars an hour. `profiles`: cloud → reservation profile; the empty key holds for others.
+    `prices`: type → micro-dollars an hour. `profiles`: cloud → reservation profile; the entry with the empty key is for
+    all other clouds.
     """
     candidates, left_out = [], {}
     for kind in types:
@@ -107,7 +111,8 @@ def _exclusion_reason(kind: MachineType, prices: Mapping[str, int], rules: Candi
 
 
 def make_candidate(kind: MachineType, price: int, profile: Profile, rules: CandidateRules) -> Candidate:
-    """Returns the type with its price in micro-dollars an hour, and its reservation by the profile or as measured."""
+    """Returns the type as a candidate, with its price in micro-dollars an hour, and its reservation from the profile or
+    as measured."""
     max_pods = rules.max_pods
     if rules.uses_interface_limits and kind.max_pods is not None:
         max_pods = min(max_pods, kind.max_pods)

@@ -1,9 +1,10 @@
-"""How much of a workload one node of a machine type holds, by each limit, and which limit binds.
+"""Calculates how much of a workload one node of a machine type holds: how much each limit allows, and which limit is
+the smallest.
 
-The unit is the GiB of the workload: a GiB of requested memory together with the cores, pods and volumes that go with
-it. The number of pods decides how much kubelet and runtime take, and what they take decides how many pods there is room
-for; so the two are calculated together until they agree (a fixed point; each round shrinks the error by the ratio of
-pods per GiB to pods per GiB used).
+The unit is a GiB of the workload: a GiB of requested memory together with the cores, pods and volumes that on average
+go with it. The number of pods determines how much kubelet and container runtime use, and what they use determines for
+how many pods there is room. So the two are calculated together until they agree (a fixed point; each round shrinks the
+error by the ratio of pods per GiB to pods per GiB used).
 """
 
 from collections.abc import Mapping
@@ -14,41 +15,42 @@ from math import inf
 from trimtab.sizing.ranking.workload import PoolWorkload
 
 MAX_ROUNDS = 100
-"""More rounds than the fixed point needs by far; each round of real workloads gains a digit."""
+"""The maximum number of rounds, far more than the fixed point needs: with real workloads, each round gains a digit."""
 PRECISION_PODS = 1e-9
 
 
 class Limit(StrEnum):
-    """What keeps a node from holding more of the workload."""
+    """The limits that keep a node from holding more of the workload."""
 
     CPU = "cpu"
     MEMORY = "memory"
     VOLUMES = "volumes"
     PODS = "pods"
     LOAD = "load"
-    """The cores in use reach the share of the cores that may be in use."""
+    """The cores in use must not exceed a share of the node's cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReservation:
-    """What kubelet, runtime and system take of a node: a base, and more with each pod."""
+    """What kubelet, container runtime and system use of a node: a base, and an amount for each pod."""
 
     cores: float = 0.0
-    """Cores of the machine itself where a formula gives them; normalised where they are measured."""
+    """Reserved cores: of the machine itself if a formula gives them, normalised by speed if they were measured."""
     gib: float = 0.0
     cores_per_pod: float = 0.0
     gib_per_pod: float = 0.0
     eviction_gib: float = 0.0
     """The kubelet's hard eviction threshold for memory."""
     is_measured: bool = False
-    """Measured in normalised cores; otherwise by a formula for this size."""
+    """Whether the reservation was measured, in normalised cores; otherwise it comes from a formula for this machine
+    size."""
 
     def reserved_cores(self, pods: float, performance: float) -> float:
-        """Returns the reserved cores of a machine with this many pods."""
+        """Returns the reserved cores of a machine with this number of pods."""
         return (self.cores + pods * self.cores_per_pod) / (performance if self.is_measured else 1.0)
 
     def reserved_gib(self, pods: float) -> float:
-        """Returns the reserved memory of a machine with this many pods, without the eviction threshold."""
+        """Returns the reserved memory in GiB of a machine with this number of pods, without the eviction threshold."""
         return self.gib + pods * self.gib_per_pod
 
 
@@ -61,37 +63,38 @@ class Candidate:
     architecture: str
     cores: float
     gib: float
-    """The memory that is sold."""
+    """The memory in GiB as the cloud sells it."""
     visible_gib: float
-    """The memory that the kernel sees."""
+    """The memory in GiB that the operating system sees."""
     price: int
-    """Micro-dollars an hour."""
+    """The price in micro-dollars an hour."""
     reservation: NodeReservation
     max_pods: int | None = 110
-    """None: no limit is known."""
+    """The maximum number of pods; None: no limit is known."""
     max_volumes: int | None = None
     performance: float = 1.0
-    """The speed of a core beside the baseline."""
+    """The speed of a core, relative to the baseline."""
     memory_weight: float = 8.5
-    """How many GiB cost as much as a core, for the split of the price; the order of types does not depend on it."""
+    """How many GiB cost as much as a core. It only splits the price into a price per core and one per GiB; the order of
+    types does not depend on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCapacity:
-    """What one node of a type holds of the workload."""
+    """How much of the workload one node of a type holds."""
 
     reserved_cores: float
     reserved_gib: float
-    """Without the eviction threshold."""
+    """The reserved memory without the eviction threshold."""
     limits: Mapping[Limit, float]
-    """Limit → GiB of the workload that it allows; a limit that does not exist is infinite."""
+    """Limit → GiB of the workload that it allows; infinite if the limit does not exist."""
     bottleneck: Limit
     usable_gib: float
-    """The smallest of the limits; 0 or less if the node holds nothing."""
+    """The smallest of the limits, in GiB of the workload; 0 or less if the node holds nothing."""
     pods: float
-    """Pods of the workload."""
+    """The number of pods of the workload that the node holds."""
     free_cores: float
-    """What is left for the workload, normalised, with the buffer taken off."""
+    """The normalised cores that remain for the workload, after the buffer."""
     free_gib: float
     free_pods: float
     free_volumes: float
@@ -99,16 +102,17 @@ class NodeCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRules:
-    """How full a node may become."""
+    """Rules for how full a node may become."""
 
     buffer_pods: float = 1.0
-    """Average pods for which a node keeps room, in every dimension: real pods do not fill a node to the last byte."""
+    """For how many average pods a node keeps room in every resource, because real pods do not fill a node
+    completely."""
     max_load: float | None = None
     """The share of the cores that may be in use, or None for no limit."""
 
 
 def measure_capacity(workload: PoolWorkload, candidate: Candidate, rules: CapacityRules) -> NodeCapacity:
-    """Returns what a node of this type holds of the workload. A pure function of its arguments."""
+    """Returns how much of the workload a node of this type holds."""
     pods = 0.0
     capacity = _capacity_with(workload, candidate, rules, pods)
     for _ in range(MAX_ROUNDS):
@@ -120,7 +124,7 @@ def measure_capacity(workload: PoolWorkload, candidate: Candidate, rules: Capaci
 
 
 def _capacity_with(workload: PoolWorkload, candidate: Candidate, rules: CapacityRules, pods: float) -> NodeCapacity:
-    """Returns the capacity if the node's reservation is that for so many pods of the workload."""
+    """Returns the capacity if the node's reservation is that for this number of pods."""
     daemons, speed, buffer = workload.daemons, candidate.performance, rules.buffer_pods
     total = max(0.0, pods) + daemons.pods
     reserved_cores = candidate.reservation.reserved_cores(total, speed)

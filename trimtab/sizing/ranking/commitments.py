@@ -1,8 +1,10 @@
-"""How much of a workload the nodes hold that are paid for whether they run or not, and what is left to buy nodes for.
+"""Calculates how much of a workload is held by nodes that are paid for whether they run or not, and for which part
+other nodes must be bought.
 
-Reserved instances and committed use are no lower price of a type: nodes up to the commitment cost nothing more, and
-nodes beyond it cost the list price. So the committed nodes are filled first, in proportion to the workload like every
-other type, and types are ranked for the rest. Moving off committed nodes never looks cheap that way.
+Reserved instances and committed use do not lower the price of a type: nodes up to the commitment cost nothing more, and
+nodes beyond it cost the list price. So the committed nodes are filled first, in proportion to the workload like nodes
+of every other type, and types are ranked for the rest. In this way it never looks cheap to leave committed nodes
+unused.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,25 +19,26 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedNodes:
-    """The committed nodes of one type, and what they hold."""
+    """The committed nodes of one type, and how much of the workload they hold."""
 
     candidate: Candidate
     capacity: NodeCapacity
     count: int
-    """The nodes of the commitment that the workload fills; the last of them partly."""
+    """The number of committed nodes that the workload fills; the last of them only partly."""
     unused: int
-    """The nodes of the commitment that the workload does not need."""
+    """The number of committed nodes that the workload does not need."""
     share: float
     """The share of the workload that they hold, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitmentCover:
-    """The commitments, and the workload that is left."""
+    """The committed nodes, and the rest of the workload."""
 
     nodes: tuple[CommittedNodes, ...] = ()
     rest: PoolWorkload | None = None
-    """None without commitments, and if the committed nodes hold the whole workload: no node is to be bought."""
+    """The part of the workload for which nodes must be bought. None if there are no commitments, or if the committed
+    nodes hold the whole workload."""
 
     @property
     def share(self) -> float:
@@ -46,9 +49,10 @@ class CommitmentCover:
 def cover_by_commitments(
     workload: PoolWorkload, candidates: Iterable[Candidate], commitments: Mapping[str, int], rules: CapacityRules
 ) -> CommitmentCover:
-    """Returns what committed nodes hold. `commitments`: type → nodes; a type that is no candidate holds nothing.
+    """Returns what the committed nodes hold. `commitments`: type → number of nodes; a type that is not a candidate
+    holds nothing.
 
-    The type that holds most of the workload for its price comes first, so that what stays unused is the dearest.
+    The type that holds most of the workload for its price is filled first, so that the dearest nodes stay unused.
     """
     offered = {candidate.name: candidate for candidate in candidates}
     measured = [

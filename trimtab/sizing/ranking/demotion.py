@@ -1,8 +1,9 @@
-"""A priority map in which groups that the cloud has no nodes for come last for an hour, and its way back.
+"""A priority map for the cluster autoscaler's expander in which groups for which the cloud has no nodes come last for
+an hour.
 
-The map that `trimtab machines priorities --apply` writes is the base. It is kept in an annotation beside the map in
-use, with the time until which each group is demoted, so that the base comes back however often the recommender starts
-again. A map whose text is not what these two lead to was changed by another client, and stays as it is.
+The map that `trimtab machines priorities --apply` writes is the base. It is kept in an annotation of the ConfigMap,
+together with the time until which each group is demoted, so that the base can be restored even if the recommender
+restarts. If the map's text is not the result of these two, another client has changed it, and it is left as it is.
 """
 
 import json
@@ -25,55 +26,58 @@ from trimtab.machines.expander_map import (
 from trimtab.machines.go_regexp import quote_group_name
 
 DEMOTION_SECONDS = 3600
-"""How long a group without nodes to sell stays demoted after it was last seen so."""
+"""How long a group stays demoted, in seconds, after it was last observed to have no nodes."""
 OUT_OF_STOCK = "Backoff"
-"""The scaleUp state of a group whose last scale-up failed."""
+"""The scale-up state of a group whose last scale-up failed."""
 
 MANAGED_ANNOTATION = "trimtab.dev/managed"
-"""Marks a map that Trimtab wrote."""
+"""The annotation on a priority map that Trimtab wrote."""
 BASE_ANNOTATION = "trimtab.dev/base-priorities"
-"""The map without demotions."""
+"""The annotation with the map as it is without demotions."""
 DEMOTIONS_ANNOTATION = "trimtab.dev/demoted-until"
-"""JSON: group → the second, since 1970, until which it is demoted."""
+"""The annotation with JSON: group → time, in seconds since 1970, until which it is demoted."""
 MAX_TEXT_BYTES = 200_000
-"""Limit for the map and for each annotation. The API server allows 256 KiB for all annotations of an object."""
+"""The size limit of the map and of each annotation, in bytes. The API server allows 256 KiB for all annotations of an
+object."""
 MAX_DEMOTIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class MapLeftAlone:
-    """The map stays as it is; why."""
+    """The map is not changed, for this reason."""
 
     problem: str
     is_expected: bool = False
-    """Whether there is nothing to do for anybody: no map, or none that Trimtab wrote."""
+    """Whether this is normal, because there is no map, or none that Trimtab wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemotedMap:
-    """The map as it should be now."""
+    """The priority map as it should be now."""
 
     text: str
     annotations: Mapping[str, str]
-    """The two annotations that record the base and the demotions."""
+    """The two annotations with the base and the demotions."""
     demotions: Mapping[str, Seconds] = field(default_factory=dict)
-    """Group → until when it is demoted."""
+    """Group → the time until which it is demoted."""
     is_changed: bool = False
-    """Whether it has to be written."""
+    """Whether the map differs from the present one and must be written."""
 
 
 def record_demotions(base: str, demotions: Mapping[str, Seconds]) -> dict[str, str]:
-    """Returns the annotations that record the base and the demotions."""
+    """Returns the two annotations with the base and the demotions."""
     return {BASE_ANNOTATION: base, DEMOTIONS_ANNOTATION: json.dumps(dict(sorted(demotions.items())))}
 
 
 def update_demotions(
     data: Mapping[str, str], annotations: Mapping[str, str], autoscaler: Autoscaler, now: Seconds
 ) -> DemotedMap | MapLeftAlone:
-    """Returns the map with the groups in Backoff demoted for an hour from now, and those whose hour is over restored.
+    """Returns the map with the groups in Backoff demoted for an hour from now, and with those restored whose hour is
+    over.
 
-    `data`, `annotations`: of the ConfigMap. A group is demoted only if the base names it above `DEMOTED_PRIORITY`. A
-    silent autoscaler demotes nobody, since its last words may be old; earlier demotions end all the same.
+    `data` and `annotations` are those of the ConfigMap. A group is demoted only if the base gives it a priority above
+    `DEMOTED_PRIORITY`. If the autoscaler is silent, no group is demoted, because its status may be old; earlier
+    demotions still end.
     """
     if MANAGED_ANNOTATION not in annotations:
         return MapLeftAlone("Trimtab did not write the map", is_expected=True)
@@ -114,18 +118,18 @@ def update_demotions(
 def find_out_of_stock(
     groups: Iterable[NodeGroupStatus], demotions: Mapping[str, Seconds], now: Seconds
 ) -> dict[str, Seconds]:
-    """Returns group → until when it is demoted: an hour from now for a group in Backoff, and what is left of earlier
-    demotions.
+    """Returns group → the time until which it is demoted: an hour from now for a group in Backoff, and the remaining
+    time for earlier demotions.
 
-    A group that cannot have a node is demoted, so that the expander chooses another one; without this it is chosen
-    again whenever the autoscaler's own backoff ends.
+    The expander then chooses another group. Otherwise it would choose the same group again whenever the autoscaler's
+    own back-off ends.
     """
     lasting = {name: until for name, until in demotions.items() if until > now}
     return lasting | {group.name: now + DEMOTION_SECONDS for group in groups if group.scale_up == OUT_OF_STOCK}
 
 
 def is_exact_pattern(pattern: str) -> bool:
-    """Returns whether the pattern matches one name and no other, as Trimtab writes it, or is the catch-all."""
+    """Returns whether the pattern, in the form that Trimtab writes, matches exactly one name, or is the catch-all."""
     name = re.sub(r"\\(.)", r"\1", pattern[1:-1], flags=re.DOTALL)
     return pattern == CATCH_ALL or pattern == quote_group_name(name)
 

@@ -1,14 +1,16 @@
-"""A pool that should go: how its nodes may be tainted, whether its pods may move, and the room that they need first.
+"""A legacy pool, which is to be emptied: how its nodes may be tainted, whether its pods may move, and the room that
+they first need on another pool.
 
-The taint is `NoSchedule` only if both hold, else `PreferNoSchedule`, which keeps nobody out:
+The taint is `NoSchedule` only if both of these hold; otherwise it is `PreferNoSchedule`, which keeps no pod out:
 
 - every DaemonSet pod on the nodes tolerates it: otherwise a DaemonSet would lose its pod at the next update;
 - no pod on the nodes, and no template of any owner (a CronJob, a workload without replicas), can only run there.
 
-Room is made before anything is drained: placeholder pods of low priority, which may run on the new pool only, let the
-cluster autoscaler buy nodes. Every pod of the next nodes gets one, also those for which there is room already: the
-placeholders of the others would take that room. They are deleted as soon as the pods of the next nodes would fit
-without them. None are created while a legacy node is drained: they would take the room of the pods under way.
+Room is made before anything is drained: placeholder pods of low priority, which can run only on the new pool, make the
+cluster autoscaler add nodes. Every pod of the next nodes gets a placeholder, even if there is room for the pod already,
+because the placeholders of the others would take that room. The placeholders are deleted as soon as the pods of the
+next nodes would fit without them. While a legacy node is drained none are created, because they would take the room of
+the pods that are moving.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,34 +39,35 @@ from trimtab.sizing.ranking.reasons import (
 )
 
 PLACEHOLDER_LABEL = "trimtab.dev/placeholder"
-"""Its value is the legacy pool: each migration has placeholders of its own."""
+"""The label of a placeholder; its value is the name of the legacy pool, so that each migration has its own
+placeholders."""
 PLACEHOLDER_FOR_ANNOTATION = "trimtab.dev/placeholder-for"
-"""namespace/name of the pod for which the placeholder holds room."""
+"""The annotation with namespace/name of the pod for which the placeholder holds room."""
 PLACEHOLDER_PRIORITY = -10
-"""The lowest priority for which the cluster autoscaler still adds nodes (--expendable-pods-priority-cutoff)."""
+"""The lowest priority for which the cluster autoscaler still adds nodes (`--expendable-pods-priority-cutoff`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderScope:
-    """The placeholders of one migration. Those of other pools hold room like any pod."""
+    """Recognises the placeholders of one migration. Those of other migrations count like any other pod."""
 
     pool: str
-    """The legacy pool."""
+    """The name of the legacy pool."""
     namespace: str
-    """Only pods of this namespace are placeholders: in other namespaces anybody may write the label."""
+    """The namespace in which pods with the label are placeholders. In other namespaces anyone may set the label."""
 
     def has_pod(self, pod: PodInfo) -> bool:
-        """Returns whether the pod only holds room for a pod of the legacy pool."""
+        """Returns whether the pod is a placeholder for a pod of the legacy pool."""
         return pod.namespace == self.namespace and pod.requirements.labels.get(PLACEHOLDER_LABEL) == self.pool
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyTaint:
-    """The taint for the nodes of a legacy pool, and why it is no stronger."""
+    """The taint for the nodes of a legacy pool, and why it is not a stronger one."""
 
     taint: Taint
     reasons: tuple[Reason, ...]
-    """Empty if the effect is NoSchedule."""
+    """Why the effect is only PreferNoSchedule; empty if it is NoSchedule."""
 
 
 def choose_taint(
@@ -72,7 +75,7 @@ def choose_taint(
 ) -> LegacyTaint:
     """Returns the taint for these nodes.
 
-    `templates`: the name of each owner → what its next pod requires, workloads without pods included.
+    `templates`: name of each owner → what its next pod requires; workloads without pods are included.
     """
     strong = Taint(key=LEGACY_TAINT_KEY, value="true", effect="NoSchedule")
     names = {node.name for node in legacy}
@@ -105,7 +108,7 @@ def choose_taint(
 
 
 def without_legacy_taint(node: NodeInfo) -> NodeInfo:
-    """Returns the node without taints of this migration."""
+    """Returns the node without the taint of legacy pools."""
     kept = tuple(taint for taint in node.taints if taint.key != LEGACY_TAINT_KEY)
     return node if len(kept) == len(node.taints) else replace(node, taints=kept)
 
@@ -114,10 +117,10 @@ def find_refusals(
     groups: Iterable[NodeGroupStatus], ranking: Ranking | None, legacy_types: Iterable[str],
     target_types: Iterable[str], target_nodes: int,
 ) -> tuple[Reason, ...]:  # fmt: skip
-    """Returns why nothing may move now, or an empty tuple if it may.
+    """Returns the reasons why no pod may move now; an empty tuple if pods may move.
 
-    `groups`: the node groups of the new pool, which has `target_nodes` nodes. `ranking`: None if the caller does not
-    want the prices compared.
+    `groups` are the node groups of the new pool, which has `target_nodes` nodes. `ranking` is None if prices are not to
+    be compared.
     """
     if not target_nodes:
         return (TARGET_EMPTY("the new pool has no node, from which its labels, taints and machine type are known"),)
@@ -143,24 +146,25 @@ def find_refusals(
 
 @dataclass(frozen=True, slots=True)
 class MissingRoom:
-    """The room that the pods of the next legacy nodes need on the new pool."""
+    """Which pods of the next legacy nodes have no room on the new pool yet."""
 
     nodes: tuple[str, ...]
-    """The next legacy nodes; empty if no legacy node has pods."""
+    """The legacy nodes to be drained next; empty if no legacy node has pods."""
     moving: tuple[PodInfo, ...]
-    """All pods of the workload on these nodes, without their node."""
+    """All pods of workloads on these nodes, without their node."""
     pods: tuple[PodInfo, ...]
-    """The moving pods that do not fit on the new pool yet. Empty if all fit: then the nodes may be drained."""
+    """The moving pods that do not fit on the new pool yet. If there are none, the nodes may be drained."""
 
 
 def find_missing_room(
     inventory: Inventory, scope: PlaceholderScope, legacy: Sequence[NodeInfo], target: Sequence[NodeInfo],
     prices: Mapping[str, int], batch: int,
 ) -> MissingRoom:  # fmt: skip
-    """Returns the pods of the next `batch` legacy nodes for which the new pool has no room, placeholders not counted.
+    """Returns the pods of the next `batch` legacy nodes for which the new pool has no room. Placeholders do not count
+    as using room.
 
-    `legacy`: the nodes of the legacy pool. `prices`: node → micro-dollars an hour; the dearest nodes come first,
-    unknown ones last. Pods that wait for a node take the room before those that still run.
+    `legacy` are the nodes of the legacy pool. `prices`: node → micro-dollars an hour; the dearest nodes come first,
+    those without a price last. Pods that wait for a node get the room before pods that still run.
     """
     workload = [pod for pod in inventory.pods if not (pod.is_finished or scope.has_pod(pod))]
     by_node: dict[str, list[PodInfo]] = {}
@@ -188,7 +192,7 @@ def find_missing_room(
 
 
 def placeholder_name(pod: PodInfo) -> str:
-    """Returns the name of the placeholder of this pod, the same at every run."""
+    """Returns the name of this pod's placeholder, which is always the same."""
     # Pods of one workload differ in the last characters of their names only, so that a name cut at a length would not
     # tell them apart.
     return f"trimtab-placeholder-{sha256(pod.key.encode()).hexdigest()[:16]}"
@@ -199,21 +203,21 @@ class PlaceholderChange:
     """The placeholders to create and to delete."""
 
     create: tuple[PodInfo, ...]
-    """The pods that need one."""
+    """The pods for which a placeholder must be created."""
     delete: tuple[PodInfo, ...]
-    """Placeholders."""
+    """The placeholders to delete."""
 
 
 def plan_placeholders(
     room: MissingRoom, scope: PlaceholderScope, pods: Iterable[PodInfo], *, is_draining: bool
 ) -> PlaceholderChange:
-    """Returns which placeholders to create and to delete.
+    """Returns which placeholders to create and which to delete:
 
-    - all of them are deleted once the pods of the next nodes have room without them;
-    - otherwise each of those pods has one, and no other pod has one;
-    - the first ones are not created while a legacy node is drained (`is_draining`).
+    - once the pods of the next nodes have room without placeholders, all of them are deleted;
+    - otherwise each of these pods has a placeholder, and no other pod has one;
+    - while a legacy node is drained (`is_draining`), none are created.
 
-    `pods`: those of the cluster. A placeholder that has ended is deleted; the next run creates it again.
+    `pods` are those of the cluster. A placeholder that has finished is deleted, and created again at the next run.
     """
     present = {pod.name: pod for pod in pods if scope.has_pod(pod)}
     if not room.pods:
@@ -232,9 +236,10 @@ def render_placeholders(
     priority_class: str,
     taints: Iterable[Taint],
 ) -> list[dict[str, object]]:
-    """Returns one placeholder for each of these pods: the same requests, on the new pool only.
+    """Returns the manifest of a placeholder for each of these pods: with the same requests, and only for nodes of the
+    new pool.
 
-    `selector`: node labels of the new pool, `taints` those of all its nodes.
+    `selector` are node labels of the new pool, and `taints` those that all of its nodes have.
     """
     tolerations = [{"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in taints]
     placeholders: list[dict[str, object]] = []

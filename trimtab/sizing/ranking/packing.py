@@ -1,9 +1,9 @@
-"""The real pods of a workload on empty nodes of chosen machine types, placed by kube-scheduler's filters.
+"""Places the real pods of a workload on empty nodes of chosen machine types, by kube-scheduler's filters.
 
-A ratio says how much of a workload a node could hold; whether real pods, with their sizes and constraints, fit on so
-many nodes is another question. Here they are placed one by one, the largest first, each on the fullest node that takes
-it. The nodes have the labels and taints of a node of the pool, spread over its zones; DaemonSets take of each node what
-they take on average today. Budgets do not matter: nothing is evicted.
+A ratio says how much of a workload a node could hold. Whether the real pods, with their sizes and constraints, fit on
+that many nodes is another question. Here the pods are placed one by one, the largest first. The nodes have the labels
+and taints of a node of the pool, and are spread over its zones. DaemonSets use on each node what they use on average
+today. Disruption budgets do not matter, because nothing is evicted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,17 +25,17 @@ from trimtab.sizing.ranking.capacity import Candidate, NodeCapacity
 from trimtab.sizing.ranking.workload import ARCH_LABEL, GIB, PoolWorkload
 
 MAX_NODES = 5_000
-"""Beside more nodes than this no packing is tried: the autoscaler's own limit is of this size."""
+"""With more nodes than this, no packing is tried: the autoscaler's own limit is of this size."""
 MAX_SCALE = 3
-"""Pods that do not fit on so many times the modelled nodes fit on none: a constraint keeps them away."""
+"""Pods that do not fit on this many times the calculated number of nodes fit on none: a constraint prevents it."""
 _ATTEMPTS = 24
 _MAX_TRIES = 16
-"""Nodes that are tried for a pod, the emptiest first, before it is left to best fit over all nodes."""
+"""How many nodes, the emptiest first, are tried for a pod before best fit over all nodes is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStock:
-    """Empty nodes of one type."""
+    """A number of empty nodes of one machine type."""
 
     candidate: Candidate
     capacity: NodeCapacity
@@ -44,27 +44,28 @@ class NodeStock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedPod:
-    """A pod that fits on none of the nodes, with the reason on the emptiest of them."""
+    """A pod that fits on none of the nodes, with the reason for which the emptiest node rejects it."""
 
     pod: str
-    """namespace/name."""
+    """The pod as namespace/name."""
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackingCheck:
-    """How many nodes the real pods need."""
+    """How many nodes the real pods need, compared with the number that the ratios give."""
 
     modelled: tuple[int, ...]
-    """Nodes of each type by the ratios."""
+    """For each type, the number of nodes that the ratios give."""
     packed: tuple[int, ...]
-    """Nodes of each type on which all pods fit; equal to the largest count tried if some never fit."""
+    """For each type, the number of nodes on which all pods fit; the largest number that was tried if some pods never
+    fit."""
     unplaced: tuple[PackedPod, ...]
-    """Pods that fit on no node of these types, however many there are."""
+    """The pods that fit on no node of these types, however many nodes there are."""
 
     @property
     def ratio(self) -> float:
-        """Packed nodes over modelled nodes."""
+        """The number of nodes that the real pods need, divided by the number that the ratios give."""
         return sum(self.packed) / max(1, sum(self.modelled))
 
 
@@ -72,11 +73,11 @@ def check_by_packing(
     inventory: Inventory, nodes: Iterable[NodeInfo], workload: PoolWorkload, stock: Sequence[NodeStock],
     max_scale: float | None = None, committed: Sequence[NodeStock] = (),
 ) -> PackingCheck | None:  # fmt: skip
-    """Returns the smallest multiple of the stock, type by type in proportion, on which all pods of the pool fit.
+    """Returns the smallest multiple of the stock, with all types in proportion, on which all pods of the pool fit. None
+    if the pods need more than `max_scale` times the stock.
 
-    `nodes`: the pool's nodes of today, whose pods are placed. `committed`: nodes that are there in any case; the result
-    does not count them. Pods that no number of nodes holds are named instead.
-    None if the pods need more than `max_scale` times the stock.
+    `nodes` are the pool's present nodes, whose pods are placed. `committed` are nodes that exist in any case and are
+    not counted in the result. Pods that would not fit on any number of nodes are listed instead.
     """
     pool = tuple(nodes)
     modelled = tuple(one.count for one in stock)
@@ -114,7 +115,7 @@ def _scaled(counts: Sequence[int], scale: float) -> tuple[int, ...]:
 
 
 def _least_scale(stock: Sequence[NodeStock], workload: PoolWorkload) -> float:
-    """Returns the share of the stock below which the sums of requests do not fit."""
+    """Returns the smallest multiple of the stock on which the sum of all requests fits."""
     cores = sum(one.count * _node_cores(one, workload) for one in stock)
     gib = sum(one.count * _node_gib(one, workload) for one in stock)
     return min(0.99, max(workload.cores / cores, workload.gib / gib))
@@ -133,7 +134,7 @@ def _pack_pods(
     inventory: Inventory, pool: Sequence[NodeInfo], pods: Sequence[PodInfo], workload: PoolWorkload,
     stock: Sequence[NodeStock], counts: Sequence[int],
 ) -> list[PackedPod]:  # fmt: skip
-    """Returns the pods that do not fit on so many nodes of each type."""
+    """Returns the pods that do not fit on these numbers of nodes."""
     empty = tuple(_empty_nodes(pool, workload, stock, counts))
     model = build_cluster_model(replace(inventory, nodes=empty, pods=tuple(pods), reserved_pods=()))
     capacity = FreeCapacity(model)
@@ -164,7 +165,7 @@ def _has_constraints(pod_class: PodClass) -> bool:
 
 
 def _group_by_shape(pods: Iterable[_Waiting]) -> list[list[_Waiting]]:
-    """Returns the pods that differ in nothing that matters for a node, together."""
+    """Returns the pods in groups whose members do not differ in anything that matters for a node."""
     shapes: dict[object, list[_Waiting]] = {}
     for pod, pod_class in pods:
         shape = (pod_class.node_set, pod_class.major, pod_class.minor, pod_class.other_requests)
@@ -173,18 +174,19 @@ def _group_by_shape(pods: Iterable[_Waiting]) -> list[list[_Waiting]]:
 
 
 def _take_turns(groups: Sequence[Sequence[_Waiting]]) -> list[_Waiting]:
-    """Returns the members of all groups, each group spread evenly over the whole."""
+    """Returns the members of all groups in one list, in which each group is spread evenly."""
     turns = [((position + 0.5) / len(group), number, position) for number, group in enumerate(groups)
              for position in range(len(group))]  # fmt: skip
     return [groups[number][position] for _, number, position in sorted(turns)]
 
 
 def _share_pods(capacity: FreeCapacity, pods: Iterable[_Waiting], ranges: Sequence[range]) -> list[list[_Waiting]]:
-    """Divides the pods between the types so that cpu and memory of each type fill up alike.
+    """Divides the pods between the types so that cpu and memory of each type fill up equally.
 
-    Each pod goes to the type whose fullest resource it raises least; the steep power makes the fullest one count. The
-    shapes take turns in proportion, so that the mix that is still to come is always that of the whole. Then every node
-    of a type can have the same mix of pods, and nothing is stranded.
+    Each pod goes to the type for which the share of the fullest resource grows least; a steep power makes the fullest
+    one count. Pods of different sizes take turns in proportion, so that the mix of the remaining pods is always that of
+    the whole. Every node of a type can then get the same mix of pods, so that no cpu is left without memory or the
+    other way round.
     """
     totals = [
         (sum(capacity.major[node] for node in nodes) or 1, sum(capacity.minor[node] for node in nodes) or 1)
@@ -207,11 +209,12 @@ def _share_pods(capacity: FreeCapacity, pods: Iterable[_Waiting], ranges: Sequen
 
 
 def _fill_evenly(capacity: FreeCapacity, pods: Iterable[_Waiting], nodes: range) -> list[_Waiting]:
-    """Places the pods on nodes of one type, each on the node of which most is left; returns those that do not fit.
+    """Places the pods on nodes of one type, each on the node with the most free capacity. Returns the pods that do not
+    fit.
 
-    The largest pods come first, so every node gets its part of each shape (longest processing time first): with a given
-    number of nodes that leaves less than best fit does, which fills the first nodes with what suits them and keeps the
-    rest for the last ones.
+    The largest pods come first, so every node gets its part of each size (longest processing time first). For a given
+    number of nodes this leaves fewer pods over than best fit, which fills the first nodes with what suits them and
+    keeps the rest for the last ones.
     """
     model, first = capacity.world, nodes[0]
     scale = [1 / max(1, model.allocatable_amount(first, resource)) for resource in model.main_resources]
@@ -274,13 +277,14 @@ def _empty_nodes(
 
 
 def _node_cores(one: NodeStock, workload: PoolWorkload) -> float:
-    """Returns the cores that the workload may request of an empty node, as pods request them."""
+    """Returns the cores that pods of the workload can request on an empty node, in the unit of their requests (not
+    normalised)."""
     candidate = one.candidate
     return candidate.cores - one.capacity.reserved_cores - workload.daemons.cores / candidate.performance
 
 
 def _node_gib(one: NodeStock, workload: PoolWorkload) -> float:
-    """Returns the GiB that the workload may request of an empty node."""
+    """Returns the memory in GiB that pods of the workload can request on an empty node."""
     candidate = one.candidate
     eviction = candidate.reservation.eviction_gib
     return candidate.visible_gib - one.capacity.reserved_gib - eviction - workload.daemons.gib

@@ -1,8 +1,9 @@
-"""The priorities of node groups by the ranking of their machine types, for the cluster autoscaler's priority expander.
+"""The priorities of node groups for the cluster autoscaler's priority expander, according to the ranking of their
+machine types.
 
-The groups of the best type come first, then those of the best type of another family, so that a shortage of one family
-has a way out; then the other ranked types. A group whose type is left out or unknown is named by nobody: the catch-all
-keeps it usable. Legacy groups come last.
+The groups of the best type come first, then those of the best type of another family, so that there is an alternative
+if the cloud has no nodes of one family; then the other ranked types. A group whose type is left out or unknown is not
+named: the catch-all pattern keeps it usable. Legacy groups come last.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,21 +26,22 @@ from trimtab.sizing.ranking.score import TypeScore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPriorities:
-    """The map, and what it says about each group."""
+    """The priority map, and the priority that it gives to each group."""
 
     text: str
-    """The key `priorities`."""
+    """The value of the ConfigMap's key `priorities`."""
     priorities: Mapping[str, int]
-    """Group → its priority."""
+    """Node group → its priority."""
     unnamed: tuple[str, ...]
-    """Groups that only the catch-all matches: their type is not ranked, or not known."""
+    """Groups that only the catch-all matches, because their type is not ranked or not known."""
     problems: tuple[str, ...] = ()
-    """What a replay by the autoscaler's rules found wrong; empty if the map does what it should."""
+    """What is wrong with the map when it is evaluated by the autoscaler's rules; empty if nothing is."""
     types: Mapping[str, str] = field(default_factory=dict)
 
 
 def order_tiers(ranking: Ranking) -> tuple[TypeScore, ...]:
-    """Returns the types in the order of the tiers: the best one, the best one of another family, then the rest."""
+    """Returns the types in the order of their priorities: the best one, the best one of another family, then the
+    rest."""
     if not ranking.scores:
         return ()
     best = ranking.scores[0]
@@ -51,9 +53,9 @@ def order_tiers(ranking: Ranking) -> tuple[TypeScore, ...]:
 def rate_groups(
     ranking: Ranking, types: Mapping[str, str], groups: Iterable[str], legacy: Iterable[str] = ()
 ) -> GroupPriorities:
-    """Returns the map for these node groups.
+    """Returns the priority map for these node groups.
 
-    `types`: group → machine type, as far as it is known. `legacy`: groups.
+    `types`: group → machine type, as far as it is known. `legacy`: the groups of legacy pools.
     """
     names = sorted(set(groups))
     offered = {types[name] for name in names if name in types}
@@ -75,7 +77,7 @@ def rate_groups(
 
 
 def _expected_priorities(text: str, names: list[str], legacy: list[str]) -> dict[str, int]:
-    """Returns the priority that each group is meant to have, by where its exact name stands in the text."""
+    """Returns the priority that each group is meant to have, from the position of its exact name in the text."""
     parsed = parse_expander_map(text)
     written = parsed.texts if isinstance(parsed, ExpanderMap) else {}
     place = {

@@ -1,8 +1,9 @@
-"""All machine types in order for one workload, the reason for each one that is left out, and whether a switch pays.
+"""Ranks all machine types for one workload, with the reason for each type that is left out, and decides whether
+switching to another type pays.
 
-A type is a candidate if all of these hold: its name is asked for, its architecture is one on which the pods run (or
-that the caller allows), it has no special use that the caller did not include, it has a price, every pod of the
-workload fits on an empty node of it, and each zone gets enough nodes that are not too large.
+A type is a candidate if all of these hold: its name is among those asked for, the pods run on its architecture (or the
+caller allows it), it has no special use that the caller did not include, it has a price, every pod of the workload fits
+on an empty node of it, and each zone gets enough nodes that are not too large.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,25 +20,26 @@ from trimtab.sizing.ranking.workload import PoolWorkload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingRules:
-    """Everything that a ranking depends on beside the workload and the types."""
+    """Everything on which a ranking depends, apart from the workload and the types."""
 
     capacity: CapacityRules = field(default_factory=CapacityRules)
     surcharges: SurchargeRules = field(default_factory=SurchargeRules)
     min_nodes_per_zone: int = 1
     max_node_share: float | None = None
-    """The share of the workload that may be lost with one node, from 0 to 1, or None for no limit."""
+    """The largest share of the workload, from 0 to 1, that may be on one node and so be lost with it; None for no
+    limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The types in order, best first, and those that are left out."""
+    """The types in order, best first, and the types that are left out."""
 
     workload: PoolWorkload
     scores: tuple[TypeScore, ...]
     left_out: Mapping[str, Reason]
-    """Type → why it is no candidate."""
+    """Type → why it is not a candidate."""
     cover: CommitmentCover = field(default_factory=CommitmentCover)
-    """What nodes hold that are paid for anyway; `workload` is what is left without them."""
+    """What is held by nodes that are paid for anyway. `workload` is the part without them."""
 
     @property
     def best(self) -> TypeScore | None:
@@ -49,8 +51,8 @@ class Ranking:
 
 
 def rank_types(workload: PoolWorkload, candidates: Iterable[Candidate], rules: RankingRules) -> Ranking:
-    """Returns the candidates by GiB of the workload per dollar, best first. Equal ones are ordered by the price of
-    whole nodes, then by name."""
+    """Returns the candidates sorted by GiB of the workload per dollar, best first; equal ones by the price of whole
+    nodes, then by name."""
     scores: list[TypeScore] = []
     left_out: dict[str, Reason] = {}
     for candidate in candidates:
@@ -94,8 +96,8 @@ def _exclusion_reason(
 def _empty_node_size(
     workload: PoolWorkload, candidate: Candidate, capacity: NodeCapacity, rules: RankingRules
 ) -> tuple[float, float]:
-    """Returns (cores, GiB) that pods may request of an empty node: without the buffer, in cores as pods request
-    them."""
+    """Returns (cores, GiB) that pods may request on an empty node: without the buffer, and in cores as pods request
+    them (not normalised)."""
     buffer = rules.capacity.buffer_pods / workload.pods
     return (
         (capacity.free_cores + buffer * workload.cores) / candidate.performance,
@@ -104,10 +106,10 @@ def _empty_node_size(
 
 
 def _put_dominating_first(scores: list[TypeScore]) -> Iterator[TypeScore]:
-    """Yields the scores so that the first one is dominated by no other.
+    """Yields the scores in an order in which the first one is not dominated by any other.
 
-    A type with larger limits at the same price may pay more for volumes that do not pack, and come after the smaller
-    one: it must win all the same.
+    A type with larger limits at the same price may have a larger surcharge for volumes, and so come after a smaller
+    type; it must come first nevertheless.
     """
     if scores:
         winner = scores[0]
@@ -118,7 +120,8 @@ def _put_dominating_first(scores: list[TypeScore]) -> Iterator[TypeScore]:
 
 
 def _dominates(one: TypeScore, other: TypeScore) -> bool:
-    """Returns whether the first type is at least as good in everything that counts, and better in something."""
+    """Returns whether the first type is at least as good as the other in everything that counts, and better in
+    something."""
     strong, weak = _merits(one), _merits(other)
     return strong != weak and all(a >= b for a, b in zip(strong, weak, strict=True))
 
@@ -138,22 +141,22 @@ DEFAULT_DWELL = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchDecision:
-    """Whether the preferred type should change."""
+    """Whether another type should be preferred from now on."""
 
     preferred: str
     is_switch: bool
     gain: float | None
-    """By how much the best type is better than the current one, as a share, or None if the current one is left out."""
+    """By how much the best type is better than the current one, as a share; None if the current type is left out."""
     why: str
 
 
 def decide_switch(
     ranking: Ranking, current: str, wins: int, hysteresis: float = DEFAULT_HYSTERESIS, dwell: int = DEFAULT_DWELL
 ) -> SwitchDecision | None:
-    """Returns whether to prefer the best type instead of `current`, or None if no type is left.
+    """Returns whether to prefer the best type instead of `current`, or None if there is no candidate.
 
-    `wins`: for how many runs in a row, this one included, the best type was better by more than the hysteresis. A
-    current type that is left out (not offered, without a price, too small) is replaced at once.
+    `wins` is the number of runs in a row, this one included, in which the best type was better by more than the
+    hysteresis. If the current type is left out (not offered, without a price, too small), it is replaced at once.
     """
     best = ranking.best
     if best is None:

@@ -1,4 +1,4 @@
-"""The reason codes of this package: why a machine type is no candidate, and why a pool cannot simply be emptied."""
+"""The reason codes of this package: why a machine type is not a candidate, and why a pool cannot simply be emptied."""
 
 from trimtab.cluster.node import LEGACY_TAINT_KEY
 from trimtab.cluster.reason import Code

@@ -1,16 +1,16 @@
-"""The price of a workload on one machine type: the share of the price that is used, and the surcharges.
+"""The cost of a workload on one machine type: the used share of the price, and surcharges.
 
-A price is split into cores and memory by the weight of the two (how many GiB cost as much as a core). What the workload
-can use of a node, at these prices, is its used price. A node costs more than its price where capacity stays empty:
+A price is split into cores and memory by the weight of the two (how many GiB cost as much as a core). The price of what
+the workload can use of a node is the used price. If capacity stays empty, a node costs more than its price:
 
     last node    the last node of each zone is half empty on average
     volumes      pods with many volumes never pack perfectly: more, the nearer the limit of volumes is
     scale-down   nodes that the autoscaler may not remove stay when the workload shrinks
 
-Types are compared by the GiB of the workload that a dollar an hour holds: usable GiB / (price + surcharges). A node
-that could hold more than a zone's share of the workload counts as holding that share. The key of Gardener's blog,
-efficiency divided by the price of a core, gives the same order where the speed and the weight are equal, and is kept
-for people who know it.
+Types are compared by the GiB of the workload that a dollar an hour pays for: usable GiB / (price + surcharges). A node
+that could hold more than a zone's share of the workload counts as holding that share. The key from Gardener's blog,
+efficiency divided by the price of a core, gives the same order if speed and weight are equal, and is shown for people
+who know it.
 """
 
 from dataclasses import dataclass
@@ -20,26 +20,26 @@ from trimtab.sizing.ranking.capacity import Candidate, Limit, NodeCapacity
 from trimtab.sizing.ranking.workload import PoolWorkload
 
 DOLLAR = 1_000_000
-"""In micro-dollars."""
+"""A dollar in micro-dollars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurchargeRules:
-    """How much of a node's price is added for capacity that stays empty."""
+    """Rules for what is added to a node's price for capacity that stays empty."""
 
     last_node_fill: float = 0.5
     """How full the last node of a zone is on average, from 0 to 1."""
     volume_packing_start: float = 0.8
-    """The share of the volume limit from which volumes hinder packing."""
+    """The share of the volume limit above which volumes make packing worse."""
     volume_packing_share: float = 0.10
-    """The share of the price that is added when the volume limit binds."""
+    """The share of the price that is added when the volume limit is reached."""
     scale_down_share: float = 0.0
-    """The share of the price that is added where nodes are not removed."""
+    """The share of the price that is added if the autoscaler does not remove nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surcharges:
-    """Dollars an hour for each node, beside its price."""
+    """What is added to the price of each node, in dollars an hour."""
 
     last_node: float
     volumes: float
@@ -58,36 +58,36 @@ class TypeScore:
     capacity: NodeCapacity
     surcharges: Surcharges
     efficiency: float
-    """The used share of price and surcharges, from 0 to 1."""
+    """The share of the price with surcharges that pays for used capacity; from 0 to 1."""
     core_price: float
-    """Dollars an hour of a core, by the split of the price."""
+    """The price of a core in dollars an hour, after the price is split into cores and memory."""
     gib_per_dollar: float
-    """GiB of the workload for a dollar an hour: the key of the order."""
+    """The GiB of the workload that a dollar an hour pays for, by which types are ranked."""
     nodes_per_zone: float
-    """Not rounded."""
+    """The number of nodes per zone, not rounded."""
     zones: int
 
     @property
     def node_count(self) -> int:
-        """Whole nodes of every zone together."""
+        """The number of whole nodes in all zones together."""
         # A millionth of a node is an error of floating point, not a node.
         return self.zones * max(1, ceil(self.nodes_per_zone - 1e-6))
 
     @property
     def total_price(self) -> int:
-        """Micro-dollars an hour of all nodes."""
+        """The price of all nodes in micro-dollars an hour."""
         return self.node_count * self.candidate.price
 
     @property
     def blog_key(self) -> float:
-        """Efficiency / price of a core."""
+        """The key from Gardener's blog: efficiency divided by the price of a core."""
         return self.efficiency / self.core_price
 
 
 def score_type(
     workload: PoolWorkload, candidate: Candidate, capacity: NodeCapacity, rules: SurchargeRules
 ) -> TypeScore:
-    """Returns the score of a candidate that holds something of the workload (its usable GiB are above 0)."""
+    """Returns the score of a candidate. Its usable GiB must be above 0."""
     price, share_of_zone = candidate.price / DOLLAR, workload.gib / workload.zones
     # Otherwise the largest types would win for the smallest workloads, by room that nothing fills.
     usable = min(capacity.usable_gib, share_of_zone)
@@ -109,7 +109,7 @@ def score_type(
 
 
 def _volume_pressure(capacity: NodeCapacity, rules: SurchargeRules) -> float:
-    """Returns how much volumes hinder packing: 0 below the start, 1 from the limit on."""
+    """Returns how much volumes make packing worse: from 0 below the start of the surcharge to 1 at the volume limit."""
     volumes = capacity.limits[Limit.VOLUMES]
     others = min(limit for name, limit in capacity.limits.items() if name is not Limit.VOLUMES)
     share = (others / volumes - rules.volume_packing_start) / (1 - rules.volume_packing_start)

@@ -1,9 +1,9 @@
-"""The cheapest set of at most two machine types for a workload, in whole nodes of each zone.
+"""Finds the cheapest set of at most two machine types for a workload, in whole nodes of each zone.
 
-Two types with different ratios of memory to cores cost less than one: together they match the ratio of the workload.
-Each zone gets the same share of the workload, and the same nodes. The search looks at the types that are cheapest for
-some weighting of cores against memory; the best pair of a linear program is among them, because it is the pair that is
-cheapest at the program's own shadow prices.
+Two types with different ratios of memory to cores can cost less than one, because together they match the ratio of the
+workload. Each zone gets the same share of the workload, and the same nodes. The search considers the types that are
+cheapest for some weighting of cores against memory. The best pair of a linear program is among them, because it is the
+cheapest pair at the program's own shadow prices.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,14 +17,14 @@ from trimtab.sizing.ranking.score import TypeScore
 from trimtab.sizing.ranking.workload import PoolWorkload
 
 WEIGHTS = 24
-"""The weightings of cores against memory that are looked at, evenly spaced."""
+"""The number of weightings of cores against memory that are considered, evenly spaced."""
 TYPES_PER_WEIGHT = 8
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeSet:
-    """Machine types with the number of nodes that each zone gets of each."""
+    """Machine types, each with the number of nodes that a zone gets."""
 
     types: tuple[TypeScore, ...]
     nodes_per_zone: tuple[int, ...]
@@ -32,25 +32,26 @@ class TypeSet:
 
     @property
     def node_counts(self) -> tuple[int, ...]:
-        """Nodes of each type, all zones together."""
+        """For each type, the number of nodes in all zones together."""
         return tuple(count * self.zones for count in self.nodes_per_zone)
 
     @property
     def total_price(self) -> int:
-        """Micro-dollars an hour."""
+        """The price of all nodes in micro-dollars an hour."""
         return sum(count * score.candidate.price for count, score in zip(self.node_counts, self.types, strict=True))
 
 
 _Vector = tuple[float, ...]
-"""Cores (normalised), GiB, pods, volumes."""
+"""(normalised cores, GiB, pods, volumes)."""
 
 
 def find_cheapest_sets(ranking: Ranking, buffer_pods: float, max_types: int = 2, keep: int = 6) -> list[TypeSet]:
-    """Returns the cheapest set of each pair of families (and of each family alone), the cheapest first, `keep` of them.
+    """Returns the cheapest set of each pair of families (and of each single family), the cheapest first, at most `keep`
+    sets.
 
-    Types are chosen with the buffer that the ranking keeps free on each node, so that large nodes count as what they
-    are: better to fill. The nodes are then counted without it, as the sums of requests need them; how many real pods
-    need is for the packing to say.
+    Types are chosen with the buffer that the ranking keeps free on each node, because large nodes fill better. The
+    nodes are then counted without the buffer, as the sums of requests need them; how many nodes the real pods need is
+    calculated by `packing`.
     """
     workload = ranking.workload
     demand = _demand_of_zone(workload)
@@ -83,7 +84,7 @@ def _prices(first: TypeScore, second: TypeScore) -> tuple[int, int]:
 
 
 def _count_nodes(workload: PoolWorkload, demand: _Vector, types: tuple[TypeScore, ...], buffer_pods: float) -> TypeSet:
-    """Returns the set with the nodes that the sums of requests need in each zone."""
+    """Returns the set, with the number of nodes that the sums of requests need in each zone."""
     supplies = [_supply_of(score, workload, buffer_pods) for score in types]
     if len(types) == 1:
         return TypeSet(types=types, nodes_per_zone=(max(1, _nodes_for(demand, supplies[0])),), zones=workload.zones)
@@ -101,7 +102,7 @@ def _demand_of_zone(workload: PoolWorkload) -> _Vector:
 
 
 def _supply_of(score: TypeScore, workload: PoolWorkload, buffer_pods: float) -> _Vector:
-    """Returns what a node holds, with the room of `buffer_pods` average pods given back."""
+    """Returns what a node holds, plus the room for `buffer_pods` average pods that the ranking had subtracted."""
     capacity, buffer = score.capacity, buffer_pods / workload.pods
     return (
         capacity.free_cores + buffer * workload.cores,
@@ -112,7 +113,7 @@ def _supply_of(score: TypeScore, workload: PoolWorkload, buffer_pods: float) -> 
 
 
 def _nodes_for(demand: Sequence[float], supply: _Vector) -> int:
-    """Returns the nodes that cover the demand in every dimension."""
+    """Returns the smallest number of nodes whose supply covers the demand in every dimension."""
     return max(
         (ceil(wanted / given - _ROUNDING) for wanted, given in zip(demand, supply, strict=True) if wanted > 0),
         default=0,
@@ -120,7 +121,8 @@ def _nodes_for(demand: Sequence[float], supply: _Vector) -> int:
 
 
 def _efficient_types(ranking: Ranking, demand: _Vector) -> list[TypeScore]:
-    """Returns the types that are among the cheapest for some weighting of cores against memory, in their rank."""
+    """Returns the types that are among the cheapest for some weighting of cores against memory, in order of their
+    rank."""
     chosen: set[str] = set()
     for step in range(WEIGHTS + 1):
         weight = step / WEIGHTS
@@ -130,7 +132,8 @@ def _efficient_types(ranking: Ranking, demand: _Vector) -> list[TypeScore]:
 
 
 def _price_of_share(score: TypeScore, demand: _Vector, weight: float) -> float:
-    """Returns the price of a node for each share of the workload that it holds, cores weighted by `weight`."""
+    """Returns the price of a node, divided by the share of the workload that it holds, with cores weighted by
+    `weight`."""
     cores, gib, pods, volumes = (
         score.capacity.free_cores, score.capacity.free_gib, score.capacity.free_pods, score.capacity.free_volumes
     )  # fmt: skip
@@ -143,8 +146,8 @@ def _price_of_share(score: TypeScore, demand: _Vector, weight: float) -> float:
 def _cheapest_pair(
     demand: _Vector, supplies: tuple[_Vector, _Vector], prices: tuple[int, int], bound: float
 ) -> tuple[float, tuple[int, int]] | None:
-    """Returns (price of a zone, nodes of each) of the cheapest mix that costs less than `bound`, or None if none
-    does."""
+    """Returns (price per zone, number of nodes of each type) of the cheapest mix that costs less than `bound`, or None
+    if there is none."""
     if not _may_cost_less(demand, supplies, prices, bound):
         return None
     best: tuple[float, tuple[int, int]] | None = None
@@ -163,7 +166,8 @@ def _cheapest_pair(
 
 
 def _may_cost_less(demand: _Vector, supplies: Sequence[_Vector], prices: Iterable[int], bound: float) -> bool:
-    """Returns whether the pair could cost less than `bound` by a weak duality: at half cores, half memory as prices."""
+    """Returns whether the pair could cost less than `bound`, estimated by weak duality with equal prices for cores and
+    memory."""
     least = 0.0
     for weight in (0.25, 0.5, 0.75):
         rates = [

@@ -1,8 +1,8 @@
-"""What the pods of a pool request together, and what the DaemonSets of each node take.
+"""Adds up what the pods of a pool request, and what the DaemonSets use of each node.
 
-The workload is every pod that is bound to a node of the pool and has not finished, without DaemonSet and static pods:
-those are on every node of any type. Cores are normalised by the speed of the node that a pod is on, so that a mixed
-pool can be compared; with speed 1 for every type they are plain cores. Volumes that several pods share count once.
+The workload is every pod that is bound to a node of the pool and has not finished, without DaemonSet and static pods,
+which run on every node of any type. Cores are normalised by the speed of the pod's node, so that pools of different
+types can be compared; with speed 1 for every type they are plain cores. A volume that several pods share counts once.
 """
 
 from collections import Counter
@@ -22,10 +22,10 @@ ARCH_LABEL = "kubernetes.io/arch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonShare:
-    """What DaemonSet and static pods take of each node, on average over the nodes."""
+    """What DaemonSet and static pods request on each node, on average over the nodes."""
 
     cores: float = 0.0
-    """Normalised."""
+    """Normalised cores."""
     gib: float = 0.0
     pods: float = 0.0
     volumes: float = 0.0
@@ -33,20 +33,20 @@ class DaemonShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolWorkload:
-    """The sums of a pool's workload. Cores are normalised by the speed of the node they are requested on."""
+    """The sums over a pool's workload. Cores are normalised by the speed of the node on which they are requested."""
 
     cores: float
     gib: float
-    """Requested memory in GiB."""
+    """The requested memory in GiB."""
     pods: float
     volumes: float = 0.0
     zones: int = 1
-    """The zones that the nodes are in; nodes without a zone label are in one zone together."""
+    """The number of zones in which the nodes are; nodes without a zone label count as one zone."""
     daemons: DaemonShare = field(default_factory=DaemonShare)
     used_cores: float | None = None
-    """Cores in use, normalised, or None if usage is not known."""
+    """Normalised cores in use, or None if the usage is not known."""
     largest_pods: tuple[tuple[float, float], ...] = ()
-    """(cores, GiB) of each pod than which no other one is larger in both."""
+    """(cores, GiB) of each pod for which no other pod is larger in both."""
     architectures: frozenset[str] = frozenset()
     """The architectures of the nodes on which the pods run."""
 
@@ -64,19 +64,20 @@ class PoolWorkload:
 
     @property
     def gib_per_core(self) -> float:
-        """The ratio as it is mostly told: 1 core to so many GiB."""
+        """The GiB of memory per core."""
         return self.gib / self.cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFill:
-    """How full the nodes of today are, DaemonSet pods included."""
+    """How full the present nodes are, DaemonSet pods included."""
 
     nodes: int
     requested_share: Mapping[str, float]
-    """cpu, memory, pods, volumes → requested share of allocatable; a resource without a known limit is missing."""
+    """cpu, memory, pods, volumes → requested share of allocatable. A resource without a known limit is not in the
+    mapping."""
     binding: str
-    """The resource with the largest share: that one fills the nodes first."""
+    """The resource with the largest share, which is the first to be used up."""
 
 
 def measure_workload(
@@ -84,7 +85,8 @@ def measure_workload(
 ) -> PoolWorkload | NotYet:
     """Returns the workload on these nodes; NotYet if it requests no cpu or no memory.
 
-    `performance`: instance type → speed of a core beside the baseline; a type that is missing has speed 1.
+    `performance`: instance type → speed of a core, relative to the baseline; a type that is not in the mapping has
+    speed 1.
     """
     on_node = {node.name: node for node in nodes}
     speed = {
@@ -109,7 +111,8 @@ def measure_workload(
 
 
 def _pod_size(pod: PodInfo) -> tuple[int, int]:
-    """Returns (millicores, bytes); a pod whose requests cannot be read counts as nothing, as in every sum of pools."""
+    """Returns (millicores, bytes) that a pod requests; (0, 0) if its requests cannot be read, as in all sums over
+    pools."""
     requests = pod.requirements.requests
     return (0, 0) if isinstance(requests, Unreadable) else (requests.get("cpu", 0), requests.get("memory", 0))
 
@@ -132,7 +135,7 @@ def _share_daemons(inventory: Inventory, bound: Iterable[PodInfo], speed: Mappin
 
 
 def _largest_sizes(sizes: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Returns the sizes that no other size covers, the largest by cores first."""
+    """Returns the sizes for which no other size is at least as large in both, those with most cores first."""
     largest: list[tuple[float, float]] = []
     for cores, gib in sorted(set(sizes), reverse=True):
         if not largest or gib > largest[-1][1]:
@@ -141,7 +144,7 @@ def _largest_sizes(sizes: Iterable[tuple[float, float]]) -> tuple[tuple[float, f
 
 
 def measure_fill(inventory: Inventory, nodes: Iterable[NodeInfo]) -> PoolFill:
-    """Returns how full these nodes are now. Nodes that cannot be read are in no sum."""
+    """Returns how full these nodes are now. Nodes that cannot be read are left out."""
     readable = {node.name: node for node in nodes if not isinstance(node.allocatable, Unreadable)}
     requested, allocatable = Counter[str](), Counter[str]()
     for node in readable.values():

@@ -54,6 +54,18 @@ def test_the_fix_leaves_nothing_that_it_claims_and_keeps_the_rest(tmp_path: Path
     assert [finding for finding in again["findings"] if finding["fixable"]] == []
 
 
+def test_a_fix_that_removes_a_count_says_how_to_keep_the_running_count(tmp_path: Path) -> None:
+    # Without the handover, a server-side apply after a client-side one scaled 3 replicas to 1.
+    lines = run_lint("-f", BAD, "--rule", "L07", "--fix", str(tmp_path / "fixed")).stderr.splitlines()
+    handover = next(number for number, line in enumerate(lines) if "--field-manager hpa-handover" in line)
+    assert lines[handover].strip().startswith("kubectl get deployment ")
+    assert "set the count to 1" in lines[handover - 1]
+    assert "edit-last-applied" in lines[handover + 1]
+    assert lines[handover + 2].startswith("Review them, then run: kubectl apply --server-side")
+    other = str(FOLDER / "L29" / "bad.yaml")
+    assert "handover" not in run_lint("-f", other, "--rule", "L29", "--fix", str(tmp_path / "other")).stderr
+
+
 def test_sarif_names_files_as_the_repository_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my app.yaml").write_text(Path(BAD).read_text())

@@ -116,7 +116,11 @@ def test_a_teams_cost_has_the_sandboxes_share_apart(tmp_path: Path) -> None:
     assert (blue["workload"]["dollarsPerMonth"], blue["sandbox"]["dollarsPerMonth"]) == (73.0, 36.5)
     assert (red["workload"]["dollarsPerMonth"], red["unreadablePods"], red["pods"]) == (73.0, 1, 2)
     assert {row["name"]: row["sandbox"]["cores"] for row in document["classes"]} == {"kata": 0.5, "(none)": 0}
+    per_pod = {"cores": 0.5, "gib": 0, "dollarsPerMonth": 36.5}
+    assert [row["sandboxPerPod"] for row in document["classes"] if row["name"] == "kata"] == [per_pod]
+    assert red["workloadPerPod"]["dollarsPerMonth"] == 73.0  # the pod that cannot be read is not counted
     text = trimtab("runtimeclass", "cost", "--cluster", path).stdout
+    assert "A pod of kata costs on average $73.00 (1 cores, 0 GiB) for its containers" in " ".join(text.split())
     assert [word for word in ("shop", "20.0%", "cannot be read") if word not in text] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -141,3 +142,20 @@ def test_a_count_that_nobody_else_owns_falls_to_one_unless_it_is_handed_over(clu
         (tmp_path / name).mkdir()
     assert replicas_after_the_fix(cluster, tmp_path / "lost", hand_over=False) < 5
     assert replicas_after_the_fix(cluster, tmp_path / "kept", hand_over=True) == 5
+
+
+def test_the_printed_commands_keep_the_running_count(cluster: Cluster, tmp_path: Path) -> None:
+    """After a client-side apply, too: the apply of the fixed file alone would set the count to 1."""
+    inside = cluster.in_namespace("count-printed")
+    file = tmp_path / "app.yaml"
+    file.write_text(yaml.safe_dump_all(bad_manifests("L07", "count-printed")))
+    (tmp_path / "kubectl").symlink_to(kubectl_binary())
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.kubeconfig)}
+    shell = partial(subprocess.run, shell=True, check=True, env=environment, timeout=60)
+    shell(f"kubectl apply -f {file}")
+    fix = run_verb("lint", "-f", file, "--rule", "L07", "--fix", tmp_path / "fixed")
+    commands = [line[line.index("kubectl ") :] for line in fix.stderr.splitlines() if "kubectl apply --server" in line]
+    assert len(commands) == 2
+    for command in commands:
+        shell(command)
+    assert inside.get("Deployment", "web")["spec"]["replicas"] == 2

@@ -56,6 +56,10 @@ class TeamCost(ReportPart, frozen=True, kw_only=True):
     """The requests of containers, and their cost."""
     sandbox: PricedAmount
     """The overhead of pods, and its cost."""
+    workload_per_pod: PricedAmount
+    """The mean requests of one pod, of the pods whose requests can be read."""
+    sandbox_per_pod: PricedAmount
+    """The mean overhead of one pod, of the same pods."""
 
 
 class RuntimeClassCostReport(ReportPart, frozen=True, kw_only=True):
@@ -80,6 +84,11 @@ class _Sum:
     memory_bytes: int = 0
     sandbox_millicores: int = 0
     sandbox_memory_bytes: int = 0
+
+    @property
+    def readable(self) -> int:
+        """The number of pods in the sums, at least 1."""
+        return max(1, self.pods - self.unreadable)
 
     def add(self, requests: Amounts, overhead: Amounts) -> None:
         self.millicores += requests.get("cpu", 0)
@@ -157,17 +166,23 @@ def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Itera
             name=name, pods=team_sum.pods, unreadable_pods=team_sum.unreadable,
             workload=_price_amount(price, team_sum.millicores, team_sum.memory_bytes),
             sandbox=_price_amount(price, team_sum.sandbox_millicores, team_sum.sandbox_memory_bytes),
+            workload_per_pod=_price_amount(price, team_sum.millicores, team_sum.memory_bytes, team_sum.readable),
+            sandbox_per_pod=_price_amount(
+                price, team_sum.sandbox_millicores, team_sum.sandbox_memory_bytes, team_sum.readable
+            ),
         )
         for name, team_sum in sums.items()
     ]  # fmt: skip
     yield from sorted(rows, key=lambda row: (-row.workload.dollars_per_month - row.sandbox.dollars_per_month, row.name))
 
 
-def _price_amount(price: ResourcePrice, millicores: int, memory_bytes: int) -> PricedAmount:
-    dollars = price.monthly_cost(millicores, memory_bytes)
+def _price_amount(price: ResourcePrice, millicores: int, memory_bytes: int, pods: int = 1) -> PricedAmount:
+    """Returns the amounts with their cost; with a number of pods, the mean of one pod."""
+    dollars = price.monthly_cost(millicores, memory_bytes) / pods
     return PricedAmount(
-        cores=millicores / 1000, gib=round(memory_bytes / (1 << 30), 3), dollars_per_month=round(dollars, 2)
-    )
+        cores=round(millicores / 1000 / pods, 4), gib=round(memory_bytes / (1 << 30) / pods, 3),
+        dollars_per_month=round(dollars, 2),
+    )  # fmt: skip
 
 
 def _draw_cost(console: Console, report: RuntimeClassCostReport) -> None:
@@ -188,6 +203,12 @@ def _draw_cost(console: Console, report: RuntimeClassCostReport) -> None:
                 _sandbox_share(row),
             )
         console.print(table)
+    for row in report.classes:
+        if row.name != WITHOUT_LABEL:
+            console.print(
+                f"A pod of {row.name} costs on average {_cost_text(row.workload_per_pod)} for its containers and "
+                f"{_cost_text(row.sandbox_per_pod)} for its sandbox."
+            )
     unreadable = sum(row.unreadable_pods for row in report.teams)
     if unreadable:
         console.print(f"Amounts of {unreadable} pods cannot be read: they are not included.")

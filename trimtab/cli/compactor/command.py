@@ -21,6 +21,7 @@ from trimtab.cli.compactor.history import (
     history_nodes,
     watch_history,
 )
+from trimtab.cli.compactor.pause_pool import pause_pool
 from trimtab.cli.complete_names import complete_nodes, complete_pools
 from trimtab.cli.main import EXIT_USAGE, SuggestingGroup, UsageError
 from trimtab.cli.output import write_text
@@ -140,16 +141,30 @@ def show_history(
 @click.option(
     "--why", default="true", help="The reason for the pause. Other users see it in the annotation and in the status."
 )
+@click.option(
+    "--pool",
+    shell_complete=complete_pools,
+    help="Pause only this pool: set `mode: rehearse` in its ConfigMap. Default: pause everything.",
+)
 @_add_login_options
-def pause_compactor(why: str, **login: Any) -> None:
-    """Pause all pools: cordon no node, evict no pod, and uncordon the nodes that are being drained."""
+def pause_compactor(why: str, pool: str | None, **login: Any) -> None:
+    """Pause all pools, or one: cordon no node, evict no pod, and uncordon the nodes that are being drained."""
+    if pool is not None:
+        if why != "true":
+            raise UsageError([ConfigError(file="--why", expected="no reason together with --pool", got=why)])
+        cluster_login = state.ClusterLogin(**login)
+        with state.open_client(cluster_login) as client:
+            for line in pause_pool(client, cluster_login.namespace, pool):
+                click.echo(line)
+        return
     _annotate_namespace(state.ClusterLogin(**login), why or "true")
     click.echo("paused")
 
 
 @verb.command("resume")
 @click.option(
-    "--pool", shell_complete=complete_pools, help="Reopen this pool after failures closed it. Default: end the pause."
+    "--pool", shell_complete=complete_pools, help="Reopen this pool after failures closed it; a pool that `pause --pool` paused needs `mode: act` in its "
+    "ConfigMap. Default: end the pause.",
 )
 @_add_login_options
 def resume_compactor(pool: str | None, **login: Any) -> None:

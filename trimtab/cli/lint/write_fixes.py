@@ -6,11 +6,19 @@ from pathlib import Path
 
 from trimtab.autoscaling.fixes import FIELD_MANAGER, FixPlan, apply_configuration, edit_text
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
+from trimtab.autoscaling.rule import REMOVED
 from trimtab.cli.live_cluster import Content
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import format_manifests
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.yaml_documents import unpack_gzip
+
+HANDOVER_MANAGER = "hpa-handover"
+_COUNT_ALONE = (
+    '{"apiVersion":"{{.apiVersion}}","kind":"{{.kind}}","metadata":{"name":"{{.metadata.name}}",'
+    '"namespace":"{{.metadata.namespace}}"},"spec":{"replicas":{{.spec.replicas}}}}'
+)
+"""A template of kubectl: the object with nothing but its running count."""
 
 
 def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Sequence[Content]) -> list[str]:
@@ -29,12 +37,34 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
     lines = [
         f"Wrote {len(files)} file{'' if len(files) == 1 else 's'} to {folder}, which fix {len(plan.fixed)} findings."
     ]
+    handovers = _count_handovers(plan)
+    if handovers:
+        lines += [
+            "A file no longer has spec.replicas. If the object is already in the cluster, transfer the ownership of its "
+            "running count first; otherwise the next command may set the count to 1:",
+            *(f"  {handover}" for handover in handovers),
+            "If you apply without --server-side, remove spec.replicas with `kubectl apply edit-last-applied` instead.",
+        ]
     if files:
         manager = f" --field-manager {FIELD_MANAGER} --force-conflicts" if snapshot.is_live else ""
         lines.append(f"Review them, then run: kubectl apply --server-side{manager} -f {folder}")
     if plan.unfixed:
         lines.append(f"{len(plan.unfixed)} findings need your decision, so no file fixes them.")
     return lines
+
+
+def _count_handovers(plan: FixPlan) -> list[str]:
+    """Returns a command for each object that loses `replicas`: another field manager takes over its running count.
+
+    A server-side apply removes a field that its manager alone owned, and the API server then sets the default, 1.
+    """
+    return [
+        f"kubectl get {subject.kind.lower()} {subject.name}"
+        f"{f' -n {subject.namespace}' if subject.namespace else ''} -o go-template='{_COUNT_ALONE}' | "
+        f"kubectl apply --server-side --field-manager {HANDOVER_MANAGER} --validate=false -f -"
+        for subject, changes in plan.changes.items()
+        if any(change.path == ("spec", "replicas") and change.value is REMOVED for change in changes)
+    ]
 
 
 def _manifest_files(plan: FixPlan, snapshot: LintSnapshot, contents: Iterable[Content]) -> dict[str, str]:

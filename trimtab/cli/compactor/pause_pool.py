@@ -1,0 +1,78 @@
+"""Pauses one pool: sets `mode: rehearse` in the ConfigMap with its settings, and keeps the rest of the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from trimtab.cli.main import UsageError
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.pool import POOL_LABEL
+from trimtab.cluster.pool_config import SETTINGS_KEY
+from trimtab.cluster.snapshot import ConfigMap
+from trimtab.cluster.yaml_edit import edit_yaml
+from trimtab.kube import objects
+from trimtab.kube.client import MERGE_PATCH, Client
+from trimtab.kube.objects import Writer
+from trimtab.kube.resources import LIST_SOURCES, collection_path, object_path
+
+
+class _ConfigMaps(msgspec.Struct, frozen=True):
+    items: list[ConfigMap]
+
+
+def pause_pool(client: Client, namespace: str, pool: str) -> list[str]:
+    """Set `mode: rehearse` in the pool's ConfigMap, and return what to tell the user.
+
+    Raises UsageError if the pool has not exactly one ConfigMap, or if its settings cannot be changed in place.
+    """
+    name, version, text = _read_pool_settings(client, namespace, pool)
+    changed = rehearse_settings(pool, text)
+    edit = f"kubectl -n {namespace} edit configmap {name}"
+    if changed == text:
+        return [f"pool {pool} already rehearses, by its ConfigMap {name}: nothing was changed"]
+    # The version makes a change of another client since the read a conflict.
+    body = {"metadata": {"resourceVersion": version}, "data": {SETTINGS_KEY: changed}}
+    path = object_path(LIST_SOURCES["ConfigMap"], namespace, name)
+    Writer(client=client, manager="trimtab-command").write(
+        "PATCH", path, body, doing=f"pause pool {pool}", content_type=MERGE_PATCH
+    )
+    return [
+        f"pool {pool} has `mode: rehearse` in ConfigMap {name} now: the compactor stops its drains and starts none",
+        "If GitOps or Helm manages that ConfigMap, change the mode at its source too, or the next sync restores it.",
+        f"To end the pause, set `mode: act` again: {edit}",
+    ]
+
+
+def rehearse_settings(pool: str, text: str) -> str:
+    """Returns the pool's settings with `mode: rehearse`. Raises UsageError if the text is not a mapping."""
+
+    def change(settings: Any) -> Any:
+        # `dryRun` says the same as `mode`; both together are a mistake.
+        return {**{key: value for key, value in settings.items() if key != "dryRun"}, "mode": "rehearse"}
+
+    try:
+        value = yaml.safe_load(text)
+        if value is None or (isinstance(value, dict) and not {"mode", "dryRun"} & value.keys()):
+            return text  # without a mode, a pool rehearses
+        if isinstance(value, dict):
+            return text if value.get("mode") == "rehearse" or value.get("dryRun") is True else edit_yaml(text, change)
+    except yaml.YAMLError:
+        pass
+    expected = f"a pool with valid settings under {SETTINGS_KEY} of its ConfigMap"
+    raise UsageError([ConfigError(file="--pool", expected=expected, got=pool)])
+
+
+def _read_pool_settings(client: Client, namespace: str, pool: str) -> tuple[str, str, str]:
+    """Returns the name, the version and the settings of the pool's ConfigMap."""
+    doing = f"find the ConfigMap of pool {pool}"
+    path = collection_path(LIST_SOURCES["ConfigMap"], namespace)
+    body = client.get(path, {"labelSelector": f"{POOL_LABEL}={pool}"}, doing=doing)
+    items = objects.decode_as(body, _ConfigMaps, doing).items
+    if len(items) != 1 or SETTINGS_KEY not in items[0].data:
+        expected = f"a pool with one ConfigMap labelled {POOL_LABEL}={pool} that has {SETTINGS_KEY}"
+        raise UsageError([ConfigError(file="--pool", expected=expected, got=pool)])
+    metadata = items[0].metadata
+    return metadata.name, metadata.resource_version, items[0].data[SETTINGS_KEY]

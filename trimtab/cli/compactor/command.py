@@ -163,7 +163,9 @@ def pause_compactor(why: str, pool: str | None, **login: Any) -> None:
 
 @verb.command("resume")
 @click.option(
-    "--pool", shell_complete=complete_pools, help="Reopen this pool after failures closed it; a pool that `pause --pool` paused needs `mode: act` in its "
+    "--pool",
+    shell_complete=complete_pools,
+    help="Reopen this pool after failures closed it; a pool that `pause --pool` paused needs `mode: act` in its "
     "ConfigMap. Default: end the pause.",
 )
 @_add_login_options

@@ -40,8 +40,8 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
     handovers = _count_handovers(plan)
     if handovers:
         lines += [
-            "A file no longer has spec.replicas. If the object is already in the cluster, transfer the ownership of its "
-            "running count first; otherwise the next command may set the count to 1:",
+            "A file no longer has spec.replicas. If its object is already in the cluster, transfer the ownership of "
+            "the running count first; without that, the apply below may set the count to 1:",
             *(f"  {handover}" for handover in handovers),
             "If you apply without --server-side, remove spec.replicas with `kubectl apply edit-last-applied` instead.",
         ]

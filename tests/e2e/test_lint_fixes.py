@@ -150,7 +150,8 @@ def test_the_printed_commands_keep_the_running_count(cluster: Cluster, tmp_path:
     file = tmp_path / "app.yaml"
     file.write_text(yaml.safe_dump_all(bad_manifests("L07", "count-printed")))
     (tmp_path / "kubectl").symlink_to(kubectl_binary())
-    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.kubeconfig)}
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    environment = {"PATH": path, "HOME": str(tmp_path), "KUBECONFIG": str(cluster.kubeconfig)}
     shell = partial(subprocess.run, shell=True, check=True, env=environment, timeout=60)
     shell(f"kubectl apply -f {file}")
     fix = run_verb("lint", "-f", file, "--rule", "L07", "--fix", tmp_path / "fixed")

@@ -86,3 +86,34 @@ def test_a_node_that_does_not_exist_is_answered_with_the_nearest(tmp_path: Path)
     result = why(tmp_path, node("node-1"), name="node-2")
     assert result.exit_code == 2
     assert "did you mean 'node-1'?" in result.stderr
+
+
+def entry(at: int, what: str, **more: Any) -> HistoryEntry:
+    return HistoryEntry(at=NOW + at, pool="web", what=what, code="c", why="w", node="web-7", drain="d7", **more)
+
+
+def test_a_node_that_was_drained_and_is_gone_is_answered_from_the_history(tmp_path: Path) -> None:
+    history = state(entry(0, "started"), entry(60, "emptied"), entry(600, "removed"))
+    found = report_of_gone(tmp_path, node("web-8"), history)
+    assert (found["exists"], found["pools"], found["cordon"]["by"]) == (False, ["web"], "trimtab")
+    assert found["cordon"]["text"] == (
+        "Trimtab's compactor drained it for pool web (drain d7, begun at 2027-01-15T08:00:00Z), and the empty node was "
+        "gone at 2027-01-15T08:10:00Z"
+    )
+    assert [one["what"] for one in found["decisions"]] == ["started", "emptied", "removed"]
+    result = why(tmp_path, node("web-8"), history, name="web-7", form="table")
+    assert "Node web-7  in pool web, does not exist any more" in result.stdout
+    assert "did you mean" not in result.output
+
+
+def test_a_node_that_is_gone_and_was_not_drained_is_not_called_drained(tmp_path: Path) -> None:
+    found = report_of_gone(tmp_path, state(entry(0, "started", rehearsed=True)))
+    assert found["cordon"]["text"] == "no stored decision says that Trimtab's compactor drained it"
+    text = report_of_gone(tmp_path, state(entry(0, "started"), entry(9, "abandoned")))["cordon"]["text"]
+    assert text.endswith("and ended that at 2027-01-15T08:00:09Z: w")
+
+
+def report_of_gone(folder: Path, *items: Any) -> Any:
+    result = why(folder, *items, name="web-7")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)

@@ -114,8 +114,8 @@ def explain_node(
     """Show why a node is as it is: who cordoned it, since when, and how to undo that.
 
     The report combines the node's drain annotation, the pools' last plans, the decisions of the compactor about the
-    node and, without --cluster FILE, its Events. `trimtab plan --explain node NAME` shows why a plan keeps a node or
-    drains it.
+    node and, without --cluster FILE, its Events. For a node that is gone, it shows whether the compactor drained it.
+    `trimtab plan --explain node NAME` shows why a plan keeps a node or drains it.
     """
     from trimtab.cli.why.node_sources import read_node_from_cluster, read_node_from_files
 

@@ -25,6 +25,7 @@ from trimtab.cluster.pool import KEEP_ANNOTATION, PoolIndex, pool_name
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation, NotAuthentic, read_annotation
+from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compactor.soft_taint import LEAVING
 
 
@@ -46,6 +47,9 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "WhyNodeReport"
     name: str
+    exists: bool = True
+    """False for a node that is gone: then `cordon` says whether the compactor drained it, and `pools` are those of the
+    decisions about it."""
     pools: list[str]
     cordoned: bool
     cordon: NodeCordonReport
@@ -140,7 +144,9 @@ def build_why_node_report(
     pools = [pool.name for pool in PoolIndex(state.pools.pools).pools_of(node)]
     return WhyNodeReport(
         name=node.name, pools=pools, cordoned=node.is_cordoned, cordon=describe_cordon(node, document, pods_left),
-        plan=_describe_plan(node.name, state), decisions=list(_find_decisions(node.name, state)), events=list(events),
+        plan=_describe_plan(node.name, state),
+        decisions=list(map(report_decision, list_node_decisions(node.name, state))),
+        events=list(events),
         notes=[*_list_notes(node, pools), *notes],
     )  # fmt: skip
 
@@ -167,19 +173,27 @@ def _list_notes(node: NodeInfo, pools: Sequence[str]) -> Iterable[str]:
         yield f"It is in no pool of Trimtab ({named}): the compactor never drains it."
 
 
-def _find_decisions(name: str, state: CompactorState) -> Iterable[PodDecisionReport]:
+def list_node_decisions(name: str, state: CompactorState) -> list[HistoryEntry]:
+    """Returns the stored decisions about the node and its pods, the oldest first."""
     entries = (entry for memory in state.pool_states.values() for entry in memory.ring if entry.node == name)
-    for entry in sorted(entries, key=lambda entry: entry.at):
-        what = f"{entry.what} (rehearsed)" if entry.rehearsed else entry.what
-        yield PodDecisionReport(at=format_timestamp(entry.at), pod=entry.pod, what=what, code=entry.code, why=entry.why)
+    return sorted(entries, key=lambda entry: entry.at)
+
+
+def report_decision(entry: HistoryEntry) -> PodDecisionReport:
+    """Returns the report of one stored decision."""
+    what = f"{entry.what} (rehearsed)" if entry.rehearsed else entry.what
+    return PodDecisionReport(at=format_timestamp(entry.at), pod=entry.pod, what=what, code=entry.code, why=entry.why)
 
 
 def draw_why_node(console: Console, report: WhyNodeReport) -> None:
     """Draw who cordoned the node and how to undo it, then its place in the plan, decisions and Events."""
     pools = f"pool {' and '.join(report.pools)}" if report.pools else "no pool"
     state = "cordoned" if report.cordoned else "open for pods"
-    console.print(Text.assemble((f"Node {report.name}", "bold"), f"  in {pools}, {state}"))
-    since = f", since {report.cordon.since}" if report.cordon.since else ""
+    state = state if report.exists else "does not exist any more"
+    place = f"in {pools}, " if report.pools or report.exists else ""
+    console.print(Text.assemble((f"Node {report.name}", "bold"), f"  {place}{state}"))
+    is_since = report.cordon.since and report.exists
+    since = f", since {report.cordon.since}" if is_since else ""
     console.print(Text(_sentence(report.cordon.text + since)))
     if report.cordon.undo:
         console.print(Text("To undo it:"))

@@ -9,9 +9,10 @@ import msgspec
 
 from trimtab.cli import live_cluster
 from trimtab.cli.compactor.leadership import Leadership
-from trimtab.cli.compactor.state import ClusterLogin, build_compactor_state, open_client, state_sources
+from trimtab.cli.compactor.state import ClusterLogin, CompactorState, build_compactor_state, open_client, state_sources
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan.inputs import parse_documents
+from trimtab.cli.why.gone_node import build_gone_node_report
 from trimtab.cli.why.live_traces import read_events
 from trimtab.cli.why.node_report import WhyNodeReport, build_why_node_report
 from trimtab.cli.why.report import PodEventReport
@@ -27,7 +28,7 @@ NODE_EVENTS_NAMESPACE = "default"
 
 
 def read_node_from_cluster(cluster: live_cluster.ClusterOptions, name: str, namespace: str) -> WhyNodeReport:
-    """Returns the report of a node of the live cluster. Raises UsageError if there is no such node."""
+    """Returns the report of a node of the live cluster. Raises UsageError if nothing is known of such a node."""
     login = ClusterLogin(kubeconfig=cluster.kubeconfig, context=cluster.context, namespace=namespace)
     notes: list[str] = []
     events: tuple[PodEventReport, ...] = ()
@@ -40,12 +41,14 @@ def read_node_from_cluster(cluster: live_cluster.ClusterOptions, name: str, name
             notes.append(f"Events could not be read: {error}")
     state = build_compactor_state(listing.snapshot, listing.unreadable, Leadership(), namespace)
     if document is None:
-        raise _no_node(name, [shape.metadata.name for shape in listing.snapshot.objects_of(Node)])
+        names = [shape.metadata.name for shape in listing.snapshot.objects_of(Node)]
+        return _explain_gone_node(name, names, state, events, notes)
     return build_why_node_report(document, state, events, notes)
 
 
 def read_node_from_files(paths: Sequence[str], name: str, namespace: str) -> WhyNodeReport:
-    """Returns the report of a node of a snapshot. Raises UsageError with every mistake, or if there is no such node."""
+    """Returns the report of a node of a snapshot. Raises UsageError with every mistake, or if nothing is known of
+    such a node."""
     documents, mistakes = parse_documents(live_cluster.read_paths(paths))
     if mistakes:
         raise UsageError(mistakes)
@@ -54,13 +57,21 @@ def read_node_from_files(paths: Sequence[str], name: str, namespace: str) -> Why
         for document in documents
         if document.kind == "Node"
     }
-    if name not in nodes:
-        raise _no_node(name, list(nodes))
     built = build_snapshot(documents)
     state = build_compactor_state(built.snapshot, (), Leadership(), namespace)
-    return build_why_node_report(nodes[name], state, (), ("A snapshot contains no Events.",))
+    notes = ("A snapshot contains no Events.",)
+    if name not in nodes:
+        return _explain_gone_node(name, list(nodes), state, (), notes)
+    return build_why_node_report(nodes[name], state, (), notes)
 
 
-def _no_node(name: str, names: Sequence[str]) -> UsageError:
-    todo = suggest_name(name, names)
-    return UsageError([ConfigError(file="NAME", expected="the name of a node that exists", got=repr(name), todo=todo)])
+def _explain_gone_node(
+    name: str, names: Sequence[str], state: CompactorState, events: Sequence[PodEventReport], notes: Sequence[str]
+) -> WhyNodeReport:
+    """Returns what is known of a node that does not exist. Raises UsageError with the nearest name if nothing is."""
+    report = build_gone_node_report(name, state, events, notes)
+    if report is None:
+        expected = "the name of a node that exists, or of which anything is known"
+        todo = suggest_name(name, names)
+        raise UsageError([ConfigError(file="NAME", expected=expected, got=repr(name), todo=todo)])
+    return report

@@ -1,0 +1,49 @@
+"""What is known of a node that does not exist any more: by the compactor's stored decisions about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trimtab.cli.compactor.state import CompactorState
+from trimtab.cli.why.node_report import NodeCordonReport, WhyNodeReport, list_node_decisions, report_decision
+from trimtab.cli.why.report import PodEventReport
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.compaction.drain.pool_state import HistoryEntry
+
+_DRAIN_DECISIONS = ("started", "emptied", "removed", "abandoned")
+_DELETION_NOTE = "Trimtab never deletes a node: the cluster autoscaler, or another client, deleted it."
+_LIMIT_NOTE = "The compactor stores a limited number of decisions, so older ones may be missing."
+
+
+def build_gone_node_report(
+    name: str, state: CompactorState, events: Sequence[PodEventReport], notes: Sequence[str]
+) -> WhyNodeReport | None:
+    """Join what is known of a node that does not exist, or return None if nothing is."""
+    records = list_node_decisions(name, state)
+    if not records and not events:
+        return None
+    pools = list(dict.fromkeys(record.pool for record in records))
+    return WhyNodeReport(
+        name=name, exists=False, pools=pools, cordoned=False, cordon=_describe_end(records), plan="",
+        decisions=list(map(report_decision, records)), events=list(events), notes=[_DELETION_NOTE, _LIMIT_NOTE, *notes],
+    )  # fmt: skip
+
+
+def _describe_end(records: Sequence[HistoryEntry]) -> NodeCordonReport:
+    """Returns whether and when the compactor drained the node, by its decisions, the oldest first."""
+    acted = [record for record in records if not record.rehearsed]
+    ending = next((record for record in reversed(acted) if record.what in _DRAIN_DECISIONS), None)
+    if ending is None:
+        text = "no stored decision says that Trimtab's compactor drained it"
+        return NodeCordonReport(by="none", text=text, since="", undo=[])
+    start = next((record for record in acted if record.what == "started" and record.drain == ending.drain), None)
+    began = f", begun at {format_timestamp(start.at)}" if start is not None else ""
+    drain = f"pool {ending.pool} (drain {ending.drain}{began})" if ending.drain else f"pool {ending.pool}{began}"
+    time = format_timestamp(ending.at)
+    sentences = {
+        "removed": f"Trimtab's compactor drained it for {drain}, and the empty node was gone at {time}",
+        "emptied": f"Trimtab's compactor drained it for {drain}, and it had no pods to evict at {time}",
+        "abandoned": f"Trimtab's compactor began to drain it for {drain}, and ended that at {time}: {ending.why}",
+        "started": f"Trimtab's compactor began to drain it for pool {ending.pool} at {time}",
+    }
+    return NodeCordonReport(by="trimtab", text=sentences[ending.what], since=time, undo=[])

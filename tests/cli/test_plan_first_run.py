@@ -156,6 +156,13 @@ def test_the_result_the_unknown_load_and_the_guess_stand_before_any_table_and_th
     assert notes[0] > table + 1
 
 
+def test_a_bound_that_the_settings_set_does_not_speak_of_volume(tmp_path: Path) -> None:
+    """Two nodes at 85 % are no candidates: the free volume is not the limit."""
+    pods = [pod("web-0", "a", cpu="3400m"), pod("web-1", "b", cpu="3400m")]
+    text = " ".join(trimtab("plan", "--cluster", snapshot(tmp_path, *machines("a", "b"), *pods)).stdout.split())
+    assert "No plan can free more than 0 nodes, because no other node is a candidate." in text
+
+
 def test_what_a_preset_leaves_on_purpose_is_priced_by_its_setting(tmp_path: Path) -> None:
     """Two nodes at 85 % are too busy for `balanced`: it says so, and what the setting costs."""
     cluster = snapshot(tmp_path, *machines(*"abc"), pod("x-0", "a", "3400m"), pod("y-0", "b", "3400m"),

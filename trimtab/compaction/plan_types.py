@@ -68,6 +68,8 @@ class Bound:
     unpinned_nodes: int
     """The maximum number of nodes that could be drained if the pods that may not move could move."""
     unpinned_saves: int
+    candidates: int
+    """The number of nodes that may be drained, those that were not examined included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -452,7 +452,8 @@ def report_bound(bound: Bound, unit: str) -> BoundReport:
     """Returns the plan's upper bound, with a sentence that states it."""
     unpinned_more = bound.unpinned_nodes - bound.nodes
     most_text = "1 node" if bound.nodes == 1 else f"{bound.nodes} nodes"
-    text = f"No plan can free more than {most_text}, by volume alone."
+    limit = "by volume alone" if bound.nodes < bound.candidates else "because no other node is a candidate"
+    text = f"No plan can free more than {most_text}, {limit}."
     if bound.pinned:
         pinned_text = "1 node holds a pod" if bound.pinned == 1 else f"{bound.pinned} nodes hold a pod"
         pronoun = "it" if bound.pinned == 1 else "them"

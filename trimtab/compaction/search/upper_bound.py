@@ -28,8 +28,11 @@ class Item(Struct, frozen=True, kw_only=True, gc=False):
     free: Amounts
 
 
-def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: set[int]) -> Bound:
-    """Returns the sum of the bounds of all parts of the cluster."""
+def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: set[int], unexamined: int = 0) -> Bound:
+    """Returns the sum of the bounds of all parts of the cluster.
+
+    unexamined: the number of candidates that were not examined and are in no set.
+    """
     parts_with_free = [(part, _free_amounts(part)) for part in parts]
     removable = candidates | pinned
 
@@ -39,7 +42,7 @@ def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: s
     )
     return Bound(
         saves=most_saves, nodes=most_nodes, pinned=len(pinned), unpinned_nodes=unpinned_nodes,
-        unpinned_saves=unpinned_saves,
+        unpinned_saves=unpinned_saves, candidates=len(candidates) + unexamined,
     )  # fmt: skip
 
 
@@ -124,7 +127,7 @@ def bound_problem(problem: CompactionProblem, search: Search) -> Bound:
     for node in range(len(model.nodes)):
         if not problem.capacity.closed_nodes[node] or search.state[node] == DRAINED:
             items.setdefault(part[node], []).append(_bound_item(problem, node, moving.get(node, (0, 0, 0))))
-    return upper_bound(items.values(), set(problem.candidates), problem.pinned_nodes)
+    return upper_bound(items.values(), set(problem.candidates), problem.pinned_nodes, len(problem.unexamined))
 
 
 def _all_pods(problem: CompactionProblem, node: int) -> list[int]:

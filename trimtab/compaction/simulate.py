@@ -3,10 +3,9 @@
 The simulation is a pure function. A round plans, drains the nodes of the first wave, and lets a model of the scheduler
 place the successors: `plan` uses the targets of the plan, `spread` the emptiest node that fits (LeastAllocated of the
 default scheduler), and `pack` the fullest (MostAllocated). A pod with another scheduler is placed as that scheduler
-does. With `marked`, nodes that later waves drain, and targets that are reserved for them, are used only when no other
-node fits, as with the compactor's soft taints (PreferNoSchedule); without it the scheduler knows nothing of the plan.
-Then the budgets are full again, the drained nodes are removed, and the next round begins. A pod that was moved once is
-not moved again.
+does. With `marked`, nodes that later waves drain are used only when no other node fits, as with the compactor's soft
+taint (PreferNoSchedule); without it the scheduler knows nothing of the plan. Then the budgets are full again, the
+drained nodes are removed, and the next round begins. A pod that was moved once is not moved again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +23,6 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Move, Plan, Wave
 from trimtab.compaction.reasons import BLOCKED, WORTH_KEEPING
-from trimtab.compaction.reserved_targets import reserved_targets
 from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
@@ -152,7 +150,8 @@ def _execute_wave(
     """Executes one wave in the model: cordons its nodes together, then evicts pod by pod, and returns where the
     successors run."""
     wave, capacity = current.waves[number], FreeCapacity(model)
-    avoided = _avoided_nodes(replace(current, waves=current.waves[number:]), model) if marked else set()
+    later_waves = current.waves[number + 1 :] if marked else ()
+    later = {model.node_numbers[step.node] for wave in later_waves for step in wave.steps}
     pods = {pod.key: n for n, pod in enumerate(model.pods)}
     # All nodes of the wave are cordoned first, or successors of the first node would be placed on the second.
     for step in wave.steps:
@@ -165,7 +164,7 @@ def _execute_wave(
         if scheduler is Scheduler.PLAN:
             target = model.node_numbers[move.target]
         else:
-            target = _choose_node(capacity, pod_class, avoided, _placement_of(model, pod_class, scheduler))
+            target = _choose_node(capacity, pod_class, later, _placement_of(model, pod_class, scheduler))
         if target >= 0:
             capacity.add_pod(pod_class, target)
         name = model.nodes[target].name if target >= 0 else ""
@@ -175,13 +174,6 @@ def _execute_wave(
     return SimulationRound(
         nodes=tuple(step.node for step in wave.steps), landings=tuple(landings), saved=sum(s.saves for s in wave.steps)
     )
-
-
-def _avoided_nodes(current: Plan, model: ClusterModel) -> set[int]:
-    """Returns the nodes that have a soft taint while the first wave of this plan is executed: those that later waves
-    drain, and the targets that are reserved for them."""
-    later = [step.node for wave in current.waves[1:] for step in wave.steps]
-    return {model.node_numbers[name] for name in (*later, *reserved_targets(current, model))}
 
 
 def _moves_in_order(wave: Wave) -> Iterable[Move]:
@@ -196,25 +188,21 @@ def _placement_of(model: ClusterModel, pod_class: PodClass, scheduler: Scheduler
     return model.inventory.schedulers[pod_class.ask.scheduler]
 
 
-def _choose_node(capacity: FreeCapacity, pod_class: PodClass, avoided: set[int], placement: SchedulerPlacement) -> int:
+def _choose_node(capacity: FreeCapacity, pod_class: PodClass, later: set[int], placement: SchedulerPlacement) -> int:
     sign = -1 if placement is SchedulerPlacement.SPREAD else 1
     best, score = -1, (2, 0)
     for node in range(len(capacity.world.nodes)):
-        rank = (1 if node in avoided else 0, sign * _free_share(capacity, pod_class, node))
+        rank = (1 if node in later else 0, sign * _free_share(capacity, node))
         if rank < score and fits_on_node(capacity, pod_class, node):
             best, score = node, rank
     return best
 
 
-def _free_share(capacity: FreeCapacity, pod_class: PodClass, node: int) -> int:
-    """Returns the share in thousandths that is free when the pod is on the node, cpu and memory weighed equally.
-
-    As NodeResourcesFit scores: it adds the pod's own requests (noderesources `calculateResourceAllocatableRequest`).
-    """
+def _free_share(capacity: FreeCapacity, node: int) -> int:
+    """Returns the free share in thousandths, cpu and memory weighed equally, as NodeResourcesFit scores."""
     model = capacity.world
     allocatable = [max(1, model.allocatable_amount(node, resource)) for resource in model.main_resources]
-    major, minor = capacity.major[node] - pod_class.major, capacity.minor[node] - pod_class.minor
-    return major * 1000 // allocatable[0] + minor * 1000 // allocatable[1]
+    return capacity.major[node] * 1000 // allocatable[0] + capacity.minor[node] * 1000 // allocatable[1]
 
 
 def _cluster_after(inventory: Inventory, finished: SimulationRound, again: Again | None) -> Inventory:

@@ -112,8 +112,8 @@ class Actuator(Protocol):
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         """Changes the number of replicas of a Deployment. Returns False if the present number is not `before`."""
 
-    def set_soft_taint(self, node: NodeInfo, version: str, key: str) -> None:
-        """Gives the node the compactor's soft taint with this key and no other of its own, or none when it is empty."""
+    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
+        """Adds or removes the compactor's soft taint."""
 
     def record_decision(self, record: HistoryEntry) -> None:
         """Reports a decision to users as Events. Raises nothing."""
@@ -138,7 +138,7 @@ class DryRunActuator:
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return True
 
-    def set_soft_taint(self, node: NodeInfo, version: str, key: str) -> None:
+    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
         pass
 
     def record_decision(self, record: HistoryEntry) -> None:

@@ -83,9 +83,8 @@ class Settings(LeaderProcessSettings):
     autoscaler's own limit."""
 
     soft_taint: bool = True
-    """True: nodes that the plan drains get the taint `trimtab.dev/drain-candidate`, and targets that the pods of
-    its first wave do not need get `trimtab.dev/reserved-target`, both with the effect PreferNoSchedule, so that
-    successors run on other nodes."""
+    """True: nodes that the plan drains get the taint `trimtab.dev/drain-candidate` with the effect PreferNoSchedule, so
+    that successors run on other nodes."""
 
     resize_answer_timeout_seconds: int = 120
     """The number of seconds for which a kubelet may leave a resize without an answer before the resize is reverted."""

@@ -43,7 +43,7 @@ from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.soft_taint import SOFT_TAINTS, SoftTaints, has_soft_taint
+from trimtab.compactor.soft_taint import LEAVING, LeavingTaint, has_leaving_taint
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
@@ -122,9 +122,9 @@ class SimulatedCluster:
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return False
 
-    def set_soft_taint(self, node: NodeInfo, version: str, key: str) -> None:
-        other_taints = tuple(taint for taint in node.taints if taint.key not in SOFT_TAINTS)
-        own_taints = (Taint(key=key, effect="PreferNoSchedule"),) if key else ()
+    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
+        other_taints = tuple(taint for taint in node.taints if taint.key != LEAVING)
+        own_taints = (Taint(key=LEAVING, effect="PreferNoSchedule"),) if leaving else ()
         self._replace_node(replace(node, taints=(*other_taints, *own_taints)))
 
     def record_decision(self, record: HistoryEntry) -> None:
@@ -156,7 +156,7 @@ class SimulatedCluster:
         numbers = [number for number in range(len(model.nodes)) if fits_on_node(capacity, kind, number)]
         best_number = min(
             numbers,
-            key=lambda number: (has_soft_taint(model.nodes[number], ""), -capacity.major[number], number),
+            key=lambda number: (has_leaving_taint(model.nodes[number], ""), -capacity.major[number], number),
             default=None,
         )
         return "" if best_number is None else model.nodes[best_number].name
@@ -241,7 +241,7 @@ def _build_loop(cluster: SimulatedCluster) -> Loop:
         pool_states=states,
         drainer=Drainer(cluster, states, timeouts, GracefulShutdown(), error_guard),
         planner=CompactionPlanner(cluster, DryRunActuator(), states, timeouts, SETTLE_SECONDS, error_guard),
-        soft_taints=SoftTaints(cluster),
+        leaving_taint=LeavingTaint(cluster),
         log=log.build_logger("error"),
         interval=INTERVAL_SECONDS,
         tick=TICK_SECONDS,

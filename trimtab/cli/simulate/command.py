@@ -28,7 +28,7 @@ from trimtab.compaction.simulate import Scheduler, Simulation, simulate_rounds
     help="How evicted pods are placed: by the plan, or by a scheduler that spreads or packs pods.",
 )
 @click.option("--marked", is_flag=True,
-              help="Let the scheduler avoid nodes that are drained next or reserved, as soft taints do.")  # fmt: skip
+              help="Let the scheduler avoid nodes that are drained next, as the soft taint does.")  # fmt: skip
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
               help="Show the rounds that concern one node or one pod (NAMESPACE/NAME), and why it stays.")  # fmt: skip
 @output.add_output_options

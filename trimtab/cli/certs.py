@@ -235,7 +235,7 @@ def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str
     "--live",
     "of_cluster",
     is_flag=True,
-    help="Check the replicas' Secret in the cluster, and the webhook configurations that trust it.",
+    help="Check the Secret with the certificate in the cluster, and the caBundle of the webhook configurations.",
 )
 @add_login_options
 @output.add_output_options

@@ -138,7 +138,7 @@ def _find_unmatched_nodes(placement: PlacementAction, facts: ClusterFacts) -> It
         requirements = [label.selector_requirement for label in group]
         if not any(all(requirement_matches(item, shape.labels) for item in requirements) for shape in shapes):
             kind = " and ".join(f"{item.key} {format_requirement(item)}" for item in requirements)
-            yield NOT_IN_CLUSTER(f"the cluster has no node with the labels {kind}, a group of requireAny")
+            yield NOT_IN_CLUSTER(f"no node has the labels {kind}, which one group of requireAny requires")
 
 
 def _namespace_labels(policy: PodPolicy) -> Iterator[str]:

@@ -35,7 +35,7 @@ NEVER_MEANS = Code(
 )
 NO_SUCH_NODE = Code(
     "no-node-can-match",
-    "No node can meet everything that the policy requires of its labels.",
+    "No node can have all the labels that the policy requires of a node.",
     "Remove one of the requirements. Write several values of one label into one `in`.",
 )
 WEIGHT_UNREAD = Code(

@@ -138,7 +138,9 @@ class ReservationMetrics:
             "overhead_coverage_ratio", "The share of the pool's nodes whose kubelet usage is known, from 0 to 1."
         )
         self.change = gauge(
-            "reservation_change", "1 for the decision about the pool: keep, raise, lower, wait or unknown.", "change"
+            "reservation_change",
+            "1 for the current advice on the pool's reservation: keep, raise, lower, wait or unknown.",
+            "change",
         )
         self.dollars = gauge(
             "reserved_dollars_per_hour",

@@ -112,7 +112,7 @@ class Metrics:
         )
         self.class_nodes = gauge(
             "runtime_class_node_types",
-                "Types of nodes that the pods of a RuntimeClass may run on; 0 if the pods have to wait.",
+            "Number of node types on which pods of the RuntimeClass may run; at 0 they stay pending.",
             "runtime_class",
         )  # fmt: skip
         self.class_without_nodes = gauge(

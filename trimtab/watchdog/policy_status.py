@@ -107,7 +107,7 @@ def _brake_off_condition(observation: PolicyObservation, now: str) -> StatusCond
                 HARM_BRAKE,
                 "False",
                 "NotChecked",
-                "the policy is not in mode apply, or the brake is off",
+                "the policy is not in mode apply, or the setting that sets harmful policies to warn is off",
             )
         case NotYet():
             return _condition(observation, now, HARM_BRAKE, "Unknown", "TooFewPods", str(observation.verdict))

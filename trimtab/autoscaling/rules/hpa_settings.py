@@ -396,7 +396,7 @@ def proportional_autoscaler(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
                 continue
             target = _proportional_target(workload.namespace, container.arguments)
             others = () if target is None else (*snapshot.hpas_of(target), *snapshot.vpas_of(target))
-            others_text = ", and another autoscaler writes the same workload" if others else ""
+            others_text = ", and another autoscaler changes the same workload" if others else ""
             yield rule.report_problem(
                 workload.subject,
                 f"{workload.subject} scales {target or 'its target'} by the number of nodes{others_text}.",

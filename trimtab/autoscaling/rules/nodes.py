@@ -95,7 +95,7 @@ def long_run_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             if pod.spec.node_name in spots and _age_of(snapshot, pod.metadata.creation_timestamp) >= LONG_RUN_SECONDS
         ]
         if pods or _chooses_spot(workload):
-            where = f"runs on spot nodes for a week or longer ({', '.join(sorted(pods)[:3])})"
+            where = f"has run on spot nodes for a week or longer ({', '.join(sorted(pods)[:3])})"
             yield rule.report_problem(
                 workload.subject, f"{workload.subject} {where if pods else 'chooses spot nodes'}.",
                 path=workload.template_path,

@@ -32,7 +32,7 @@ def pause_pool(client: Client, namespace: str, pool: str) -> list[str]:
     changed = rehearse_settings(pool, text)
     edit = f"kubectl -n {namespace} edit configmap {name}"
     if changed == text:
-        return [f"pool {pool} already rehearses, by its ConfigMap {name}: nothing was changed"]
+        return [f"pool {pool} is already paused: its ConfigMap {name} has `mode: rehearse`; nothing was changed"]
     # The version makes a change of another client since the read a conflict.
     body = {"metadata": {"resourceVersion": version}, "data": {SETTINGS_KEY: changed}}
     path = object_path(LIST_SOURCES["ConfigMap"], namespace, name)

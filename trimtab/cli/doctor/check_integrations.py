@@ -116,14 +116,13 @@ def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding
     now = cluster.local_time if isinstance(cluster.server_time, Unreadable) else cluster.server_time
     seconds = int(now.timestamp())
     if status.is_silent(seconds):
-        age = f"{seconds - status.updated} s ago" if status.updated is not None else "never"
-        ahead = status.updated is not None and status.updated > seconds
-        return report_error(
-            AUTOSCALER_UNHEALTHY,
-            f"the cluster autoscaler {status.silence_reason(seconds)}"
-            if ahead
-            else f"the cluster autoscaler reported its status last: {age}",
-        )
+        if status.updated is None:
+            problem = "has never reported its status"
+        elif status.updated > seconds:
+            problem = status.silence_reason(seconds)
+        else:
+            problem = f"last reported its status {seconds - status.updated} s ago"
+        return report_error(AUTOSCALER_UNHEALTHY, f"the cluster autoscaler {problem}")
     return (
         report_ok(
             f"the cluster autoscaler reports {len(status.groups)} node group{'s' if len(status.groups) != 1 else ''}"

@@ -225,7 +225,7 @@ NOT_CHECKED = Code(
     "not-checked",
     "`trimtab doctor` could not check this: the user lacks a permission, or the API server did not answer. It counts "
     "as a problem.",
-    "The sentence names the missing permission or the API server's error. Run the command again as a user with "
+    "The finding names the missing permission or the API server's error. Run the command again as a user with "
     "that permission.",
 )
 PROCESS_MISSING = Code(

@@ -187,7 +187,7 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     return whole.objects, [
-        f"The objects that these objects name are not known: {problem}" for problem in whole.unreadable
+        f"{problem}: objects that only these refer to may be reported as unused" for problem in whole.unreadable
     ]
 
 

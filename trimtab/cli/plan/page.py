@@ -42,7 +42,7 @@ def _list_facts(report: PlanReport) -> tuple[tuple[str, str], ...]:
         *(((f"{report.evictions_without_requests:,}", "evictions of pods without requests"),)
           if report.evictions_without_requests else ()),
         (str(len(report.waves)), "waves"),
-        (f"{report.bound.nodes}", "nodes can be drained at most, by volume"),
+        (f"{report.bound.nodes}", "nodes at most can be drained by any plan"),
     )  # fmt: skip
 
 

@@ -168,7 +168,15 @@ def _read_measurements(
     is_live = LIVE in cluster.paths
     if server is not None:
         if summaries or configurations:
-            raise UsageError([ConfigError(file="--prometheus", expected="no --summary and --configz", got="both")])
+            raise UsageError(
+                [
+                    ConfigError(
+                        file="--prometheus",
+                        expected="neither --summary nor --configz with it",
+                        got="at least one of them",
+                    )
+                ]
+            )
         nodes = measure_sources.read_nodes(cluster) if cluster.paths else None
         return measure_sources.measure_prometheus(server, days, nodes, now)
     if is_live and not summaries:

@@ -37,7 +37,7 @@ def _list_facts(report: SimulateReport) -> tuple[tuple[str, str], ...]:
         (f"{report.evictions:,}", "evictions"),
         (str(report.moved_twice), "pods moved twice"),
         (str(report.waiting), "left pending"),
-        (str(report.nodes_bound), "nodes at least, by volume"),
+        (str(report.nodes_bound), "nodes at least stay after any plan"),
     )
 
 

@@ -31,7 +31,9 @@ EXTRA = "textual"
     help="The time between two updates. The cluster is watched, not listed again.",
 )  # fmt: skip
 @click.option(
-    "--once", is_flag=True, help="Print the view once as text. This is the default if standard output is no terminal."
+    "--once",
+    is_flag=True,
+    help="Print the view once as text. This is the default if standard output is not a terminal.",
 )
 @click.option(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."

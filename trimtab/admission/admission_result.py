@@ -52,8 +52,8 @@ class PodDecision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     operations: tuple[Operation, ...] = ()
     """The operations of the patch; empty unless the outcome is CHANGED."""
     problem: str = ""
-    """Why the patch is not safe. It is set with the outcome UNSAFE, and with DENIED if a policy requires what the patch
-    would do. With TOO_LARGE, it says of what the pod has too much."""
+    """The problem, if the patch is not safe: with the outcome UNSAFE, or with DENIED if a policy requires the changes
+    of the patch. With TOO_LARGE, it says of which parts the pod has too many."""
 
     def apply_to(self, pod: Pod) -> Pod:
         """Returns the pod after the response: the decided pod if the outcome is CHANGED, otherwise `pod` itself."""
@@ -136,8 +136,8 @@ def decide_pod(
 def _oversized_decision(
     size_excess: SizeExcess, pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
 ) -> PodDecision | None:
-    """Returns the result for a pod that is too large to be decided; None if it is not too large, or if no policy would
-    decide it anyway."""
+    """Returns the decision on a pod that is too large to be decided. None if the pod is not too large, or if no policy
+    would be evaluated for it anyway."""
     if always_left_alone(PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms)) is not None:
         return None
     names = required_actions.required_policies_for(policies, facts, namespace, terms, pod)
@@ -153,7 +153,8 @@ def _oversized_decision(
 
 
 class AdmissionFinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """The result of deciding a pod, without anything that depends on the request. Identical pods share one finding."""
+    """The result of deciding a pod, without anything that depends on the admission request. Identical pods share one
+    finding."""
 
     outcome: AdmissionOutcome
     decision: Decision | None = None
@@ -165,7 +166,8 @@ class AdmissionFinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=F
     """What failed; empty if nothing did."""
     warnings: tuple[str, ...] = ()
     response: bytes = b""
-    """The end of the encoded response, as returned by `admission_review.encode_allowed` or `encode_denied`."""
+    """The last part of the encoded response, after the uid, as returned by `admission_review.encode_allowed` or
+    `encode_denied`."""
 
 
 class _User(msgspec.Struct):
@@ -203,7 +205,7 @@ class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=Fa
 
     @property
     def patch_operations(self) -> tuple[Operation, ...]:
-        """The operations, decoded from the patch. This is too slow for every request."""
+        """The operations, decoded from the patch. Decoding takes too long to do it for every review."""
         return tuple(msgspec.json.decode(self.finding.patch)) if self.finding.patch else ()
 
     @property

@@ -48,7 +48,8 @@ class NotAReview(ValueError):
 
 
 def decode(body: bytes) -> Review:
-    """Returns the review in these bytes. Raises NotAReview if they are not JSON or have no request with a uid."""
+    """Returns the review in these bytes. Raises NotAReview if the bytes are not JSON, or if the review has no request
+    with a uid."""
     try:
         review = _decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -63,11 +64,12 @@ def decode(body: bytes) -> Review:
 
 
 def _without_object(body: bytes) -> Review:
-    """Returns the review without its object, if the object is nested too deeply. `object` is then empty bytes, which
-    are not a pod.
+    """Returns a review that is nested too deeply, without its object: `object` is empty bytes, which do not decode as a
+    pod.
 
-    `metadata.managedFields` may hold such a deep tree. The API server writes the object after all fields that describe
-    the request, and the bytes that begin it do not occur inside a string, because quotes are escaped there.
+    `metadata.managedFields` may be nested so deeply. The API server writes all fields that describe the request before
+    the object, so the bytes before `,"object":` are enough. These bytes do not occur inside a string, because quotes
+    are escaped there.
     """
     head, separator, _ = body.partition(b',"object":')
     try:
@@ -81,15 +83,16 @@ def _raise_too_deep() -> Review:
 
 
 def encode(review: Review, response: bytes) -> bytes:
-    """Returns the bytes of the whole AdmissionReview. `response` is what `encode_allowed` or `encode_denied`
-    returned."""
+    """Returns the bytes of the whole AdmissionReview. `response` is its last part, from `encode_allowed` or
+    `encode_denied`."""
     version = review.api_version
     start = _START if version in (API_VERSION, "") else _encode_start(version)
     return b"".join((start, _encoder.encode(review.request.uid), b",", response))
 
 
 def encode_allowed(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, str]) -> bytes:
-    """Returns the end of a response that admits the object. `patchType` is set if and only if there is a patch."""
+    """Returns the last part of a response that admits the object. `patchType` is set if and only if there is a
+    patch."""
     response: dict[str, Any] = {"allowed": True}
     if patch:
         response["patchType"] = "JSONPatch"
@@ -98,7 +101,7 @@ def encode_allowed(patch: bytes, warnings: tuple[str, ...], audit: Mapping[str, 
 
 
 def encode_denied(message: str, audit: Mapping[str, str], *, code: int = 403, reason: str = "Forbidden") -> bytes:
-    """Returns the end of a response that rejects the object, with a message for the user."""
+    """Returns the last part of a response that rejects the object, with a message for the user."""
     status = {"code": code, "reason": reason, "message": message}
     return _encode_end({"allowed": False, "status": status}, (), audit)
 

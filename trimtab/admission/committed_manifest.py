@@ -13,8 +13,8 @@ from trimtab.admission.preview import Preview, write_changes
 from trimtab.cluster.yaml_documents import Document
 
 MAX_COMMITS = 5
-"""How many times the changes are committed at most, because policies that contradict each other may change the same
-field again at each commit."""
+"""The maximum number of times that the changes are committed. Without it, policies that contradict each other could
+change the same field again at each commit."""
 
 
 def preview_commits(

@@ -44,7 +44,8 @@ class Objection:
     actions: tuple[str, ...]
     """The actions, as (policy, action), that may be the cause."""
     prevents: bool = True
-    """Whether the cause must be taken back. If False, the objection is uncertain and is only reported."""
+    """Whether the actions that may be the cause must be withheld. If False, the objection is uncertain and is only
+    reported."""
     quota: str | None = None
     """The name of the ResourceQuota that has no room, or None if the objection is about something else."""
 
@@ -59,8 +60,8 @@ def find_objection(
     of_quotas: bool = True,
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> Objection | None:
-    """Returns the first objection to the changed pod that does not hold for the pod as submitted as well, or None if
-    there is none.
+    """Returns the first objection to the changed pod that does not also apply to the pod as submitted, or None if there
+    is none.
 
     `of_quotas`: False to check only nodes. `answers`: the decisions about quotas that the pod's siblings got.
     """
@@ -96,16 +97,17 @@ def _quota_objection(
 
 
 Without = Callable[[Withheld, bool], tuple[Decision, ApplicablePolicies | None]]
-"""A function that decides the same pod again without some actions. If its second argument is True, the reasons for
-everything that is not changed are collected too (`watching`)."""
+"""A function that decides the same pod again without some actions. If its second argument (`watching`) is True, it also
+collects the reasons why fields are not changed."""
 _MAX_TRIALS = 32
 """The maximum number of additional decisions for one pod. If they are not enough, all actions that may be the cause are
 withheld."""
 _MAX_CONTAINERS_OVER_TRIALS = 2 * _MAX_TRIALS
-"""The maximum number of containers that are decided in all trials together, because the author chooses the number of
-containers and with it the cost."""
+"""The maximum number of containers that are decided in all trials together. It limits the cost, because the author of a
+pod chooses the number of containers."""
 _MAX_CONTAINERS_PER_TRIAL = 16
-"""A pod with more containers gets no trials, because too few of them would be possible to find the cause."""
+"""The maximum number of containers in a pod for which trials are made. For a larger pod, too few trials would be
+possible to find the cause."""
 
 
 def _max_trials(pod: Pod) -> int:
@@ -125,8 +127,8 @@ def withhold_harmful_actions(
 ) -> tuple[Decision, ApplicablePolicies | None]:
     """Returns the decision without the actions that would keep the pod, or its siblings, from running.
 
-    As few actions as possible are withheld; those of the policies that were applied last come first. An action that a
-    policy requires is never withheld: the API server's quota may then reject the pod, and a warning says why.
+    As few actions as possible are withheld, beginning with those of the policies that were applied last. An action that
+    a policy requires is never withheld: the API server's quota may then reject the pod, and a warning says why.
     """
     withheld: dict[tuple[str, str], Reason] = {}
     over_quota: Objection | None = None
@@ -181,8 +183,8 @@ def _same_kind(retried: Objection | None, original: Objection) -> bool:
 def _culprits(
     decision: Decision, applicable: ApplicablePolicies | None, actions: tuple[str, ...], *, required: bool = False
 ) -> list[tuple[str, str]]:
-    """Returns (policy, action) for all actions that may be the cause, those of the policy applied last first: either
-    the ones that may be withheld or, with `required`, the ones that a policy requires."""
+    """Returns (policy, action) for all actions that may be the cause, those of the policy applied last first. They are
+    the actions that may be withheld or, with `required`, the actions that a policy requires."""
     changing = {change.policy for change in decision.changes}
     compiled = (
         [
@@ -204,8 +206,9 @@ def _culprits(
 def _required_objection(
     before: Pod, after: Pod, facts: ClusterFacts, base: Objection, required: list[tuple[str, str]]
 ) -> Objection:
-    """Returns the objection with another reason if a policy requires the change: the API server's quota then decides,
-    and the author should know how much of the amount the policy adds."""
+    """Returns the objection; if a policy requires the change, with another reason, which says how much of the amount
+    the policy adds. In that case the API server's quota decides whether the pod is created, and the author should know
+    the policy's part."""
     if not required:
         return base
     name = value_or(after.spec.runtime_class_name, "")

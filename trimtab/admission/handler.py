@@ -55,11 +55,12 @@ def answer_review(
     *,
     waits: bool = False,
 ) -> AdmissionResponse:
-    """Returns the response to the body of a request. Raises nothing.
+    """Returns the response to the body of an admission review. Raises nothing.
 
-    `memory`: earlier responses, with which the response is the same but faster. Its decisions about quotas are shared
-    by all siblings of a pod. `waits`: the caller can wait a moment. If the room in a quota depends on an owner that was
-    just created, `awaits` names the owner and nothing is cached; the caller should ask again when the owner is known.
+    `memory`: the cache of earlier responses, which makes the answer faster but not different. Its decisions about
+    quotas are shared by all siblings of a pod. `waits`: the caller can wait a moment. If the room in a quota depends on
+    an owner that was just created, `awaits` names the owner and nothing is cached; the caller should ask again when the
+    owner is known.
     """
     if memory is not None:
         memory.answers.begin_pod(waits=waits)

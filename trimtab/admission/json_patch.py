@@ -133,7 +133,7 @@ def _diff_lists(path: str, before: tuple[Any, ...], after: tuple[Any, ...], oper
 
 
 def _common_prefix_indices(before: tuple[Any, ...], after: tuple[Any, ...]) -> set[int]:
-    """Returns the indices in `before` of values that, in order, form the beginning of `after`."""
+    """Returns the indices in `before` of the values that are kept: in this order, they are the beginning of `after`."""
     indices: set[int] = set()
     for index, value in enumerate(before):
         if len(indices) < len(after) and after[len(indices)] == value:
@@ -151,8 +151,8 @@ def apply_patch(document: Any, operations: Iterable[Operation]) -> Any:
 
 
 def apply_patch_in_place(document: Any, operations: Iterable[Operation]) -> Any:
-    """Applies operations to the document itself, and returns it. Only for operations from `diff_pods`, which never
-    reach into each other's values."""
+    """Applies operations to the document itself, and returns it. Use it only for operations from `diff_pods`, because
+    none of them changes the value that another one has added."""
     for operation in operations:
         document = _apply_operation(document, operation)
     return document
@@ -285,8 +285,8 @@ _RUNTIME_CLASS_STEPS = (runtimeclass.apply_runtime_class, runtimeclass.check_ove
 
 
 def _first_rejection(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> PodRejected | None:
-    """Returns the first rejection by these steps, or None. The steps also fill in fields (such as the overhead of a
-    class), as the server's do."""
+    """Returns the first rejection of the pod by the API server's steps after the webhook, or None. The steps also fill
+    in fields (such as the overhead of a class), as the server's do."""
     for step in _ADMISSION_STEPS:
         if step in _RUNTIME_CLASS_STEPS and terms.overhead != "server":
             continue

@@ -1,9 +1,9 @@
 """Checks that some node can hold the changed pod, if one can hold the pod as submitted.
 
-Only nodes that the pod may use count: by node selector, required affinity and taints. The pod must fit into what is
-allocatable minus the DaemonSet pods, not into what is free now, with all resources together and with the overhead of
-its RuntimeClass. A node group without nodes may get a node of an unknown shape: node requirements are then kept, and a
-warning says so.
+Only nodes that the pod may use count: by node selector, required affinity and taints. The pod with the overhead of its
+RuntimeClass must fit into the allocatable amounts minus the requests of the DaemonSet pods, for all resources together.
+The amounts that are free now do not matter. If a node group without nodes may still get a node of unknown labels,
+changed node requirements are kept, and a warning says so.
 """
 
 from trimtab.admission.quota_headroom import with_class_overhead
@@ -24,7 +24,7 @@ from trimtab.policy.pod_context import AdmissionSettings, PodContext
 from trimtab.scheduling.node_filters import first_untolerated_taint
 
 _MAX_NAMED_GROUPS = 3
-"""How many node groups one sentence names."""
+"""The maximum number of node groups that one sentence names."""
 _EVERY_TAINT = Toleration(operator="Exists")
 
 
@@ -69,8 +69,8 @@ def explain_missing_node(
 def _unreachable_domains(
     submitted: PodSpec, after: Pod, changed: PodSpec, free: list[Amounts], facts: ClusterFacts, namespace: str
 ) -> Reason | None:
-    """Returns why the spread constraints of the changed pod leave some pods of its owner without a node; None if they
-    do not, or if those of the pod as submitted do too."""
+    """Returns why the spread constraints of the changed pod leave some pods of its owner without a node. None if they
+    leave none without a node, or if the constraints of the pod as submitted also do."""
     nodes, machines = facts.nodes, facts.machines
     replicas = PodContext(pod=after, namespace=namespace, facts=facts).replicas
     wanted = None if replicas is None else replicas.wanted
@@ -103,7 +103,8 @@ def _growth_sentence(nodes: NodeShapes) -> str:
 
 
 def _free_after_daemons(nodes: NodeShapes) -> list[Amounts]:
-    """Returns, for each node shape, the allocatable amounts minus the requests of the DaemonSet pods on such nodes."""
+    """Returns, for each node shape, the allocatable amounts minus the requests of the DaemonSet pods that run on nodes
+    of this shape."""
     daemons = [(daemon, _daemon_requests(daemon)) for daemon in nodes.daemons]
     return [
         _subtract(shape.allocatable, [requests for daemon, requests in daemons if _may_use(daemon, shape, None)])
@@ -135,10 +136,11 @@ def _has_node(spec: PodSpec, shapes: tuple[NodeShape, ...], free: list[Amounts],
 
 
 def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool:
-    """Returns whether the pod may run on nodes of this shape, by its node selector, required affinity, tolerations, and
-    the topologies of its strict spread constraints.
+    """Returns whether the pod may run on nodes of this shape (nodes with these labels and taints).
 
-    A requirement for one machine by name is met by the shape of that machine; if `machines` is None, it counts as met.
+    Its node selector, required affinity, tolerations and the topologies of its strict spread constraints are checked.
+    If the pod requires one machine by name, the shape of that machine meets the requirement; if `machines` is None,
+    every shape does.
     """
     for name, value in value_or(spec.node_selector, {}).items():
         if name in MACHINE_LABELS:
@@ -176,7 +178,7 @@ def _expression_matches(requirement: SelectorRequirement, shape: NodeShape, mach
 
 
 def _is_machine_of_shape(shape: NodeShape, label: str, values: tuple[str, ...], machines: Machines | None) -> bool:
-    """Returns whether a machine that one of these values names has this shape."""
+    """Returns whether one of these values of the label names a machine that has this shape."""
     if machines is None:
         return True
     return any(machine.shape == shape for value in values for machine in machines.get((label, value), ()))

@@ -62,8 +62,8 @@ class Preview:
 
     @property
     def kept_fields(self) -> tuple[FieldKept, ...]:
-        """The fields that the first call did not change, with reasons, and what only a later call has noticed (such as
-        missing overhead)."""
+        """The fields that the first call did not change, with reasons, and those that only a later call has reported
+        (such as missing overhead)."""
         first_call = dict.fromkeys(self.calls[0].decision.fields_kept) if self.calls else {}
         later = {
             kept_field: None for call in self.calls[1:] for kept_field in call.decision.fields_kept if kept_field.loud
@@ -144,11 +144,11 @@ def _write_operation(target: Manifest, operation: Operation, before: Pod, after:
 
 
 def _write_resources(containers: MutableSequence[Manifest], index: int, part: str, before: Pod, after: Pod) -> None:
-    """Writes the requests and limits that have changed, and the request next to a limit that has changed.
+    """Writes the requests and limits that have changed into the manifest, and with a changed limit also the request.
 
-    The API server copies a limit into a missing request. So without the request in the manifest, the server would copy
-    the new limit, or nothing if the limit was removed. Other values that only the defaults have set are not written,
-    because in the manifest they would count as the author's own.
+    The API server copies a limit into a missing request. If the manifest had no request, the server would copy the new
+    limit, or nothing if the limit was removed. Other values that only the defaults have set are not written, because in
+    the manifest they would count as the author's own.
     """
     old_container, container = (_containers(pod, part)[index] for pod in (before, after))
     new_limits, old_limits = limits_of(container.resources), limits_of(old_container.resources)
@@ -184,7 +184,8 @@ def _write_amount(container: Manifest, side: str, resource: str, value: Any) -> 
 
 
 def _remove_value(items: MutableSequence[Any], item: Any) -> None:
-    """Removes an item by its value, because the server may have added others to those that the author wrote."""
+    """Removes an item by its value and not by its index, because the server may have added items to those that the
+    author wrote."""
     for index, existing in enumerate(items):
         if dict(existing) == item:
             del items[index]

@@ -26,12 +26,13 @@ from trimtab.policy.pod_context import AdmissionSettings, PodContext
 from trimtab.policy.retained_facts import OWNERS
 
 MARGIN_PERCENT = 10
-"""The percentage of a quota that must stay free after the increase, because `used` is a few pods behind."""
+"""The percentage of a quota that must stay free after the increase, because `used` does not yet include the newest
+pods."""
 _TEMPLATE_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 
 class QuotaIncrease(msgspec.Struct, frozen=True, gc=False):
-    """What a pod uses of a quota after the changes, if that is more than before them."""
+    """An amount by which the changes increase what a pod uses of a quota."""
 
     quota: str
     name: str
@@ -82,8 +83,8 @@ class QuotaAnswers:
             by_owner[owner] = increase.each
 
     def outstanding_amount(self, increase: QuotaIncrease, subject: PodContext, except_owner: OwnerKey) -> int:
-        """Returns the amount that was promised to pods of other owners which do not exist yet, according to the owners'
-        status."""
+        """Returns the amount that was promised to pods of other owners, as far as these pods do not exist yet according
+        to the owners' status."""
         by_owner = self._promised_each.get((subject.namespace, increase.quota, increase.name), {})
         total = 0
         for owner, each in list(by_owner.items()):
@@ -97,7 +98,7 @@ class QuotaAnswers:
 
 
 NO_ANSWERS = QuotaAnswers(max_answers=0)
-"""For pods that are checked one by one, as from a file: no decisions are stored."""
+"""The value for pods that are checked one by one, as from a file: no decisions about quotas are stored."""
 
 
 def with_class_overhead(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> Pod:
@@ -170,9 +171,9 @@ def _has_room(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext
     quota to spare.
 
     - Pods that exist are in `used` already, with whatever they requested.
-    - If the number of pods is unknown, nothing is increased; nor is it for siblings, until all of them exist.
-    - Siblings get the decision of the first pod. If that allowed the increase and other pods have used the room since,
-      this pod is not increased, because it would be rejected.
+    - If the number of pods is unknown, the answer is no. Siblings then get the same answer until all of them exist.
+    - Siblings get the decision of the first pod. If that allowed the increase but other pods have used the room since,
+      the answer for this pod is no, because the quota would reject it.
     """
     used, hard = quantity.parse(quota.status.used.get(increase.name, 0)), _hard_limit(quota, increase)
     replicas, owner = _max_replicas(subject), _counted_owner(subject)

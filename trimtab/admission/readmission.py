@@ -37,18 +37,25 @@ def requests_if_readmitted(
     terms: AdmissionSettings = DEFAULT_SETTINGS,
     now: Seconds | None = None,
 ) -> Amounts | Unreadable:
-    """Returns the amounts that the scheduler would count for the next pod; Unreadable, with the reason, if there would
-    be no such pod.
+    """Returns the amounts that the scheduler would count for the owner's next pod; Unreadable, with the reason, if
+    there would be no such pod.
 
     A template that is too large for the webhook to decide is Unreadable. For each container and resource, the largest
-    of three amounts counts: the template's request, the policies' request, and the recommendation of a VPA that acts
-    (in any mode but Off), because the VPA's webhook sets its request after Trimtab, whenever it is called. A VPA that
-    resizes running pods counts with the room that it may need for that (`VpaConstraints.growth`), because the kubelet
-    defers a resize without room. If a VPA acts but has no recommendation yet, the result is Unreadable as long as the
-    VPA is younger than `MAX_SILENCE_SECONDS`; after that, the other two amounts count. If `now` is None, the age is
-    unknown, and the VPA counts as young. A resource that no container of the pod requests counts with the known usage
-    of the containers (`with_known_usage`). The result is a GrowingAmounts if a VPA resizes pods in place: running pods
-    may then grow to these amounts.
+    of three amounts is used:
+
+    - the template's request;
+    - the request that the policies set;
+    - the recommendation of a VPA that acts (in any mode but Off), because the VPA's webhook sets its request after
+      Trimtab, whenever it is called.
+
+    If a VPA acts but has no recommendation yet, the result is Unreadable as long as the VPA is younger than
+    `MAX_SILENCE_SECONDS`; after that, the other two amounts are used. If `now` is None, the age is unknown, and the VPA
+    counts as young.
+
+    For a VPA that resizes running pods in place, the amount includes the room that it may need for that
+    (`VpaConstraints.growth`), because the kubelet defers a resize without room. The result is then a GrowingAmounts:
+    running pods may grow to these amounts. For a resource that no container of the pod requests, the known usage of the
+    containers is used (`with_known_usage`).
     """
     where = f"the next pod of {owner.kind} {namespace}/{owner.name}"
     sent = submitted_pod(template, owner, namespace)
@@ -86,8 +93,8 @@ def _is_resized_in_place(pod: Pod, namespace: str, facts: ClusterFacts) -> bool:
 
 
 def with_vpa_targets(pod: Pod, namespace: str, facts: ClusterFacts, now: Seconds | None) -> Pod | str:
-    """Returns the pod with its requests raised to what an acting VPA recommends; the reason, as text, if its requests
-    are not known."""
+    """Returns the pod with its requests raised to the recommendation of a VPA in any mode but Off. Returns the reason,
+    as text, if such a VPA has no recommendation yet."""
     # It does not matter whether the VPA's webhook can act now: it may when the pod is created again.
     subject = PodContext(pod=pod, namespace=namespace, facts=replace(facts, vpa_reach=EVERYWHERE))
     manager = autoscalers.find_managing_vpa(subject)
@@ -111,10 +118,10 @@ USUAL_PERCENTILE = Decimal(95)
 
 
 def with_known_usage(amounts: Amounts, pod: Pod, namespace: str, facts: ClusterFacts) -> Amounts:
-    """Returns the amounts, completed with the known usage of each resource that the pod does not request at all.
+    """Returns the amounts, and in addition the known usage of each resource that the pod does not request at all.
 
-    The known usage is the sum over the pod's containers of the recorded P95 or, without one, of the recommendation of a
-    VPA in any mode. If it is not known for one of the containers, the resource is left out.
+    The known usage is a sum over the pod's containers: the recorded P95 or, without one, the recommendation of a VPA in
+    any mode. If neither is known for one of the containers, the resource is left out.
     """
     missing = [resource for resource in ("cpu", "memory") if not amounts.get(resource)]
     if not missing:
@@ -148,7 +155,8 @@ def _vpa_targets(sizes: autoscalers.VpaConstraintsIndex, place: ContainerRef) ->
 
 
 def _raise_requests(container: Container, targets: Amounts) -> Container:
-    """Returns the container with those requests raised that are below these amounts (in the scheduler's units)."""
+    """Returns the container with each request raised that is below its amount in `targets` (in the scheduler's
+    units)."""
     requests = requests_of(container.resources)
     try:
         raised_requests = {
@@ -165,7 +173,7 @@ def _raise_requests(container: Container, targets: Amounts) -> Container:
 
 
 def last_decided_pod(previewed: Preview) -> Pod:
-    """Returns the pod after the webhook's last call; for a pod that the API server rejected after that call."""
+    """Returns the pod after the webhook's last call. It is for a pod that the API server rejected after that call."""
     return previewed.calls[-1].apply_to(previewed.received_pods[-1]) if previewed.calls else previewed.sent
 
 

@@ -4,7 +4,7 @@ A ReplicaSet with fifty replicas causes fifty reviews of the same pod. The decis
 policies, the settings and the facts that it reads. So if all of these are the same, the second response may have the
 same bytes as the first. The checks before sending were made for exactly these bytes, this pod and these facts.
 
-    the pod      byte for byte, but for the name of its token volume (`normalize_pod_bytes`)
+    the pod      byte for byte the same, except the name of its token volume (`normalize_pod_bytes`)
     policies     the same object, or everything is dropped
     settings     likewise; the signer, which holds a time, is compared only if an annotation was written or read
     facts        each fact read for the decision is unchanged (`policy.cluster_facts`); if only the use of a quota or
@@ -56,18 +56,18 @@ class _Entry(msgspec.Struct, eq=False, gc=False):
     before: Pod
     reads: FactDependencies
     as_of: int
-    """The number of the facts with which the facts that were read have last been compared."""
+    """The cache's number for the facts against which this entry was last checked."""
     signer: MarkerSigner | None
     """The signer with which an annotation was written or read; None if the pod has no annotation before and after."""
     raised: tuple[QuotaIncrease, ...] | None = None
-    """By how much the pod increases the use of quotas; None until it has been computed."""
+    """The amounts by which the pod increases the usage of quotas; None until they have been computed."""
 
 
 class ResponseCache:
     """Findings by pod. The cache has a maximum size, and only one thread may use it.
 
-    Two generations limit the memory: an entry moves to the young generation when it is used. When that one is full, the
-    old generation is dropped, and the young one becomes the old one.
+    Two generations limit the memory: an entry moves to the young generation when it is used. When the young generation
+    is full, the old generation is dropped, and the young one becomes the old one.
     """
 
     def __init__(self, room: int = MAX_CACHE_BYTES, answers: QuotaAnswers = NO_ANSWERS) -> None:
@@ -89,7 +89,8 @@ class ResponseCache:
     def find_finding(
         self, key: CacheKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
     ) -> AdmissionFinding | None:
-        """Returns the finding for this pod if it would be the same now, otherwise None."""
+        """Returns the cached finding for this pod if deciding the pod now would give the same finding, otherwise
+        None."""
         self._reset_if_changed(policies, facts, terms)
         entry = self._young.get(key) or self._promote(key)
         if entry is None:
@@ -131,8 +132,8 @@ class ResponseCache:
         return entry
 
     def _insert(self, key: CacheKey, entry: _Entry) -> None:
-        """Adds an entry to the young generation. If the young generation then has half of the maximum size, the old one
-        is dropped."""
+        """Adds an entry to the young generation. If the young generation then has reached half of the maximum size, the
+        old generation is dropped."""
         self._estimated_bytes += _estimated_bytes(key, entry)
         if self._estimated_bytes > self._room:
             self._old, self._young, self._estimated_bytes = self._young, {}, _estimated_bytes(key, entry)
@@ -155,8 +156,8 @@ def _estimated_bytes(key: CacheKey, entry: _Entry) -> int:
 def _is_still_valid(
     entry: _Entry, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, answers: QuotaAnswers
 ) -> bool:
-    """Returns whether the finding would be the same with these facts. If only the use of quotas or the node shapes have
-    changed, only the consequences are checked again."""
+    """Returns whether the decision would be the same with these facts. If only the usage of quotas or the node shapes
+    have changed, only the consequences are checked again: whether a node and the quotas have room."""
     freshness, decision = entry.reads.check_freshness(facts), entry.finding.decision
     if freshness in (Freshness.SAME, Freshness.OTHER) or decision is None:
         return freshness is not Freshness.OTHER
@@ -196,7 +197,7 @@ def normalize_pod_bytes(raw: bytes) -> tuple[bytes, bytes] | None:
     """Returns the pod's bytes with a placeholder for the name of the token volume, and that name (empty if there is
     none).
 
-    No two different bodies give the same result. None if the bytes are not a valid JSON text.
+    Two different pods never give the same result. None if the bytes are not a valid JSON text.
     """
     if _INVALID_BYTE in raw:
         return None
@@ -208,10 +209,11 @@ def normalize_pod_bytes(raw: bytes) -> tuple[bytes, bytes] | None:
 
 
 def is_shareable(pod: Pod, name: bytes, finding: AdmissionFinding) -> bool:
-    """Returns whether the finding holds for all pods that differ only in `name` (with its quotes).
+    """Returns whether the finding holds for all pods that differ from this one only in `name`, the name of the token
+    volume in quotes.
 
-    It does if the decoded pod contains the name only once, as the name of a volume whose source is not decoded, and if
-    the finding does not contain the name.
+    It holds for them if the decoded pod contains the name only once, as the name of a volume whose source is not
+    decoded, and if the finding does not contain the name.
     """
     if not name:
         return True

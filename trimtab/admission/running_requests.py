@@ -1,9 +1,9 @@
 """Computes what policies with `running: resize` want the running pods of an owner to request.
 
-The pod that the owner would create now goes through admission as in `readmission`. Those of its containers count whose
-request was decided by a policy with `running: resize` in mode `apply`. Running pods only follow a recommendation: they
-follow neither the mere `otherwise` of a policy, nor a recommendation that is no longer valid, is less than a day old,
-or has too little confidence. And they do not follow if another autoscaler depends on the request.
+The pod that the owner would create now goes through admission as in `readmission`. A request counts only if a policy
+with `running: resize` in mode `apply` decided it from a recommendation. Running pods do not follow a request that comes
+only from the policy's `otherwise`. They also do not follow a recommendation that is no longer valid, is less than a day
+old, or has too little confidence, nor any recommendation if another autoscaler depends on the request.
 """
 
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ def strict_constraints(spec: PodSpec) -> tuple[TopologySpreadConstraint, ...]:
 
 
 def has_every_topology(spec: PodSpec, shape: NodeShape) -> bool:
-    """Returns whether nodes of this shape have the topology labels of all strict constraints."""
+    """Returns whether nodes of this shape have the topology labels of all constraints with `DoNotSchedule`."""
     constraints = strict_constraints(spec)
     return not constraints or all(each.topology_key in shape.labels for each in constraints)
 
@@ -30,12 +30,12 @@ def has_every_topology(spec: PodSpec, shape: NodeShape) -> bool:
 def describe_unreachable_domains(
     spec: PodSpec, shapes: Sequence[NodeShape], eligible: Sequence[bool], usable: Sequence[bool], replicas: int | None
 ) -> str | None:
-    """Returns a sentence about the first constraint because of which some pods of the owner would have no node, or None
-    if there is none.
+    """Returns a sentence about the first constraint that would leave some pods of the owner without a node, or None if
+    there is none.
 
-    `eligible`: for each shape, whether such a node would admit the pod if the node had no taints. `usable`: for each
-    shape, whether such a node can hold the pod. `replicas`: the number of pods that the owner wants; None means that it
-    is unknown, and counts as many.
+    `eligible`: for each node shape, whether the pod may run there if taints are ignored. `usable`: for each node shape,
+    whether such a node can hold the pod. `replicas`: the number of pods that the owner wants; None if it is unknown,
+    and then many are assumed.
     """
     counted = [place for place, shape in enumerate(shapes) if has_every_topology(spec, shape)]
     for constraint in strict_constraints(spec):

@@ -44,8 +44,8 @@ from trimtab.policy.podpolicy import Policies
 
 MAX_TEMPLATES = 256
 _MAX_BYTES = 64 * 1024
-"""The size from which the decision on a pod is never reused: its annotations may come near the API server's limit for
-all of them."""
+"""The size in bytes from which the decision on a pod is never reused. The annotations of such a pod may come near the
+API server's limit for the size of all annotations."""
 _OWN_PREFIX = "trimtab.dev/"
 _OUTCOMES = frozenset({AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED, AdmissionOutcome.SKIPPED})
 
@@ -53,7 +53,7 @@ TemplateKey = tuple[Any, ...]
 
 
 class TemplateInstance(msgspec.Struct, frozen=True, eq=False):
-    """A pod under review, with what is compared to find a decision for a similar pod."""
+    """A pod under review, with the values that are compared to find a decision for a similar pod."""
 
     pod: Pod
     namespace: str
@@ -109,8 +109,8 @@ class TemplateCache:
     ) -> AdmissionFinding | None:
         """Returns the finding that a decision on this pod would have, or None if that is not certain.
 
-        facts: the facts themselves, which keep no record of what is read. reads: the record of what was read to find
-        the pod's owners; what the reused decision read is added to it.
+        facts: the facts without a record of what is read from them. reads: the record of what was read to find the
+        pod's owners; everything that the reused decision read is added to this record.
         """
         template = self._template_for(instance.key)
         if template is None or not _has_same_metadata(template, instance.pod.metadata):
@@ -151,8 +151,8 @@ class TemplateCache:
 def read_instance(
     pod: Pod, raw: bytes, token_name: bytes, namespace: str, facts: ClusterFacts, policies: Policies
 ) -> TemplateInstance | None:
-    """Returns the pod with what is compared to find a decision for a similar pod, or None if no decision may be reused
-    for it.
+    """Returns the pod with the values that are compared to find a decision for a similar pod, or None if no decision
+    may be reused for it.
 
     raw: the pod's own bytes. token_name: the name of its token volume in quotes, as in these bytes; empty if it has
     none.
@@ -226,8 +226,8 @@ def _has_same_metadata(template: _Template, metadata: Metadata) -> bool:
 
 
 def _has_like_owners(template: _Template, owners: tuple[Owner, ...]) -> bool:
-    """Returns whether the owners are equal, except the name of the nearest one; every test of that name by a policy
-    must have the same result."""
+    """Returns whether the owners are equal. The name of the nearest owner may differ, if every test of that name by a
+    policy has the same result."""
     if owners == template.owners:
         return True
     # The only owner is the one that users and recommendations know by name.
@@ -238,7 +238,8 @@ def _has_like_owners(template: _Template, owners: tuple[Owner, ...]) -> bool:
 
 
 def _renamed_keys(earlier: Owner, instance: TemplateInstance) -> dict[Hashable, Hashable]:
-    """Returns key of a fact about the template's nearest owner → key of the same fact about the pod's owner."""
+    """Returns, for each fact about the template's nearest owner, its key → the key of the same fact about the pod's
+    owner."""
     current, namespace = instance.owners[0], instance.namespace
     if earlier == current:
         return {}
@@ -353,7 +354,8 @@ def _with_changes(
 
 
 def _changed_spec(spec: PodSpec, earlier: PodSpec, changed: PodSpec) -> PodSpec:
-    """Returns the changed spec with the images and the token volume of this pod; the specs differ in nothing else."""
+    """Returns the changed spec with the images and the token volume of this pod; `spec` and `earlier` differ in nothing
+    else."""
     if changed is earlier:
         return spec
     volumes = tuple(

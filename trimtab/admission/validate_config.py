@@ -122,8 +122,8 @@ _head_decoder = msgspec.json.Decoder(_ObjectHead)
 
 
 def _decode_head(raw: bytes) -> _ObjectHead:
-    """Returns these first fields of the object; an empty value if a field has a wrong type, which is reported with its
-    position later."""
+    """Returns the fields of an object that are checked first. A field with a wrong type gets an empty value; the
+    mistake is reported with its position later."""
     try:
         return _head_decoder.decode(raw)
     except msgspec.ValidationError:

@@ -61,7 +61,7 @@ def quality_of(spec: PodSpec) -> QualityOfService:
     """Returns the pod's quality of service class (kubectl/pkg/util/qos `ComputePodQOS`):
 
     - BestEffort: no container, init container included, has a request or limit of cpu or memory above zero;
-    - Guaranteed: every container has limits of both, and its requests equal them;
+    - Guaranteed: every container has limits of both cpu and memory, and its requests equal its limits;
     - Burstable: any other pod.
 
     Pod-level requests and limits count like those of one container.

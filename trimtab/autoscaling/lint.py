@@ -28,7 +28,7 @@ _AVAILABLE: Mapping[Needs, Callable[[LintSnapshot], bool]] = {
     Needs.KUBELETS: lambda snapshot: bool(snapshot.kubelets),
     Needs.POLICIES: lambda snapshot: bool(snapshot.policies),
 }
-"""What a rule may need → a function that returns whether the snapshot has it."""
+"""Each need of a rule → the function that returns whether a snapshot meets the need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,14 @@ def check_snapshot(snapshot: LintSnapshot, rules: Iterable[LintRule]) -> LintRes
 
 
 def ignore_reason(snapshot: LintSnapshot, finding: RuleFinding) -> str | None:
-    """Returns the reason for which the finding's object ignores the rule, or None if it does not ignore it."""
+    """Returns the reason that the object's author gives for ignoring the finding's rule, or None if the object does not
+    ignore the rule."""
     return ignored_rules(snapshot, finding.subject).get(finding.rule)
 
 
 def ignored_rules(snapshot: LintSnapshot, subject: LintSubject) -> dict[str, str]:
-    """Returns rule → reason from an object's annotation, and from that of its pod template."""
+    """Returns each rule that an object ignores → the reason, from the annotations of the object and of its pod
+    template."""
     workload = snapshot.workloads_by_subject.get(subject)
     texts = [_annotation_of(snapshot, subject)]
     if workload is not None:

@@ -83,7 +83,7 @@ class LintWorkload:
 
     @property
     def quality(self) -> QualityOfService:
-        """The quality of service class of its pods."""
+        """The quality of service class of the workload's pods."""
         return quality_of(self.spec)
 
     @property
@@ -102,7 +102,7 @@ class LintWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredReservation:
-    """What the system daemons of nodes of one kind need according to measurements, in millicores and bytes."""
+    """The cpu and memory that the system daemons of some nodes were measured to need, in millicores and bytes."""
 
     nodes: str
     """The pool or machine type whose nodes were measured."""
@@ -131,7 +131,8 @@ class MonthlyPrice:
 
 @dataclass(frozen=True, kw_only=True)
 class LintSnapshot:
-    """All objects of a run, and what else is known. What is not known is None or False, never an empty list."""
+    """All objects of a run, and what else is known about the cluster. A field whose value is not known is None or
+    False, never an empty list."""
 
     workloads: tuple[LintWorkload, ...] = ()
     hpas: tuple[HorizontalPodAutoscaler, ...] = ()
@@ -297,8 +298,11 @@ class LintSnapshot:
         return value if isinstance(value, dict) else {}
 
     def needed_replicas(self, workload: LintWorkload) -> int | None:
-        """Returns the smallest number of replicas that the workload is meant to have: the minimum of its HPA; otherwise
-        its own count, which is 1 if the manifest has none. None for a workload whose kind has no count."""
+        """Returns the smallest number of replicas that the workload is meant to have; None for a workload whose kind
+        has no replica count.
+
+        It is the minimum of the workload's HPA. Without an HPA, it is the count in the manifest, which is 1 if absent.
+        """
         if not workload.is_scaled_by_count:
             return None
         minima = [
@@ -318,8 +322,8 @@ def target_subject(metadata: Metadata, target: TargetRef) -> LintSubject:
 
 
 def update_mode_of(vpa: VerticalPodAutoscaler) -> str:
-    """Returns the VPA's update mode. If none is written, it is Recreate; so is `Auto`, the former name of that mode, as
-    the updater reads it."""
+    """Returns the VPA's update mode; Recreate if the manifest has none. `Auto`, the former name of Recreate, is
+    returned as Recreate, as the updater reads it."""
     mode = vpa.spec.update_policy.update_mode or "Recreate"
     return "Recreate" if mode == "Auto" else mode
 

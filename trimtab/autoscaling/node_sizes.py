@@ -10,9 +10,11 @@ from trimtab.machines.prices import SPOT_LABELS
 
 
 def largest_allocatable(snapshot: LintSnapshot) -> Mapping[str, int] | None:
-    """Returns, for each resource, the largest amount that one node has for pods, after what DaemonSets request on every
-    node; None if there are no nodes. The largest amounts of two resources may be on different nodes, but a larger
-    request fits on no node."""
+    """Returns, for each resource, the largest amount that any node offers to pods after what DaemonSets request on
+    every node; None if there are no nodes.
+
+    The largest cpu and the largest memory may be on different nodes. A request above one of these amounts fits on no
+    node."""
     if not snapshot.nodes:
         return None
     return {
@@ -33,7 +35,7 @@ def _daemon_requests(snapshot: LintSnapshot, resource: str) -> int:
 
 
 def is_spot_label(key: str, value: str) -> bool:
-    """Returns whether this label is that of a spot node."""
+    """Returns whether the label with this key and value marks a spot node."""
     return key in SPOT_LABELS and value.lower() in ("spot", "true")
 
 

@@ -148,7 +148,7 @@ class PolicyMatch(ApiObject, frozen=True, kw_only=True):
 
 
 class PolicyActions(ApiObject, frozen=True, kw_only=True):
-    """Those actions of a PodPolicy that change what a VPA or a LimitRange changes too."""
+    """The actions of a PodPolicy that change what a VPA or a LimitRange changes too: requests and limits."""
 
     requests: Any = None
     limits: dict[str, Any] = {}

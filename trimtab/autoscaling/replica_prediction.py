@@ -3,7 +3,7 @@
 Both follow the same usage: the HPA keeps mean usage ÷ request at its target, and the VPA sets the request to P90 + 15
 %. With k = mean ÷ P90, the utilization after the VPA has acted is about k ÷ 1.15, whatever the load is. If that is
 further from the target than the HPA's tolerance, the HPA changes the number of replicas, the VPA divides the same load
-anew, and so on.
+among the new number of pods, and so on.
 
 The arithmetic is that of `podautoscaler/replica_calculator.go` and `metrics/utilization.go` (Kubernetes 1.36) and of
 the recommender's `safetyMarginFraction` (VPA 1.6).
@@ -38,7 +38,8 @@ class ReplicaPrediction:
     ends_at_bound: bool = False
     """Whether the number stops changing only because it has reached the HPA's minimum or maximum."""
     pull: ReplicaDirection = ReplicaDirection.AT_REST
-    """In which direction the HPA would change the last number if it had no bounds and could use fractions of pods."""
+    """The direction in which the HPA would change the last of the `counts`, if it had no minimum or maximum and could
+    use fractions of pods."""
 
 
 def predict_replicas(
@@ -125,8 +126,7 @@ def _direction_of(first: int, last: int) -> ReplicaDirection:
 def targets_at_rest(
     mean_to_p90: float, tolerance: float = HPA_TOLERANCE, margin: float = SAFETY_MARGIN
 ) -> tuple[float, float]:
-    """Returns the lowest and the highest target, in percent, with which the HPA changes nothing after the VPA has
-    acted."""
+    """Returns (lowest, highest) target in percent at which the HPA changes nothing after the VPA has acted."""
     utilization = 100 * mean_to_p90 / margin
     return utilization / (1 + tolerance), utilization / (1 - tolerance)
 
@@ -134,14 +134,14 @@ def targets_at_rest(
 def ratios_at_rest(
     target_percent: int, tolerance: float = HPA_TOLERANCE, margin: float = SAFETY_MARGIN
 ) -> tuple[float, float]:
-    """Returns the lowest and the highest k = mean ÷ P90 of workloads for which, with this target, the HPA changes
+    """Returns (lowest, highest) ratio k = mean ÷ P90 of a workload's usage at which an HPA with this target changes
     nothing after the VPA has acted."""
     ratio = target_percent / 100 * margin
     return ratio * (1 - tolerance), ratio * (1 + tolerance)
 
 
 def describe_prediction(prediction: ReplicaPrediction) -> str:
-    """Returns the prediction as a sentence, with the speed of each direction."""
+    """Returns the prediction as a sentence, with the time that each round takes if the number of replicas changes."""
     counts = " → ".join(map(str, prediction.counts))
     if prediction.direction is ReplicaDirection.AT_REST:
         stays = f"At constant load the replica count stays at {prediction.counts[0]}"

@@ -139,7 +139,7 @@ class LintRule:
         fix: str = "",
         changes: Iterable[Fix] = (),
     ) -> RuleFinding:
-        """Returns a finding. Texts that are not given are those of the rule's page."""
+        """Returns a finding. Texts that the caller does not give are taken from the rule's page."""
         return RuleFinding(
             rule=self.code, severity=severity or self.severity, subject=subject, path=path, sentence=sentence,
             outcome=outcome or self.why, fix=fix or self.fix, changes=tuple(changes),
@@ -149,7 +149,8 @@ class LintRule:
 def lint_rule(
     code: str, severity: LintSeverity, title: str, *, why: str, source: str, fix: str, needs: Iterable[Needs] = ()
 ) -> Callable[[RuleFunction], LintRule]:
-    """Returns a decorator that turns a function into a rule. The rule's theme is the module of the function."""
+    """Returns a decorator that turns a function into a rule. The rule's theme is the name of the module in which the
+    function is."""
 
     def create_rule(function: RuleFunction) -> LintRule:
         return LintRule(

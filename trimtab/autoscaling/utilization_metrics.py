@@ -52,8 +52,8 @@ def utilization_metrics(hpa: HorizontalPodAutoscaler) -> Iterator[UtilizationMet
 
 
 def follows_pods_only(hpa: HorizontalPodAutoscaler) -> bool:
-    """Returns whether the HPA has no Object or External metric. Only metrics of these types have a value while there
-    are no pods."""
+    """Returns whether all metrics of the HPA come from the pods themselves, so that none has a value while there are no
+    pods: it has no Object or External metric."""
     return all(metric.type not in ("Object", "External") for metric in hpa.spec.metrics)
 
 

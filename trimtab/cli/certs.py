@@ -65,8 +65,8 @@ def add_login_options(function: F) -> F:
 
 
 def read_cluster_certificate_status(where: InstallationLogin) -> certs.CertificateStatus:
-    """Returns the status of the certificate in the Secret, with a problem for each webhook configuration that does not
-    trust it."""
+    """Returns the status of the certificate in the Secret. Each webhook configuration that does not trust the
+    certificate is a problem."""
     from trimtab.kube import certificate_rotation as shared
     from webhook import cert_manager
 
@@ -214,7 +214,8 @@ def issue_certificate(folder: Path, names: tuple[str, ...], force: bool) -> None
 def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str:
     """Issue or renew the certificate in the folder, and return the outcome as text.
 
-    Clients trust an existing authority, so it is kept, or hands over to a successor.
+    The existing authority signs the new certificate, because clients trust it. Only an authority that is itself due for
+    renewal is replaced, by a successor.
     """
     now = clock.utc_now()
     if not (folder / certs.CA_KEY).exists() and not (folder / certs.CERTIFICATE).exists():

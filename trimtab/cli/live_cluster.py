@@ -65,7 +65,8 @@ class Capture:
     forbidden: tuple[str, ...]
     """The kinds that the user may not list."""
     metrics_problem: str = ""
-    """Why the use of pods could not be read, as a sentence; empty when it was, and where it was not requested."""
+    """A sentence that says why the present usage of pods could not be read; empty if it was read or was not
+    requested."""
 
 
 def add_login_options(function: F) -> F:
@@ -128,9 +129,9 @@ def capture_cluster(
 ) -> Capture:
     """Returns the objects of these kinds that the API server lists now, as a snapshot file.
 
-    Pod templates of owners are included if `templates` is set or the cluster has policies: only policies need them.
-    With `pod_metrics`, what pods use now is included, where the metrics API can be read. With a `salt`, names are
-    hashed. Raises UsageError without a login, RuntimeFailure if the cluster cannot be read.
+    Pod templates of owners are included if `templates` is set or if the cluster has policies, because only policies
+    need them. With `pod_metrics`, the present usage of pods is included if the metrics API can be read. With a `salt`,
+    names are hashed. Raises UsageError without a login, and RuntimeFailure if the cluster cannot be read.
     """
     # Imported here because most commands read files only, and the HTTP client is slow to import.
     from trimtab.kube.capture import encode_capture, read_cluster

@@ -11,7 +11,7 @@ from trimtab.cluster.yaml_documents import unpack_gzip
 from trimtab.cluster.yaml_edit import edit_yaml
 
 Decided = tuple[PodTemplateLocation, Sequence[Preview]]
-"""A pod template, and the previews of admission to write into it, one after the other."""
+"""A pod template, and the previews of admission whose changes are written into the template, in this order."""
 
 
 def rewrite_manifests(contents: Iterable[Content], decided: Sequence[Decided]) -> str:

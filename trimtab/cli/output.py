@@ -203,7 +203,7 @@ class ReportPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ReasonReport(ReportPart, frozen=True, kw_only=True):
-    """A reason in a report: a stable code, a sentence, the URL of its page."""
+    """A reason in a report: a stable code, a sentence, and the URL of the documentation page about the code."""
 
     code: str
     text: str

@@ -32,8 +32,8 @@ def add_price_option(function: F) -> F:
 
 
 def read_price_sources(sources: Sequence[str]) -> tuple[PriceFile, list[ConfigError]]:
-    """Returns the prices of all sources together, and the mistakes in them. If several sources price the same type, the
-    last one counts.
+    """Returns the prices of all sources together, and the mistakes in them. If several sources have a price for a
+    machine type, the last source is used.
 
     Raises UsageError if a file cannot be read, and RuntimeFailure if a server does not answer.
     """

@@ -1,8 +1,8 @@
 """A console for text that users of the cluster write: messages of Events, annotations, schedules, arguments.
 
-By an escape sequence such text could move the cursor, hide lines or set the title of the reader's terminal. So control
-characters are replaced, before rich adds the escape sequences of Trimtab's own colours. Text in brackets that rich
-cannot read as markup is printed unchanged: it must not end the report.
+Such text may contain escape sequences that move the cursor, hide lines or set the title of the reader's terminal. So
+control characters are replaced, before rich adds the escape sequences of Trimtab's own colours. Text in brackets that
+rich cannot read as markup is printed unchanged, so that it does not stop the report.
 """
 
 from collections.abc import Iterator

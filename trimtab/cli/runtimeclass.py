@@ -46,20 +46,20 @@ class PricedAmount(ReportPart, frozen=True, kw_only=True):
 
 
 class TeamCost(ReportPart, frozen=True, kw_only=True):
-    """The cost of one namespace, or of one value of the label."""
+    """The cost of one namespace, or of the pods with one value of a label."""
 
     name: str
     pods: int
     unreadable_pods: int
-    """The number of pods whose requests cannot be read; the sums do not contain them."""
+    """The number of pods whose requests cannot be read. They are not part of the sums."""
     workload: PricedAmount
     """The requests of containers, and their cost."""
     sandbox: PricedAmount
     """The overhead of pods, and its cost."""
     workload_per_pod: PricedAmount
-    """The mean requests of one pod, of the pods whose requests can be read."""
+    """The mean requests of one pod. Only pods whose requests can be read are counted."""
     sandbox_per_pod: PricedAmount
-    """The mean overhead of one pod, of the same pods."""
+    """The mean overhead of one pod. Only pods whose requests can be read are counted."""
 
 
 class RuntimeClassCostReport(ReportPart, frozen=True, kw_only=True):
@@ -152,7 +152,7 @@ def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
 
 
 def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Iterator[TeamCost]:
-    """Yields the cost of each name, the highest first."""
+    """Yields the cost of each group of pods, the highest cost first. `pods` contains the name of each pod's group."""
     sums: dict[str, _Sum] = {}
     for name, pod in pods:
         team_sum = sums.setdefault(name, _Sum())
@@ -238,8 +238,10 @@ class MeasuredClass(ReportPart, frozen=True, kw_only=True):
     missing: str
     """The measurements that are missing; empty if none is missing."""
     over: list[str]
-    """NAMESPACE/POD of pods that, by any of the summaries, used more memory than their requests including overhead: a
-    kubelet with memory pressure evicts them first."""
+    """NAMESPACE/POD of pods that used more memory than they request, overhead included, according to at least one of
+    the summaries.
+
+    A kubelet with memory pressure evicts these pods first."""
     no_nodes: str | None
     """The reason why no node admits pods of the class; null if a node does, or if the snapshot has no node."""
 
@@ -362,9 +364,9 @@ def _read_sandboxes(summaries: tuple[str, ...]) -> Iterator[Sandbox]:
 
 
 def _pods_over_requests(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> list[str]:
-    """Returns NAMESPACE/POD of the pods that use more memory than their requests including overhead.
+    """Returns NAMESPACE/POD of the pods that use more memory than they request, overhead included.
 
-    The kubelet evicts such pods first (pkg/kubelet/eviction, `exceedMemoryRequests`).
+    Under memory pressure, the kubelet evicts these pods first (pkg/kubelet/eviction, `exceedMemoryRequests`).
     """
     requests = {
         (pod.metadata.namespace or "default", pod.metadata.name): _memory_request(pod)

@@ -70,8 +70,8 @@ def manifests(pool_nodes: SelectedNodes, name: str, namespace: str, image: str, 
 
 
 def read_weights(pool_nodes: SelectedNodes) -> ResourceWeights:
-    """Returns the weights of cpu and memory, by the capacity of the nodes and the price ratio of a core to a GiB in
-    their cloud.
+    """Returns the weights of cpu and memory. They depend on the capacity of the nodes, and on what a core and a GiB
+    cost in their cloud.
 
     Raises UsageError if the capacity of no node can be read.
     """

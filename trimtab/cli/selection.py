@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectSelection:
-    """What selects the objects of a report; an empty field selects all."""
+    """The filters for the objects of a report. An empty field selects all objects."""
 
     namespaces: frozenset[str] = frozenset()
     labels: tuple[SelectorRequirement, ...] = ()

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from trimtab.kube.client import Client
 
 PROCESSES = ("webhook", "compactor")
-"""The processes that sign annotations, because other clients can write them as well."""
+"""The processes that sign annotations. The signatures are needed because other clients can write these annotations as
+well."""
 
 
 def rotate_signing_key(client: Client, namespace: str, process: str, *, confirmed: bool, force: bool) -> Iterator[str]:
     """Rotate the signing key if `confirmed` is set, and yield each step as text.
 
-    Raises UsageError if there is no key, or if annotations or states of the cluster would no longer be authentic and
-    `force` is not set; any KubeFault if the API server refuses.
+    Raises UsageError if there is no key. It is also raised if annotations or states in the cluster would no longer be
+    authentic and `force` is not set. Raises any KubeFault if the API server refuses.
     """
     from trimtab.kube import objects as kube_objects
     from trimtab.kube import signing_keys
@@ -61,7 +62,7 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
 def _find_lost_signatures(
     client: Client, namespace: str, secret: Mapping[str, Any], keys: SigningKeys
 ) -> Iterator[str]:
-    """Yields the annotations and states whose only valid signature is by the compactor's previous key."""
+    """Yields the annotations and states that have a valid signature only by the compactor's previous key."""
     from trimtab.cli.doctor.check_signatures import read_drain_annotations, read_states
     from trimtab.compactor.node_signatures import of_secret
     from trimtab.kube.objects import Writer

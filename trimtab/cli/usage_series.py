@@ -15,7 +15,8 @@ from trimtab.usage.prometheus_response import parse_series
 from trimtab.usage.series import Series
 
 _MAX_CORES = 100_000
-"""The value below which values of a saved response of Prometheus are cores; larger ones are bytes."""
+"""Distinguishes cpu from memory in a saved response of Prometheus: a series with only smaller values is in cores, any
+other is in bytes."""
 
 
 def read_usage_series(paths: Iterable[str], now: int | None = None) -> tuple[list[Series], list[str]]:

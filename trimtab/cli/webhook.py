@@ -88,8 +88,8 @@ def _read_settings(listen: str | None, options: dict[str, object]) -> Settings:
 
 
 def _name_option(mistake: ConfigError, is_option: bool) -> ConfigError:
-    """Returns the mistake with the name of the option instead of the variable, if the value is from the command
-    line."""
+    """Returns the mistake; if its value is from the command line, it names the option instead of the environment
+    variable."""
     if is_option and mistake.entry == "TRIMTAB_WEBHOOK_LISTEN":
         return replace(mistake, file="command line", entry="--listen")
     return mistake

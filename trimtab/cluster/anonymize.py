@@ -33,8 +33,8 @@ NAMES = frozenset(
 )  # fmt: skip
 MAPS = frozenset({"labels", "matchLabels", "nodeSelector"})
 PATHS = frozenset({"local", "hostPath"})
-"""Volume sources that name a path on the node. That a volume has such a source decides whether its pod may move; the
-path decides nothing, and is removed."""
+"""Volume sources that name a path on the node. The source is kept, because it decides whether its pod may move. The
+path is removed, because it decides nothing."""
 # Free text of controllers, such as the message of a condition, can contain names anywhere, so it is dropped.
 SPOKEN = frozenset({"message"})
 PLATFORM = ("kubernetes.io", "k8s.io", "karpenter.sh", "cloud.google.com", "amazonaws.com", "azure.com", "trimtab.dev")
@@ -54,8 +54,8 @@ class NameHasher:
 
     @classmethod
     def from_words(cls, words: Iterable[str], salt: bytes) -> NameHasher:
-        """Returns the mapping for these words. A replacement begins with the word's number in sorted order; its hash,
-        made with the salt, differs from capture to capture."""
+        """Returns the mapping for these words. A replacement has the word's position in sorted order and a hash of the
+        word. The hash is made with the salt, so it differs from capture to capture."""
         return cls(
             {
                 word: f"{_sort_prefix(word)}{n:06d}-{_salted_hash(word, salt)}"
@@ -107,13 +107,13 @@ def _is_pool(item: Item) -> bool:
 
 
 def _pool_names(item: Item) -> Iterator[str]:
-    """Yields the names of pools that the object carries: they are not replaced."""
+    """Yields the names of pools in the object's labels. These names are not replaced."""
     labels = item["metadata"].get("labels", {}) if item["kind"] in ("Node", "ConfigMap") else {}
     yield from (labels[name] for name in POOL_LABELS if labels.get(name))
 
 
 def _autoscaler_status(item: Item) -> cluster_autoscaler.Autoscaler | None:
-    """Returns the cluster autoscaler's status if the object is the ConfigMap that holds it; None for any other object,
+    """Returns the cluster autoscaler's status if the object is the status ConfigMap. Returns None for any other object,
     and for a status that cannot be parsed."""
     text = item.get("data", {}).get("status", "") if item["metadata"]["name"] == cluster_autoscaler.STATUS_NAME else ""
     status = cluster_autoscaler.parse_status(text) if text else None
@@ -146,8 +146,8 @@ def _words_to_replace(item: Item) -> Iterator[str]:
 
 
 def _metadata_to_rename(item: Item) -> Item:
-    """Returns the part of a ConfigMap's metadata in which names are replaced: everything but its own name and its
-    annotations. Of the annotations, only one timestamp is kept in the capture."""
+    """Returns the part of a ConfigMap's metadata in which names are replaced. The ConfigMap's own name and its
+    annotations are not in it. Of the annotations, only one timestamp is kept in the capture."""
     return {name: part for name, part in item["metadata"].items() if name not in ("name", "annotations")}
 
 
@@ -272,8 +272,8 @@ def _replace_annotation(name: str, text: str, rename: Any) -> str:
 
 
 def _may_hold_a_name(label: str) -> bool:
-    """Returns whether the value of this label may be the name of a person or a team: so for every label but those of
-    the platform."""
+    """Returns whether the label's value may be the name of a person or a team. True for every label except those of the
+    platform."""
     if label in PERSONAL_KEYS or label.startswith(PERSONAL):
         return True
     domain = label.partition("/")[0]

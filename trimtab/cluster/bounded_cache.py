@@ -10,9 +10,9 @@ T = TypeVar("T")
 def cache_short_strings(max_length: int, max_entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """Returns a decorator that caches a function's results for strings of at most `max_length` characters.
 
-    The same few names appear in many pods, so a cache pays. But users choose these names, and a thousand names of a
-    megabyte each must not stay in memory: for longer strings the function runs each time. When the cache has
-    `max_entries` entries, it is emptied.
+    A cache helps because the same few names appear in many pods. Longer strings are not cached, because users choose
+    the names: a thousand names of a megabyte each must not stay in memory. When the cache has `max_entries` entries, it
+    is emptied.
     """
 
     def decorate(compute: Callable[[str], T]) -> Callable[[str], T]:

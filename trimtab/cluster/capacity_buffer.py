@@ -25,7 +25,7 @@ class ReservedPods:
     key: str
     """The buffer as namespace/name."""
     pod: PodInfo
-    """The requirements of one of these pods; it is on no node."""
+    """One of these pods, with its requirements. It is on no node."""
     replicas: int
 
 

@@ -1,4 +1,4 @@
-"""The cluster autoscaler's status and flags, and the node groups that may add a node of an unknown shape.
+"""The cluster autoscaler's status and flags, and the node groups that may add a node unlike all present ones.
 
 The status is the key `status` of the ConfigMap `kube-system/cluster-autoscaler-status`. It is YAML since version 1.30
 and plain text before; the content shows which. The flags are the arguments of the autoscaler's pod, where that pod is
@@ -66,7 +66,8 @@ class NodeGroupStatus:
 
     @property
     def may_bring_unseen_nodes(self) -> bool:
-        """Whether the autoscaler may add a node of a shape that no present node has. True if all of these hold:
+        """Whether the autoscaler may add a node whose labels and resources are unlike those of every present node. True
+        if all of these hold:
 
         - the group has no node now, as far as the status says;
         - its maximum size is not 0;
@@ -87,10 +88,10 @@ class Autoscaler:
     updated: Seconds | None = None
     """When the autoscaler last updated its status, or None if that time cannot be parsed."""
     threshold: int = 50
-    """The autoscaler removes a node of whose resources less than this percentage is requested
+    """A percentage: the autoscaler removes a node if less than this share of its resources is requested
     (`--scale-down-utilization-threshold`)."""
     gpu_threshold: int = 50
-    """The same threshold for nodes with GPUs, on which only the GPUs count
+    """The scale-down threshold, in percent, for nodes with GPUs. On these nodes only requests for GPUs count
     (`--scale-down-gpu-utilization-threshold`)."""
     scale_down: bool = True
     restarting: bool = False
@@ -110,9 +111,9 @@ class Autoscaler:
         return is_true(self.flags.get(IGNORE_MIRROR_PODS_FLAG, "false"))
 
     def is_silent(self, now: Seconds | None) -> bool:
-        """Returns whether the autoscaler has not updated its status for two minutes. An update without a readable time
-        counts as missing; so does one from more than two minutes in the future, because the clocks differ too much to
-        tell its age."""
+        """Returns whether the autoscaler has not updated its status for two minutes. An update whose time cannot be
+        read counts as missing. So does an update from more than two minutes in the future, because the clocks then
+        differ too much to tell its age."""
         return now is not None and (self.updated is None or abs(now - self.updated) > MAX_SILENCE_SECONDS)
 
     def silence_reason(self, now: Seconds) -> str:
@@ -217,8 +218,8 @@ def parse_flags(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def with_options(autoscaler: Autoscaler, options: Mapping[str, str]) -> Autoscaler:
-    """Returns the autoscaler's state with the options of one node group in place of the flags. `options` is keyed by
-    the flags' names."""
+    """Returns the autoscaler's state, in which the options of one node group replace the autoscaler's flags. `options`:
+    name of the flag → value."""
     if not options:
         return autoscaler
     return replace(
@@ -271,8 +272,8 @@ def autoscaler_from_flags(arguments: Iterable[str], updated: Seconds | None) -> 
 
 
 def _parse_percent(text: str) -> int:
-    """Returns a share such as 0.5 as a percentage, 50. Further digits are cut, not rounded. For a text that is no such
-    number, returns the default, 50."""
+    """Returns a share such as 0.5 as a percentage, 50. Further digits are cut, not rounded. If the text is not a share,
+    returns the default, 50."""
     whole, _, fraction = text.partition(".")
     digits = (fraction + "00")[:2]
     return int(whole or 0) * 100 + int(digits) if (whole + digits).isdigit() else 50
@@ -368,9 +369,11 @@ MAX_STATUS_CHARACTERS = 1 << 20
 
 
 def growing_groups_of_any(maps: Iterable[ConfigMap]) -> tuple[str, ...] | None:
-    """Returns the names of the empty groups that may get a node (see `growing_groups`), from the status ConfigMap among
-    `maps`. Only a ConfigMap with the default namespace and name is used; any other could be a user's own. None if the
-    groups are unknown."""
+    """Returns the names of the groups that have no node and may get one (see `growing_groups`), or None if the groups
+    are unknown.
+
+    They are read from the status ConfigMap among `maps`. Only a ConfigMap with the default namespace and name is used,
+    because any other could be a user's own."""
     place = (STATUS_NAMESPACE, STATUS_NAME)
     status = next(
         (config_map for config_map in maps if (config_map.metadata.namespace, config_map.metadata.name) == place), None

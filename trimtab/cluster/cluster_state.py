@@ -1,7 +1,8 @@
 """The objects of a cluster that a planner reads.
 
-They are those of one snapshot, converted once: nodes by name, pods by namespace and name (so that the order of objects
-in a snapshot does not matter), budgets, claims, owners, and notes about objects that could not be read.
+They come from one snapshot and are converted once: nodes, pods, budgets, claims, owners, and notes about objects that
+could not be read. Nodes are found by name, and pods by namespace and name, so the order of objects in a snapshot does
+not matter.
 """
 
 from collections import Counter
@@ -62,7 +63,8 @@ class Inventory:
     owners: Mapping[tuple[str, str, str], ReplicaCounts] = field(default_factory=dict)
     """(namespace, kind, name) of an owner → its replica counts."""
     owner_kinds: frozenset[str] = frozenset()
-    """The kinds of owners that the snapshot contains. An owner of any other kind is not known to be missing."""
+    """The kinds of owners that the snapshot contains. An owner of any other kind may exist although the snapshot does
+    not have it."""
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     config_maps: tuple[ConfigMap, ...] = ()
     duplicate_node_names: frozenset[str] = frozenset()
@@ -71,11 +73,12 @@ class Inventory:
     """Resource → amount that counts for a pod without a request for it, in the scheduler's units; a resource that is
     not in the mapping counts as 0."""
     measured_use: Mapping[OwnerKey, Amounts] = field(default_factory=dict)
-    """Owner → what one of its pods uses now. Where this is more than the assumed request, it counts instead."""
+    """Owner → what one of its pods uses now. If this is more than the assumed request, the planner counts the use in
+    place of the assumed request."""
     schedulers: Mapping[str, SchedulerPlacement] = field(default_factory=lambda: KNOWN_SCHEDULERS)
     """`spec.schedulerName` → how that scheduler places pods; a scheduler that is not in the mapping is unknown."""
     conflicting_pods: Mapping[str, str] = field(default_factory=dict)
-    """Node → a pod on it (namespace/name) of which the snapshot holds several objects that differ."""
+    """Node → a pod on it (namespace/name) that the snapshot contains several times with different content."""
     devices: Devices = field(default_factory=Devices)
     """The devices that claims hold (dynamic resource allocation). The devices that nodes have are among `allocatable`
     of the nodes."""

@@ -50,8 +50,7 @@ _LONGEST_WORD = 64
 
 
 def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
-    """Returns the mistakes to report: the first `MAX_MISTAKES` of them, followed by one that says that there are
-    more."""
+    """Returns the mistakes to report: the first `MAX_MISTAKES`. If there are more, a last entry says so."""
     if len(mistakes) <= MAX_MISTAKES:
         return list(mistakes)
     last = mistakes[MAX_MISTAKES]

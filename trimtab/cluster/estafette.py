@@ -140,8 +140,8 @@ def _is_chart_values(value: Mapping[str, Any]) -> bool:
 
 
 def is_deployment(value: Mapping[str, Any]) -> bool:
-    """Returns whether this is a Deployment of the compactor: a container of it has the compactor's image or sets one of
-    its variables."""
+    """Returns whether this is a Deployment of estafette's compactor: one of its containers has the compactor's image or
+    sets one of its environment variables."""
     return value.get("kind") == "Deployment" and any(map(_is_compactor, containers_of(value)))
 
 

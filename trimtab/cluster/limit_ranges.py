@@ -47,15 +47,19 @@ class LimitRangeBounds:
 
     @property
     def limit_restored_by(self) -> ResourceBound | None:
-        """The bound because of which a container's limit cannot simply be removed: its default would be set as the
-        limit again, or its maximum or ratio would reject a pod without a limit. None if there is no such bound."""
+        """The bound that keeps Trimtab from removing a container's limit; None if there is none.
+
+        A default limit would be set in place of the removed limit. A maximum, or a maximum ratio, would reject a pod
+        without a limit."""
         return self.default or self.max or self.ratio
 
 
 def with_defaults(item: LimitRangeItem) -> LimitRangeItem:
-    """Returns the item with its defaults filled in, as the API server stores it: without a default limit, `max` is the
-    default limit; without a default request, that limit or, failing that, `min` is the default request
-    (SetDefaults_LimitRangeItem).
+    """Returns the item with its defaults filled in, as the API server stores it (SetDefaults_LimitRangeItem).
+
+    - If there is no default limit, `max` becomes the default limit.
+    - If there is no default request, the default limit becomes the default request; if there is no default limit
+      either, `min` does.
     """
     if item.type != "Container":
         return item
@@ -94,8 +98,8 @@ def _add_item(bounds_by_resource: dict[str, LimitRangeBounds], item: LimitRangeI
 
 
 def _merge_bounds(a: LimitRangeBounds, b: LimitRangeBounds) -> LimitRangeBounds:
-    """Returns the bounds that hold where both `a` and `b` hold: the stricter of each. If both have a default, that of
-    `a` is used."""
+    """Returns the combination of two sets of bounds: for each bound, the stricter of the two. If both have a default,
+    that of `a` is used."""
     return LimitRangeBounds(
         default=a.default or b.default,
         default_request=a.default_request or b.default_request,
@@ -118,9 +122,11 @@ def _tighter(a: ResourceBound | None, b: ResourceBound | None, *, most: bool) ->
 
 
 def limit_range_broken_by_pod(ranges: Iterable[LimitRange], spec: PodSpec, resource: str) -> str | None:
-    """Returns the name of the LimitRange whose bounds for whole pods are broken by the sum over the containers, for one
-    resource, or None if none is (`minConstraint`, `maxConstraint` and `limitRequestRatioConstraint` of the LimitRanger
-    plugin).
+    """Returns the name of the LimitRange whose bounds for whole pods the pod breaks for one resource, or None if it
+    breaks none.
+
+    The amounts of a pod are the sums over its containers (`minConstraint`, `maxConstraint` and
+    `limitRequestRatioConstraint` of the LimitRanger plugin).
     """
     bounding = [
         (item, limit_range.metadata.name)
@@ -147,8 +153,8 @@ def _breaks_item(item: LimitRangeItem, resource: str, request: int | None, limit
 
 
 Breach = Literal["unspecified", "request", "limit"]
-"""How a bound is broken: the value that it limits is missing ("unspecified"), or the request or the limit is out of
-bounds."""
+"""How a container breaks a bound. "unspecified": the value that the bound limits is missing; "request" or "limit": that
+value is out of bounds."""
 
 
 def breach_of_min(minimum: int, request: int | None, limit: int | None) -> Breach | None:
@@ -222,15 +228,15 @@ def quota_rejecting_pod(quotas: Iterable[ResourceQuota], pod: Pod) -> str | None
 
 
 def effective_hard(quota: ResourceQuota) -> ResourceList:
-    """Returns the amounts that the quota allows: those that its controller has confirmed in the status, or those of the
-    spec if there is no status, as in a file."""
+    """Returns the amounts that the quota allows: the amounts in the status, which the controller has confirmed, or the
+    amounts in the spec if there is no status (as in a file)."""
     return quota.status.hard or quota.spec.hard
 
 
 def unnamed_resources(counted: Collection[str], spec: PodSpec) -> Iterator[tuple[str, list[str]]]:
-    """Yields each request or limit that every container must set because a quota counts it, with the names of the
-    containers that do not set it (`Constraints` of the ResourceQuota plugin's pod evaluator). A pod-level value exempts
-    the containers.
+    """Yields (request or limit, containers that do not set it) for each request or limit that every container must set
+    because a quota counts it. A pod-level value exempts the containers (`Constraints` of the ResourceQuota plugin's pod
+    evaluator).
     """
     if any(map(is_pod_level, (*requests_of(spec.resources), *limits_of(spec.resources)))):
         return

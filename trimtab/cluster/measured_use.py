@@ -1,7 +1,7 @@
 """What pods without a cpu or memory request use now, by owner.
 
-A successor of such a pod is planned with the largest use of any pod of its owner, because it is not known which pod's
-work the successor takes over, and because all replicas of an owner have the same requests.
+The pod that replaces such a pod after an eviction is planned with the largest use of any pod of its owner. It is not
+known which pod's work it takes over, and all replicas of an owner have the same requests.
 """
 
 from collections.abc import Iterable, Mapping

@@ -51,8 +51,8 @@ class NodeInfo:
     taints: tuple[Taint, ...]
     is_cordoned: bool
     allocatable: Amounts | Unreadable
-    """What pods may request on the node. Unreadable if it is missing, lacks cpu or memory, or is not a quantity: it is
-    never taken as 0."""
+    """The amounts that pods may request on the node. Unreadable, and never 0, if the field is missing, lacks cpu or
+    memory, or has an invalid quantity."""
     is_ready: bool
     """Whether the Ready condition is True. With False and Unknown, the node is not ready."""
     created: Seconds | None

@@ -34,18 +34,19 @@ KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
 
 
 class NodeShape(msgspec.Struct, frozen=True, gc=False):
-    """What many nodes have in common, as far as it decides which pods could run on them."""
+    """What many nodes have in common, as far as it decides which pods could run on them: labels, taints and allocatable
+    resources."""
 
     labels: Labels
     """The labels of the nodes; those in `MACHINE_LABELS` have an empty value."""
     taints: tuple[Taint, ...]
     allocatable: Amounts
     is_made: bool
-    """Whether a cloud or an autoscaler creates nodes of this shape. If so, it may add more of them, and nodes of shapes
-    that do not exist yet."""
+    """Whether a cloud or an autoscaler creates nodes of this shape. If so, it may add more of them, and also nodes of
+    other shapes."""
     is_open: bool = True
-    """Whether nodes of this shape accept pods. A cordoned node does not; its shape is kept, because its group may add
-    another such node."""
+    """Whether nodes of this shape accept pods. Cordoned nodes do not, but their shape is kept, because their node group
+    may add another node of this shape."""
 
 
 class SeenNode(msgspec.Struct, frozen=True, gc=False):
@@ -118,8 +119,8 @@ class NodeShapes:
     closed: tuple[NodeShape, ...] = ()
     """Shapes of which every node is cordoned. An autoscaler may add nodes of these shapes."""
     growing: tuple[str, ...] | None = None
-    """Names of the groups that have no node but to which an autoscaler may add one, whose shape is unknown. None if no
-    autoscaler names its groups."""
+    """Names of the node groups that have no node but to which an autoscaler may add one. What such a node would be like
+    is unknown. None if no autoscaler names its groups."""
     _results: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def compute_once(self, find: "Callable[[NodeShapes], T]") -> T:
@@ -132,7 +133,7 @@ class NodeShapes:
 
     @property
     def may_grow(self) -> bool:
-        """Whether nodes of a shape that does not exist yet may be added. True if any of these holds:
+        """Whether nodes may be added that are unlike all present nodes. True if any of these holds:
 
         - a group has no node and may get one;
         - Karpenter creates the nodes (it has no groups);
@@ -158,8 +159,8 @@ class ShapeCounter:
         """The number of times that a shape was added or removed."""
 
     def put(self, node: SeenNode) -> tuple[OneMachine, ...]:
-        """Records the present state of a node. Returns an entry for each label that identifies the node; entries of
-        nodes with equal shapes share one shape object."""
+        """Records the present state of a node. Returns an entry for each label that identifies the node. Entries of
+        nodes with equal shapes share one `NodeShape` object."""
         key = shape_key(node.shape)
         # A Node object changes often, by its conditions and annotations; its shape rarely does.
         if self._keys.get(node.name) != key:
@@ -216,7 +217,7 @@ def shapes_by_state(shapes: Iterable[NodeShape]) -> tuple[tuple[NodeShape, ...],
 
 def daemon_spec(workload: Workload) -> PodSpec | None:
     """Returns the pod spec of a DaemonSet, reduced to what decides on which nodes its pods run and how much they
-    request. None for any other workload, and for one of which only the metadata was read."""
+    request. Returns None for any other workload, and for a DaemonSet of which only the metadata was read."""
     if not isinstance(workload, DaemonSet) or not workload.spec.template.spec.containers:
         return None
     spec = workload.spec.template.spec

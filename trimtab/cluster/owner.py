@@ -21,8 +21,8 @@ OwnerKey = tuple[str, str, str]
 """(namespace, kind, name) of an owner, or of the pod itself if the pod has no owner."""
 
 Above = Callable[[str, Owner], Owner | None]
-"""A function of (namespace, owner) that returns the owner's own controller, or None if there is none or it is
-unknown."""
+"""A function of (namespace, owner) that returns the owner's own controller. It returns None if the owner has no
+controller, or if the controller is unknown."""
 
 # Real chains are shorter; only a cycle of owner references is longer.
 _MAX_CHAIN_LENGTH = 6

@@ -25,9 +25,10 @@ class Pdb:
     """The number of pods that may be evicted when all of the budget's pods are healthy. With 0, the budget never allows
     an eviction."""
     is_healthy: bool
-    """Whether the budget wants at least one healthy pod and has as many as it wants. If so, the eviction API evicts
-    pods that are not ready without counting them (registry/core/pod/storage/eviction.go, 1.36). A budget that wants no
-    healthy pod counts every pod."""
+    """Whether the budget wants at least one healthy pod and has as many as it wants.
+
+    If so, the eviction API evicts pods that are not ready without counting them (registry/core/pod/storage/eviction.go,
+    1.36). For a budget that wants no healthy pod, every evicted pod counts."""
     is_stale: bool
     """Whether the disruption controller has not observed the current version of the object yet, so that the numbers are
     out of date."""
@@ -74,10 +75,11 @@ class PdbIndex:
 
     pdbs: tuple[Pdb, ...]
     by_label: dict[str, dict[str, dict[str, list[int]]]] = field(default_factory=dict)
-    """Namespace → (key, value) of one label of the selector → positions of the budgets with that label."""
+    """Namespace → (key, value) of one label in the selector's matchLabels → positions of the budgets with this label in
+    `pdbs`."""
     by_namespace: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Namespace → positions of the budgets whose selector has no such label or is not valid: every pod is compared with
-    them."""
+    """Namespace → positions in `pdbs` of the budgets that are compared with every pod, because their selector has no
+    matchLabels or is not valid."""
 
     @classmethod
     def from_pdbs(cls, budgets: Iterable[Pdb]) -> "PdbIndex":

@@ -120,15 +120,17 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     device_claims: tuple[str, ...] = ()
     """The names of the ResourceClaims that the pod uses; the name is empty for a claim that does not exist yet."""
     likeness: int = -1
-    """A number that is equal for pods which differ only in name, node and age, such as replicas. It is -1 for a pod
-    without an owner, and for one with something that its replicas need not share: annotations with a value other than
-    "true", local data, claims, a deletion timestamp."""
+    """A number that is equal for pods which differ only in name, node and age, such as replicas.
+
+    It is -1 for a pod without an owner. It is also -1 for a pod with something that other replicas need not share:
+    annotations with a value other than "true", local data, claims, or a deletion timestamp."""
     nominated_node: str = ""
     """The node on which a preemption made room for the pod; empty if there was none."""
     is_gated: bool = False
     """Whether the pod has scheduling gates, so that it is not scheduled yet."""
     pod_group: str = ""
-    """The group of pods with which the pod is scheduled, all or none; empty if it is in no group."""
+    """The pod group to which the pod belongs; empty if there is none. The pods of a group are scheduled together or not
+    at all."""
     is_unschedulable: bool = False
     """Whether a scheduler found no node for the pod (condition PodScheduled with reason Unschedulable)."""
 
@@ -143,8 +145,11 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
 
     @property
     def needs_node(self) -> bool:
-        """Whether the pod waits for a node. It does not if any of these holds: it has a node; it has scheduling gates;
-        its priority is below `EXPENDABLE_PRIORITY_CUTOFF`, so that it only keeps capacity free for others."""
+        """Whether the pod waits for a node. False if any of these holds:
+
+        - it has a node;
+        - it has scheduling gates;
+        - its priority is below `EXPENDABLE_PRIORITY_CUTOFF`, so that it only keeps capacity free for other pods."""
         return not (self.node or self.is_gated or self.priority < EXPENDABLE_PRIORITY_CUTOFF)
 
     @property
@@ -181,12 +186,13 @@ class PodReader:
     likeness_numbers: dict[tuple[int, int, bool, int, str, str], int] = field(default_factory=dict)
     owners: dict[OwnerReference, OwnerReference] = field(default_factory=dict)
     first_likeness: int = 0
-    """The first value of `PodInfo.likeness` that this reader assigns; an earlier reader has used smaller ones."""
+    """The first value of `PodInfo.likeness` that this reader assigns. Smaller values were assigned by an earlier
+    reader."""
     _templates: dict[bytes, int] = field(default_factory=dict)
     """Encoded spec parts → the number that stands for them in a key."""
     _latest: dict[int, _LatestPod] = field(default_factory=dict)
-    """Id of an owner → the latest pod read for that owner. The next pod of an owner nearly always has the same parts,
-    and to compare them is faster than to build a key."""
+    """Id of an owner → the latest pod read for that owner. The next pod of the owner nearly always has the same spec,
+    and comparing the two is faster than building a key."""
 
     def read_pod(self, shape: Shape) -> PodInfo:
         """Returns the pod of an API object."""
@@ -234,8 +240,7 @@ class PodReader:
         )  # fmt: skip
 
     def _shared_owner(self, owner: OwnerReference | None) -> OwnerReference | None:
-        """Returns the first owner reference read that equals this one, so that all pods of an owner share one
-        object."""
+        """Returns one shared owner reference for all equal ones: the first that was read."""
         return None if owner is None else self.owners.setdefault(owner, owner)
 
     def _shared_requirements(self, shape: Shape, owner: OwnerReference | None) -> SchedulingRequirements:
@@ -297,8 +302,8 @@ def _spec_parts(spec: PodSpec) -> _SpecParts:
 
 
 def _scheduling_labels(shape: Shape) -> Labels:
-    """Returns the pod's labels without those that the API server copies from the node at binding (1.35), because a
-    successor gets those of its own node."""
+    """Returns the pod's labels without those that the API server copies from the node at binding (1.35). The pod that
+    replaces an evicted pod gets the labels of its own node."""
     labels = value_or(shape.metadata.labels, {})
     if _ZONE not in labels and _REGION not in labels:
         return labels
@@ -343,8 +348,8 @@ def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:
 
 
 def _requests_of(shape: Shape) -> Amounts | Unreadable:
-    """Returns the pod's requests, or Unreadable if one is negative. The API server rejects such a pod; from another
-    source, a negative request would count as capacity that does not exist."""
+    """Returns the pod's requests, or Unreadable if one is negative. The API server rejects a negative request; in data
+    from another source, it would count as capacity that does not exist."""
     where = f"pod {shape.metadata.namespace}/{shape.metadata.name}"
     try:
         # The amounts may come from files, where nothing has validated them.

@@ -1,8 +1,8 @@
 """A node pool: which nodes belong to it, and the settings that limit its compaction.
 
 `pool_config` reads the settings from the pool's ConfigMap. Absent settings get the values of the preset that the
-ConfigMap names, or of `balanced` if it names none. The mark `trimtab.dev/paused` on Trimtab's own namespace stops all
-changes.
+ConfigMap names, or of `balanced` if it names none. The label or annotation `trimtab.dev/paused` on Trimtab's own
+namespace stops all changes.
 """
 
 import re
@@ -17,8 +17,8 @@ from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
 from trimtab.cluster.timestamps import WeeklyWindow
 
 POOL_LABEL = "trimtab.dev/pool"
-"""On a ConfigMap, the label that makes it a pool's settings; on a node, the label that names its pool, which counts
-before any other label."""
+"""A label. On a ConfigMap, it says that the ConfigMap has a pool's settings. On a node, it names the node's pool, and
+takes precedence over all other labels."""
 POOL_LABELS = (
     POOL_LABEL, "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name",
     "kubernetes.azure.com/agentpool", "agentpool", "worker.gardener.cloud/pool", "karpenter.sh/nodepool",
@@ -26,7 +26,8 @@ POOL_LABELS = (
     "kubernetes.civo.com/civo-node-pool", "magnum.openstack.org/nodegroup", "compute.coreweave.com/node-pool",
     "autoscaling.k8s.io/nodegroup",
 )  # fmt: skip
-"""The node labels, set by the platforms, that name a pool. The first one that a node has counts."""
+"""The node labels, set by the platforms, that name a pool. If a node has several of them, the first in this order is
+used."""
 OPENSHIFT_MACHINE = "machine.openshift.io/machine"
 """The annotation of OpenShift's machine API with the node's Machine as namespace/name. The Machine's name is the name
 of its MachineSet with a suffix."""
@@ -37,7 +38,7 @@ CAPI_OWNER_KIND, CAPI_OWNER = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/o
 _GENERATED = re.compile(r"(.+)-[a-z0-9]{5}")
 KEEP_ANNOTATION = "trimtab.dev/do-not-disrupt"
 """The annotation, with the value "true", of a node that must not be drained or a pod that must not be evicted.
-Karpenter uses the same word."""
+Karpenter's annotation has the same name, with another prefix."""
 RENAMED_KEEP = "trimtab.dev/keep"
 """The earlier name of `KEEP_ANNOTATION`. It still blocks, with a reason that names the new annotation: if it were
 ignored, nodes would be drained that their owners want to keep."""
@@ -59,7 +60,7 @@ class Spare(StrEnum):
 
 
 class Precedence(StrEnum):
-    """Whether the cluster autoscaler or Trimtab comes first on a node that both could drain."""
+    """Whether the cluster autoscaler or Trimtab drains a node that both could drain."""
 
     FOLLOW = "follow"
     """The autoscaler comes first: Trimtab does not drain nodes that the autoscaler would remove by itself."""
@@ -78,11 +79,11 @@ class ProtectUnready(StrEnum):
 
 
 class ProtectCritical(StrEnum):
-    """Which pods of the priority class system-cluster-critical must stay."""
+    """Which pods of the priority class system-cluster-critical must not be evicted."""
 
     ALWAYS = "always"
     WITHOUT_BUDGET = "without-budget"
-    """Pods without a budget must stay, and so must pods without a second ready replica."""
+    """Pods without a disruption budget, and pods without a second ready replica, must not be evicted."""
     UNLESS_SAFE = "unless-safe-to-evict"
     """As with `without-budget`, but a pod without a budget may be evicted if it has the annotation safe-to-evict."""
 
@@ -96,7 +97,8 @@ class Headroom:
     nodes: int = 0
     """The free capacity as a number of average nodes. 0: none."""
     largest_pod: bool = False
-    """Whether one of these nodes must have room for one more pod as large as the largest pod that may move."""
+    """Whether at least one of the nodes that are not drained must have room for another pod as large as the largest pod
+    that may move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +140,7 @@ class Pool:
     is ignored."""
 
     min_nodes: int = 1
-    """The pool keeps at least this number of nodes; drained ones do not count."""
+    """The smallest number of nodes that the pool keeps. Drained nodes are not counted."""
     min_per_zone: int = 0
     """The pool keeps at least this number of nodes in each of its zones."""
     headroom: Headroom = Headroom()
@@ -153,10 +155,11 @@ class Pool:
     openings_per_hour: int = 20
     """The largest number of drained nodes in an hour that are uncordoned again for pending pods."""
     least_gain: int = 0
-    """What each eviction must save at least, in thousandths of an average node's price. 0: any saving is enough."""
+    """The saving that each eviction must bring at least, in thousandths of an average node's price. 0: any saving is
+    enough."""
     resize_canary: int = 10
-    """The percentage of a workload's pods that are resized first (at least one pod). Each wave that succeeds doubles
-    the size of the next."""
+    """The percentage of a workload's pods that are resized first (at least one pod). Each batch of resizes that
+    succeeds doubles the size of the next batch."""
     resize_verify: int = 600
     """The number of seconds for which a resized pod is watched before the resources that it no longer requests count as
     free."""
@@ -164,17 +167,17 @@ class Pool:
     """The largest number of pods that are resized in an hour; resizes that undo an earlier one do not count. 0: no pod
     is resized."""
     prices: Mapping[str, int] = field(default_factory=dict)
-    """Instance type → micro-dollars an hour. These prices count before those of a price table."""
+    """Instance type → micro-dollars an hour. These prices take precedence over those of a price table."""
     commitments: Mapping[str, int] = field(default_factory=dict)
     """Instance type → number of its nodes that are paid for whether they run or not. To remove one of these saves no
     money."""
     autoscaler: Precedence = Precedence.FOLLOW
     lead_max_threshold: int = 50
-    """A percentage: while the autoscaler's own scale-down threshold is above it, a pool with `lead` and `act` starts no
-    drain."""
+    """A percentage. While the autoscaler's own scale-down threshold is above it, a pool with `autoscaler: lead` and
+    `mode: act` starts no drain."""
     group_options: Mapping[str, str] = field(default_factory=dict)
-    """Flag of the autoscaler → its value for the pool's node group, where the group's options differ from the flag.
-    These options are set on the cloud's group, where Trimtab cannot read them."""
+    """Flag of the autoscaler → the value that the pool's node group has in place of the flag's value. Such an option is
+    set on the group in the cloud, where Trimtab cannot read it."""
     schedulers: Mapping[str, SchedulerPlacement] = field(default_factory=dict)
     """`spec.schedulerName` → how that scheduler places pods; it overrides what Trimtab knows or detects."""
     windows: tuple[WeeklyWindow, ...] = ()
@@ -188,9 +191,10 @@ class Pool:
     """Whether the only replica of a workload may be evicted. The workload is then unavailable until the successor is
     ready."""
     scale_namespaces: frozenset[str] | None = None
-    """Namespaces in which the compactor may add a replica to a workload for a moment. None, as in an offline plan,
-    means unknown, and counts as all namespaces. This is not a setting of the pool: it follows from the permissions of
-    the compactor's service account."""
+    """Namespaces in which the compactor may temporarily add a replica to a workload. None means that they are unknown,
+    as in an offline plan; then all namespaces count.
+
+    This is not a setting of the pool: it follows from the permissions of the compactor's service account."""
     jobs: bool = False
     """Whether the pods of Jobs may be evicted. The work that they have done is lost."""
     not_ready: bool = True
@@ -211,8 +215,9 @@ class Pool:
 
 
 class PoolIndex:
-    """Finds the pools to which a node belongs, with the same result as `Pool.has_node` of each pool, but without asking
-    every pool: a pool without its own selector is found by the name that the node carries."""
+    """Finds the pools to which a node belongs, with the same result as `Pool.has_node` of each pool. It is faster than
+    asking every pool, because a pool without its own selector is found by the pool name in the node's labels or
+    annotations."""
 
     __slots__ = ("_by_name", "_with_selector")
 
@@ -241,8 +246,7 @@ class PoolIndex:
 
 
 def pool_name(node: NodeInfo) -> str:
-    """Returns the name of the pool that the node's own labels or annotations give, or an empty string if they give
-    none."""
+    """Returns the name of the pool that the node's labels or annotations name, or an empty string if they name none."""
     return pool_source(node)[0]
 
 
@@ -273,8 +277,8 @@ def machine_set_of(machine: str) -> str:
 def schedulers_of(
     pools: Iterable[Pool], base: Mapping[str, SchedulerPlacement] = KNOWN_SCHEDULERS
 ) -> dict[str, SchedulerPlacement]:
-    """Returns `base` with the pools' settings in place of its entries. A scheduler for which two pools have different
-    settings is UNKNOWN."""
+    """Returns `base`, in which the settings of the pools replace the entries for the same scheduler. A scheduler for
+    which two pools have different settings is UNKNOWN."""
     placements: dict[str, SchedulerPlacement] = {}
     for pool in pools:
         for name, placement in pool.schedulers.items():
@@ -300,7 +304,7 @@ PRESETS: Mapping[str, Pool] = {
 
 
 def pool_from_preset(name: str, pool: str) -> Pool:
-    """Returns a pool of this name with the settings of the preset."""
+    """Returns a pool named `pool` with the settings of the preset `name`."""
     return replace(PRESETS[name], name=pool)
 
 

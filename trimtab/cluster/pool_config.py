@@ -80,7 +80,8 @@ class PoolReading:
     mistakes: tuple[ConfigError, ...] = ()
     notes: tuple[str, ...] = ()
     assumed: bool = False
-    """Whether no document had settings. The pools are then those that nodes name, with the settings of a preset."""
+    """Whether none of the documents has settings of a pool. The pools are then those that the nodes' labels or
+    annotations name, with the settings of a preset."""
 
 
 @dataclass(slots=True)
@@ -395,5 +396,5 @@ def format_pool(pool: Pool, comments: Sequence[str] = ()) -> str:
 
 
 def _as_flow_yaml(value: Mapping[str, Any] | bool | str) -> str:
-    """Returns the value as JSON, which is valid YAML too: names are quoted whatever they contain."""
+    """Returns the value as JSON, which is valid YAML too. JSON quotes every name, whatever characters the name has."""
     return msgspec.json.encode(value).decode()

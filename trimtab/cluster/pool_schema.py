@@ -40,8 +40,8 @@ def parse_flag(value: Any, path: Path) -> bool:
 
 
 def parse_negated_flag(value: Any, path: Path) -> bool:
-    """Returns the opposite of the boolean at a path: the setting says what is protected, the pool's field what is
-    permitted."""
+    """Returns the opposite of the boolean at a path. The setting says what is protected, but the field of `Pool` says
+    what is permitted."""
     return not parse_flag(value, path)
 
 
@@ -124,7 +124,7 @@ def parse_prices(value: Any, path: Path) -> Mapping[str, int]:
 
 
 def parse_commitments(value: Any, path: Path) -> Mapping[str, int]:
-    """Returns instance type → number of nodes that are paid for anyway."""
+    """Returns instance type → number of nodes that are paid for whether they run or not."""
     if not isinstance(value, dict):
         raise InvalidValue(path, "instance types with a number of nodes", quote_value(value))
     count = integer_parser()
@@ -140,7 +140,8 @@ GROUP_PERCENTS = {
 }
 GROUP_FLAGS = {"ignoreDaemonSetsUtilization": "ignore-daemonsets-utilization"}
 GROUP_OPTIONS = {**GROUP_PERCENTS, **GROUP_SPANS, **GROUP_FLAGS}
-"""Options of a node group (NodeGroupAutoscalingOptions) → the autoscaler's flag that sets the same for all groups."""
+"""Option of a node group (NodeGroupAutoscalingOptions) → the autoscaler's flag that has the same effect for all
+groups."""
 
 
 def group_option_parser(name: str) -> Callable[[Any, Path], str]:

@@ -50,8 +50,8 @@ class NotAQuantity(ValueError):
 # A cluster has few distinct quantities. Typed, because 1, 1.0 and True are equal keys otherwise.
 @lru_cache(maxsize=16384, typed=True)
 def parse(quantity: Written) -> Nano:
-    """Returns the quantity in nano-units. What is finer is rounded away from zero; what is beyond ±(2^63-1) units is
-    capped.
+    """Returns the quantity in nano-units. Digits below a nano-unit are rounded away from zero, and values beyond
+    ±(2^63-1) units are capped.
 
     Raises NotAQuantity for what Kubernetes would reject, for NaN, infinities and booleans, and for text that is longer
     than `MAX_CHARACTERS`.

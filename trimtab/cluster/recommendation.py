@@ -1,8 +1,8 @@
 """Recommendations: the usage of each container, its validity and its confidence; how they are stored and judged.
 
 Recommendations are stored in ConfigMaps `trimtab-recommendations-NNN`, label `trimtab.dev/recommendations: v1`: compact
-JSON under `recommendations.json`, with a schema version and a checksum. Memory percentiles are percentiles of the
-peaks of intervals, not of instants. Unknown values are left out.
+JSON under `recommendations.json`, with a schema version and a checksum. Memory percentiles are percentiles of the peaks
+of intervals, not of instants. Unknown values are left out.
 
     {"schema": 2, "checksum": "<sha256 of workloads, keys sorted>", "workloads":
       {"NAMESPACE/KIND/NAME": {"CONTAINER": {
@@ -19,11 +19,11 @@ If a shard becomes too large, the number of shards doubles; if one namespace alo
 such a shard, its workloads are spread over neighbouring shards. The same workloads and the same sizes always give the
 same assignment.
 
-A sign (`Percentiles.signs`) lowers the confidence of a recommendation; a request that covers what the sign is about
-removes it.
+A sign (`Percentiles.signs`) is a reason code that lowers the confidence of a recommendation, such as one for rare
+peaks. If a request covers the usage that the sign warns of, the sign does not hold for this request.
 
-The target of a VerticalPodAutoscaler is a P90 with a margin, of samples with decaying weights: a first number where no
-usage is known, and none of Trimtab's percentiles. A VPA in mode `Off` only informs people.
+The target of a VerticalPodAutoscaler is a P90 of samples with decaying weights, plus a margin. It is none of Trimtab's
+percentiles, and serves as a first number where no usage is known. A VPA in mode `Off` only informs people.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ NO_RECOMMENDATION = Code(
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The usage of one resource by one container, and the request that follows from it; amounts are quantities.
 
-    The garbage collector tracks neither this class nor `ContainerUsage`: tens of thousands of them are in memory, and
-    none has a reference cycle.
+    Python's garbage collector tracks neither this class nor `ContainerUsage`: tens of thousands of them are in memory,
+    and none has a reference cycle.
     """
 
     p5: Written
@@ -100,7 +100,7 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     pod: str = ""
     """The pod that uses far more than the other pods of the workload; empty if there is none."""
     pod_use: Written | None = None
-    """What that pod uses over a long time."""
+    """What the pod named in `pod` uses over a long time."""
     young: bool = False
     """Whether there is less than a day of history. The numbers may then add a missing request or raise one, but may not
     lower any."""
@@ -143,7 +143,7 @@ class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     def validity_end(self, max_age_seconds: int | None = None) -> Seconds | None:
         """Returns when the usage stops being valid: `max_age_seconds` after the last sample if that is given, otherwise
-        at its own end. None: never."""
+        at `ends_at`. None: it stays valid."""
         if max_age_seconds is not None and self.last_sample_at is not None:
             # A policy that limits the age counts from the data, not from the computation: a recommender that runs on
             # without new samples must not renew its recommendations.
@@ -309,8 +309,8 @@ class ShardLayout:
         return {(first + offset) % self.count for offset in range(width)}
 
     def with_more_shards(self, names: Iterable[str]) -> ShardLayout:
-        """Returns the next larger layout, after a shard with these workloads became too large. Raises ShardOverflow if
-        there is none."""
+        """Returns the next larger layout. It is needed because a shard, which holds these workloads, became too large.
+        Raises ShardOverflow if there is no larger layout."""
         namespaces = Counter(workload.partition("/")[0] for workload in names)
         # Doubling helps only if several namespaces share the shard. A namespace that is alone in it, or dominates it,
         # would follow its hash into one shard of any layout, so it is spread instead.
@@ -336,9 +336,10 @@ def _stable_hash(text: str) -> int:
 
 @dataclass(slots=True)
 class ShardAssignment:
-    """The shard in which each workload was last written. A workload is removed from its old shard only after it was
-    written to its new one. So if the process is killed between the two writes, the workload is in two shards, never in
-    none."""
+    """The shard in which each workload was last written.
+
+    A workload is removed from its old shard only after it was written to its new shard. If the process is killed
+    between the two writes, the workload is in both shards, and is not lost."""
 
     shard_by_workload: dict[str, int] = field(default_factory=dict)
     """Workload → shard."""
@@ -362,7 +363,7 @@ class ShardAssignment:
         self.shard_by_workload.update(dict.fromkeys(workloads, shard))
 
     def retain_only(self, workloads: Collection[str]) -> None:
-        """Forgets all workloads but these."""
+        """Forgets all workloads that are not among these."""
         self.shard_by_workload = {
             workload: shard for workload, shard in self.shard_by_workload.items() if workload in workloads
         }
@@ -370,16 +371,18 @@ class ShardAssignment:
 
 CHANGED, GROWS, PODS_DIFFER, RARE_PEAKS = "changed-recently", "grows", "pods-differ", "rare-peaks"
 CONFIDENCE_FACTORS = {CHANGED: 0.45, GROWS: 0.7, PODS_DIFFER: 0.45, RARE_PEAKS: 0.45}
-"""Sign → the factor that it multiplies the confidence by. Each of the three signs that can lead to an OOM kill or an
-eviction leaves less than half of the confidence."""
+"""Reason code in `Percentiles.signs` → the factor by which it multiplies the confidence. Each of the three codes that
+warn of an OOM kill or an eviction leaves less than half of the confidence."""
 MAX_PEAK_FACTOR = 1.25
 """A peak counts as covered by the request if it is at most this multiple of the request."""
 
 
 def remaining_signs(resource: str, usage: Percentiles, amount: int) -> tuple[str, ...]:
-    """Returns the signs that still hold for a request of this amount (millicores or bytes), which may differ from the
-    recommended one. A sign no longer holds if the request covers what it warns of: the average of the pod that differs,
-    or the largest peak."""
+    """Returns those reason codes in `usage.signs` that still lower the confidence in a request of this amount
+    (millicores or bytes).
+
+    The amount may differ from the recommended one. A code is left out if the request covers the usage that the code
+    warns of: the average of the pod that differs, or the largest peak."""
 
     about = {PODS_DIFFER: (usage.pod_use, 1.0), RARE_PEAKS: (usage.max, MAX_PEAK_FACTOR)}
 
@@ -391,8 +394,10 @@ def remaining_signs(resource: str, usage: Percentiles, amount: int) -> tuple[str
 
 
 def confidence_at(resource: str, usage: Percentiles, amount: int, confidence: float | None) -> float | None:
-    """Returns the confidence, from 0 to 1, in a request of this amount: the factors of signs that no longer hold for
-    this amount are divided out. None if no confidence is known."""
+    """Returns the confidence, from 0 to 1, in a request of this amount; None if no confidence is known.
+
+    The given confidence is divided by the factors of those reason codes in `usage.signs` that do not hold for this
+    amount."""
     if confidence is None:
         return None
     covered_signs = set(usage.signs) - set(remaining_signs(resource, usage, amount))

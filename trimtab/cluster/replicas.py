@@ -82,7 +82,7 @@ on the ReplicaSet of its current template."""
 def replicas_from_annotations(replica_set: Metadata) -> Replicas | None:
     """Returns how many pods the Deployment of a ReplicaSet wants, or None if the ReplicaSet has no Deployment.
 
-    The Deployment controller writes this number into an annotation of the ReplicaSet, in the update that sets the
+    The Deployment controller writes this number into an annotation of the ReplicaSet whenever it changes the
     ReplicaSet's size (`SetReplicasAnnotations`, pkg/controller/deployment/util).
     """
     annotations = value_or(replica_set.annotations, {})

@@ -37,7 +37,8 @@ PERCENTILES = ("p5", "p50", "p90", "p95", "p99", "max")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceRules:
-    """What bounded or resized the pods of one namespace at the time when its parameters were computed."""
+    """What limited or resized the pods of one namespace when its parameters were computed: LimitRanges, ResourceQuotas
+    and autoscalers."""
 
     limit_ranges: int = 0
     quotas: int = 0
@@ -80,8 +81,8 @@ def build_parameters(
 
 
 def encode_rules(rules: NamespaceRules, now: Seconds) -> str:
-    """Returns the entry of the namespace, or an empty string if it is longer than 64 KiB. Without this entry, no
-    autoscaler counts as known."""
+    """Returns the entry of the namespace, or an empty string if it is longer than 64 KiB. If the entry is missing, the
+    policies know of no autoscaler in the namespace."""
     text = (
         f"until={_timestamp(now + RULES_VALIDITY_SECONDS)} limitranges={rules.limit_ranges} quotas={rules.quotas}"
         f" hpas={','.join(sorted(rules.hpas))} vpas={','.join(sorted(rules.vpas))}"
@@ -108,8 +109,8 @@ def encode_entry(usage: ContainerUsage, now: Seconds) -> str:
 
 
 def is_same_except_times(before: Mapping[str, str], after: Mapping[str, str], *, namespace_expires_before: str) -> bool:
-    """Returns whether `before` and `after` differ in nothing but times, and the namespace's entry is valid at least
-    until `namespace_expires_before` (a timestamp as text)."""
+    """Returns whether `before` and `after` differ only in times, and the namespace's entry is valid at least until
+    `namespace_expires_before` (a timestamp as text)."""
     if before.keys() != after.keys() or before.get(NAMESPACE_KEY, "")[6:26] < namespace_expires_before:
         return False
     return all(before[key][26:] == text[26:] for key, text in after.items())

@@ -40,16 +40,17 @@ class ResizeAnswer(StrEnum):
     """How the kubelet has answered the requests in a pod's spec."""
 
     UNSUPPORTED = "unsupported"
-    """The kubelet does not report what containers have, so it cannot resize."""
+    """The kubelet does not report what the running containers have, so it cannot resize pods."""
     UNANSWERED = "unanswered"
-    """The kubelet has not answered yet: what the containers have differs from the spec, and there is no condition."""
+    """The kubelet has not answered yet: the containers do not have what the spec requests, and the pod has no resize
+    condition."""
     DEFERRED = "deferred"
     INFEASIBLE = "infeasible"
     IN_PROGRESS = "in-progress"
     FAILED = "failed"
     """The kubelet agreed to the resize, but fails to apply it."""
     DONE = "done"
-    """The containers have what the spec requests."""
+    """The running containers have what the spec requests."""
 
 
 class RunningContainer(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +122,8 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
     started: Seconds | None = None
     is_terminating: bool = False
     obstacle: str = ""
-    """Why Trimtab can never resize such a pod, as a predicate without a subject; empty if it can."""
+    """Why Trimtab can never resize such a pod, as the end of a sentence that begins with the pod's name; empty if
+    Trimtab can."""
     has_pod_level: bool = False
     """Whether the pod has pod-level requests, which hold for all its containers together."""
     vpa_updates: str = ""
@@ -148,8 +150,8 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
         return next((container for container in self.containers if container.name == name), None)
 
     def held(self, container: str, resource: str) -> int | None:
-        """Returns the larger of what the container requests and what it really has, in the scheduler's units, or None
-        if neither is known."""
+        """Returns the larger of the container's request and what the running container has, in the scheduler's units,
+        or None if neither is known."""
         own = self.container(container)
         run = next((run for run in self.runs if run.name == container), None)
         amounts = (

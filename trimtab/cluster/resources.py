@@ -25,7 +25,7 @@ Amounts = dict[str, int]
 
 
 class GrowingAmounts(Amounts):
-    """The amounts to which a pod's requests may grow on its node, because a VPA resizes the pod in place."""
+    """The amounts to which a VPA that resizes the pod in place may raise its requests on its node."""
 
 
 POD_LEVEL = ("cpu", "memory")
@@ -276,8 +276,8 @@ def _with_largest_requests(container: Container, node_amounts: Held) -> Containe
 
 
 def _largest_pod_level(pod: Pod) -> ResourceList | None:
-    """Returns the pod-level requests, raised to what the pod has on its node. None if there are no pod-level requests,
-    or if the pod has no more than they say.
+    """Returns the pod-level requests, raised to what the pod has on its node. Returns None if there are no pod-level
+    requests, or if the pod has no more than it requests.
 
     The amounts in the pod's status include overhead.
     """

@@ -15,12 +15,13 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 
 class SchedulerPlacement(StrEnum):
-    """Which of the nodes on which a pod fits its scheduler prefers."""
+    """Which node a scheduler prefers among the nodes on which a pod fits."""
 
     SPREAD = "spread"
     """The scheduler prefers the emptiest node (NodeResourcesFit with LeastAllocated, kube-scheduler's default)."""
     PACK = "pack"
-    """The scheduler prefers the fullest node (MostAllocated, or RequestedToCapacityRatio with a rising shape)."""
+    """The scheduler prefers the fullest node (MostAllocated, or RequestedToCapacityRatio with a score that rises with
+    usage)."""
     UNKNOWN = "unknown"
     """Trimtab does not know how the scheduler decides, so its pods keep their nodes."""
 

@@ -22,8 +22,8 @@ def secret_of(process: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The key that signs, and the previous key. The previous key still verifies until every object that it signed is
-    signed again."""
+    """The key that signs, and the previous key. Signatures of the previous key stay valid until everything that it
+    signed is signed again."""
 
     current: bytes
     previous: bytes | None = None
@@ -38,7 +38,7 @@ class SigningKeys:
 
     @property
     def without_previous(self) -> "SigningKeys":
-        """These keys without the previous one: a signature that only the previous key made is then no longer valid."""
+        """These keys without the previous key, so that signatures of the previous key are no longer valid."""
         return SigningKeys(self.current)
 
     def sign(self, purpose: str, *parts: str) -> str:

@@ -59,11 +59,11 @@ SHAPES_BY_KIND: dict[str, type[ApiObject]] = {
 
 
 DISPENSABLE_KINDS = ("CapacityBuffer", "DeviceClass", "PodTemplate", "ResourceClaim", "ResourceSlice")
-"""Kinds that a plan can do without if the user may not list them. The plan then says so, and blocks what depends on
-them."""
+"""Kinds that a plan can do without if the user may not list them. The plan then names the kinds that are missing, and
+blocks whatever depends on them."""
 FORBIDDEN_KIND = "ForbiddenKind"
-"""The kind of items that a capture contains in place of objects which its user may not list; each names such a kind. No
-API object has this kind."""
+"""The kind of a placeholder in a capture. Each placeholder names a kind whose objects the user may not list. No API
+object has this kind."""
 UNREADABLE_FIELD = "unreadable"
 """A field of an object in a capture, beside kind and metadata: the reason why the rest of the object is missing. No API
 object has it."""

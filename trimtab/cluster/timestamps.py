@@ -49,8 +49,8 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeeklyWindow:
-    """A weekly window: on each of these days from `start` to `end`, in minutes of the day. If `end` is not after
-    `start`, it is on the next day."""
+    """A weekly window: it is open from `start` to `end`, in minutes of the day, on each of `days`. If `end` is not
+    after `start`, the window ends on the next day."""
 
     days: tuple[str, ...] = DAYS
     start: int

@@ -1,7 +1,7 @@
 """The requests that policies want running pods to have, container by container.
 
-For one owner's pods, and for each container and resource whose policy says `running: resize`, this is either what a pod
-that is created now would get, or the reason why running pods do not get it.
+They are given for the pods of one owner, for each container and resource whose policy says `running: resize`. For each
+of these there is either the request that a pod created now would get, or the reason why running pods do not get it.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ class WantedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedRequests:
-    """What policies want for all pods of one owner. A container and resource that is in neither mapping is left alone,
-    because no policy asks to resize it."""
+    """What policies want for all pods of one owner. If neither mapping has an entry for a container and resource, its
+    request is left alone, because no policy asks to resize it."""
 
     requests: Mapping[ContainerResource, WantedRequest] = field(default_factory=dict)
     refusals: Mapping[ContainerResource, Reason] = field(default_factory=dict)

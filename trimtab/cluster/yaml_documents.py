@@ -154,8 +154,9 @@ def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = Fal
 
 
 def _template_line(text: str, mistakes: Sequence[ConfigError]) -> int | None:
-    """Returns the line with a template's `{{` that causes the first mistake (its own line or the line before), or None
-    if no template causes it. `{{` inside quotes is text, and causes no mistake."""
+    """Returns the line with a template's `{{` that causes the first mistake, or None if no template causes it.
+
+    The line is that of the mistake or the line before. `{{` inside quotes is text, and causes no mistake."""
     lines = text.split("\n") if mistakes and "{{" in text else []
     at = mistakes[0].line if lines else None
     candidates = () if at is None else (at, at - 1)

@@ -41,7 +41,8 @@ def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
 
 
 def value_of(text: str) -> Any:
-    """Returns the value of the first document of a text as plain dicts and lists. What an alias refers to is copied."""
+    """Returns the value of the first document of a text as plain dicts and lists. Each alias becomes a copy of the
+    value to which it refers."""
     return _copy_without_sharing(YamlComposer("", takes_repeated_keys=True).plain_value(_compose_first(text)))
 
 
@@ -283,8 +284,8 @@ class _Editor:
         self.edits.append((place, place, new))
 
     def _keep_open_end(self) -> None:
-        """Marks the last block scalar as ending without a line break (`|-`), if the text ends in it without one:
-        otherwise lines that are inserted after it would add a line break to its value."""
+        """Marks the last block scalar as ending without a line break (`|-`), if the text ends inside it without a line
+        break. Without the mark, lines that are inserted after the scalar would add a line break to its value."""
         last = self.root
         while last.entries or last.items:
             last = last.entries[-1][1] if last.entries else last.items[-1]
@@ -349,8 +350,8 @@ class _Editor:
 
 
 def _merge_and_own_keys(span: Span) -> tuple[dict[int, Span], dict[str, int]]:
-    """Returns (position of each merge key → its value, key → position of its last occurrence, which is the one that
-    counts) of a mapping."""
+    """Returns two mappings for a YAML mapping: position of each merge key (`<<`) → its value; and other key → position
+    of its last occurrence, which is the one that counts."""
     merges, own = dict[int, Span](), dict[str, int]()
     for place, (key, value) in enumerate(span.entries):
         if key.kind != "scalar":
@@ -363,8 +364,11 @@ def _merge_and_own_keys(span: Span) -> tuple[dict[int, Span], dict[str, int]]:
 
 
 def _align_items(before: list[Any], after: list[Any]) -> tuple[list[tuple[int, int]], set[int], list[tuple[int, int]]]:
-    """Compares two versions of a list. Returns (pairs of positions of the items that stay, positions of deleted items,
-    and for each new item its position and the old position before which it is inserted)."""
+    """Compares two versions of a list and returns three collections:
+
+    - pairs of positions (before, after) of the items that stay;
+    - the positions of deleted items;
+    - for each new item, its position and the old position before which it is inserted."""
     # The same length: most likely items changed in place, as containers do.
     if len(before) == len(after):
         return [(place, place) for place in range(len(before))], set(), []

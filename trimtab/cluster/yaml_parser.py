@@ -155,8 +155,8 @@ _BOOLEANS = {"yes": True, "true": True, "on": True, "no": False, "false": False,
 
 
 def _scalar_value(node: yaml.Node) -> Any:
-    """Returns the plain value of a scalar. What only YAML 1.1 reads as a number or a timestamp (1:30, dates) stays
-    text."""
+    """Returns the plain value of a scalar. Dates and values such as 1:30, which YAML 1.1 reads as timestamps or
+    numbers, stay text."""
     kind = node.tag.rpartition(":")[2]
     text: str = node.value
     if kind == "null":

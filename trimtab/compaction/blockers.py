@@ -50,11 +50,12 @@ TEMPLATE_HASH = "pod-template-hash"
 OUR_WEBHOOK = {"app.kubernetes.io/name": "trimtab", "app.kubernetes.io/component": "webhook"}
 HOUR_SECONDS = 3600
 LONG_UNREADY_SECONDS = 600
-"""How long, in seconds, a rollout or a node failure can explain that a replica is not ready."""
+"""An unready replica that was created more than this many seconds ago is not explained by a rollout or a node
+failure."""
 MIN_TOLERATING_REPLICAS = 3
 """The smallest number of replicas for which one replica that is not ready is tolerated."""
 DELETION_SLACK_SECONDS = 30
-"""How many seconds after the end of its grace period a terminating pod no longer counts (the cluster autoscaler's own
+"""A terminating pod no longer counts once its grace period ended this many seconds ago (the cluster autoscaler's own
 rule)."""
 
 
@@ -71,8 +72,8 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Evictable:
-    """The pod may be evicted. `budget` is the number of the PodDisruptionBudget that selects it, or None if there is
-    none."""
+    """The pod may be evicted. `budget` is the position in `inventory.pdbs` of the PodDisruptionBudget that selects the
+    pod, or None if no budget selects it."""
 
     budget: int | None
 
@@ -158,8 +159,8 @@ class EvictionChecker:
         return self._budget_verdict(pod, pool, budgets)
 
     def block_moved(self, pod: PodInfo, verdict: Verdict) -> Verdict:
-        """Returns the verdict for a pod that was moved recently: it is blocked, so that no pod moves twice in a short
-        time."""
+        """Returns `verdict`, or, if the pod was moved recently, a verdict that blocks it, so that no pod moves twice in
+        a short time."""
         if isinstance(verdict, Evictable):
             return Blocked(r.MOVED_BEFORE(f"pod {pod.key} was moved recently"))
         return verdict
@@ -180,8 +181,11 @@ class EvictionChecker:
         )
 
     def block_unsettled(self, pod: PodInfo, verdict: Verdict, unsettled: frozenset[Owner]) -> Verdict:
-        """Returns the verdict for a workload whose pods move one at a time: blocked while the pod that was moved last
-        is not ready."""
+        """Returns `verdict`, or one that blocks the pod while another pod of its workload was moved and is not ready
+        yet.
+
+        `unsettled`: the owners of such pods (`unsettled_owners`). The rule applies to workloads whose pods move one at
+        a time."""
         owner = pod.owner
         if isinstance(verdict, Evictable) and owner and (pod.namespace, owner.kind, owner.name) in unsettled:
             return Blocked(
@@ -253,12 +257,13 @@ class EvictionChecker:
         return None
 
     def _tolerates_unready_replica(self, pod: PodInfo, pool: Pool, scale: ReplicaCounts) -> bool:
-        """Returns whether the owner only lacks one replica, which has not been ready for a long time. True if all of
-        these hold:
+        """Returns whether the owner lacks only one replica, and that replica has been unready for a long time.
+
+        This is the case if all of these hold:
 
         - the pool does not protect such workloads;
         - the owner wants at least three pods, and all but one are ready;
-        - that pod exists, and was created more than ten minutes ago (or the time is unknown).
+        - the unready pod exists, and was created more than ten minutes ago (or the time is unknown).
         """
         if pool.unready is not ProtectUnready.BUDGET or scale.wanted is None:
             return False
@@ -379,7 +384,7 @@ class EvictionChecker:
 
     def _critical_obstacle(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> str:
         """Returns what prevents the eviction of a pod with a system priority, apart from its budget; an empty string if
-        nothing does.
+        nothing does. `over`: the PodDisruptionBudgets that select the pod.
 
         A pod with system-cluster-critical may be evicted if the pool does not protect all such pods, and if the pod has
         an owner and, with a budget, a second ready replica. Without a budget, the pool must allow safe-to-evict, and
@@ -416,7 +421,7 @@ class EvictionChecker:
 
     # ── budgets ──────────────────────────────────────────────────────────
     def _budget_verdict(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Verdict:
-        """Returns the verdict according to the PodDisruptionBudgets that select the pod.
+        """Returns the verdict for a pod according to the PodDisruptionBudgets that select it (`over`).
 
         The eviction of a pod that is not ready uses no allowed disruption if enough other pods are healthy
         (IfHealthyBudget), or in any case (AlwaysAllow).

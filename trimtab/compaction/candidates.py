@@ -41,7 +41,7 @@ class PlanningContext:
     now: Seconds | None = None
     """The time of the snapshot. None: rules that need the time are skipped, and the plan notes that."""
     observations: Observations | None = None
-    """What was recorded in earlier rounds. None: pools are assumed to be settled."""
+    """What was recorded in earlier rounds. None: no pod of the pools is assumed to be moving."""
     autoscaler: Autoscaler | None = None
     """The state of the cluster autoscaler, or None if it is unknown."""
     own_cordons: Collection[str] = ()
@@ -52,13 +52,15 @@ class PlanningContext:
     unverified: Mapping[str, str] = field(default_factory=dict)
     """Node → what is wrong with its annotation, for annotations whose signature is not valid."""
     overdue: frozenset[str] = frozenset()
-    """Nodes that were left to the autoscaler for longer than it takes to remove one, so that something must be keeping
-    them."""
+    """Nodes that were left to the autoscaler, but that it has not removed within the usual time. Something must be
+    keeping them."""
     moved_pods: frozenset[str] = frozenset()
     """Pods (namespace/name) that were moved recently and must not be moved again."""
     aims: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Pool → the nodes that the plan in progress drains. Until the moved pods have settled, no other node of the pool
-    is drained; nodes of the plan that cannot be drained now receive no pods. A pool without an entry gets a new plan.
+    """Pool → the nodes that the plan in progress drains. A pool without an entry gets a new plan.
+
+    While pods of the pool are moving, no other node of the pool is drained. Nodes of the plan that cannot be drained
+    now receive no pods.
     """
     waived_pods: frozenset[str] = frozenset()
     """Pods (namespace/name) that count as evictable whatever blocks them; used for plan variants."""
@@ -90,8 +92,8 @@ class CandidateChecker:
         return r.SHARED_POOLS(f"node {node.name} belongs to pools {names}")
 
     def rejection_reason(self, number: int, pool: Pool) -> Reason | None:
-        """Returns why this node is not a candidate, as far as this can be decided without a search; None if it is
-        one."""
+        """Returns why this node is not a candidate, as far as this can be decided without a search; None if no rule
+        rejects it."""
         node = self.model.nodes[number]
         return (
             self._unreadable_reason(number)
@@ -208,8 +210,8 @@ def _special_node_reason(node: NodeInfo) -> Reason | None:
 
 
 def _is_slice_host(node: NodeInfo) -> bool:
-    """Returns whether the node is part of a TPU slice with more chips than the node has. GKE scales such a slice as a
-    whole."""
+    """Returns whether the node belongs to a TPU slice that has more chips than this node. GKE scales such a slice only
+    as a whole."""
     sizes = node.labels.get(TPU_TOPOLOGY_LABEL, "").split("x")
     if isinstance(node.allocatable, Unreadable) or not all(size.isdecimal() for size in sizes):
         return False

@@ -63,8 +63,8 @@ def _explain_kept(plan: Plan, model: ClusterModel, name: str) -> Iterable[str]:
 
 
 def _explain_alternative(plan: Plan, model: ClusterModel, name: str) -> str:
-    """Returns a sentence that says whether a node which receives pods could have been drained instead, with the cluster
-    as it is now."""
+    """Returns a sentence that says whether a node which receives pods in the plan could itself have been drained, in
+    the present state of the cluster."""
     node = model.node_numbers[name]
     pods = [n for n in model.pods_on_node[node] if not (model.pods[n].is_daemon or model.pods[n].is_static)]
     others = [n for n in range(len(model.nodes)) if n != node and not model.closed_nodes[n]]
@@ -105,8 +105,8 @@ def _explain_eviction(plan: Plan, move: Move) -> str:
 
 
 def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: Move) -> str:
-    """Returns a sentence that says how many of the other nodes that stay could hold the pod too, with the cluster as it
-    is now."""
+    """Returns a sentence that says how many other nodes could also hold the pod, of those that the plan does not drain.
+    The present state of the cluster counts."""
     capacity, pod_class = FreeCapacity(model), model.successor_class_of[number]
     capacity.uncount_pod(model.class_of[number].member_groups, model.node_of[number])
     drained = {step.node for step in plan.all_steps}
@@ -121,7 +121,7 @@ def _explain_node_of_pod(plan: Plan, name: str) -> tuple[str, ...]:
 
 
 def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:
-    """Returns sentences that say on which other nodes the pod would fit, with the cluster as it is now."""
+    """Returns sentences that say on which other nodes the pod would fit in the present state of the cluster."""
     capacity, source, pod_class = FreeCapacity(model), model.node_of[number], model.successor_class_of[number]
     capacity.uncount_pod(model.class_of[number].member_groups, source)
     capacity.cordon_node(source)

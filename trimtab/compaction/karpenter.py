@@ -27,7 +27,7 @@ class KarpenterOutlook:
     """The number of Karpenter's nodes."""
     pools: tuple[str, ...]
     could: PlanOutcome
-    """What could be drained if nothing but the blockers of Karpenter's consolidation kept a node. Karpenter can also
+    """What could be drained if only the rules that block Karpenter's own consolidation kept nodes. Karpenter can also
     replace a node by a cheaper one; that is not counted."""
     unit: str
     keepers: tuple[KeepingReason, ...]

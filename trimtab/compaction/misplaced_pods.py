@@ -133,8 +133,8 @@ def _nodes_of(model: ClusterModel, pods: Iterable[PodInfo]) -> tuple[NodeInfo, .
 
 
 def _min_nodes(model: ClusterModel, pods: Iterable[PodInfo], nodes: Iterable[NodeInfo]) -> int:
-    """Returns how many of the nodes, taken from the largest on, would hold the pods, judged by the sum of their
-    requests; at least one."""
+    """Returns how many of the nodes, if the largest are used first, would hold the pods; at least one. Only the sum of
+    the pods' requests is compared."""
     requested: Counter[str] = Counter()
     for pod in pods:
         amounts: Mapping[str, int] = (

@@ -29,12 +29,11 @@ from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.drain_simulation import DrainPlacement, drain_with_preferences
 
 EFFORT_FACTOR = 600_000_000_000
-"""Divided by the cube of the number of nodes, this is the number of placements that may be tried after the first pass.
+"""This number, divided by the cube of the number of nodes, limits how many placements are tried after the first pass.
 In large clusters the first pass packs well, and each further attempt costs more."""
 MAX_EFFORT = 20_000
 MAX_EXACT_CHECKS = 400_000
-"""How many checks of a pod against a node may be made at most for nodes whose pods must be placed one after the
-other."""
+"""The maximum number of checks of a pod against a node when the pods of nodes must be placed one after the other."""
 
 
 @without_garbage_collection()
@@ -44,7 +43,8 @@ def make_plan(
     now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
     effort: int | None = None,
 ) -> Plan:
-    """Returns the plan for these pools at this time. Equal input gives an equal plan."""
+    """Returns the plan for these pools at this time. Equal input gives an equal plan. `effort` limits how many
+    placements are tried after the first pass."""
     problem = prepare_problem(model, pools, now)
     if effort is None:
         effort = min(MAX_EFFORT, EFFORT_FACTOR // max(1, len(model.nodes) ** 3))
@@ -133,7 +133,8 @@ class Planner:
         return capacity
 
     def _eviction_turns(self, node: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Returns the pods of the node in order of their turns, and the turn of each pod."""
+        """Returns (the pods of the node in the order of eviction, the turn of each pod). A turn begins when the
+        successors of the previous turn are ready."""
         if node not in self._turns_by_node:
             self._turns_by_node[node] = eviction_turns(
                 self.problem.pods_to_move[node], self.problem.budget_of, self.allowed_disruptions
@@ -192,7 +193,7 @@ class Planner:
         """Drains those remaining nodes whose pods depend on the order of moves, or that were needed for pods which are
         now placed elsewhere.
 
-        They come after all others, one node at a time, each in a wave of its own.
+        These nodes come after all others, one at a time, each in a wave of its own.
         """
         problem = self.problem
         drained = {node for wave in self.waves for node in wave}
@@ -223,8 +224,10 @@ class Planner:
         return request is not None and bool(request.max_counts)
 
     def _try_exact_drain(self, capacity: FreeCapacity, node: int, targets: Sequence[int], receivers: set[int]) -> bool:
-        """Places all pods of the node one after the other, and returns whether all of them fit. Nodes of a pool that
-        would then lack headroom are not used."""
+        """Places all pods of the node one after the other, and returns whether all of them fit.
+
+        `targets`: the nodes that may receive pods. If a pool would lack headroom after that, its nodes are not used. A
+        node in `receivers`, which has received pods already, is not drained."""
         if node in receivers:
             return False
         drained = {n for wave in self.waves for n in wave}
@@ -256,8 +259,8 @@ class Planner:
         return True
 
     def _pool_shortage(self, node: int, dest: Mapping[int, int]) -> tuple[PoolLimits, Reason] | None:
-        """Returns the first pool that would lack headroom after these moves, and the reason. If there is none, returns
-        None, and the moves are counted."""
+        """Returns the first pool that would lack headroom after these moves, and the reason. If there is none, counts
+        the moves and returns None. `dest` is pod → target node."""
         own, classes = self.problem.limits[node], self.model.successor_class_of
         counts_node = own is not None and node not in self.failed_nodes
         if own is not None and counts_node:
@@ -362,7 +365,7 @@ def first_wave(
     close: int = CLOSE_CANDIDATES,
 ) -> Wave:
     """Returns the wave of nodes to drain now, best first; it is empty if no node can be drained. Equal input gives an
-    equal wave."""
+    equal wave. `close` is the number of candidates that are examined closely at first."""
     while True:
         problem = prepare_problem(model, pools, now, close)
         wave = Planner(problem, search_once(problem)).build_first_wave()

@@ -1,7 +1,7 @@
 """The values of a plan: moves in turns, nodes in waves, and a reason for every node that stays.
 
 `Observations` are what earlier rounds recorded, so that a planner does not react to short changes. The compactor stores
-them. An offline plan has none: it assumes that pools are settled, and notes that.
+them. An offline plan has none: it assumes that no pod of the pools is moving, and notes that.
 """
 
 from collections.abc import Iterable, Mapping
@@ -69,7 +69,7 @@ class Bound:
     """The maximum number of nodes that could be drained if the pods that may not move could move."""
     unpinned_saves: int
     candidates: int
-    """The number of nodes that may be drained, those that were not examined included."""
+    """The number of nodes that may be drained, including those that were not examined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +158,8 @@ class Observations:
     """Node → pool, for the nodes that are being drained now."""
 
     def with_under_threshold(self, under: Iterable[str], now: Seconds) -> "Observations":
-        """Returns the observations after one more round. A node that is under the threshold keeps its time, or gets
-        `now` if it had none; other nodes lose theirs."""
+        """Returns the observations after one more round. A node under the threshold keeps the time since when it has
+        been, or gets `now` if it has none; for other nodes, the time is removed."""
         return replace(self, under_since={node: self.under_since.get(node, now) for node in sorted(under)})
 
     def with_failure(self, node: str, now: Seconds) -> "Observations":

@@ -1,7 +1,7 @@
 """Plans of the same cluster with one thing changed, for comparison.
 
-A variant uses one preset for all pools, or lets those pods move that may not move for one reason, or leaves out one
-setting. Each variant is a whole plan, so its result counts all nodes that could be drained.
+A variant does one of these: it uses one preset for all pools; it lets the pods move that one particular reason keeps in
+place; or it leaves out one setting. Each variant is a whole plan, so its result counts all nodes that could be drained.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ class PlanOutcome:
     """The savings in the plan's unit."""
 
     def minus(self, other: "PlanOutcome") -> "PlanOutcome":
-        """Returns by how much each number of this outcome exceeds the other's, at least zero."""
+        """Returns this outcome minus the other, number by number. A negative difference counts as zero."""
         return PlanOutcome(
             max(0, self.nodes - other.nodes), max(0, self.evictions - other.evictions), max(0, self.saves - other.saves)
         )

@@ -44,7 +44,7 @@ class PoolStatusFields(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     saved_nodes: int
     """The number of nodes that were removed after a drain, since the pool's state exists."""
     saved: str
-    """What the removal of these nodes saves, as text."""
+    """What the removal of the nodes in `saved_nodes` saves, as text."""
     updated: str = ""
     """When the compactor wrote this status, as an RFC 3339 time."""
 

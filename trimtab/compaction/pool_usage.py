@@ -55,7 +55,8 @@ class PoolUsage:
     unpriced: int = 0
     """The number of nodes whose price is not known."""
     unread: Counter[str] = field(default_factory=Counter)
-    """`nodes` → number of ready nodes whose amounts cannot be read; `pods` → number of such pods on ready nodes."""
+    """The number of ready nodes whose amounts cannot be read, under `nodes`; the number of pods on ready nodes whose
+    amounts cannot be read, under `pods`."""
 
 
 def pool_usages(view: ClusterView) -> dict[str, PoolUsage]:

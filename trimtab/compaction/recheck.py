@@ -42,7 +42,8 @@ def holds_as_planned(plan: Plan, model: ClusterModel, pools: Sequence[Pool], now
 
 @dataclass(slots=True, eq=False)
 class Recheck:
-    """Checks steps one after the other. What a valid step uses is not available to the next."""
+    """Checks steps one after the other. Capacity, disruptions and nodes that a valid step uses are not available to the
+    next."""
 
     problem: CompactionProblem
     spent_disruptions: Counter[int] = field(default_factory=Counter)
@@ -118,8 +119,8 @@ class Recheck:
         return limits.rejection_reason(node) if limits is not None else None
 
     def _place_pods(self, step: DrainStep, node: int) -> Reason | None:
-        """Places the pods on the nodes of the plan, or else on any other node. If all fit, the placement is kept and
-        None is returned; otherwise the reason."""
+        """Places the pods on the nodes of the plan, or else on any other node. If all fit, keeps the placement and
+        returns None; otherwise returns the reason."""
         problem, closed = self.problem, self.problem.capacity.closed_nodes[node]
         # The planned targets first: they were chosen together with those of the other steps.
         dest = self._planned_targets(step, node)
@@ -151,8 +152,8 @@ class Recheck:
         return {} if self.drained_nodes & set(targets.values()) or node in targets.values() else targets
 
     def _count_drain(self, node: int, dest: dict[int, int]) -> Reason | None:
-        """Counts the drain in the limits of the pools and in the budgets. If a pool would lack headroom, nothing is
-        counted and the reason is returned."""
+        """Counts the drain in the limits of the pools and in the budgets. If a pool would lack headroom, counts nothing
+        and returns the reason."""
         own = self.problem.limits[node]
         if own is not None:
             own.remove_node(node)

@@ -71,8 +71,8 @@ class Simulation:
     first: Plan
     """The plan of the first round, with its upper bound and its reasons."""
     last: Plan
-    """The plan of the last round, with the reasons of the nodes that stay. "Moved before" is the reason of a node only
-    if there is no other reason."""
+    """The plan of the last round, with the reasons of the nodes that stay. The reason "moved before" is given only for
+    a node without another reason."""
     after: Inventory
 
     @property
@@ -134,8 +134,8 @@ def simulate_rounds(
 
 
 def _with_lasting_reasons(last_plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Plan:
-    """Returns the plan with other reasons for nodes whose pods were moved before: what would keep these nodes
-    anyway."""
+    """Returns the plan in which each node that stays because its pods were moved before has the reason that would keep
+    it otherwise."""
     refusals = make_plan(model, pools, now, effort=0).refusals
     lasting = {
         node: refusals[node] for node, reason in last_plan.refusals.items()
@@ -148,7 +148,9 @@ def _execute_wave(
     model: ClusterModel, current: Plan, number: int, scheduler: Scheduler, *, marked: bool
 ) -> SimulationRound:
     """Executes one wave in the model: cordons its nodes together, then evicts pod by pod, and returns where the
-    successors run."""
+    successors run.
+
+    With `marked`, nodes that later waves drain receive pods only if no other node fits."""
     wave, capacity = current.waves[number], FreeCapacity(model)
     later_waves = current.waves[number + 1 :] if marked else ()
     later = {model.node_numbers[step.node] for wave in later_waves for step in wave.steps}

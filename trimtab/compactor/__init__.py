@@ -2,21 +2,22 @@
 
     watch → view → plan … wait … new view → recheck → actuator → record
 
-`trimtab.compaction` decides, and this package executes. One process leads, by a Lease. What a new leader needs after a
-crash is in the cluster: what undoes a cordon is on the node, the rest is in a ConfigMap per pool.
+`trimtab.compaction` decides, and this package executes. One process leads, by a Lease. All that a new leader needs
+after a crash is stored in the cluster. A drain's annotation, with which a cordon can be undone, is on the node;
+everything else is in one ConfigMap per pool.
 
-    settings           the settings of the process
-    cluster_reader     the watched objects as one view
-    use_reader         what pods that request nothing use now
-    actuator           the writes to a cluster, and the dry run that writes nothing
-    kube_actuator      the actuator that writes through the API server
-    pool_state_store   the state of each pool, in one ConfigMap per pool
-    drainer            executes the next step of every drain
-    planner            makes the plan, and starts drains
-    soft_taint         the taint that keeps successors off the nodes that are drained next
-    readmission        what evicted pods would request if they were admitted now
-    node_signatures    the signing keys of the compactor
-    loop, error_guard  runs round after round; an unexpected error in one pool does not stop the others
-    events, metrics    history entries as Events, and as metrics
-    process            connects all parts: leader election, signals, shutdown
+    settings                 the settings of the process
+    cluster_reader           the watched objects as one view
+    use_reader               what pods that request nothing use now
+    actuator                 the writes to a cluster, and the dry run that writes nothing
+    kube_actuator            the actuator that writes through the API server
+    pool_state_store         the state of each pool, in one ConfigMap per pool
+    drainer                  executes the next step of every drain
+    planner                  makes the plan, and starts drains
+    soft_taint               the taint that keeps successors off the nodes that are drained next
+    successor_requests       what evicted pods would request if they were admitted now
+    node_signatures          the signing keys of the compactor
+    loop, error_guard        runs round after round; an unexpected error in one pool does not stop the others
+    decision_events, metrics  history entries as Events, and as metrics
+    process                  connects all parts: leader election, signals, shutdown
 """

@@ -1,6 +1,6 @@
 """The writes that the compactor makes to a cluster, their errors, and the dry run that writes nothing.
 
-ActuatorError                  all of them
+ActuatorError                  any failed write
 ├── ActuatorConflict           the object changed since it was read: read it again
 ├── ActuatorNotFound           the object no longer exists
 └── ActuatorUnavailable        anything else: no answer, overload, not the leader; the text names the write
@@ -45,8 +45,8 @@ class ErrorCollector:
     """Runs several independent writes, so that the error of one does not prevent the others."""
 
     error: ActuatorUnavailable | None = None
-    """The first error. The rejection of a single write is replaced by a later error that concerns more than one
-    write."""
+    """The first error. If it is only the rejection of a single write, a later error that concerns more than one write
+    replaces it."""
 
     @property
     def has_only_rejections(self) -> bool:
@@ -104,7 +104,8 @@ class Actuator(Protocol):
         annotation."""
 
     def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
-        """Removes the compactor's annotation, and uncordons the node if the compactor has cordoned it."""
+        """Removes the compactor's annotation. With `uncordon`, the node is also uncordoned if the compactor has
+        cordoned it."""
 
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         """Evicts this pod through the eviction API."""

@@ -40,7 +40,7 @@ WATCHED_KINDS = (
     "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
     "CapacityBuffer", "PodTemplate", "ResourceClaim", "ResourceSlice", "DeviceClass",
 )  # fmt: skip
-"""The kinds that a plan reads, apart from some ConfigMaps."""
+"""The kinds of objects that a plan reads, apart from some ConfigMaps."""
 
 ReadUse = Callable[[Iterable[PodInfo]], Mapping[OwnerKey, Amounts]]
 
@@ -178,10 +178,10 @@ def read_autoscaler_status(
 
 
 def silent_autoscaler(last: Autoscaler | None, now: Seconds, flags: Mapping[str, str]) -> Autoscaler:
-    """Returns the state of a cluster autoscaler without a status ConfigMap. `last` is its state before.
+    """Returns the state of a cluster autoscaler that has no status ConfigMap. `last` is its previous state.
 
-    It deletes its status when it stops, as in a rolling update. For as long as its last status would not count as
-    outdated, it counts as restarting; after that, and if there never was a status, it counts as silent.
+    The autoscaler deletes its status when it stops, as in a rolling update. Until its last status would count as
+    outdated, the autoscaler counts as restarting. After that, or if it never had a status, it counts as silent.
     """
     if last is not None and not last.is_silent(now):
         return replace(last, restarting=True)
@@ -196,8 +196,8 @@ def _top_owners(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str, str], Owne
 
 
 def list_sources(settings: Settings) -> tuple[ListSource, ...]:
-    """Returns every list that a plan reads. Of ConfigMaps, these are only the compactor's own, and one other by its
-    name."""
+    """Returns every list of objects that a plan reads. ConfigMaps are read only in the compactor's own namespace,
+    except for one other that is read by its name."""
     maps = LIST_SOURCES["ConfigMap"]
     ours = (replace(maps, namespace=settings.namespace, label_selector=label) for label in (POOL_LABEL, STATE))
     status = f"metadata.name={settings.autoscaler_status_configmap}"

@@ -33,8 +33,7 @@ MAX_VIEW_AGE_SECONDS = 15.0
 """If the view is older than this many seconds, nothing is evicted, because `paused` and other changes must take effect
 even while writes are slow."""
 UNOBSERVED_SECONDS = 60.0
-"""If an eviction has not been observed this many seconds after the oldest data that may be used, it counts as
-failed."""
+"""An eviction that has not been observed counts as failed after the maximum age of the data plus this many seconds."""
 
 
 @dataclass(slots=True)
@@ -47,13 +46,13 @@ class Drainer:
     shutdown: GracefulShutdown
     error_guard: ErrorGuard
     elapsed: Callable[[], float] | None = None
-    """Returns the present time of the monotonic clock, with which the age of the view is checked. None: the view never
-    counts as too old."""
+    """Returns the present time of the monotonic clock in seconds, which is compared with the age of the view. If None,
+    the view never counts as too old."""
     unobserved_seconds: float = 120.0 + UNOBSERVED_SECONDS
     """After how many seconds an eviction that was not observed counts as failed."""
     retry_at: dict[str, float] = field(default_factory=dict)
-    """Uid of a pod, name of a node, or namespace/name of a Deployment → monotonic time before which the write must not
-    be tried again."""
+    """Uid of a pod, name of a node, or namespace/name of a Deployment → the monotonic time before which no write to it
+    is tried again."""
     evicted_at: dict[str, float] = field(default_factory=dict)
     """Uid of a pod → when it was evicted. The entry is kept until the pod's deletion is observed."""
     first_observed: dict[str, float] = field(default_factory=dict)
@@ -94,7 +93,7 @@ class Drainer:
         return {pool: memory.recent_openings(view.now) for pool, memory in self.pool_states.states.items()}
 
     def settle_flight(self, view: ClusterView, now: float) -> frozenset[str]:
-        """Returns the uids of evicted pods that the view still shows unchanged, and forgets the others."""
+        """Returns the uids of evicted pods that the view still shows unchanged, and forgets the other evicted pods."""
         existing = {pod.uid for pod in view.inventory.pods if pod.deletion_requested_at is None}
         self.evicted_at = {
             uid: at for uid, at in self.evicted_at.items() if uid in existing and now - at < self.unobserved_seconds
@@ -198,15 +197,16 @@ class Drainer:
         return self.pool_states.state_of(note.pool).knows_drain(node.name, note.drain)
 
     def _with_agreed_surges(self, note: DrainAnnotation) -> DrainAnnotation:
-        """Returns the annotation with only those surges that are in the state too, because only these may be undone."""
+        """Returns the annotation with only those surges that the pool's state also has, because only a surge that both
+        have may be undone."""
         state = self.pool_states.state_of(note.pool).surged
         surged = {name: at for name, at in note.surged.items() if state.get(name) == note.drain}
         self.removed_nodes.agreed_surges |= dict.fromkeys(surged, note.drain)
         return note if surged == note.surged else change(note, surged=surged)
 
     def _release_unknown(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
-        """Releases a node with an authentic annotation of a drain that is not in the state. It scales nothing and
-        counts nothing.
+        """Releases a node with an authentic annotation of a drain that is not in the state. No Deployment is scaled,
+        and no failure is counted.
 
         Either the state was lost, or another client has restored an old annotation.
         """
@@ -238,8 +238,8 @@ class Drainer:
     def _execute_steps(
         self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, steps: tuple[Action, ...], now: float
     ) -> None:
-        """Executes the steps in order, until one fails that the next depends on. If undoing a surge fails, the others
-        are executed, and it is tried again later."""
+        """Executes the steps in order, until one fails that the next depends on. If a surge cannot be undone, the other
+        steps are executed, and the undo is tried again later."""
         apart = ErrorCollector()
         for step in steps:
             if isinstance(step, a.Evict):
@@ -290,7 +290,7 @@ class Drainer:
     def _evict_pod(
         self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, move: PodToEvict, now: float
     ) -> bool:
-        """Evicts one pod. Returns False if no other eviction of this drain should be requested now."""
+        """Evicts one pod. Returns False if no further eviction of this drain should be made in this round."""
         if self.shutdown.is_requested or (self.elapsed is not None and self.elapsed() - now > MAX_VIEW_AGE_SECONDS):
             return False
         if move.uid in self.retry_at:
@@ -358,8 +358,8 @@ class Drainer:
             self._close_pool(note.pool, view)
 
     def count_deletions(self, view: ClusterView) -> None:
-        """Records the nodes that the autoscaler has begun to delete, in pools with `autoscaler: lead`, and among nodes
-        with a drain."""
+        """Records the nodes that the autoscaler has begun to delete: all such nodes in pools with `autoscaler: lead`,
+        and in other pools those with a drain."""
         by_pool: dict[str, dict[str, int]] = {}
         going = [node.name for node in view.inventory.nodes if node.removal_taint is not None]
         ours = {
@@ -418,7 +418,7 @@ def _surges_of(memory: PoolState, drain: str) -> tuple[str, ...]:
 
 
 def _count_evictions(name: str, view: ClusterView) -> int:
-    """Returns the number of pods that are evicted when this node is deleted."""
+    """Returns the number of pods on this node that are evicted when the autoscaler deletes the node."""
     pods = (pod for pod in view.inventory.pods if pod.node == name and not pod.is_finished)
     return sum(not (pod.is_daemon or pod.is_static) for pod in pods)
 

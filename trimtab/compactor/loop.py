@@ -22,8 +22,8 @@ from trimtab.compactor.soft_taint import LeavingTaint, has_leaving_taint
 from trimtab.runtime.log import Logger
 
 MAX_SHUTDOWN_ATTEMPTS, SHUTDOWN_PAUSE_SECONDS = 10, 0.5
-"""The maximum number of attempts at the shutdown, and the seconds between them. That a node was uncordoned is observed
-after some milliseconds, and only then can its taint be removed."""
+"""The maximum number of attempts at the shutdown, and the seconds between them. A taint can be removed only after the
+uncordon of its node has been observed, which takes some milliseconds."""
 MAX_BLIND_ROUNDS = 5
 """After this many rounds in a row in which the cluster could not be read, nodes are released as they were last
 observed."""
@@ -32,7 +32,7 @@ Look = Callable[[], ClusterView | NotYet]
 
 @dataclass(slots=True)
 class Loop:
-    """The rounds of the leader, one after the other."""
+    """Runs the rounds of the leader, one after the other."""
 
     read_view: Look
     pool_states: PoolStates
@@ -150,7 +150,8 @@ class Loop:
         return self.tick
 
     def _plan_or_start(self, view: ClusterView, active: ActiveDrains, now: float) -> None:
-        """Makes a plan, or starts drains. Drains are started with the view of a later round than the plan's."""
+        """Makes a plan, or starts the drains of an earlier plan. Drains are started with the view of a later round than
+        the plan's."""
         due = self._planned_at is None or (
             now - self._planned_at >= self.interval and self.planner.pending_steps is None
         )

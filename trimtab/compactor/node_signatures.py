@@ -1,7 +1,7 @@
 """The compactor's signing keys, and for each pool the serial number below which a stored state is no longer valid.
 
-Both are in one Secret, which this process fills and which no other component of Trimtab may read. Because of the serial
-numbers it is useless to restore an older state: its signature is valid, but its number is too small.
+Both are in one Secret, which this process fills and which no other component of Trimtab may read. The serial numbers
+prevent that an older state is restored: its signature is valid, but its number is too small.
 """
 
 from __future__ import annotations
@@ -36,23 +36,25 @@ class NodeSigner:
     writer: Writer
     namespace: str
     uid: str
-    """The uid of the Secret. It is signed too, so that keys and states that are restored into another cluster are not
-    valid there."""
+    """The uid of the Secret. Signatures cover it, so that keys and states that are restored into another cluster are
+    not valid there."""
     keys: SigningKeys
     serials: dict[str, int] = field(default_factory=dict)
     """Pool → the smallest valid serial number of a state."""
     outdated: bool = False
-    """Whether the keys in the Secret have changed, so that everything must be read again."""
+    """Whether the keys in the Secret have changed, so that all annotations and states must be read and verified
+    again."""
     lost: bool = False
-    """Whether the Secret does not hold this process's key even as the previous one, so that no other replica can verify
-    what it has signed."""
+    """Whether the Secret no longer holds this process's key, not even as the previous key. No other replica can then
+    verify what this process has signed."""
 
     def sign_state(self, pool: str, serial: int, text: str) -> str:
         """Returns the signature of a pool's state."""
         return self.keys.sign(_PURPOSE, self.uid, pool, str(serial), text)
 
     def signature_problem(self, pool: str, serial: int, text: str, signature: str) -> str:
-        """Returns why this is not a valid state of the pool, or an empty string if it is valid."""
+        """Returns why the text with this serial number and signature is not a valid state of the pool, or an empty
+        string if it is."""
         if not signature:
             return "the state has no signature"
         if not self.keys.verify(signature, _PURPOSE, self.uid, pool, str(serial), text):
@@ -117,8 +119,8 @@ def of_secret(writer: Writer, namespace: str, secret: Mapping[str, Any]) -> Node
 
 
 def _serials(secret: Mapping[str, Any]) -> dict[str, int]:
-    """Returns pool → serial number from the Secret; empty if they are not valid. (A client that can write the Secret
-    could sign states anyway.)"""
+    """Returns pool → serial number from the Secret; empty if the content is not valid. (A client that can write the
+    Secret could sign states anyway.)"""
     try:
         text = base64.b64decode((secret.get("data") or {}).get(SERIALS_KEY) or "", validate=True)
         return msgspec.json.decode(text, type=dict[str, int]) if text else {}

@@ -42,7 +42,9 @@ from trimtab.scheduling.cluster_model import Again, ClusterModel, build_cluster_
 
 Readmit = Callable[[], Again | NotYet | None]
 """A function that returns another function, with which a plan finds out what pods would request if they were admitted
-now. None: the same as they request already. NotYet: it is not known."""
+now.
+
+If it returns None, pods would get the requests that they have. If it returns NotYet, the answer is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,10 @@ class PendingSteps:
 
 
 MAX_RANKED_NODES = 3_000
-"""In clusters with more nodes, resizes are not ordered by their use for plans, because two additional plans would take
-too long."""
+"""In clusters with more nodes than this, resizes are not ordered by the nodes that they help to empty, because two
+additional plans would take too long."""
 AIM = 3600
-"""For how many seconds the nodes of a plan are kept while its pods move."""
+"""For how many seconds a pool's plan stays in force while its pods move; no other nodes are drained meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,8 @@ class CompactionPlanner:
     """Pool → the nodes of the last plan that was made while no pod of the pool was moving."""
 
     def not_ready_reason(self) -> NotYet | None:
-        """Returns why no plan can be made or started now, or None if it can. It is checked before each of both."""
+        """Returns why no plan can be made or started now, or None if it can. It is checked before a plan is made, and
+        again before it is started."""
         lookup = self.readmit()
         if isinstance(lookup, NotYet):
             return lookup
@@ -134,8 +137,7 @@ class CompactionPlanner:
                 self._aims[pool.name] = Aim(nodes, view.now)
 
     def _plan_pools(self, model: ClusterModel, view: ClusterView, context: PlanningContext) -> Plan:
-        """Returns the plan for all pools. After an unexpected error, it is the plan without the pools that fail by
-        themselves."""
+        """Returns the plan for all pools. After an unexpected error, the pools whose own plan fails are left out."""
         if not self._failing_pools:
             whole = self.error_guard.run_guarded("plan", lambda: make_plan(model, view.pools, context))
             if whole is not None:
@@ -159,8 +161,8 @@ class CompactionPlanner:
         )
 
     def rank_resizes(self, view: ClusterView, proposals: Sequence[ResizeProposal]) -> tuple[str, ...]:
-        """Returns the uids of pods whose resize makes it possible to empty a node of these pools; those for the first
-        nodes come first."""
+        """Returns the uids of pods whose resize makes it possible to empty a node of these pools. Resizes for the nodes
+        that are drained first come first."""
         if len(view.inventory.nodes) > MAX_RANKED_NODES:
             return ()
         context = PlanningContext(now=view.now, autoscaler=view.autoscaler)
@@ -362,8 +364,8 @@ class CompactionPlanner:
 
 
 def _without(pools: Sequence[Pool], names: Collection[str]) -> tuple[Pool, ...]:
-    """Returns the pools, with those of these names disabled and without settings. Their nodes still belong to them and
-    to no other pool."""
+    """Returns the pools, with the named pools disabled and without settings. Their nodes still belong to them and to no
+    other pool."""
     return tuple(_disabled(pool) if pool.name in names else pool for pool in pools)
 
 

@@ -35,7 +35,7 @@ from trimtab.kube.resources import ListSource
 from trimtab.runtime.log import Logger
 
 DELETED = "the ConfigMap was deleted"
-"""The problem that is reported for a state that existed and no longer does."""
+"""The problem that is reported if the state of a pool existed, but its ConfigMap is gone."""
 MAX_REASON_LENGTH = 1000
 """The maximum length of a reported reason. A webhook's message or a list of pods may be much longer."""
 
@@ -78,8 +78,8 @@ class PoolStates:
     def report_unreadable(self, at: Seconds, pools: Collection[str]) -> None:
         """Reports states that could not be read, once each.
 
-        For a pool that does not exist, nothing is written, because every client that may write a ConfigMap can invent
-        names.
+        For a pool that does not exist, no state is written. Otherwise a client that may write ConfigMaps could invent
+        pool names, and the stored states would grow without limit.
         """
         unread, self._unreadable = self._unreadable, {}
         for pool, why in sorted(unread.items()):
@@ -108,7 +108,7 @@ class PoolStates:
         self, what: str, reason: Reason, *, pool: str, at: Seconds, again: bool = False, **more: str | bool
     ) -> None:
         """Adds a decision to the pool's history and sends it to every receiver. With `again`, it is only sent, because
-        the history has it already."""
+        the history already contains it."""
         why = (
             reason.sentence if len(reason.sentence) <= MAX_REASON_LENGTH else f"{reason.sentence[:MAX_REASON_LENGTH]}…"
         )
@@ -133,19 +133,20 @@ class PoolStates:
 
 
 SERIAL, SIGNATURE = "serial", "signature"
-"""Keys in the ConfigMap's data, next to the state itself."""
+"""Keys in the ConfigMap's data for the state's serial number and its signature, next to the state itself."""
 UNREADABLE_STATE_LABEL = "trimtab.dev/unreadable-state"
 """The label on the copy of an unreadable state; its value is the pool's name."""
 RENAMED_UNREADABLE_STATE_LABEL = "trimtab.dev/unread-state"
 """The earlier name of that label. `trimtab install --remove` deletes ConfigMaps with this label too."""
 SERIAL_LEAP = 1_000_000_000
-"""A number that is larger than the number of states ever written between two final ones. It is added after a state was
-lost, because the highest used serial number is then unknown."""
+"""Added to a pool's serial number after its state was lost, because the highest used serial number is then unknown.
+
+It is larger than the number of states that are ever written between two final states."""
 
 
 def config_map_name(pool: str) -> str:
-    """Returns the name of the ConfigMap with a pool's state. It contains the pool's name, or a similar one if that is
-    not a valid object name."""
+    """Returns the name of the ConfigMap with a pool's state. It contains the pool's name; if that is not a valid object
+    name, a valid name derived from it."""
     plain = pool.lower().replace("_", "-").strip(".-")
     if plain == pool:
         return NAME_PREFIX + pool
@@ -189,8 +190,8 @@ class ConfigMapPoolStateStore:
             raise ActuatorUnavailable(str(error)) from error
 
     def _read_state(self, shape: ConfigMap) -> tuple[str, PoolState | Unreadable] | None:
-        """Returns (pool, state) from one ConfigMap; None if the ConfigMap has another name, and so does not belong to
-        the compactor."""
+        """Returns (pool, state) from one ConfigMap; None if the ConfigMap does not have the name that the compactor
+        gives to the state of this pool."""
         pool = value_or(shape.metadata.labels, {}).get(STATE_LABEL, "")
         if shape.metadata.name != config_map_name(pool):
             self.log.warning("state.unexpected-name", where=f"ConfigMap {shape.metadata.name}", pool=pool)
@@ -256,13 +257,13 @@ def read_verified(shape: ConfigMap, signing: NodeSigner) -> PoolState | Unreadab
 
 
 def _signed_fields(shape: ConfigMap) -> tuple[str, int, str, str]:
-    """Returns what the signature covers, followed by the signature: (pool, serial number, text, signature)."""
+    """Returns (pool, serial number, text, signature) from the ConfigMap. The signature covers the other three."""
     pool, data = value_or(shape.metadata.labels, {}).get(STATE_LABEL, ""), shape.data
     return pool, _parse_serial(data.get(SERIAL, "")), data.get(STATE_KEY, ""), data.get(SIGNATURE, "")
 
 
 def _parse_serial(text: str) -> int:
-    """Returns the serial number; 0, which no state has, if it is not valid."""
+    """Returns the serial number, or 0 if the text is not valid. No state has the serial number 0."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 

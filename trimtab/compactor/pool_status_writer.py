@@ -1,7 +1,7 @@
 """Writes what each pool does into a PoolStatus, for `kubectl get pools`.
 
-No decision reads a PoolStatus. What another client writes into one is replaced at the next update, and a PoolStatus
-without a pool is deleted.
+No decision reads a PoolStatus. Changes that another client makes to a PoolStatus are overwritten at the next update,
+and a PoolStatus without a pool is deleted.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class PoolStatusWriter:
 
 
 def object_name(pool: str) -> str:
-    """Returns the name of the pool's PoolStatus: the pool's own name, or a similar one if that is not a valid object
-    name."""
+    """Returns the name of the pool's PoolStatus: the pool's own name or, if that is not a valid object name, a valid
+    name derived from it."""
     return config_map_name(pool).removeprefix(NAME_PREFIX)
 
 

@@ -43,8 +43,8 @@ from trimtab.usage.pod_pressure import PodPressures
 NAME = "compactor"
 LEASE = lease_name_of(NAME)
 KEYS_INTERVAL_SECONDS = 60.0
-"""The number of seconds between two readings of the Secret with the signing keys, so that a rotation takes effect
-before the next one."""
+"""The number of seconds between two readings of the Secret with the signing keys. It is short, so that one key rotation
+takes effect before the next."""
 HUNG_SECONDS = 600.0
 """After this many seconds without progress, the process reports itself as unhealthy. A plan for the largest clusters
 takes a minute, and each write of a round may take until its deadline."""
@@ -132,8 +132,8 @@ class Process:
         return False
 
     def _run_rounds(self, loop: Loop, signing: NodeSigner) -> None:
-        """Runs rounds while this replica leads and the Secret holds its keys. When these change, everything is read
-        again."""
+        """Runs rounds while this replica leads and the Secret holds the keys of `signing`. When these keys change,
+        everything is read again."""
         before = looked = clock.elapsed_seconds()
         statuses = PoolStatusWriter(
             self.replica.fenced_writer, self.settings.namespace, self.log, clock.elapsed_seconds

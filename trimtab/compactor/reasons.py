@@ -1,4 +1,5 @@
-"""Reasons why the compactor plans, drains, evicts or waits, as far as no pure package decides it: one code per rule."""
+"""Reasons why the compactor plans, drains, evicts or waits, one code per rule. Reasons that `trimtab.compaction`
+decides are defined there."""
 
 from trimtab.cluster.reason import Code
 

@@ -27,13 +27,13 @@ class RemovedNodes:
     unobserved_seconds: float
     """After how many seconds a cordon that was not observed counts as failed."""
     agreed_surges: dict[str, str] = field(default_factory=dict)
-    """namespace/Deployment → drain for which this process has read the same surge in the state and in the
-    annotation."""
+    """Deployment (namespace/name) → the drain that gave it a second replica, if this process has read this surge both
+    in the state and in the annotation."""
     cordoned_at: dict[str, float] = field(default_factory=dict)
     """Drain → when this process cordoned its node. The entry is kept until the annotation is observed."""
 
     def end_drains(self, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
-        """Ends drains whose node or annotation no longer exists. What cannot be undone now is tried again later, at the
+        """Ends drains whose node or annotation no longer exists. Undo steps that fail are tried again later, at the
         time in `retry_at`."""
         annotated_nodes, existing = set(view.annotations.ours), {node.name for node in view.inventory.nodes}
         notes = [note for note in view.annotations.ours.values() if isinstance(note, DrainAnnotation)]
@@ -55,7 +55,8 @@ class RemovedNodes:
         """Undoes a surge whose annotation was deleted with its node, or was removed while the surge could not be
         undone.
 
-        It does so only if this process has read the annotation: the state alone is not enough to scale a workload.
+        The surge is undone only if this process has read the annotation: the state alone is not enough to scale a
+        workload.
         """
         memory = self.pool_states.state_of(pool)
         if self.agreed_surges.get(name) != memory.surged[name]:

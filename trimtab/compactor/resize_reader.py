@@ -26,9 +26,10 @@ from trimtab.usage.metrics_api import READ_INTERVAL_SECONDS, read_metrics, sched
 from trimtab.usage.pod_pressure import PodPressures
 
 SUPPORT_SECONDS = 600.0
-"""For how many seconds it is remembered whether the cluster can resize pods; an upgrade takes longer."""
+"""For how many seconds the compactor remembers whether the cluster can resize pods. An upgrade of the cluster takes
+longer."""
 PERMISSION_SECONDS = 300.0
-"""For how many seconds nothing is tried after the API server has said that the compactor may not resize pods."""
+"""After the API server has denied the permission to resize pods, no resize is tried for this many seconds."""
 MAX_PRESSURE_NODES = 50
 """The maximum number of kubelets that are asked in one reading; each response has some hundred kilobytes."""
 
@@ -135,7 +136,7 @@ class ResizeReader:
     def _read_pressures(
         self, uids: Mapping[str, str], nodes: Collection[str]
     ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Returns (uid → pressure, uid → throttling), both in percent; both are empty if this is not switched on."""
+        """Returns (uid → pressure, uid → throttling), in percent. Both mappings are empty if kubelets are not asked."""
         if self.pressures is None or not nodes:
             return {}, {}
         stalled, throttled = self.pressures.read(sorted(nodes)[:MAX_PRESSURE_NODES])

@@ -1,10 +1,10 @@
 """Resizes running pods: proposes resizes, records them in the state, writes them, and follows each one to its end. Only
 the leader does this.
 
-In every round, each pool goes through the same steps. From the records in the pool's state and the pods as they are
-follow the next steps (`compaction.resize.state_machine`). The records after these steps are saved, and then the steps
-are written. If the process ends between the two, a resize is recorded that was not made, and the next leader removes
-the record.
+In every round, each pool goes through the same steps. First, the next steps are decided from the records in the pool's
+state and from the pods as they are (`compaction.resize.state_machine`). Then the records after these steps are saved,
+and last the steps are written to the cluster. If the process ends before the write, a resize is recorded that was not
+made, and the next leader removes the record.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from trimtab.kube.resize import ResizeOutcome, ResizeStatus
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 
 IN_FLIGHT_SECONDS = 30.0
-"""For how many seconds a pod that was written but is still observed in its old version is left alone."""
+"""After a pod was written, it is left alone for this many seconds as long as the watch still shows its old version."""
 EVICTION_RETRY_SECONDS = 10.0
 MAX_UNCOVERED_NAMES = 20
 
@@ -297,8 +297,9 @@ class Resizer:
         self._write(name, view, steps, now)
 
     def _is_current(self, proposal: ResizeProposal, staying_nodes: Collection[str], now: float) -> bool:
-        """Returns whether the proposal still holds: the pod is ready, is on a node that stays, and requests the same as
-        at the time of the search. For a pod that grows, the room on the node is known only in the round of the search.
+        """Returns whether the proposal still holds: the pod is ready, is on a node that stays, and has the same
+        requests as at the time of the search. A proposal with larger requests holds only in the round of the search,
+        because the room on the node is not known later.
         """
         pod = self._pods.get(proposal.uid)
         if pod is None or not (pod.is_running and pod.is_ready and pod.answer is ResizeAnswer.DONE):
@@ -312,8 +313,8 @@ class Resizer:
         )
 
     def _refusal_counts(self, name: str, view: ClusterView, waiting: Mapping[str, int]) -> ResizeRecords:
-        """Returns the pool's records with the number of pods by the reason for which they are not resized. The records
-        of the first pool also have the pods that are in no pool."""
+        """Returns the pool's records with the number of pods that are not resized, by reason. The records of the first
+        pool also have the pods that are in no pool."""
         records = self.pool_states.state_of(name).resizes
         first = min((pool.name for pool in view.pools), default=name)
         counts = Counter(waiting)
@@ -326,7 +327,8 @@ class Resizer:
         )  # fmt: skip
 
     def _announce(self, pool: str, view: ClusterView, steps: Sequence[ResizeStep], records: ResizeRecords) -> None:
-        """Records the steps in the pool's state, and saves the state if one of them is written to the cluster."""
+        """Records the steps in the pool's state. If at least one step will write to the cluster, saves the state
+        first."""
         before = self.pool_states.state_of(pool)
         for step in steps:
             records = record_step(records, step, view.now)

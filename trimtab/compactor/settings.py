@@ -33,7 +33,8 @@ class Settings(LeaderProcessSettings):
     """True: has the same effect as the annotation `trimtab.dev/paused: "true"` on Trimtab's namespace."""
 
     plan_interval_seconds: float = 60.0
-    """The number of seconds between two plans. A node that is under-used for ten minutes can wait for one more."""
+    """The number of seconds between two plans. A node that has been under-used for ten minutes can wait for another
+    minute."""
 
     recheck_delay_seconds: float = 15.0
     """The number of seconds between a plan and the second reading of the cluster before a drain starts: pods that were
@@ -47,8 +48,8 @@ class Settings(LeaderProcessSettings):
     the API server every minute."""
 
     lease_duration_seconds: int = 60
-    """How many seconds the Lease of a leader that died remains valid. A process that plans once a minute need not be
-    back sooner."""
+    """How many seconds the Lease of a leader that died remains valid. Because plans are made only once a minute, a
+    faster takeover is not needed."""
 
     renew_deadline_seconds: float = 30.0
     """How many seconds after its last renewal a leader stops writing. A leader renews twice as often."""
@@ -93,14 +94,14 @@ class Settings(LeaderProcessSettings):
     """The number of seconds for which a kubelet may defer or apply a resize before the resize is reverted."""
 
     resize_unready_timeout_seconds: int = 60
-    """The number of seconds for which a resized pod may be not ready before the resize is reverted."""
+    """The number of seconds for which a resized pod may be unready before the resize is reverted."""
 
     resize_min_pod_age_seconds: int = 300
     """The number of seconds that a pod must have run before it is resized."""
 
     resize_backoff_seconds: int = 3600
-    """The number of seconds for which a workload is left alone after a resize that did harm or failed; each further one
-    doubles it. A pool in which a revert found no room is left alone for the same time."""
+    """The number of seconds for which a workload is left alone after a resize did harm or failed; each further failure
+    doubles the time. A pool in which a revert found no room is left alone for the same time."""
 
     resize_pressure: bool = False
     """True: the pressure (PSI) and the throttling of resized pods are read from their kubelets, and the resize of a pod
@@ -113,8 +114,9 @@ class Settings(LeaderProcessSettings):
     its pool are, because the workload would need a second replica first."""
 
     policies: tuple[Path, ...] = ()
-    """The files or folders with policies, separated by `:`, if the webhook reads its policies there. Empty: the
-    cluster's PodPolicies. A successor must fit on another node with the requests that these policies would set."""
+    """The files or folders with policies, separated by `:`. Set it if the webhook reads its policies from files too.
+    Empty: the cluster's PodPolicies are used. A successor must fit on another node with the requests that these
+    policies would set."""
 
     overhead: Literal["server", "webhook"] = "server"
     """The component that sets the overhead of pods. Use the same value as for the webhook."""

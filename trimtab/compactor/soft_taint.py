@@ -31,10 +31,11 @@ class LeavingTaint:
     """Nodes that should have the taint."""
 
     def choose_nodes(self, plan: Plan, view: ClusterView, *, busy: bool) -> None:
-        """Chooses the nodes of this plan, of pools that may act.
+        """Chooses the nodes of this plan that should have the taint, in pools that may act. `busy`: whether pods are
+        moving.
 
-        While pods move, many workloads lack one, and their nodes are not in the plan for a moment. Earlier nodes
-        therefore keep the taint until nothing moves any more.
+        While pods move, their workloads lack a ready pod, and a plan then leaves out the nodes of these workloads for a
+        moment. So nodes that were chosen earlier keep the taint until no pod moves any more.
         """
         acting = {pool.name for pool in view.pools if not pool.dry_run and pool.enabled}
         planned = frozenset(step.node for step in plan.all_steps if self.is_enabled and step.pool in acting)
@@ -44,7 +45,8 @@ class LeavingTaint:
         """Adds and removes taints where they differ from the choice. A node that changed meanwhile is tried in the next
         round.
 
-        Raises ActuatorUnavailable: immediately, but after all nodes where only single writes are rejected.
+        Raises ActuatorUnavailable. If only writes to single nodes are rejected, it is raised after all nodes were
+        tried; any other error is raised immediately.
         """
         collector = ErrorCollector()
         wanted = frozenset() if view.paused else self.wanted_nodes

@@ -46,10 +46,11 @@ from trimtab.scheduling.cluster_model import Again
 VPA, TEMPLATE = "VerticalPodAutoscaler", "Template"
 TEMPLATE_KINDS = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
 WATCHED = WatchTerms(absent_retry_seconds=300.0)
-"""With these settings, a CustomResourceDefinition that is installed later is noticed within five minutes."""
+"""The settings of the watches. With them, a CustomResourceDefinition that is installed later is noticed within five
+minutes."""
 
 WANTED_SECONDS = 60
-"""For how many seconds a decision about the running pods of an owner is used."""
+"""For how many seconds a decision about the running pods of an owner is cached."""
 
 Key = tuple[str, str, str]
 """(namespace, kind, name) of an owner."""
@@ -160,7 +161,7 @@ class ReadmissionState:
         return wanted_of
 
     def top_owner_of(self, pod: ResizablePod) -> str:
-        """Returns namespace/Kind/name of the pod's topmost owner; those of the pod itself if it has no owner."""
+        """Returns namespace/Kind/name of the pod's topmost owner, or of the pod itself if it has no owner."""
         if pod.owner is None:
             return f"{pod.namespace}/Pod/{pod.name}"
         reference = OwnerReference(kind=pod.owner.kind, name=pod.owner.name, controller=True)
@@ -252,8 +253,8 @@ class ReadmissionWatcher:
 
 
 def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> bool:
-    """Returns whether these requests are not larger than the pod's present ones, so that the successor is in the same
-    class."""
+    """Returns whether these requests are not larger than the pod's present requests, so that the successor belongs to
+    the same pod class."""
     requests = pod.requirements.requests
     if isinstance(readmitted_requests, Unreadable) or isinstance(requests, Unreadable):
         return False
@@ -261,8 +262,8 @@ def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> b
 
 
 def keep_template(owner: ApiObject) -> PodTemplateSpec | None:
-    """Returns what is stored of an owner: the template of its next pod, or None if it wants no pods, as old ReplicaSets
-    do."""
+    """Returns the part of an owner that is stored: the template of its next pod, or None if the owner wants no pods,
+    like an old ReplicaSet."""
     assert isinstance(owner, Templated)
     return owner.spec.template if value_or(owner.spec.replicas, 1) else None
 

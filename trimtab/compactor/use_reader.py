@@ -17,7 +17,8 @@ from trimtab.kube.errors import KubeFault
 from trimtab.usage.metrics_api import READ_INTERVAL_SECONDS, read_pod_use
 
 RETRY_SECONDS = 300.0
-"""The number of seconds until the next attempt after one without a response; mostly there is no metrics server then."""
+"""The number of seconds until the next attempt after the metrics API did not respond; usually the cluster has no
+metrics server then."""
 MAX_AGE_SECONDS = 900.0
 """After this many seconds, an earlier result is no longer used, even if there is no newer one."""
 

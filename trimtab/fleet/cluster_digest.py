@@ -81,7 +81,7 @@ class ClusterDigest(msgspec.Struct, kw_only=True, frozen=True):
     """A new node of the most frequent machine type, with nothing on it but DaemonSet pods; None if no node can be
     read."""
     typical_cost: int = 0
-    """The price of such a node in micro-dollars a month."""
+    """The price of the typical node in micro-dollars a month."""
     volumes: int = 0
     """The number of volumes with a driver. They do not move to another cluster by themselves."""
     namespaces: list[str] = []

@@ -20,7 +20,7 @@ CONTROL_PLANE_COST = 73 * MICRO_DOLLARS
 """The price of a managed control plane in micro-dollars a month: ten cents an hour, the list price of EKS, GKE and AKS
 (2026)."""
 HEADROOM_PERCENT = 10
-"""The percentage of what a node has left that is not used."""
+"""The percentage of a node's remaining capacity that is kept free."""
 MAX_RECEIVERS = 20
 """The maximum number of clusters that are tried as the target of one cluster, those with the most room first."""
 
@@ -99,8 +99,8 @@ def _best_target(
 
 
 def _is_possible(source: ClusterDigest, target: ClusterDigest) -> bool:
-    """Returns whether labels, architectures and regions allow the merge, and whether the target is not the smaller
-    cluster."""
+    """Returns whether labels, architectures and regions allow the merge, and whether the nodes of the target cost more
+    than those of the source."""
     return (
         len(source.regions) == 1
         and source.regions == target.regions

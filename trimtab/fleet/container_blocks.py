@@ -1,7 +1,7 @@
 """The rows of one file, divided into blocks by container. Blocks are what the machines of an engine exchange.
 
-The bucket of a container follows from the checksum of its names. A block is the part of a file's rows that belongs to
-one bucket, as an Arrow IPC stream. So an engine moves some thousand blocks instead of millions of rows.
+The bucket of a container is determined by a checksum of names. A block is the part of a file's rows that belongs to one
+bucket, as an Arrow IPC stream. So an engine moves some thousand blocks instead of millions of rows.
 """
 
 import zlib
@@ -31,8 +31,8 @@ def count_buckets(sizes: Iterable[int]) -> int:
 
 
 def bucket_of(cluster: str, container: ContainerKey, bucket_count: int) -> int:
-    """Returns the bucket of a container, which is that of its workload, so that the containers of a pod are in one
-    bucket."""
+    """Returns the bucket of a container. It depends only on the container's workload, so that the containers of a pod
+    are in one bucket."""
     name = f"{cluster}\n{container.namespace}\n{container.kind}\n{container.workload}"
     return zlib.crc32(name.encode()) % bucket_count
 

@@ -47,7 +47,7 @@ class CurrentRow(msgspec.Struct, array_like=True, frozen=True):
     cpu: CurrentResources
     memory: CurrentResources
     core_price: float
-    """The price of a core in micro-dollars an hour; `gib_price` is that of a GiB."""
+    """The price of a core in micro-dollars an hour. The field `gib_price` has the price of a GiB."""
     gib_price: float
 
     @property
@@ -91,7 +91,7 @@ class DecisionSettings:
     """The time, in seconds since 1970, for which ages are computed."""
     sizing: SizingSettings
     rows: int
-    """How many containers, those with the largest changes, the report names."""
+    """The number of containers that the report names; those with the largest changes are named."""
     output: str = ""
     """The folder or URL to which every decision is written; empty: decisions are not written."""
     with_snapshots: frozenset[str] = frozenset()
@@ -249,8 +249,8 @@ def _costs(
     container: ContainerKey, history: MergedContainerHistory, row: CurrentRow | None, now: dict[str, int | None],
     proposed: dict[str, int | None],
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """Returns (present cost, proposed cost) in micro-dollars a month; None for both if the present pods, or the time
-    for which they run, are not known."""
+    """Returns (present cost, proposed cost) in micro-dollars a month. Both are None if it is not known how many pods
+    there are now, or for how long they run."""
     if row is None:
         return None, None
     pods = float(row.replicas)
@@ -270,8 +270,8 @@ def _costs(
 
 
 def _hours_per_month(window: DailyHistograms, replicas: int) -> float | None:
-    """Returns for how many hours a month all pods of a workload run whose pods finish: every hour with usage counts in
-    full. None if that is not known."""
+    """Returns for how many hours a month all pods of the workload run together, for a workload whose pods finish; None
+    if that is not known. Every hour with usage counts as a full hour."""
     seconds = HOUR * window.hours.bit_count() * max(1, replicas)
     if not seconds:
         return None

@@ -23,8 +23,8 @@ _SCHEMA = "bucket int, number int, block binary"
 ROWS_PER_BATCH = 16
 """The number of blocks that are passed between the JVM and Python at once; each has some ten or hundred kilobytes."""
 MIN_PARTITIONS, ITEMS_PER_PARTITION = 8, 8
-"""The number of partitions is chosen such that slower machines can do fewer of them, and that starting them costs
-little."""
+"""The minimum number of partitions, and the number of items per partition. Slower machines can then take fewer
+partitions, and starting partitions costs little."""
 CONFIGURATION = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
     "spark.sql.adaptive.enabled": "false",

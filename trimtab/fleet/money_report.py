@@ -23,7 +23,7 @@ class RequestSums(msgspec.Struct, array_like=True, frozen=True):
     changes: int = 0
     """The number of containers with a changed request."""
     unknown: int = 0
-    """The number of containers with too little usage of both resources."""
+    """The number of containers with too little usage data for both cpu and memory."""
     priced: int = 0
     """The number of containers whose present requests are known. Only these are in the following sums."""
     cpu_now: int = 0
@@ -120,7 +120,8 @@ class FleetSums(msgspec.Struct, array_like=True):
             values[value] = sums if before is None else before.plus(sums)
 
     def merge(self, other: FleetSums, rows: int) -> None:
-        """Adds another part. `rows` is how many containers, those with the largest changes, are kept."""
+        """Adds another part. `rows` is the number of containers that are kept; those with the largest changes are
+        kept."""
         self.total = self.total.plus(other.total)
         for by, values in other.groups.items():
             mine = self.groups.setdefault(by, {})

@@ -34,7 +34,7 @@ def decide_fleet(
     engine: Engine, files: Sequence[StoredDay], states: Sequence[ClusterState], settings: DecisionSettings,
     read_current: Callable[[bytes], Sequence[CurrentRow]],
 ) -> FleetDecisions:  # fmt: skip
-    """Decides the requests of all containers with usage in these files, or in one of these snapshots."""
+    """Decides the requests of all containers that have usage in `files`, or that are in a snapshot in `states`."""
     failures: set[ClusterFailure] = set()
     count = count_buckets(one.size for one in files)
     while True:

@@ -32,9 +32,10 @@ ASSUMED_SAMPLE_SECONDS = 60
 assumption."""
 RESOURCES = ("cpu", "memory")
 MAX_AMOUNT = {"cpu": 4096.0, "memory": float(64 << 40)}
-"""Resource → an amount (cores, bytes) that no machine has. A larger value is a measuring error and is dropped: a
-histogram distinguishes values down to 1/16384 of its largest one, so such a value would make all others
-indistinguishable."""
+"""Resource → an amount (cores, bytes) that no machine has. A larger value is a measuring error and is dropped.
+
+A histogram distinguishes values down to 1/16384 of its largest value. With a value that is much too large, all other
+values would look alike."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,10 +103,10 @@ class BatchHistory:
         queried_from: int | None = None,
         pod: str = "",
     ) -> None:
-        """Adds a series of one pod, or a part of one.
+        """Adds a series of one pod, or a part of a series.
 
         Parts of a memory series should end where a peak interval ends. `queried_from` is the first moment for which the
-        source was queried, or None if it is not known; the start of a pod is then not recognised.
+        source was queried, or None if it is not known. If it is None, the start of a pod is not recognised.
         """
         if self.start_seconds and resource == "cpu" and queried_from is not None:
             start_samples = count_start_samples(times, queried_from, self.start_seconds)
@@ -151,8 +152,8 @@ class BatchHistory:
         return possible_series
 
     def _dense_window(self, container: ContainerKey, resource: str, times: Sequence[int]) -> _DenseWindow:
-        """Returns the window of a container, extended to these times. If there are no times, a missing window is
-        returned empty and is not stored."""
+        """Returns the window of a container, extended to these times. If there are no times, returns an empty window,
+        which is not stored."""
         if not times:
             return _DenseWindow()
         page = self.dense_windows.setdefault((container, resource), _DenseWindow())
@@ -160,8 +161,8 @@ class BatchHistory:
         return page
 
     def add_peak(self, container: ContainerKey, first: int, last: int, value: float, hours: int) -> None:
-        """Adds the memory peak of a pod in one interval that was observed in these hours of its day (one bit per
-        hour)."""
+        """Adds the memory peak of a pod in one interval. `hours` are the hours of the day in which the interval was
+        observed (one bit per hour)."""
         page, day = self.dense_windows.setdefault((container, "memory"), _DenseWindow()), first // DAY
         page.get_or_create_day(day).add_value(value)
         page.extend_span(first, last, {day: hours})
@@ -169,9 +170,10 @@ class BatchHistory:
     def add_bucket_counts(
         self, container: ContainerKey, resource: str, counts_by_bucket: Mapping[int, int], first: int, last: int
     ) -> None:
-        """Adds values that are already counted by bucket (see `histogram`), of which only the first and the last second
-        are known. All of them are counted on the last day. The observed time is as long as the same number of samples
-        of one pod would take, one a minute, up to `last`."""
+        """Adds values that are already counted by bucket (see `histogram`).
+
+        Only the times of the first and the last value are known, so all values are counted on the last day. The
+        observed time is as long as the same number of samples of one pod would take, one a minute, up to `last`."""
         histogram = UsageHistogram()
         histogram.add_bucket_counts(counts_by_bucket, bucket_end(max(counts_by_bucket)) if counts_by_bucket else 0.0)
         page = self.dense_windows.setdefault((container, resource), _DenseWindow())

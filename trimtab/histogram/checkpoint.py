@@ -1,7 +1,8 @@
-"""The stored form of a live history: texts for shards and for single days, and how they are read.
+"""The stored form of a live history, which consists of texts, and how these are written and read.
 
-A day that is over is stored once, apart from what still changes. So there are two kinds of texts, in one format: a text
-without `day` holds what is in no text of a day yet (today, open peaks, OOM kills); a text with `day` holds that day.
+A day that is over is stored once, apart from what still changes. So there are two kinds of texts, in one format. A text
+with the field `day` holds the usage of that day. A text without `day` holds everything that is in no text of a day yet:
+today, open peaks, OOM kills.
 
     {"schema": 2, "checksum": "<sha256 of the rest>", "count": 4, "widths": {"shop": 2}, "until": {"shop": 1767571200},
       "day": 20457, "workloads": "<base64 of zlib of MessagePack>"}
@@ -62,8 +63,8 @@ class ShardV1(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_v1(text: str) -> ShardV1:
-    """Returns the content of a text of schema 1. Raises DamagedHistogram if the checksum does not match, and what
-    msgspec raises."""
+    """Returns the content of a stored text of schema 1. Raises DamagedHistogram if the checksum does not match, and the
+    errors of msgspec."""
     shard = msgspec.json.decode(text, type=ShardV1)
     if shard.checksum != compute_checksum(shard):
         raise DamagedHistogram("the checksum does not match, so the text was changed or cut short")
@@ -146,7 +147,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     until: dict[str, int] = {}
     """Namespace → the time up to which its history was imported."""
     day: int | None = None
-    """The only day that the shard holds. None: it holds what is in no text of a single day."""
+    """The day whose usage the shard holds. None: the shard holds everything that is not stored in the shard of a single
+    day."""
     workloads: Workloads = {}
 
 
@@ -156,8 +158,8 @@ def workload_key(container: ContainerKey) -> str:
 
 
 def encode(history: LiveHistory, containers: Iterable[ContainerKey], layout: ShardLayout) -> str:
-    """Returns the text with everything about these containers that is in no text of a single day. `until` has only
-    namespaces with a container among them."""
+    """Returns the text to store for these containers: everything except the days that have a text of their own. Its
+    field `until` has only namespaces with a container among them."""
     containers = list(containers)
     namespaces = {container.namespace for container in containers}
     return _with_checksum(
@@ -174,7 +176,7 @@ def encode(history: LiveHistory, containers: Iterable[ContainerKey], layout: Sha
 
 
 def encode_day(history: LiveHistory, containers: Iterable[ContainerKey], day: int) -> str:
-    """Returns the text of one day of these containers."""
+    """Returns the text to store for one day: the usage of these containers on that day."""
     parts = (
         (
             container,
@@ -188,7 +190,8 @@ def encode_day(history: LiveHistory, containers: Iterable[ContainerKey], day: in
 
 
 def unstored_days(history: LiveHistory, containers: Iterable[ContainerKey]) -> dict[int, list[ContainerKey]]:
-    """Returns day → those of these containers with values on that day that are in no text of the day, sorted by day."""
+    """Returns day → the containers, among these, whose values of that day are not in a stored text of the day yet,
+    sorted by day."""
     containers_by_day: dict[int, list[ContainerKey]] = {}
     for container in containers:
         windows = [
@@ -202,7 +205,7 @@ def unstored_days(history: LiveHistory, containers: Iterable[ContainerKey]) -> d
 
 
 def mark_day_stored(history: LiveHistory, containers: Iterable[ContainerKey], day: int) -> None:
-    """Records that a text of its own holds this day of these containers."""
+    """Records that this day of these containers is stored in a text of its own."""
     for container in containers:
         for resource in RESOURCES:
             window = history.windows.get((container, resource))
@@ -211,8 +214,8 @@ def mark_day_stored(history: LiveHistory, containers: Iterable[ContainerKey], da
 
 
 def decode(where: str, text: str) -> Shard | Unreadable:
-    """Returns the content of a text. Unreadable if the text was changed, is incomplete, or has an unknown schema:
-    nothing of it is then used."""
+    """Returns the content of a stored text. Returns Unreadable, and uses nothing of the text, if it was changed, is
+    incomplete, or has an unknown schema."""
     try:
         schema = msgspec.json.decode(text, type=_Schema).schema
         if schema not in READABLE_SCHEMAS:
@@ -297,8 +300,8 @@ def _stored_window(
 
 
 def _window_part(window: DailyHistograms, days: Collection[int]) -> WindowPart | None:
-    """Returns these days of a window, or None if they have no values. The first and the last second are limited to
-    these days, because other texts hold the rest."""
+    """Returns these days of a window, or None if they have no values. The times of the first and the last value are
+    limited to these days, because other days are stored in other texts."""
     histograms = sorted(window.histograms_of_days(days).items())
     if not histograms or not window.last:
         return None

@@ -1,9 +1,9 @@
 """One day of one resource of one container as a row of a table, and how such rows are merged.
 
 The history of a fleet of clusters consists of such rows. Rows of many days, clusters and writers are merged on any
-number of machines, so the result must not depend on the order. Counts are integers that are added; of times and peaks,
-the earliest or the largest is kept; and the same content always has the same bytes. So the same rows always give the
-same bytes.
+number of machines, so the result must not depend on the order. Counts are integers and are added. For times, the
+earliest or the latest is kept, and for peaks the largest. The same content is always encoded as the same bytes, so the
+same rows always give the same bytes.
 """
 
 from array import array
@@ -179,8 +179,8 @@ class _Parts:
 
 
 def merge_kills(records: Iterable[OomRecord], window_seconds: int) -> OomRecord | None:
-    """Returns that of several records which gives the highest floor at the time of the last kill in any of them; None
-    if there are none."""
+    """Returns the record that gives the highest floor for the memory request, among several records of OOM kills; None
+    if there are none. The floors are compared at the time of the last kill in any of the records."""
     known = list(records)
     if not known:
         return None

@@ -5,8 +5,8 @@ is not compressed. The days before it are one compressed piece, which is unpacke
 value arrives.
 
 A past day with widely spread values is packed in pairs of buckets, which takes half the bytes and is still within 1/64
-of the middle of a pair. If many days are still too large, counts are stored in units of several values; the value at a
-rank is then that of a rank at most half a unit away.
+of the middle of a pair. If many days are still too large, their counts are stored as multiples of a unit, such as 4
+values. The error of a percentile is then at most half a unit in rank.
 """
 
 import struct
@@ -37,8 +37,8 @@ from trimtab.histogram.time_buckets import (
 )
 
 _HEAD = struct.Struct("<IHHBId")
-"""The head of a packed day: the day (in its upper bits: paired buckets, unit), base, length, width of a count, zeros,
-largest value."""
+"""The head of a packed day: the day number (with the unit and the flag for paired buckets in its upper bits), the first
+bucket, the number of counts, the bytes per count, the number of zeros, and the largest value."""
 _TOTAL = struct.Struct("<I")
 """Follows the head if the unit is larger than one: the exact number of values."""
 _PAIRED_BIT, _UNIT_SHIFT = 1 << 31, 26
@@ -55,9 +55,10 @@ PAIRING_THRESHOLD = 64
 
 
 def pack_day(day: int, counts: UsageHistogram, *, over: bool, max_units: int | None = None) -> bytes:
-    """Returns a day and its histogram as bytes, with counts as narrow as possible. `over`: no more values are expected,
-    so the day may be packed in pairs. `max_units`: the maximum number of units for its values; None: each value is
-    counted."""
+    """Returns a day and its histogram as bytes, with counts as narrow as possible.
+
+    `over`: whether the day is over, so that no more values are expected and pairs of buckets may be used. `max_units`:
+    the largest number of units into which the day's values are divided; None: each value is counted."""
     paired, base, cells = counts.is_paired, counts.base, counts.counts
     if not paired and over and sum(map(bool, cells)) > PAIRING_THRESHOLD:
         paired, (base, cells) = True, pair_buckets(base, cells)
@@ -75,8 +76,8 @@ def pack_day(day: int, counts: UsageHistogram, *, over: bool, max_units: int | N
 
 
 def _in_units(cells: Iterable[int], unit: int, odd: int) -> list[int]:
-    """Returns the counts in units, such that the sum up to each cell is right to half a unit. A sum exactly between two
-    units is rounded down on odd days and up on even ones."""
+    """Returns the counts as multiples of `unit`, rounded so that each running sum is wrong by at most half a unit. A
+    sum exactly between two units is rounded down on odd days and up on even ones."""
     units, total, units_before = [], 0, 0
     for count in cells:
         total += count
@@ -154,8 +155,8 @@ def _pack_past(days: Mapping[int, UsageHistogram]) -> bytes:
 
 
 def _compress(body: bytes) -> bytes:
-    """Returns compressed bytes. Counts are noise around a shape, so Huffman coding compresses more than repeated
-    strings do; hence Z_FILTERED."""
+    """Returns compressed bytes. The counts are irregular and seldom repeat, so Z_FILTERED is used: it relies more on
+    Huffman coding than on repeated strings."""
     compressor = zlib.compressobj(6, strategy=zlib.Z_FILTERED)
     return compressor.compress(body) + compressor.flush()
 
@@ -228,7 +229,8 @@ class DailyHistograms:
         self._retain(histograms, self.hours_by_day())
 
     def _retain(self, histograms: Mapping[int, UsageHistogram], hours: Hours) -> None:
-        """Keeps those of these days and hours that are not too old; the newest becomes `today`."""
+        """Stores these histograms and hours, without the days that are too old. The histogram of the newest day becomes
+        `today`."""
         recent = {day: counts for day, counts in histograms.items() if day > self.newest - self.days}
         self.today = recent.pop(self.newest, self.today)
         self.packed_past = _pack_past(recent) if recent else b""
@@ -243,7 +245,7 @@ class DailyHistograms:
         return histograms
 
     def histograms_of_days(self, days: Iterable[int]) -> dict[int, UsageHistogram]:
-        """Returns the histograms of those of these days that have values. The histogram of the newest day is not a
+        """Returns day → histogram, for those of these days that have values. The histogram of the newest day is not a
         copy."""
         wanted = set(days)
         if wanted == {self.newest} and (self.last or self.today.total_count):
@@ -358,7 +360,7 @@ class DailyHistograms:
         return window
 
     def _set_unstored(self, days: Iterable[int]) -> None:
-        """Records that these days are not stored, as far as they are still in the window."""
+        """Records that these days are not stored. Days that are no longer in the window are left out."""
         for day in days:
             if self.newest - day < self.days:
                 self.unstored_bits |= 1 << self.newest - day
@@ -381,8 +383,8 @@ def _hours_without_record(days_with_values: Iterable[int], first: int, last: int
 
 
 def add_to_windows(windows: Sequence[DailyHistograms], at: int, values: Sequence[float]) -> None:
-    """Adds one value to each of many windows, all at the same moment, which must not be earlier than their last value.
-    This is the result of one poll of all containers."""
+    """Adds one value to each of many windows, all at the same moment. The moment must not be earlier than the last
+    value of any window. Used for the result of one poll of all containers."""
     hour_start = at // HOUR * HOUR
     for window, value, upper_half in zip(windows, values, upper_halves_of(values), strict=True):
         histogram = window.today

@@ -1,8 +1,8 @@
 """A histogram of usage with logarithmic buckets, and the arithmetic that finds the bucket of a value.
 
-The upper bits of a float32 are already a logarithm: the exponent and six bits of the mantissa number 64 buckets per
-octave, and no bucket is wider than 1/64 of its lower end. So a million values become bucket numbers without arithmetic
-in Python: they are written as float32, read again as 16-bit halves, and counted in C.
+The upper bits of a float32 are already a logarithm: the exponent and six bits of the mantissa give the number of a
+bucket. There are 64 buckets per octave, and no bucket is wider than 1/64 of its lower end. So a million values become
+bucket numbers without arithmetic in Python: they are written as float32, read again as 16-bit halves, and counted in C.
 """
 
 import operator
@@ -271,8 +271,8 @@ class UsageHistogram:
         raise OverflowError("a bucket holds more than four thousand million values")
 
     def _place_of(self, bucket: int) -> int:
-        """Returns the position of a bucket in `counts`, which are extended if necessary. It is negative if the bucket
-        is too far below the highest one to be distinguished."""
+        """Returns the position of a bucket in `counts`, which are extended if necessary. The position is negative if
+        the bucket is so far below the highest bucket that it is not counted separately."""
         if not len(self.counts):
             self.base, self.counts = bucket >> (self.shift - 1), array("B", [0])
         lowest, highest = min(bucket, self.base), max(bucket, self.base + len(self.counts) - 1)
@@ -294,12 +294,13 @@ class UsageHistogram:
             self.base, self.counts, self.shift = *pair_buckets(self.base, self.counts), 2
 
     def _lowest_place(self) -> int:
-        """Returns the lowest position that is distinguished from the highest one. Only histograms of pairs have
-        positions below it."""
+        """Returns the lowest position in `counts` that is counted separately, given the highest one (see
+        `MAX_BUCKETS`). Only histograms of pairs have positions below it."""
         return self.base + len(self.counts) - (MAX_BUCKETS >> (self.shift - 1))
 
     def _fold(self) -> None:
-        """Adds the counts of all positions below the lowest distinguished one to that one."""
+        """Adds the counts of all positions below the lowest separately counted position (see `_lowest_place`) to that
+        position."""
         surplus = self._lowest_place() - self.base
         if surplus > 0:
             lowest = sum(self.counts[: surplus + 1])
@@ -322,8 +323,8 @@ class UsageHistogram:
         """Returns, for each share, the value that this share of all values does not exceed (nearest rank); 0 for an
         empty histogram.
 
-        The values of a bucket are assumed to be spread evenly over it; for a pair of buckets, its middle is used. Both
-        are within 1/64 of the exact value.
+        The values of a bucket are assumed to be spread evenly over the bucket. For a pair of buckets, the middle of the
+        pair is used. Both results are within 1/64 of the exact value.
         """
         total = self.total_count
         # 1e-9: a share such as 0.07 of 100 values must not become rank 8 by the error of its float.

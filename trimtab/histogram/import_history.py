@@ -15,7 +15,7 @@ from trimtab.histogram.time_buckets import DAY, PEAK_INTERVAL_SECONDS, MemoryPea
 
 @dataclass(slots=True)
 class _DayCopy:
-    """The copy of a day that has the most values, among all texts that hold the day."""
+    """The copy of a day with the most values, among the copies in all stored texts."""
 
     total: int
     packed: bytes
@@ -111,8 +111,8 @@ def _collect_container(
 def _restore_open_peaks(
     history: LiveHistory, container: ContainerKey, stored: StoredContainer, memory: _ResourceParts | None
 ) -> None:
-    """Restores the open peaks of a container, except those of a day that was over when it was stored, because the text
-    of that day includes them."""
+    """Restores the open peaks of a container. Peaks of a day that was already over when it was stored are left out,
+    because the text of that day includes them."""
     over = {day for day, copy in memory.days.items() if copy.stored} if memory is not None else set()
     running = {pod: peak for pod, peak in stored.peaks.items() if peak[0] * PEAK_INTERVAL_SECONDS // DAY not in over}
     if running:

@@ -1,8 +1,9 @@
 """Usage that is sampled as time passes, and the older history that is imported into it.
 
 A poll adds one value for each container; an import adds weeks at once. Both go into the same windows, and nothing is
-counted twice: of a pod, only values newer than its last one count; of an import, only what is before or after the
-window's values. A memory peak is added to its window when its interval is over; until then it is called open.
+counted twice. A polled value counts only if it is newer than the last value of its pod. An imported value counts only
+if it is before the first or after the last value of the window. A memory peak is added to its window when its interval
+is over; until then it is called open.
 """
 
 from bisect import bisect_left, bisect_right
@@ -106,7 +107,7 @@ class LiveHistory:
         self._close_over([container for container in self.open_peaks if container.namespace == namespace], now)
 
     def _close_over(self, containers: Iterable[ContainerKey], now: int) -> None:
-        """Adds the peaks of intervals that are over to the windows."""
+        """Adds to the windows the memory peaks of all intervals that have ended at `now`."""
         for container in containers:
             running = self.open_peaks[container].running
             for pod, (number, value) in list(running.items()):
@@ -122,9 +123,11 @@ class LiveHistory:
         )
 
     def peak_observed_from(self, container: ContainerKey, start: int) -> int:
-        """Returns the time from which on the peak of the interval beginning at `start` was observed: not before the
-        container's first cpu value. (The status of a running pod may report an OOM kill from days ago; the days before
-        the first observation do not count as history.)"""
+        """Returns the time from which on the memory peak of the interval that begins at `start` was observed. It is not
+        before the container's first cpu value.
+
+        The status of a running pod may report an OOM kill from days ago, but the days before the first observation do
+        not count as history."""
         cpu = self.windows.get((container, "cpu"))
         return max(start, cpu.first) if cpu is not None else start
 
@@ -148,7 +151,7 @@ class LiveHistory:
         self.oom_records = {key: record for key, record in self.oom_records.items() if record.last >= oldest}
 
     def mark_incomplete(self, namespaces: Iterable[str]) -> None:
-        """Records that stored texts were lost, which held parts of these namespaces and possibly of others."""
+        """Records that stored texts were lost. They held parts of these namespaces, and possibly of others."""
         self.is_complete = False
         for namespace in namespaces:
             self.imported_until.pop(namespace, None)
@@ -263,8 +266,8 @@ class HistoryImport:
             current.looked |= peak_.looked
 
     def commit(self, namespace: str, end: int) -> None:
-        """Commits the import, after all of it was read. Cpu is committed first, because it determines from when on
-        peaks were observed, including those that end now."""
+        """Commits the import, after all of it was read. Cpu is committed first, because the first cpu value determines
+        from when on memory peaks were observed."""
         self._flush_batch()
         for (container, pod, number), peak in sorted(self._peaks.items(), key=lambda item: item[0][2]):
             if number < end // PEAK_INTERVAL_SECONDS:

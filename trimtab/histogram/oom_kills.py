@@ -1,8 +1,8 @@
 """OOM kills of a container, and the smallest memory request that follows from them (the floor).
 
 A kill shows that the container needed more memory than it used or was allowed, but not how much more. So it is not a
-sample of usage. It sets a floor for the request, which is raised once and fades. Floors do not compound: a later kill
-starts from what was used or allowed at that time, never from the floor of an earlier kill.
+sample of usage. It sets a floor for the request, which is raised once and fades with time. A later kill does not raise
+an earlier floor further: its own floor starts from what was used or allowed at that time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ recommender/model, OOM bump-up)."""
 MAX_BYTES = float(64 << 40)
 """More memory than any machine has. A limit above it says nothing about the container."""
 _ROUNDING = 1.01
-"""A request up to this many times the floor counts as the floor itself, which was rounded up to a mebibyte or more."""
+"""A request up to this many times the floor counts as equal to the floor, because the request was rounded up to a
+mebibyte or more."""
 
 
 def bytes_after_kill(used: float) -> float:
@@ -69,14 +70,17 @@ def add_kill(before: OomRecord | None, kill: OomKill, window_seconds: int) -> Oo
 
 
 def merge_oom_records(first: OomRecord, second: OomRecord, window_seconds: int) -> OomRecord:
-    """Returns the one of two records with the higher floor, because both may count the same kills."""
+    """Returns the record with the higher floor. The two records are not added, because both may count the same
+    kills."""
     now = max(first.last, second.last)
     return max((first, second), key=lambda record: (record.floor_at(now, window_seconds), record.last, record.count))
 
 
 def _amount_at_kill(before: OomRecord | None, kill: OomKill) -> float:
-    """Returns the memory in bytes that the container used or was allowed at the kill. If its request equals the floor
-    of an earlier kill, Trimtab has set the request, so the amount of that earlier kill is used."""
+    """Returns the memory in bytes that the container used or was allowed at the kill.
+
+    If its request equals the floor of an earlier kill, Trimtab has set this request. The amount of the earlier kill is
+    then used in place of the request."""
     limit, request = (amount if amount <= MAX_BYTES else 0.0 for amount in (kill.limit, kill.request))
     if before is not None and not limit and request <= bytes_after_kill(before.used) * _ROUNDING:
         request = min(request, before.used)

@@ -1,8 +1,7 @@
 """The average usage of each pod with recent values, for workloads with several pods.
 
 A window holds the values of all pods of a workload together. If one pod of thirty uses fifteen times as much as the
-others, their common P95 does not show it. So the average of each pod is recorded too, for as long as the pod has
-values.
+others, their common P95 does not show it. So the average of each pod is kept too, for as long as the pod has values.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from typing import Generic, TypeVar
 from trimtab.histogram.time_buckets import DAY
 
 MAX_VALUES = 1440
-"""After this many values (a day of one value a minute), each new value replaces its share of the average."""
+"""The largest number of values that count in an average: a day of one value a minute. After that, each new value has
+the weight 1/1440."""
 MIN_VALUES = 12
 """A pod with fewer values than this is ignored, because they do not show what it uses over time."""
 PRESENT_SECONDS = 2 * 3600
@@ -48,7 +48,7 @@ class PodAverages:
         self.pods[pod] = (second, count, mean + (value - mean) / count)
 
     def add_series(self, pod: str, times: Sequence[int], values: Sequence[float]) -> None:
-        """Adds a part of a pod's series, of which the last day counts; times must ascend."""
+        """Adds a part of a pod's series; times must ascend. Only the last day of the part counts."""
         last = times[-1] if times else 0
         recent = [value for second, value in zip(times, values, strict=True) if second > last - DAY]
         if not recent:
@@ -95,8 +95,8 @@ _SinglePod = tuple[str, int, int, float]
 
 @dataclass(slots=True)
 class PodAverageIndex(Generic[Key]):
-    """The averages of pods for everything that has more than one pod. If there is only one pod, its average is that of
-    the whole window."""
+    """The averages of pods by key, for keys with more than one pod. For a key with a single pod nothing is averaged,
+    because its average is that of the whole window."""
 
     entries: dict[Key, _SinglePod | PodAverages] = field(default_factory=dict)
     """Key → the only pod so far, or the averages of all pods if there are several."""

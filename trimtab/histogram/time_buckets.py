@@ -1,12 +1,12 @@
 """Divides series by day, hour or interval, and keeps observed hours and memory peaks.
 
-The length of a history does not follow from its first and last moment, because for days in between there may have been
-no poll or nothing to measure. So observed hours are counted: an hour with any value counts in full, and an hour without
-one does not count. The hours of several histories can be merged in any order.
+The length of a history cannot be computed from its first and last moment, because there may have been no poll, or
+nothing to measure, for days in between. So observed hours are counted: an hour with any value counts in full, and an
+hour without one does not count. The hours of several histories can be merged in any order.
 
-Memory that was allocated is seldom returned, so its peaks count. The largest value of each pod in each six hours is
-added to the histogram, four values a day, so every percentile of memory is one of *peaks*. The floor after OOM kills is
-kept apart (see `oom_kills`), because a kill is not a peak.
+Memory that was allocated is seldom returned, so the peaks of memory usage count. The largest value of each pod in each
+six hours is added to the histogram, four values a day, so every percentile of memory is one of *peaks*. The floor after
+OOM kills is kept apart (see `oom_kills`), because a kill is not a peak.
 """
 
 from bisect import bisect_left
@@ -19,8 +19,8 @@ TimeSlice = tuple[int, int, int]
 
 
 def slice_by_length(times: Sequence[int], length: int) -> Sequence[TimeSlice]:
-    """Returns a slice for each period of `length` seconds that has a value; times must ascend. Slices of ranges are
-    cached, because most series of a response share the same times, as a range."""
+    """Returns a slice for each period of `length` seconds that has a value; times must ascend. If `times` is a range,
+    the slices are cached, because most series of a response have the same range of times."""
     return _slices_of_range(times, length) if isinstance(times, range) else tuple(_iter_slices(times, length))
 
 
@@ -60,8 +60,8 @@ def hours_between(first: int, last: int) -> Hours:
 
 
 def hours_of_times(times: Sequence[int]) -> Hours:
-    """Returns the hours of ascending times. The hours of ranges are cached, because most series of a response share the
-    same times, as a range."""
+    """Returns the hours in which the ascending `times` are. If `times` is a range, the hours are cached, because most
+    series of a response have the same range of times."""
     return _hours_of_range(times) if isinstance(times, range) else _hours_of_times(times)
 
 
@@ -116,7 +116,7 @@ def peaks_of_series(
 
 @dataclass(slots=True)
 class MemoryPeaks:
-    """The intervals that are still open, for many pods."""
+    """The memory interval that is still open for each of many pods, with the peak so far."""
 
     interval: int = PEAK_INTERVAL_SECONDS
     running: dict[str, tuple[int, float]] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """The histogram, the container state and the checkpoints of the Vertical Pod Autoscaler (VPA 1.6), reproduced exactly.
 
-Buckets and weights are those of recommender/util: the weight of a sample fades because later weights grow. A
+Buckets and weights are those of recommender/util: old samples fade because newer samples get larger weights. A
 container's state is that of recommender/model: cpu values, memory as one peak a day, and an increase for every OOM
 kill. The status of a VerticalPodAutoscalerCheckpoint (version v3) is decoded and encoded, and Trimtab's windows are
 converted into the history that a VPA would have, in order to give it to a new VPA.
@@ -22,7 +22,7 @@ from trimtab.histogram.oom_kills import bytes_after_kill
 
 @dataclass(frozen=True, slots=True)
 class ExponentialBuckets:
-    """Buckets of which each is `ratio` times as wide as the one before (exponentialHistogramOptions)."""
+    """Buckets with growing widths: each is `ratio` times as wide as the bucket before (exponentialHistogramOptions)."""
 
     max_value: float
     first: float
@@ -92,7 +92,8 @@ class Histogram:
     weights: dict[int, float] = field(default_factory=dict)
     total: float = 0.0
     reference: float | None = None
-    """The time at which a new sample has exactly its own weight; None before the first sample."""
+    """The time at which a new sample gets its weight unchanged; later samples get larger weights. None before the first
+    sample."""
 
     def add_sample(self, value: float, weight: float, timestamp: float = 0.0) -> None:
         self._add_weight(value, weight * self._decay_factor(timestamp))
@@ -121,8 +122,8 @@ class Histogram:
         return sorted(bucket for bucket, weight in self.weights.items() if weight >= self.scale.epsilon)
 
     def percentile(self, share: float) -> float:
-        """Returns the upper end of the first bucket up to which at least this share of the weight lies; 0 if the
-        histogram is empty."""
+        """Returns the upper end of the first bucket at which the buckets so far have at least this share of the weight;
+        0 if the histogram is empty."""
         buckets = self._used_buckets()
         if not buckets:
             return 0.0
@@ -245,7 +246,8 @@ class AggregateContainerState:
         return True
 
     def record_oom(self, timestamp: float, request: float) -> None:
-        """Adds an OOM kill. The increase for an earlier kill is not used for this one. Raises TooOld."""
+        """Adds an OOM kill, as an increased memory sample. The increase starts from the request or the measured peak,
+        never from the increase for an earlier kill. Raises TooOld."""
         if self.last_memory is not None and timestamp < self.last_memory - self.interval:
             raise TooOld(f"the OOM kill is {self.last_memory - timestamp:.0f} s before the last sample")
         self._add_memory(timestamp, bytes_after_kill(max(self.peak, request)), oom=True)
@@ -349,8 +351,10 @@ def _encode_histogram(histogram: Histogram) -> HistogramStatus:
 
 
 def history_of_windows(cpu: DailyHistograms, memory: DailyHistograms, half_life: float = DAY) -> CheckpointHistory:
-    """Returns the history that a VPA would have of the same usage as two windows: all cpu values, with weights that
-    decay with the age of their day, and the largest memory peak of each of the last eight days."""
+    """Returns the history that a VPA would have, if it had observed the usage in two windows.
+
+    The history has all cpu values, with weights that decay with the age of their day, and the largest memory peak of
+    each of the last eight days."""
     return CheckpointHistory(
         cpu=_cpu_histogram(cpu, half_life), memory=_memory_histogram(memory, half_life),
         first=min(filter(None, (cpu.first, memory.first))),

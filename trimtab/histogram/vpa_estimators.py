@@ -96,8 +96,8 @@ _EXPECTED = {
 
 
 def parse_recommender_flags(words: list[str]) -> tuple[RecommenderFlags, tuple[str, ...]]:
-    """Returns the flags from words such as --target-cpu-percentile=0.95, with defaults for the others; and a sentence
-    for each word that is not understood."""
+    """Returns the flags from words such as --target-cpu-percentile=0.95, with defaults for all other flags. Also
+    returns a sentence for each word that is not understood."""
     values: dict[str, float] = {}
     mistakes = []
     for name, text in _split_flags(words):
@@ -161,8 +161,8 @@ class HistoryLength:
     samples: float
 
     def compute_confidence(self, interval_seconds: float = DAY) -> float:
-        """Returns the VPA's confidence: the days of history, or the number of samples divided by those of a day with
-        one a minute, whichever is smaller."""
+        """Returns the VPA's confidence: the smaller of the days of history, and the number of samples divided by 1 440
+        (a day with one sample a minute)."""
         return min(self.seconds / interval_seconds, self.samples / (interval_seconds / 60))
 
 
@@ -223,7 +223,8 @@ def add_margin(amount: int, fraction: float = DEFAULT_FLAGS.margin_fraction) -> 
 
 
 def scale_by_confidence(amount: int, multiplier: float, exponent: float, confidence: float) -> int:
-    """Returns a bound, scaled by the confidence. With a confidence of zero, it is the maximum or 0."""
+    """Returns a bound, scaled by the confidence. With a confidence of zero, an upper bound is the maximum and a lower
+    bound is 0."""
     if confidence == 0:
         return MAX_AMOUNT if exponent > 0 else 0
     return int(min(float(MAX_AMOUNT), amount * confidence_factor(multiplier, exponent, confidence)))
@@ -250,22 +251,22 @@ def round_amount_up(amount: int, step: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionTimes:
-    """How many seconds after a sudden change of usage requests follow it, if the history is long compared with the
-    half-life."""
+    """The number of seconds from a sudden change of usage until requests follow it, if the history is long compared
+    with the half-life."""
 
     rise_old_pod: float
-    """For a rise of usage, if the pod is old enough for the updater."""
+    """The seconds until requests follow a rise of usage, for a pod that is old enough for the updater."""
     rise_young_pod: float
-    """For a rise of usage just after the pod has started."""
+    """The seconds until requests follow a rise of usage, for a pod that has just started."""
     drop: float
-    """For a drop of usage, if the pod is old enough for the updater."""
+    """The seconds until requests follow a drop of usage, for a pod that is old enough for the updater."""
 
 
 def compute_reaction_times(flags: RecommenderFlags, resource: str = "cpu") -> ReactionTimes:
-    """Returns the times from the closed form: percentile p follows a rise after h·log2(1/p) and a drop after
+    """Returns the reaction times, computed by formula: percentile p follows a rise after h·log2(1/p) and a drop after
     h·log2(1/(1-p)), where h is the half-life.
 
-    The updater acts at once if the request is outside the bounds; inside them, it acts when the pod is old enough. For
+    If the request is outside the bounds, the updater acts at once; inside them, it acts when the pod is old enough. For
     memory, whose samples are daily peaks, the times hold only if the half-life is long compared with a day.
     """
     half_life = flags.half_life(resource)

@@ -46,7 +46,7 @@ class VolumeUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimFinding:
-    """What can be saved with one claim."""
+    """One claim, and how much a smaller claim or a cheaper class would save."""
 
     namespace: str
     claim: str
@@ -57,7 +57,7 @@ class ClaimFinding:
     proposed_bytes: int | None = None
     proposed_class: str = ""
     dollars_per_month: float | None = None
-    """What it saves in dollars a month, or None if the price of the class is not known."""
+    """The dollars a month that the finding would save, or None if the price of the class is not known."""
 
 
 def find_claim_savings(usages: Iterable[VolumeUsage], manifests: Iterable[Manifest]) -> tuple[ClaimFinding, ...]:

@@ -24,7 +24,7 @@ _QUALIFIED = re.compile(r"([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)/([a-z0-9](?:[a-z0-9.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 POD_KINDS = ("Pod", "PodTemplate", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob",
              "ReplicationController")  # fmt: skip
-"""Kinds with a pod spec whose other fields mention no object that is judged here."""
+"""Kinds with a pod spec. Their fields outside the pod spec mention no object of the kinds that are checked here."""
 SILENT_KINDS = frozenset((
     "Event", "Lease", "Endpoints", "EndpointSlice", "Node", "Namespace", "Service", "Secret", "PodDisruptionBudget",
     "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "NetworkPolicy", "ResourceQuota", "LimitRange", "RoleBinding",
@@ -35,7 +35,7 @@ SILENT_KINDS = frozenset((
     "MutatingAdmissionPolicyBinding", "PriorityLevelConfiguration", "CertificateSigningRequest", "ResourceSlice",
     "ResourceClaim", "DeviceClass", "ServiceCIDR", "IPAddress", "VolumeAttributesClass", "ForbiddenKind",
 ))  # fmt: skip
-"""Built-in kinds in which only annotations can mention an object that is judged here."""
+"""Built-in kinds of which only the annotations can mention an object of the kinds that are checked here."""
 
 
 @dataclass(slots=True)
@@ -227,8 +227,8 @@ def _ingress_references(manifest: Manifest) -> Iterator[Name]:
 
 
 def _volume_references(manifest: Manifest) -> Iterator[Name]:
-    """Yields the Secrets that a volume's driver uses. Its claimRef does not count, because every bound claim has
-    one."""
+    """Yields the Secrets that a volume's driver uses. The volume's claimRef is not yielded, because every bound claim
+    has one."""
     for source in _mapping(manifest.get("spec")).values():
         for key, reference in _mapping(source).items():
             if key.endswith(("SecretRef", "secretRef")):

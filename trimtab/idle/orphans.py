@@ -74,8 +74,8 @@ PODS_MISSING = Code(
 
 _CODES = {"ConfigMap": CONFIG_MAP_UNNAMED, "Secret": SECRET_UNNAMED, "PersistentVolumeClaim": CLAIM_UNMOUNTED}
 _MIN_PODS_OF_CAPTURE = 20
-"""If at least this many pods have neither environment variables nor command lines, these were left out of the
-capture."""
+"""If at least this many pods have neither environment variables nor command lines, the capture was made without these
+fields."""
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _SERVERLESS = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 
@@ -103,14 +103,14 @@ class UnjudgedObject:
 
 @dataclass(frozen=True, slots=True)
 class OrphanReport:
-    """Every orphan of a cluster, the objects that were left out, and what could not be judged at all."""
+    """Every orphan of a cluster, the objects that were left out, and the kinds that could not be checked at all."""
 
     orphans: tuple[Orphan, ...]
     unjudged: tuple[UnjudgedObject, ...]
     checked: Mapping[str, int]
-    """Kind → the number of objects that were judged."""
+    """Kind → the number of objects that were checked."""
     unknown: tuple[NotYet, ...]
-    """The kinds that could not be judged, each with what is missing for that."""
+    """The kinds that could not be checked, each with what is missing for the check."""
 
 
 def find_orphans(
@@ -148,7 +148,7 @@ def find_orphans(
 
 
 _Finding = Orphan | UnjudgedObject | NotYet | str
-"""The result for one object. A str is the kind of an object that was judged and is in use."""
+"""The result for one object. A str is the kind of an object that was checked and is in use."""
 
 
 def _iterate_findings(
@@ -168,8 +168,8 @@ def _iterate_findings(
 
 
 def _missing_pods(objects: Sequence[Manifest]) -> NotYet | None:
-    """Returns what is missing for judging by pods, or None if nothing is. A capture made by Trimtab has no environment
-    variables and no command lines, so it is unknown which objects they name."""
+    """Returns what is missing to judge objects by the pods that name them, or None if nothing is missing. A capture
+    made by Trimtab has no environment variables and no command lines, so it is unknown which objects they name."""
     specs = [spec for manifest in objects for spec in iterate_pod_specs(manifest)]
     if not specs:
         return NotYet(
@@ -313,8 +313,8 @@ def _iterate_backed_services(by_kind: Mapping[str, list[Manifest]]) -> Iterator[
 def _workload_behind(
     namespace: str, selector: Mapping[str, Any], by_kind: Mapping[str, list[Manifest]]
 ) -> tuple[str, int]:
-    """Returns a workload (as text) whose pods the selector would select, and its number of replicas; ("", 0) if there
-    is none."""
+    """Returns (workload as text, its number of replicas) for a workload whose pods the selector would select; ("", 0)
+    if there is none."""
     for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Rollout"):
         for owner in by_kind.get(kind, ()):
             template = _mapping(_mapping(owner.get("spec")).get("template"))

@@ -88,11 +88,12 @@ def find_quiet_hours(
     hourly: Mapping[int, float], *, zone: str = "UTC", request_cores: float | None = None, share: float | None = None,
     min_weeks: int = MIN_WEEKS,
 ) -> QuietHours | NotYet:  # fmt: skip
-    """Returns the quiet hours of a workload. `hourly` is hour since 1970 → mean cores.
+    """Returns the quiet hours of a workload, or NotYet if an hour of the week was observed in fewer than `min_weeks`
+    weeks.
 
-    `request_cores` is the sum over the workload's pods; None if it is unknown, so that the workload's own busy hours
-    are used instead. `share` of it is the threshold. NotYet if an hour of the week was observed in fewer than
-    `min_weeks` weeks.
+    `hourly`: hour since 1970 → mean cores. `request_cores`: the sum of the requests of the workload's pods; if it is
+    None, the usage in the workload's own busy hours is used instead. `share`: an hour is quiet if its usage is below
+    this share of the request or of the busy hours.
     """
     cells: list[list[float]] = [[] for _ in range(HOURS_PER_WEEK)]
     zone_info = ZoneInfo(zone)
@@ -139,8 +140,10 @@ def find_runs(hours: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 def fill_absent_hours(hourly: Mapping[int, float], observed: Iterable[int]) -> dict[int, float]:
-    """Returns the usage with 0 added for each observed hour between the workload's first and last sample in which it
-    has none, because it had no pods then. `observed` are the hours in which the source has samples of any workload."""
+    """Returns the usage with 0 added for the hours without samples in which the workload had no pods.
+
+    These are the hours in `observed` between the workload's first and last sample. `observed` are the hours in which
+    the source has samples of any workload."""
     if not hourly:
         return {}
     first, last = min(hourly), max(hourly)

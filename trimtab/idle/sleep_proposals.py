@@ -29,15 +29,15 @@ MIN_VERSION_TO_ZERO = (1, 37)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailySleep:
-    """One time to sleep and one to wake, which are the same on each of these weekdays."""
+    """One hour at which workloads go to sleep and one at which they wake, the same on each of `days`."""
 
     days: tuple[int, ...]
     """The weekdays; 0 is Monday."""
     sleep_hour: int
     wake_hour: int | None
-    """The hour at which it wakes, or None if it never wakes."""
+    """The hour at which the workloads wake, or None if they never wake."""
     asleep: frozenset[int]
-    """The hours of the week in which it sleeps."""
+    """The hours of the week in which the workloads sleep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +49,16 @@ class MissedSleep:
     awake_and_quiet: tuple[tuple[int, int], ...]
     """Quiet hours outside the schedule that are long enough to sleep, as (hour of the week, number of hours)."""
     asleep_and_busy: tuple[tuple[int, int], ...]
-    """Hours in which the workload should sleep but has usage, as (hour of the week, number of hours): the schedule is
-    not obeyed, or pods are stopped while they work."""
+    """Hours in which the workload should sleep but has usage, as (hour of the week, number of hours). Either the
+    schedule is not obeyed, or pods are stopped while they work."""
 
 
 def propose_daily_sleep(quiet: frozenset[int]) -> DailySleep | None:
     """Returns the longest daily sleep within these quiet hours of the week, or None if there is none of at least three
     hours.
 
-    Its weekdays are all days, Monday to Friday, or the days with a busy hour. If several are equally long, the first of
-    these is returned.
+    The days of the sleep are all days, Monday to Friday, or the days with a busy hour. If several of these give equally
+    long sleeps, the first in this order is returned.
     """
     if len(quiet) == HOURS_PER_WEEK:
         return DailySleep(days=tuple(range(7)), sleep_hour=0, wake_hour=None, asleep=quiet)
@@ -77,7 +77,7 @@ def propose_daily_sleep(quiet: frozenset[int]) -> DailySleep | None:
 def _hours_of_daily_sleep(
     days: Sequence[int], sleep_hour: int, wake_hour: int, quiet: frozenset[int]
 ) -> frozenset[int]:
-    """Returns the hours of the week in which it sleeps; empty if one of them is not quiet."""
+    """Returns the hours of the week that this daily sleep covers; empty if one of these hours is not quiet."""
     if sleep_hour == wake_hour:
         return frozenset()
     # Quick: the first hours of the sleep must be quiet on every day.
@@ -100,9 +100,9 @@ def propose_sleep_infos(
 ) -> tuple[dict[str, Any], ...]:
     """Returns one SleepInfo for every namespace in which workloads could sleep at the same time, sorted by namespace.
 
-    `all_workloads` are the workloads that a SleepInfo would cover; those without quiet hours, or without quiet hours in
-    common with the others, are excluded in it. `scheduled` are the namespaces that already have a schedule, for which
-    nothing is proposed.
+    `all_workloads`: the workloads that a SleepInfo would cover. The SleepInfo excludes those that have no quiet hours,
+    or none in common with the others. `scheduled`: the namespaces that already have a schedule, for which nothing is
+    proposed.
     """
     by_namespace: dict[str, list[Workload]] = {}
     for workload in sorted({*all_workloads, *quiet_hours}):
@@ -121,7 +121,7 @@ def _choose_workloads(
     workloads: Sequence[Workload], quiet_hours: Mapping[Workload, QuietHours]
 ) -> tuple[list[Workload], DailySleep | None]:
     """Returns the workloads that can sleep together, and when. Workloads are added in descending order of their quiet
-    time; one that would shorten the sleep of the others to less than half is excluded."""
+    time. A workload that would shorten the sleep of the others to less than half is excluded."""
     ordered = sorted(
         (workload for workload in workloads if workload in quiet_hours and quiet_hours[workload].sleeping_hours),
         key=lambda workload: (-len(quiet_hours[workload].sleeping_hours), workload),

@@ -51,7 +51,7 @@ class SleepSchedule:
 
 
 def read_sleep_schedules(manifests: Iterable[Manifest]) -> tuple[tuple[SleepSchedule, ...], tuple[Unreadable, ...]]:
-    """Returns every schedule of the cluster, and those that cannot be read, with the reason."""
+    """Returns (schedules of the cluster, schedules that cannot be read with the reason)."""
     schedules: list[SleepSchedule] = []
     unreadable: list[Unreadable] = []
     for manifest in manifests:
@@ -96,8 +96,8 @@ def _kube_green_schedule(manifest: Manifest, where: str) -> SleepSchedule:
 
 
 def _keda_schedules(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
-    """Yields the schedule of a ScaledObject: it sleeps outside its cron windows, but only if no other trigger can wake
-    it and its minimum is 0."""
+    """Yields the schedule of a ScaledObject, whose workload sleeps outside the cron windows. There is none if the
+    minimum is not 0, or if another trigger can wake the workload."""
     spec = _mapping(manifest.get("spec"))
     triggers = [_mapping(trigger) for trigger in spec.get("triggers") or ()]
     if (
@@ -151,9 +151,10 @@ def _window_events(window: re.Match[str], *, asleep: bool) -> Iterator[tuple[int
 
 
 def hours_after_events(events: Sequence[tuple[int, bool]]) -> frozenset[int]:
-    """Returns the hours of the week that are asleep as a whole, from events given as (minute of the week, whether it
-    falls asleep then). Of two events in the same minute, the later one in the list counts; without events, nothing is
-    asleep."""
+    """Returns the hours of the week that are entirely asleep.
+
+    Each event is (minute of the week, whether sleep begins then). Of two events in the same minute, the later one in
+    the list counts. Without events, no hour is asleep."""
     ordered = sorted(dict(events).items())
     if not ordered:
         return frozenset()

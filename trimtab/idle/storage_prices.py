@@ -29,7 +29,8 @@ _PROVISIONERS: Mapping[str, tuple[Mapping[str, float], tuple[str, ...], str]] = 
 """Provisioner → (type → price in dollars per GiB and month, the parameters that may name the type, the default
 type)."""
 _EQUAL_OR_BETTER = frozenset((("gp2", "gp3"), ("io1", "io2")))
-"""(type, type that allows at least as many operations at the same size, up to 1 TiB), for AWS' volume types."""
+"""Pairs of AWS volume types: at the same size, up to 1 TiB, the second type allows at least as many I/O operations as
+the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ def price_storage_class(manifest: Manifest) -> StorageClassPrice | None:
 
 
 def _written_price(manifest: Manifest) -> float | None:
-    """Returns the price in the class's annotation, or None if there is none that is a number above 0."""
+    """Returns the price in the class's annotation, or None if the annotation is missing or is not a number above 0."""
     metadata = manifest.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     text = annotations.get(PRICE_ANNOTATION) if isinstance(annotations, Mapping) else None
@@ -72,10 +73,11 @@ def _written_price(manifest: Manifest) -> float | None:
 def cheaper_class(
     current: StorageClassPrice, classes: Mapping[str, StorageClassPrice]
 ) -> tuple[StorageClassPrice, bool] | None:
-    """Returns the cheapest class of the same provisioner that costs less, and whether it certainly allows at least as
-    many operations. None if no class costs less.
+    """Returns the best cheaper class of the same provisioner, and whether it certainly allows at least as many I/O
+    operations; None if no class costs less.
 
-    A class that certainly does is preferred to a cheaper one that may not.
+    If some cheaper classes certainly allow as many operations, the cheapest of these is returned, otherwise the
+    cheapest of all.
     """
     others = [
         other for other in classes.values()

@@ -81,7 +81,8 @@ _PEOPLE = re.compile(
     r"openapi-generator|python|node-fetch|okhttp|dashboard|headlamp|rancher|curl|kapp|skaffold|tilt|unknown|trimtab",
     re.IGNORECASE,
 )
-"""Field managers of people and of delivery tools: that they applied an object does not mean that they read it."""
+"""Field managers of people and of delivery tools. That one of them applied an object does not mean that it reads the
+object."""
 _CERTIFICATE = re.compile(r"(^|[-.])(certs?|certificates?|tls|ca|webhook|serving)([-.]|$)")
 _EVERYWHERE = 3
 """A ConfigMap that exists in all namespaces counts as the platform's if there are at least this many namespaces."""
@@ -123,8 +124,8 @@ def reason_to_leave_out(manifest: Manifest, facts: ReaderFacts) -> Reason | None
     """Returns why nothing can be said about a ConfigMap or Secret to which no object refers, or None if it can be
     reported.
 
-    The checks are, in this order: an owner, Helm, a service account, the platform, a controller that writes it, an
-    operator's label, a webhook's certificate, a pod that may read all of them.
+    These are checked, in this order: an owner, Helm, a service account, the platform, a controller that writes the
+    object, an operator's label, a webhook's certificate, and a pod that may read all objects of the kind.
     """
     name = name_of(manifest)
     metadata = _mapping(manifest.get("metadata"))
@@ -219,9 +220,9 @@ def _iterate_webhook_namespaces(by_kind: Mapping[str, list[Manifest]]) -> Iterat
 
 
 def _find_readers(by_kind: Mapping[str, list[Manifest]], accounts: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Returns (kind, namespace) → a pod's service account that may read all of them because of the bindings in that
-    namespace. Permissions for the whole cluster count only in the account's own namespace, because in other namespaces
-    most such readers look for labels."""
+    """Returns (kind, namespace) → a pod's service account that may read all objects of that kind because of the
+    bindings in that namespace. Permissions for the whole cluster count only in the account's own namespace, because in
+    other namespaces most such readers look for labels."""
     rights = {
         name_of(role): _readable_kinds(role) for kind in ("Role", "ClusterRole") for role in by_kind.get(kind, ())
     }

@@ -23,7 +23,7 @@ from trimtab.kube.listing import ClusterListing, list_kinds
 from trimtab.kube.resources import LIST_SOURCES, OWNER_TEMPLATES, list_sources
 
 TEMPLATE = "Template"
-"""The suffix of kinds that stand for a list of owners, read for their pod templates."""
+"""The suffix of the kinds under which owners are listed in order to read their pod templates."""
 
 
 def read_cluster(
@@ -85,10 +85,11 @@ def encode_capture(
     *,
     salt: bytes | None = None,
 ) -> bytes:
-    """Returns the content of the file, with these PodMetrics objects; with a salt, names are hashed with it.
+    """Returns the content of the capture file, including the PodMetrics objects in `metrics`. With a `salt`, all names
+    are hashed with it.
 
-    An object that cannot be decoded is in it by name alone, so that no plan ignores it: loading the file reports it as
-    an error, just as reading the cluster does. Kinds that could not be listed are named.
+    Of an object that cannot be decoded, the file has only the name, so that no plan ignores the object: loading the
+    file reports it as an error, just as reading the cluster does. Kinds that could not be listed are named.
     """
     documents = [*plain_objects(snapshot), *metrics, *map(_unreadable_item, unreadable)]
     if salt is not None:

@@ -206,7 +206,8 @@ class CertificateRotator:
     def _take_over(
         self, store: certs.CertificateFiles | None, serving: certs.CertificateFiles | None, bundles: tuple[bytes, ...]
     ) -> None:
-        """Writes the shared key pair to this replica's folder, as soon as every API server that may call trusts it."""
+        """Writes the shared key pair to this replica's folder, as soon as every API server that may call this replica
+        trusts it."""
         if store is None or not certs.is_usable(store, self._now()) or not certs.may_serve(store, bundles):
             return
         wanted = replace(store, authority_key=None)

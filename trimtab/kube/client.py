@@ -54,8 +54,8 @@ class WaitingRequests:
 
     @contextlib.contextmanager
     def track_socket(self, waiting: socket.socket | None) -> Iterator[None]:
-        """A context manager: while its block runs, this thread is recorded as waiting for this socket; None: for
-        nothing that could be ended."""
+        """A context manager: while its block runs, this thread is recorded as waiting for the socket `waiting`. None:
+        the thread waits for nothing that could be ended."""
         thread = threading.get_ident()
         with self._lock:
             if waiting is not None:
@@ -119,8 +119,8 @@ Kubernetes still sends it."""
 
 
 def relax_tls_checks(api: ApiClient) -> None:
-    """Makes the TLS checks of the client as strict as those of Go, and no stricter. Raises OSError if a certificate
-    cannot be read."""
+    """Makes the TLS checks of the client as strict as those of Go programs, and no stricter. Raises OSError if a
+    certificate cannot be read."""
     configuration = api.configuration
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
     # Go's crypto/x509 accepts an authority without keyUsage, so every other client of the cluster works with it.
@@ -152,11 +152,11 @@ class Deadlines:
     """The number of seconds from the start of a request until the last byte of its response."""
 
     connect: float = 5.0
-    """For a TCP and TLS connection. A control plane that takes longer is down."""
+    """The number of seconds for a TCP and TLS connection. A control plane that takes longer is down."""
     read: float = 30.0
-    """For one page of a list, such as 500 pods of 100 KB over a slow line."""
+    """The number of seconds for one page of a list, such as 500 pods of 100 KB over a slow line."""
     write: float = 10.0
-    """For a write. The API server itself gives webhooks at most 10 seconds by default."""
+    """The number of seconds for a write. The API server itself gives webhooks at most 10 seconds by default."""
 
 
 class Client:
@@ -356,7 +356,8 @@ def connect_to_cluster(
 
 
 def _describe_kubeconfig_problem(kubeconfig: str | None, context: str | None, error: Exception) -> str:
-    """Returns why the kubeconfig does not give access to a cluster, in the same words as kubectl where it has any."""
+    """Returns why the kubeconfig does not give access to a cluster. If kubectl has a message for the problem, its words
+    are used."""
     default = Path("~/.kube/config").expanduser()
     variable = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
     paths = [kubeconfig] if kubeconfig else variable or [str(default)]

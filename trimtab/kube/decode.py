@@ -1,7 +1,8 @@
-"""Decodes bytes from the API server into the shapes of `trimtab.cluster.api`.
+"""Decodes bytes from the API server into the types of `trimtab.cluster.api`.
 
 Items are decoded one at a time, so that a page of 500 items is never in memory as objects. An item that cannot be
-decoded is reported by its name and never silently left out: without its pods, a node would look empty.
+decoded is reported by its name and never silently left out, because a node would look empty without the pods that run
+on it.
 """
 
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ def decode_event(line: bytes, doing: str) -> Event:
 def decode_change(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
     """Returns (whether the object was deleted, the object) for a line that is a plain change, as nearly every line is.
 
-    None: it is another kind of line, which `decode_event` decodes.
+    Returns None for any other line; `decode_event` decodes such a line.
     """
     if kind in PLAIN_SELECTOR_KINDS:
         return None
@@ -116,12 +117,12 @@ def decode_change(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
 
 
 def without_managed_fields(line: bytes) -> bytes:
-    """Returns the line without `managedFields`. They are half of an object and the slowest part to parse, and nothing
-    here reads them.
+    """Returns the line without `managedFields`, which are half of an object and the slowest part to parse, and which
+    nothing here reads.
 
-    There is no array inside them, so the first "]" is their end, provided that the metadata ends there and the spec
-    follows, which is how the API server writes objects. No string can look like this end, because quotes inside strings
-    are escaped. If there is a "]" in a string, another order, or an additional space, the line is returned unchanged.
+    `managedFields` contain no array, so they end at the first "]", provided that the metadata ends there and the spec
+    follows, as the API server writes objects. No string can look like this end, because quotes inside strings are
+    escaped. The line is returned unchanged if a string contains "]", or if the order or the spaces are different.
     """
     begin = line.find(b',"managedFields":[')
     end = line.find(b"]", begin) if begin > 0 else -1
@@ -177,8 +178,8 @@ def _wrap_selector(plain: Any) -> None:
 
 
 def _with_kind(kind: str, shape: ApiObject) -> ApiObject:
-    """Returns the object with its kind. The items of a list lack it, and workloads need it because they share a
-    shape."""
+    """Returns the object with its kind. The items of a list lack the kind, and workloads need it because all of their
+    kinds are decoded into one type."""
     return (
         change(shape, kind=kind, api_version=LIST_SOURCES[kind].group_version) if isinstance(shape, Workload) else shape
     )

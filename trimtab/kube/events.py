@@ -74,7 +74,8 @@ class Recorder:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_event(self, about: About, reason: str, note: str, *, action: str, warning: bool = False) -> bool:
-        """Records an occurrence. Returns True if a request was sent. The note is that of the first occurrence."""
+        """Records an occurrence. Returns True if a request was sent to the API server. The Event keeps the note of its
+        first occurrence."""
         name = self._event_name(about, reason, action)
         with self._lock:  # held while it writes: of two threads with the same first occurrence, one creates the Event
             try:

@@ -1,4 +1,4 @@
-"""Many lists that follow the server's lists, read as one Snapshot; and a queue of their changes, read by one thread.
+"""Keeps many of the API server's lists up to date, readable as one Snapshot; and queues their changes for one thread.
 
 Some lists are watched from the start; others are added and removed while the process runs.
 """
@@ -21,7 +21,7 @@ from trimtab.kube.watch_state import WatchEvent, WatchHealth, WatchSettings
 from trimtab.runtime.clock import elapsed_seconds
 
 Holds = Mapping[str, Callable[[ApiObject], Any]]
-"""Kind → a function that returns what is stored of an object, in place of the object itself (see
+"""Kind → a function that returns what is stored instead of an object of this kind (see
 `ClusterInformers.values_of`)."""
 
 
@@ -105,7 +105,7 @@ class ClusterInformers:
         return self.is_synced
 
     def oldest_age(self) -> float | None:
-        """Returns for how many seconds the oldest list has not been known to be current, or None if a list was never
+        """Returns how many seconds ago the most outdated list was last known to be current, or None if a list was never
         read.
 
         In a quiet cluster this can be about a minute, the interval at which the API server sends bookmarks.
@@ -129,7 +129,7 @@ class ClusterInformers:
         return tuple(unreadable for reflector in self.reflectors for unreadable in reflector.store.unreadable_objects())
 
     def values_of(self, kind: str) -> tuple[Any, ...]:
-        """Returns what is stored of each object of a kind."""
+        """Returns the stored value of each object of a kind."""
         with self._lock:
             return tuple(value for r in self.reflectors if r.source.kind == kind for value in r.store.list_values())
 
@@ -142,7 +142,8 @@ class ClusterInformers:
 
 
 QUEUE_WATCH_SETTINGS = WatchSettings(absent_retry_seconds=10.0)
-"""With these settings, a CustomResourceDefinition that is installed later is noticed within ten seconds."""
+"""The settings of the watches of a `ChangeQueue`. With them, a CustomResourceDefinition that is installed later is
+noticed within ten seconds."""
 
 
 class ChangeQueue:
@@ -200,8 +201,9 @@ class ChangeQueue:
         return [first, *(self._changes.get() for _ in range(self._changes.qsize()))]
 
     def watch_added(self, sources: Iterable[ListSource]) -> bool:
-        """Watches these lists in addition, in place of those of the last call. Returns True if they differ from those:
-        objects of the earlier lists are then no longer reported, and all objects of the new lists will be."""
+        """Watches these lists in addition to the lists from the start, and no longer those of the last call. Returns
+        True if they differ from those of the last call: objects of the earlier lists are then no longer reported, and
+        all objects of the new lists will be."""
         wanted = tuple(sources)
         if wanted == self._added_sources:
             return False

@@ -12,8 +12,8 @@ prevent two leaders from writing at the same time:
   cannot know whether the Lease was deleted.
 
 The clocks of different machines are never compared: only time that has passed on this machine counts, including time
-for which the machine was suspended. A Lease is created by PUT and not by POST, so that the permission to create it can
-name it.
+for which the machine was suspended. A Lease is created by PUT and not by POST, so that the permission to create a Lease
+can be limited to this name.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ class LeaseTimings:
     """The durations of an election, in seconds."""
 
     lease_duration_seconds: int = 30
-    """How long a Lease is valid without a renewal; so long there is no leader after a leader has died."""
+    """The number of seconds for which a Lease is valid without a renewal. When a leader has died, there is no leader
+    for that long."""
     renew_deadline_seconds: float = 15.0
-    """A leader whose last renewal began longer ago than this writes nothing any more."""
+    """A leader may write for this many seconds after its last renewal began."""
     retry_period_seconds: float = 3.0
     """How long to wait after a failed attempt."""
 
@@ -69,7 +70,7 @@ RELEASED_LEASE_SECONDS = 1
 """The duration, in seconds, of a Lease that its holder has released (the same as in client-go)."""
 _UNPROCESSABLE = 422
 _MAX_ATTEMPTS = 3
-"""How many times a write is attempted if others change the Lease between reading and writing."""
+"""The maximum number of attempts of a write, if others change the Lease between reading and writing."""
 
 
 class LeaderElector:
@@ -172,8 +173,8 @@ class LeaderElector:
             self._on_trouble(trouble)
 
     def _try_acquire_or_renew(self, started: float) -> bool:
-        """Attempts to acquire or renew the Lease, and tries again after a conflict: a change by another client says
-        nothing about the holder, but reading the Lease again does."""
+        """Attempts to acquire or renew the Lease. After a conflict, it reads the Lease again and repeats the attempt,
+        because the conflict does not show whether the holder has changed."""
         for _ in range(_MAX_ATTEMPTS - 1):
             try:
                 return self._acquire_or_renew_once(started)
@@ -203,8 +204,8 @@ class LeaderElector:
         return self._start_leading(started, without_notice=without_notice)
 
     def _start_leading(self, started: float, *, without_notice: bool) -> bool:
-        """Records from when on this replica may write, and returns True: the previous leader may have begun a write in
-        its last moment.
+        """Records from when on this replica may write, and returns True. The replica must wait, because the previous
+        leader may have begun a write just before it stopped leading.
 
         `without_notice`: the Lease was emptied by hand or may have been deleted, so its holder may not know yet that it
         no longer leads.
@@ -260,8 +261,8 @@ class LeaderElector:
             raise
 
     def _replace(self, lease: _Lease, spec: dict[str, Any]) -> None:
-        """Writes the Lease with the version that was read. If two replicas try at the same time, one of them gets
-        Conflict. Fields of other programs are kept."""
+        """Writes the Lease with the resourceVersion that was read. If two replicas try at the same time, one of them
+        gets Conflict. Fields of other programs are kept."""
         body = {**lease.whole, **_KIND, "spec": {**lease.whole.get("spec", {}), **spec}}
         path = object_path(LIST_SOURCES["Lease"], self._namespace, self._name)
         doing = f"renew Lease {self._namespace}/{self._name}"

@@ -1,4 +1,5 @@
-"""A process of which one replica leads and the others wait: its settings, its election, its pages, and its end.
+"""A process of which one replica leads and the others wait: its settings, its leader election, its HTTP pages, and how
+it ends.
 
 However the process ends, by a signal or by an error, its Lease is released after its last write, so that another
 replica need not wait until the Lease expires. What the leader does is defined by each process.

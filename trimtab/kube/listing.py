@@ -34,8 +34,8 @@ class ListResult:
 
 
 def iter_pages(client: Client, source: ListSource, size: int = PAGE_SIZE) -> Iterator[ListResult]:
-    """Yields every page of a list. Raises ResourceVersionGone if reading took so long that the list's version is no
-    longer available; the caller must then start again."""
+    """Yields every page of a list. Raises ResourceVersionGone if reading the pages took so long that the list's
+    resourceVersion expired; the caller must then start again."""
     token: str | None = None
     while True:
         doing = f"list {source}"

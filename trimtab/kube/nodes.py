@@ -104,8 +104,8 @@ class _Scale(msgspec.Struct):
 
 
 def scale_workload(writer: Writer, kind: str, namespace: str, name: str, *, before: int, replicas: int) -> bool:
-    """Changes the number of replicas from `before` to `replicas`. Returns True if it is set; False if the present
-    number is another one or the object does not exist.
+    """Changes the number of replicas from `before` to `replicas`. Returns True if it is set. Returns False if the
+    present number is not `before`, or if the object does not exist.
 
     Raises Conflict if the object was changed at the same time.
     """

@@ -109,7 +109,7 @@ def object_ref(kind: str, name: str, namespace: str = "") -> str:
 
 
 def decode_as(body: bytes, shape: type[Any], doing: str) -> Any:
-    """Returns a response decoded as a shape that only this package uses. Raises InvalidResponse."""
+    """Returns a response decoded as a type that only this package uses. Raises InvalidResponse."""
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeError) as error:

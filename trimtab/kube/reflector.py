@@ -42,7 +42,8 @@ from trimtab.kube.watch_state import WatchHealth, WatchSettings
 from trimtab.runtime.clock import elapsed_seconds
 
 RECONNECT_PATIENCE_SECONDS = 20.0
-"""How many seconds the other lists wait for the one that retries, because its error may concern only its own list."""
+"""The number of seconds for which the other lists wait for the list that retries, because its error may concern only
+itself."""
 
 
 class ReconnectGate:
@@ -83,7 +84,7 @@ class ReconnectGate:
 
 
 MIN_WAIT_SECONDS = 0.5
-"""The first wait in seconds; each further one is twice as long, up to `MAX_WAIT_SECONDS`."""
+"""The first wait in seconds; each further wait is twice as long, up to `MAX_WAIT_SECONDS`."""
 MAX_WAIT_SECONDS = 30.0
 MAX_RETRY_AFTER_SECONDS = 120.0
 """The longest Retry-After, in seconds, that is obeyed: a longer one is most likely a mistake of a proxy."""

@@ -1,4 +1,4 @@
-"""Where the API server has the kinds of a `Snapshot`: paths, selectors, and the shapes for decoding.
+"""Where the API server has the kinds of a `Snapshot`: paths, selectors, and the types into which objects are decoded.
 
 Of ConfigMaps, only Trimtab's own (by label) and the cluster autoscaler's status (by name) are requested, because others
 may hold secrets.
@@ -39,7 +39,7 @@ SHAPES: dict[str, type[ApiObject]] = {
     "ScrapedPod": ScrapedPod,
     **dict.fromkeys(OWNER_TEMPLATES, Templated),
 }
-"""Kind → the shape into which its objects are decoded. It has more kinds than a Snapshot."""
+"""Kind → the type into which its objects are decoded. It has more kinds than a Snapshot."""
 AUTOSCALER_STATUS = f"metadata.namespace={STATUS_NAMESPACE},metadata.name={STATUS_NAME}"
 
 
@@ -59,8 +59,8 @@ class ListSource:
     namespace: str = ""
     """The namespace of the list; empty means all namespaces."""
     metadata_only: bool = False
-    """Whether only the metadata is requested, for kinds of which only names and owners are needed. It has a tenth of
-    the bytes."""
+    """Whether only the metadata of objects is requested, because only their names and owners are needed. The response
+    has a tenth of the bytes."""
 
     @property
     def list_path(self) -> str:
@@ -222,11 +222,10 @@ def fact_list_sources(
 
 
 def sources_by_name(services: Iterable[tuple[str, str]], leases: Iterable[tuple[str, str]]) -> tuple[ListSource, ...]:
-    """Returns lists with only the EndpointSlices of these Services, and only these Leases, each given as (namespace,
-    name).
+    """Returns the lists of the EndpointSlices of these Services, and of these Leases, each given as (namespace, name).
 
-    Which ones are needed follows from other objects: the VPA's webhook configuration, and policies that set a
-    scheduler.
+    Which Services and Leases are needed follows from other objects: the VPA's webhook configuration, and policies that
+    set a scheduler.
     """
     return (*map(endpoint_slices, sorted(services)), *map(single_lease, sorted(leases)))
 

@@ -60,12 +60,13 @@ def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
 
 
 def rotate_keys(keys: SigningKeys) -> SigningKeys:
-    """Returns keys with a new current key; the present one becomes the previous one, which still verifies."""
+    """Returns keys with a new current key. The present key becomes the previous one, with which signatures can still be
+    verified."""
     return SigningKeys(secrets.token_bytes(MIN_KEY_BYTES), keys.current)
 
 
 def with_keys(secret: Mapping[str, Any], keys: SigningKeys) -> dict[str, Any]:
-    """Returns the same Secret with these keys; its other data is kept."""
+    """Returns the Secret with these keys; its other data is kept."""
     others = {
         name: text for name, text in (secret.get("data") or {}).items() if name not in (CURRENT_KEY, PREVIOUS_KEY)
     }

@@ -1,7 +1,7 @@
 """The objects of one list, which one thread writes and any thread may read.
 
 A new list replaces the old one at once, and only real differences are reported. If the version of an object has not
-changed, its stored value stays the same object.
+changed, its stored value is kept and not created again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from trimtab.kube.watch_state import ChangeType, WatchEvent
 
 V = TypeVar("V")
 Transform = Callable[[ApiObject], V]
-"""A function that returns what is stored of an object. It is called only in the thread that writes."""
+"""A function that takes an object and returns the value to store for it. It is called only in the thread that
+writes."""
 OnChange = Callable[[WatchEvent[V]], None]
 
 
@@ -32,7 +33,8 @@ class StoreSnapshot(Generic[V]):
     entries: dict[Key, tuple[str, V]] = field(default_factory=dict)
     unreadable: dict[Key, Unreadable] = field(default_factory=dict)
     doubt_count: int = 0
-    """The value of the store's counter when the list was begun. It shows whether objects must be transformed again."""
+    """How often `retransform_next_list` had been called when the list was begun. It shows whether objects must be
+    transformed again."""
 
 
 class ObjectStore(Generic[V]):
@@ -50,8 +52,8 @@ class ObjectStore(Generic[V]):
         self._doubts = self._settled_doubts = 0
 
     def retransform_next_list(self) -> None:
-        """Transforms every object of the next list again, because the transform function now returns different values
-        for the same objects."""
+        """Has every object of the next list transformed again, because the transform function now returns different
+        values for the same objects."""
         self._doubts += 1
 
     def begin_list(self) -> StoreSnapshot[V]:

@@ -60,7 +60,8 @@ RETAINED_CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget", "PodResizePe
 """The conditions of a pod on which decisions depend."""
 _COMMANDS = tuple(name for name in ("command", "args") if name in Container.__struct_fields__)
 _MAX_SHARED_PARTS = 10_000
-"""The number of different shared parts in memory. If there are more, sharing begins anew, which only costs memory."""
+"""The number of different shared parts in memory. If there are more, all are forgotten and sharing begins anew, which
+only costs memory."""
 
 
 @dataclass(slots=True)
@@ -140,7 +141,7 @@ class FieldPruner:
         return self._shared(_read_annotations(annotations))
 
     def _shared(self, part: T) -> T:
-        """Returns the first part that equalled this one, so that equal parts share one object."""
+        """Returns the first part that was equal to this one, so that equal parts share one object."""
         if isinstance(part, UnsetType) or not part:
             return part
         key = _encode(part)
@@ -255,12 +256,13 @@ def _prune_state(state: Any) -> Any:
 
 
 _MAX_PLANNER_PARTS = 20_000
-"""The number of different requirements and owners that are shared in memory. If there are more, sharing begins anew."""
+"""The number of different requirements and owners that are shared in memory. If there are more, all are forgotten and
+sharing begins anew."""
 
 
 @dataclass(slots=True)
 class PlannerPodTransform:
-    """Turns a pod from the API server into a pod of the planner, the same as a capture of it would give. Not
+    """Turns a pod from the API server into a pod of the planner, with the same result as for a captured pod. Not
     thread-safe."""
 
     max_parts: int = _MAX_PLANNER_PARTS

@@ -25,8 +25,8 @@ class WatchSettings:
     """The number of objects in one response: about 5 MB of pods, which is the most that is in memory of a list at any
     time."""
     stream_initial_list: bool = False
-    """Whether the first list is streamed (WatchList), which needs the least memory here but more work of the API
-    server."""
+    """Whether the first list is streamed (WatchList). This needs the least memory in this process, but more work of the
+    API server."""
     absent_retry_seconds: float = 30.0
     """The time between two requests for a kind that the server does not serve."""
 
@@ -39,7 +39,7 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent(Generic[V]):
-    """A real difference in a list, whether a watch event or a new list has shown it."""
+    """A change of one object in a list, found by a watch event or by comparison with a new list."""
 
     change_type: ChangeType
     kind: str
@@ -66,6 +66,5 @@ class WatchHealth(msgspec.Struct, frozen=True, kw_only=True):
     """The present error; empty if there is none."""
 
     def age_seconds(self, now: float) -> float | None:
-        """Returns for how many seconds the content has not been known to be current, or None if there is no content
-        yet."""
+        """Returns how many seconds ago the content was last known to be current, or None if there is no content yet."""
         return None if self.heard is None or not self.synced else max(0.0, now - self.heard)

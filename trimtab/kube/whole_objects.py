@@ -25,8 +25,8 @@ _LEFT_OUT = frozenset((
 ))  # fmt: skip
 """Resources that refer to nothing that is searched for, or that change all the time."""
 _LEFT_OUT_GROUPS = ("metrics.k8s.io", "authorization.k8s.io", "authentication.k8s.io", "events.k8s.io")
-"""API groups whose objects are computed for each request; names of groups for custom and external metrics end in the
-first entry."""
+"""API groups whose objects are computed for each HTTP request. The first entry also excludes groups whose names end in
+it, such as those for custom and external metrics."""
 
 
 class _Resource(msgspec.Struct, frozen=True):

@@ -161,7 +161,8 @@ def build_priorities(tiers: Sequence[Sequence[str]], legacy: Iterable[str] = ())
 
 
 def demote_groups(priorities: Mapping[int, Sequence[str]], groups: Iterable[str]) -> dict[int, list[str]]:
-    """Returns the priorities with these groups moved to `DEMOTED_PRIORITY`, below all tiers and above legacy groups.
+    """Returns the priorities with these groups moved to `DEMOTED_PRIORITY`, which is below all tiers and above legacy
+    groups.
 
     A group is moved only if the map names it exactly, with a priority above `DEMOTED_PRIORITY`.
     """
@@ -189,8 +190,8 @@ def format_priorities(priorities: Mapping[int, Sequence[str]]) -> str:
 
 
 def replay_priorities(text: str, expected: Mapping[str, int]) -> list[str]:
-    """Returns what is wrong with a map, if some group does not get its expected priority; an empty list if nothing is
-    wrong.
+    """Returns the mistakes of a map: that it cannot be used, or each group that does not get its expected priority. An
+    empty list if there is none.
 
     The map is parsed and matched as the autoscaler does it.
     """

@@ -1,10 +1,10 @@
-"""A kube-scheduler that packs nodes: its configuration and manifests, and the same for clouds that run the scheduler
-themselves.
+"""A kube-scheduler that packs nodes: its configuration and manifests, and the equivalent settings for clouds that run
+the scheduler themselves.
 
 NodeResourcesFit with MostAllocated gives the fullest node the highest score (kube-scheduler 1.36). The weights of cpu
-and memory are the shares of the nodes' price that pay for each, so that a node counts as full when its money is used.
-Sources: kubernetes.io "Resource bin packing"; EKS API KubeSchedulerConfigRequest; learn.microsoft.com "Bin pack nodes
-with scheduler profiles" (aks.azure.com/v1alpha1, preview); GKE "autoscaling profiles".
+and memory are the shares of the nodes' price that pay for each, so that a node counts as full when what it costs is
+used. Sources: kubernetes.io "Resource bin packing"; EKS API KubeSchedulerConfigRequest; learn.microsoft.com "Bin pack
+nodes with scheduler profiles" (aks.azure.com/v1alpha1, preview); GKE "autoscaling profiles".
 """
 
 from collections.abc import Iterable, Mapping
@@ -93,7 +93,7 @@ def render_aks(configuration_text: str) -> dict[str, Any]:
 
 
 GKE_COMMAND = "gcloud container clusters update CLUSTER --autoscaling-profile=optimize-utilization"
-"""The command that makes GKE pack: it sets a profile of the cluster. Pods then use
+"""The command that sets a GKE cluster's autoscaling profile so that nodes are packed. Pods then use the scheduler
 gke.io/optimize-utilization-scheduler."""
 
 

@@ -91,7 +91,7 @@ def _list_series(data: Any) -> Iterator[_PricedNode]:
 
 
 def _region_of(labels: Any) -> str:
-    """Returns the region in the labels of an asset, which OpenCost names as Prometheus does."""
+    """Returns the region in the labels of an asset. OpenCost gives this label the same name as Prometheus does."""
     bare = REGION_LABEL.replace(".", "_").replace("/", "_")
     return next((text for key in (f"label_{bare}", bare, REGION_LABEL) if (text := _text(labels, key))), "")
 

@@ -47,8 +47,8 @@ SPOT_LABELS = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "
 PRICE_KEYS = (PRICE_LABEL, INSTANCE_TYPE_LABEL, REGION_LABEL, *SPOT_LABELS)
 """The labels on which the price of a node depends."""
 SPOT_DISCOUNT_PERCENT = 65
-"""By how many percent a spot node is assumed to be cheaper than its list price if no source has its price: the middle
-of the usual discounts, which change every hour."""
+"""The assumed discount of a spot node on its list price, in percent, if no source has its price. It is the middle of
+the usual discounts, which change every hour."""
 
 
 class PriceSource(StrEnum):

@@ -19,7 +19,7 @@ MAX_PATH_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryRequest:
-    """A request for a discovery document: that of the group, or that of its one version."""
+    """A request for a discovery document: that of the API group, or that of the group's only version."""
 
     path: str
     is_version: bool

@@ -36,7 +36,7 @@ class AccessAnswer:
 
 
 def build_access_review(user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> dict[str, Any]:
-    """Returns the SubjectAccessReview for a request. A pod's metric is treated as the subresource of the pod with the
+    """Returns the SubjectAccessReview for a request. A metric of a pod is treated as a subresource of the pod, with the
     metric's name."""
     spec: dict[str, Any] = {"user": user.name, "groups": list(user.groups)}
     if user.uid:

@@ -214,8 +214,8 @@ class Collector:
                 self._under_way.discard(rule.name)
 
     def _count_outcome(self, key: ScrapeTarget | str, name: str, problem: Reason | None) -> None:
-        """Counts a success or a failure. A success ends a series of failures; of a series, the first, second, fourth,
-        eighth … failure is logged."""
+        """Counts a success, or a failure with its reason `problem`. A success ends a series of failures. In a series,
+        the first, second, fourth, eighth and so on are logged."""
         if problem is None:
             self.metrics.samples.labels("query" if isinstance(key, str) else "scrape").inc()
             if self._failures.pop(key, 0):

@@ -20,8 +20,8 @@ MAX_LINE_BYTES = 1024 * 1024
 MAX_SERIES = 10_000
 """The maximum number of series of one name in a body. Each needs about a hundred bytes until the next scrape."""
 MAX_LINES = 100_000
-"""The maximum number of lines of wanted series in a body, whatever their labels are, because each is parsed and the
-author of a pod determines them."""
+"""The maximum number of lines of wanted series in a body, whatever their labels are. Without it, the author of a pod
+could make the process parse any number of lines."""
 MAX_VALUE = float(2**63)
 """The largest number that a Kubernetes Quantity can hold."""
 
@@ -39,8 +39,8 @@ class SeriesFilter:
 
 
 SeriesValues = Mapping[int, float]
-"""Labels of a series, as a number → value. The order of the labels does not matter; the numbers are valid only in this
-process."""
+"""Value of each series, by its labels, which are represented by a number. The order of the labels does not matter; the
+numbers are valid only in this process."""
 
 
 @dataclass(frozen=True, slots=True)

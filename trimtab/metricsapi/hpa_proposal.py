@@ -1,10 +1,10 @@
-"""Proposes an HPA for a metric, with a threshold from history: how many requests a pod can serve with the cpu that it
-requests.
+"""Proposes an HPA for a metric, with a threshold from history: how many HTTP requests a pod can serve with its cpu
+request.
 
-A pod's cpu usage is modelled as a constant part, which it needs even without any request, and a part for each request.
-Both are fitted to the history by a straight line (least squares). The threshold is the rate at which a pod uses the
-wanted share of its cpu request. If a VPA changes the cpu request, the number of requests per core stays the same, and a
-new threshold can be derived from it.
+A pod's cpu usage is modelled as a constant part, which the pod needs even without any HTTP request, and a part for each
+HTTP request. Both are fitted to the history by a straight line (least squares). The threshold is the rate at which a
+pod uses the wanted share of its cpu request. If a VPA changes the cpu request, the number of HTTP requests per core
+stays the same, and a new threshold can be derived from it.
 """
 
 import math
@@ -18,7 +18,7 @@ from trimtab.metricsapi.reasons import CPU_UNRELATED, HISTORY_TOO_FLAT, REQUEST_
 
 MIN_POINTS = 100
 MIN_SPREAD = 2.0
-"""The rate of the busiest twentieth of the points must be at least this many times that of the quietest."""
+"""The minimum ratio of the rate in the busiest twentieth of the points to the rate in the quietest twentieth."""
 MIN_CORRELATION = 0.7
 
 
@@ -58,7 +58,7 @@ class HpaProposal:
     requests_per_core: float
     """The number of requests per second that one more core serves."""
     base_cores: float
-    """The cores that a pod needs without any request."""
+    """The cores that a pod needs even if it serves no HTTP requests."""
     correlation: float
     min_replicas: int
     max_replicas: int
@@ -92,7 +92,8 @@ def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposa
 
 
 def _fit_line(points: Sequence[LoadPoint]) -> tuple[float, float, float]:
-    """Returns (cores per request, cores without any request but at least 0, correlation)."""
+    """Returns (cores per HTTP request, cores that are needed without any HTTP request, correlation). The cores without
+    requests are never negative."""
     count = len(points)
     mean_rate = math.fsum(point.rate for point in points) / count
     mean_cores = math.fsum(point.cores for point in points) / count

@@ -52,7 +52,8 @@ class ScrapePace:
         self.limits = replace(self.limits, min_per_second=min(per_second, self.limits.max_per_second))
 
     def take_start(self, *, eager: bool) -> bool:
-        """Returns whether a scrape may start now. If so, it is taken from both budgets. `eager`: the target is new."""
+        """Returns whether a scrape may start now. If so, one unit is taken from both budgets. `eager`: the target is
+        new."""
         # Sums of fractions of seconds end a little below a whole number.
         if self.surplus < 1 - 1e-9 or (not eager and self.debt < 1 - 1e-9):
             return False

@@ -35,7 +35,8 @@ class RequestHeaderConfig:
     username_headers: tuple[str, ...] = ("x-remote-user",)
     group_headers: tuple[str, ...] = ("x-remote-group",)
     extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
-    """The prefixes of headers with extra fields of the user, in lower case, as all names of headers are here."""
+    """The prefixes of headers with extra fields of the user. They are in lower case, like all header names in this
+    module."""
     uid_headers: tuple[str, ...] = ()
 
 
@@ -109,8 +110,9 @@ def authenticate_user(
 def _complete_groups(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the groups with `system:authenticated` added, unless the user is anonymous.
 
-    An API server's own requests name the user system:kube-aggregator and no group. Kubernetes' own servers add this
-    group, whose roles permit discovery (AuthenticatedGroupAdder in k8s.io/apiserver 1.36).
+    An API server's own requests name the user system:kube-aggregator and no group. Kubernetes' own servers add
+    `system:authenticated`, because the roles of this group permit discovery (AuthenticatedGroupAdder in
+    k8s.io/apiserver 1.36).
     """
     if user == ANONYMOUS or AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups

@@ -90,7 +90,7 @@ class MetricRule:
     source: SampleSource
     kind: MetricKind
     max_age_seconds: int = 90
-    """The age in seconds of the newest sample above which no value is served."""
+    """If the newest sample is older than this many seconds, no value is served."""
     namespaces: tuple[str, ...] = ("*",)
     """Shell patterns of namespaces. For a query, they are compared with the label `namespace` of each result."""
     pod_labels: Mapping[str, str] = field(default_factory=dict)
@@ -213,8 +213,8 @@ def _read_token(reader: PoolReader, value: Any, path: Path) -> BearerToken:
 
 
 def _find_contradictions(section: Mapping[str, Any], values: Mapping[str, Any], path: Path) -> Iterator[InvalidValue]:
-    """Yields the mistakes that only show when fields are compared: a field of the other source, and a token that would
-    be sent without TLS."""
+    """Yields the mistakes that only show when several fields are compared: a field that does not belong to the metric's
+    source, and a token that would be sent without TLS."""
     source = values.get("source")
     if source is None:
         return

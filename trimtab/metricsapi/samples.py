@@ -117,7 +117,7 @@ class SampleStore:
     _uids: set[str] = field(default_factory=set)
 
     def register_pods(self, uids: Iterable[str]) -> None:
-        """From now on keeps the samples of exactly these pods, and drops those of all others."""
+        """Keeps samples of exactly these pods from now on. The samples of all other pods are dropped."""
         self._uids = set(uids)
         self._pairs = {key: pair for key, pair in self._pairs.items() if key[0] in self._uids}
 
@@ -153,5 +153,6 @@ class SampleStore:
 
 
 def is_power_of_two(count: int) -> bool:
-    """Returns whether a failure is logged: of a series of failures, the first, second, fourth, eighth … is."""
+    """Returns whether a failure is logged. In a series of failures, the first, second, fourth, eighth and so on are
+    logged."""
     return count > 0 and count & (count - 1) == 0

@@ -1,5 +1,5 @@
-"""Fetches one page of a pod: over a kept connection and verified TLS; the page is decompressed and read while it
-arrives.
+"""Fetches one metrics page of a pod, over a connection that is kept for the next scrape, and over verified TLS. The
+page is decompressed and read while it arrives.
 
 Redirects are not followed and no proxy is used, because a token must reach only the pod for which it is meant. Every
 scrape ends at its deadline, even if a pod sends its response byte by byte.
@@ -26,8 +26,8 @@ from trimtab.runtime.clock import elapsed_seconds
 
 PART_BYTES = 64 * 1024
 MAX_CHUNKS = 50_000
-"""The maximum number of chunks in one response. Servers send some thousand bytes in each, and a chunk of one byte costs
-as much to read."""
+"""The maximum number of chunks in one response. Servers send some thousand bytes in each chunk, but a chunk of one byte
+would take as long to read."""
 MAX_RESPONSE_STARTS = 10
 """The maximum number of status lines in one response: the final one, and those of interim responses (100 Continue)
 before it."""
@@ -47,9 +47,10 @@ class Scrape:
 
 
 class _BoundedResponse(http.client.HTTPResponse):
-    """A response that limits how much processor time a pod can cost: `http.client` itself reads any number of chunks,
-    trailers and interim responses. If a later Python version no longer calls these methods, the scrape's deadline is
-    the only limit."""
+    """A response that limits how much processor time a pod can cost. `http.client` itself reads any number of chunks,
+    trailers and interim responses.
+
+    If a later Python version no longer calls these methods, only the deadline of the scrape limits the time."""
 
     _chunks = _starts = 0
 
@@ -131,7 +132,7 @@ class PodScraper:
                     socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
     def keep_connections(self, targets: frozenset[ScrapeTarget]) -> None:
-        """Closes the connections to all targets but these."""
+        """Closes the connections to all targets except these."""
         with self._lock:
             gone = [self._connections.pop(target) for target in list(self._connections) if target not in targets]
         for connection in gone:

@@ -40,7 +40,7 @@ class Settings:
     key pair that is being served. None: cert-manager or you fill the folder."""
 
     certs_check_interval_seconds: float = 10.0
-    """The seconds between two checks of that Secret and of the APIService's caBundle."""
+    """The seconds between two checks of the Secret with the certificate and of the APIService's caBundle."""
 
     service_name: str = "trimtab-metrics-api"
     """The name of the Service through which API servers call the process. The certificate contains this name."""
@@ -72,8 +72,8 @@ class Settings:
     """The largest number of scrapes that may start in one second, which happens when pods are new or after a pause."""
 
     max_concurrent_scrapes: int = 16
-    """The largest number of scrapes at the same time. Each has a thread, and a pod that responds slowly occupies one
-    for up to the scrape timeout."""
+    """The largest number of scrapes at the same time. Each scrape has a thread, and a pod that responds slowly occupies
+    its thread for up to the scrape timeout."""
 
     query_interval_seconds: float = 30.0
     """The number of seconds between two runs of a rule's query."""
@@ -109,8 +109,8 @@ class Settings:
     be longer."""
 
     keepalive_seconds: int = 120
-    """For how many seconds an idle connection is kept open. API servers keep theirs for 90 seconds, and must be the
-    side that closes them."""
+    """For how many seconds an idle connection is kept open. It must be longer than the 90 seconds of API servers,
+    because they must be the side that closes the connection."""
 
     max_connections: int = 1000
     """The largest number of open connections."""

@@ -32,8 +32,8 @@ def retain_pod(shape: ScrapedPod) -> RunningPod:
 
 
 def is_pod_address(text: str) -> bool:
-    """Returns whether a request may be sent to this address. The kubelet writes a pod's status, and its address must
-    lead neither to a cloud's metadata service (link-local) nor to many machines at once."""
+    """Returns whether a request may be sent to this address. The address comes from the pod's status, which a kubelet
+    writes. It must lead neither to a cloud's metadata service (link-local) nor to many machines at once."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -55,12 +55,12 @@ def _selector_requirements(spec: PodSpec) -> Iterator[SelectorRequirement]:
 
 
 _KeyRequirements = tuple[str, list[SelectorRequirement]]
-"""A label's key, and all requirements for that label. If several labels are impossible to satisfy, the first one is
-reported."""
+"""A label's key, and all requirements for that label. If no node can satisfy several of the labels, the first of them
+is reported."""
 
 
 class _CommonRequirements:
-    """The conditions that a node must satisfy whichever of the ORed terms it matches."""
+    """The conditions that a node must satisfy no matter which of the ORed terms it matches."""
 
     def __init__(self, requirements: Iterable[SelectorRequirement]) -> None:
         self._by_key = _by_key(requirements)

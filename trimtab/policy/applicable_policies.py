@@ -313,8 +313,9 @@ def _select_policies(policies: Policies, subject: PodContext) -> _Selection:
 
 
 def _is_same_selection(policies: Policies, subject: PodContext, similar: ApplicablePolicies) -> bool:
-    """Returns whether the same policies would be selected for this pod as for `similar`: nothing differs that a `match`
-    or a rollout reads, and every match that reads annotations or requests gives the same answer."""
+    """Returns whether the same policies would be selected for this pod as for `similar`. That is so if the pods do not
+    differ in anything that a `match` or a rollout reads, and if every match that reads annotations or requests gives
+    the same answer."""
     return _selection_inputs(similar.subject) == _selection_inputs(subject) and all(
         turn.matches(subject) is (turn in similar.matching) for turn in find_candidates_by_amounts(policies, subject)
     )

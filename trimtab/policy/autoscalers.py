@@ -111,9 +111,9 @@ def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
     """Returns the VPA that manages this pod. None if there is none, or if its webhook cannot act or is not called for
     the pod.
 
-    A VPA targets the topmost controller that is well known or can be scaled. Whether a custom controller can be scaled
-    is not known here: so the VPAs of custom controllers count too, and those of all owners below, down to the first
-    well-known one.
+    A VPA targets the topmost controller that is well known or can be scaled. It is not known here whether a custom
+    controller can be scaled. So a VPA of a custom controller counts too, and so do the VPAs of the owners below it,
+    down to the first well-known one.
     """
     if not subject.facts.vpas or not _is_called(subject):
         return None

@@ -4,8 +4,8 @@ Also distinguishes values that LimitRanger filled in from those of the author.
 The annotation holds compact JSON: `by` maps each policy to the fields that it changed and their values, `pod` is a
 fingerprint of the pod's identity, `at` is the time in seconds since 1970, and `sig` is a signature of all of it.
 Everyone who may create a pod may also write the annotation. So a later call of the webhook relies on it only if a
-replica of Trimtab has signed it seconds ago (`read_trusted_annotation`). For people and reports, it is read without
-that check (`read_claimed_annotation`).
+replica of Trimtab has signed it within the last 30 seconds (`read_trusted_annotation`). For people and reports, it is
+read without that check (`read_claimed_annotation`).
 
 LimitRanger fills in the namespace's defaults before webhooks are called, and records in an annotation which values it
 has filled in. A container may read its own limits, as an environment variable or from a file of the downward API.
@@ -61,8 +61,8 @@ class _AnnotationContent(msgspec.Struct, omit_defaults=True):
 
 
 def read_trusted_annotation(pod: Pod, namespace: str, signer: MarkerSigner) -> ChangedAnnotation | None:
-    """Returns the annotation if a replica of Trimtab has written and signed it for this very pod seconds ago, otherwise
-    None."""
+    """Returns the annotation if a replica of Trimtab has written and signed it for this very pod within the last 30
+    seconds, otherwise None."""
     content = _decode_annotation(pod) if signer.keys is not None else None
     if content is None or not signer.is_recent(content.at):
         return None
@@ -152,7 +152,7 @@ def _pod_identity(pod: Pod, namespace: str) -> list[str]:
 
 
 def _signed_parts(pod: Pod, namespace: str, by: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """Returns what is signed: the pod's identity, the UID of its controller, and all recorded changes."""
+    """Returns the parts that are signed: the pod's identity, the UID of its controller, and all recorded changes."""
     owner = pod.metadata.controller_owner
     # Sorted keys give every replica the same bytes to sign.
     text = msgspec.json.encode(by, order="sorted").decode(errors="surrogatepass")

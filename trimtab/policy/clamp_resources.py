@@ -281,7 +281,7 @@ def _unchanged_request(state: _ContainerResource, fixed_limit: Written | None) -
 
 
 def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> list[tuple[int, str]]:
-    """Returns (amount in the scheduler's unit, phrase for the reason) of each lower bound of the request."""
+    """Returns all lower bounds of the request, each as (amount in the scheduler's unit, phrase for the reason)."""
     floors: list[tuple[int, str]] = []
     vpa = state.vpa
     if vpa is None and state.bounds is _NO_BOUNDS:  # nearly every pod
@@ -302,7 +302,7 @@ def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> l
 
 
 def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) -> list[tuple[int, str]]:
-    """Returns (amount in the scheduler's unit, phrase for the reason) of each upper bound of the request."""
+    """Returns all upper bounds of the request, each as (amount in the scheduler's unit, phrase for the reason)."""
     ceilings = []
     vpa, maximum = state.vpa, state.bounds.max
     largest = state.subject.facts.largest_node.get(state.resource)
@@ -421,8 +421,8 @@ def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, reques
 
 
 def _multiply(number: int, factor: Fraction) -> int:
-    """Returns the whole part of the product, computed with integers only: to multiply fractions would reduce them to
-    lowest terms, which costs more time than everything else about a limit."""
+    """Returns the whole part of the product. It is computed with integers, because fractions are reduced to lowest
+    terms at each multiplication, which costs more time than everything else about a limit."""
     product = number * factor.numerator
     return product // factor.denominator if product >= 0 else -(-product // factor.denominator)
 

@@ -85,7 +85,8 @@ class ClusterFacts:
     largest_node: Mapping[str, int] = field(default_factory=dict)
     """Resource → the most that one node of the cluster can hold; empty if no node is known."""
     nodes: NodeShapes = NO_NODES
-    """The shapes of nodes that accept pods, and the DaemonSets that run on them."""
+    """The node shapes that accept pods (labels, taints and allocatable amounts that nodes share), and the DaemonSets on
+    such nodes."""
     machines: Machines = field(default_factory=dict)
     """(label, value) that identifies a single node → the nodes with it, in order of name. Cordoned nodes are left
     out."""
@@ -168,13 +169,13 @@ def namespace_of(item: LimitRange | ResourceQuota) -> str:
 
 
 def name_order(item: LimitRange | ResourceQuota | HorizontalPodAutoscaler) -> str:
-    """Returns the name, by which objects of one namespace are sorted so that equal facts always give equal
+    """Returns the name of an object. Objects of one namespace are sorted by it, so that equal facts always give equal
     decisions."""
     return item.metadata.name
 
 
 def age_order(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
-    """Returns the key by which VPAs are sorted: the oldest comes first, and that one counts."""
+    """Returns the sort key of a VPA. The oldest VPA comes first, and it is the one that counts for a workload."""
     # RFC 3339 timestamps in UTC sort as text.
     return (vpa.metadata.creation_timestamp or "", vpa.metadata.name)
 
@@ -248,7 +249,8 @@ def _creation_times(snapshot: Snapshot) -> dict[tuple[str, str, str], Seconds]:
 
 
 def _node_shapes(snapshot: Snapshot) -> tuple[tuple[NodeShape, ...], tuple[NodeShape, ...], Machines]:
-    """Returns the shapes of open and of cordoned nodes, and the labels and values that identify a single node."""
+    """Returns the shapes of nodes that accept pods, the shapes of cordoned nodes, and the labels and values that
+    identify a single node."""
     counter = ShapeCounter()
     nodes = [node for node in map(shaped_node, snapshot.objects_of(Node)) if node is not None]
     machines: dict[Machine, tuple[OneMachine, ...]] = {}

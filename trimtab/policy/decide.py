@@ -95,10 +95,11 @@ def decide_with_policies(
     """Returns the same decision as `decide`, and the policies that applied last (None if none was evaluated).
 
     `like`: the policies that applied to an earlier pod, with the same policies, facts, namespace and settings. It saves
-    work if nothing differs that policies are selected by, and never changes the decision (a property test checks this).
+    work if the pods do not differ in anything by which policies are selected, and never changes the decision (a
+    property test checks this).
 
     `marked`: what earlier calls of the webhook changed, as the caller says. None: what the pod's own annotation says,
-    if a replica of Trimtab has signed it within the last seconds.
+    if a replica of Trimtab has signed it within the last 30 seconds.
 
     `is_marker_read`: the caller has already read the annotation, and `marked` is its content, or None if it is not to
     be trusted.
@@ -137,7 +138,8 @@ def decide_with_policies(
 
 
 def _with_earlier(rounds: list[ApplicablePolicies | None]) -> ApplicablePolicies | None:
-    """Returns the policies of the last round, together with those that were in effect only in earlier rounds."""
+    """Returns the policies of the last round of evaluation, together with those that were in effect only in earlier
+    rounds."""
     *before, last = rounds
     if last is None:
         return None
@@ -154,8 +156,8 @@ _MATCHED_FIELDS = (runtime_class.FIELD, priority_class.FIELD)
 def _needs_another_round(
     first_subject: PodContext, subject: PodContext, decision: Decision, dependencies: MatchDependencies
 ) -> bool:
-    """Returns whether anything changed that a policy's `match` or another action may depend on. `subject` is the pod as
-    decided so far.
+    """Returns whether the policies must be evaluated once more. They must if anything has changed that a policy's
+    `match` or another action may depend on. `subject` is the pod as decided so far.
     """
     is_sized = False
     for field_change in decision.changes:
@@ -169,8 +171,8 @@ def _needs_another_round(
 
 
 def _merge_rounds(first: Decision, second: Decision) -> Decision:
-    """Returns one decision from two rounds. What the second round says about fields that the first one changed is left
-    out."""
+    """Returns one decision from two rounds of evaluation. Results of the second round are left out for fields that the
+    first round changed."""
     changes = {field_change.field: field_change for field_change in first.changes}
     changed_fields = set(changes)
     # The RuntimeClass admission plugin fills in the new class's overhead after the webhook, not between two rounds.
@@ -271,8 +273,8 @@ def _build_decision(
 
 
 def _keeps_unverified_marker(subject: PodContext) -> bool:
-    """Returns whether the annotation on this pod stays although it cannot be verified: without signing keys it may be
-    Trimtab's own, and it has no effect but to inform people."""
+    """Returns whether the annotation on this pod stays although it cannot be verified. It stays if there are no signing
+    keys: it may be Trimtab's own, and only informs people."""
     return (
         subject.settings.signer.keys is None
         and changed_annotation.read_claimed_annotation(subject.pod, subject.namespace) is not None
@@ -360,8 +362,8 @@ def _run_policy(turn: CompiledPolicy, draft: PodChanges, failures: list[str]) ->
 
 
 def _would_decide(turn: CompiledPolicy, draft: PodChanges, savepoint: tuple[Any, ...]) -> bool:
-    """Returns whether this policy would decide any field now. Everything that it decides and records is undone, back to
-    the savepoint."""
+    """Returns whether this policy would decide any field now. Afterwards, everything that it has decided and recorded
+    is undone, back to the savepoint."""
     _run_policy(turn, draft, [])
     would_decide = draft.changed_since(savepoint)
     draft.restore_savepoint(savepoint)
@@ -371,8 +373,8 @@ def _would_decide(turn: CompiledPolicy, draft: PodChanges, savepoint: tuple[Any,
 def _run_step(
     name: str, step: Callable[..., None], arguments: tuple[Any, ...], draft: PodChanges, failures: list[str]
 ) -> None:
-    """Runs one step. If the step fails, guarded changes are restored to their state before it, and the failure is
-    reported; unguarded, the exception is raised."""
+    """Runs one step. If it fails and the draft is guarded, the changes are restored to their state before the step, and
+    the failure is reported. If the draft is not guarded, the exception is raised."""
     if not draft.is_guarded:
         step(*arguments)
         return

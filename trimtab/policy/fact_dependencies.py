@@ -52,7 +52,7 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
     """A record of everything that was read from the facts, with the values. It grows while a decision is made."""
 
     plain: tuple[Any, ...]
-    """The values of those fields of the facts that are not mappings; all of them count as read."""
+    """The values of those fields of the facts that are not mappings. All of these fields count as read."""
     nodes: NodeShapes
     """The node shapes with which the result was last checked. Every check reads them."""
     answers: dict[Question, Any]
@@ -66,7 +66,7 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
         return any(name == "quotas" and isinstance(value, tuple) for (name, _), value in self.answers.items())
 
     def check_freshness(self, facts: ClusterFacts) -> Freshness:
-        """Returns how far newer facts differ from what was read."""
+        """Returns how newer facts differ from the values that were read."""
         if not all(map(_is_unchanged, self.plain, _plain_values(facts))):
             return Freshness.OTHER
         freshness = Freshness.SAME if facts.nodes is self.nodes else Freshness.NODES
@@ -81,8 +81,8 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
         return freshness
 
     def read_again(self, facts: ClusterFacts, renamed: "dict[Hashable, Hashable]") -> "dict[Question, Any] | None":
-        """Returns (field, key) → value for what a decision about another owner would read from these facts; None if any
-        value differs from the one that was read.
+        """Returns (field, key) → the value that a decision about another owner would read from these facts. None if any
+        value differs from the one that was read for the first owner.
 
         renamed: key that was read for the owner → the corresponding key for the other owner. The controllers of owners
         are left out, because the caller compares the owners themselves.

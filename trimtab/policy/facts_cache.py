@@ -85,7 +85,8 @@ class FactsCache:
         self, known: frozenset[str] = ALL_KINDS, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE,
         fresh_leases: frozenset[str] | None = None,
     ) -> ClusterFacts:  # fmt: skip
-        """Returns everything received so far as facts; the same object as last time if nothing differs."""
+        """Returns the facts from everything received so far; the same `ClusterFacts` object as last time if nothing
+        differs."""
         # Equal becomes identical: readers compare by identity to see that nothing changed.
         if vpa_reach == self._last.vpa_reach:
             vpa_reach = self._last.vpa_reach

@@ -178,7 +178,7 @@ class NamespaceFacts:
 
 
 class LimitRangeFacts:
-    """The LimitRanges of each namespace, and the bounds that together they set for containers."""
+    """The LimitRanges of each namespace, and the bounds for containers that these LimitRanges set together."""
 
     def __init__(self) -> None:
         self._ranges: GroupedMap[Key, str, LimitRange] = GroupedMap(namespace_of, name_order)
@@ -282,7 +282,8 @@ def _node_of(single: OneMachine) -> str:
 
 
 class NodeFacts:
-    """The shapes of nodes with the DaemonSets on them, and the labels and values that identify a single node."""
+    """The node shapes (labels, taints and amounts that nodes share) with the DaemonSets on them, and the labels that
+    identify a single node."""
 
     def __init__(self, owners: OwnerFacts) -> None:
         self._counter = ShapeCounter()
@@ -317,8 +318,8 @@ class NodeFacts:
         return self._machines.current_mapping()
 
     def current_shapes(self) -> NodeShapes:
-        """Returns the shapes of all nodes. As long as no shape, no DaemonSet and no node group that may grow changes,
-        the same object is returned."""
+        """Returns all node shapes. The same object is returned until a shape, a DaemonSet or a node group that may grow
+        changes."""
         state = (self._counter.changes, self._owners.daemon_by_owner(), self.growing)
         if state[0] != self._state[0] or state[1] is not self._state[1] or state[2] != self._state[2]:
             daemons = state[1]

@@ -107,13 +107,14 @@ _NOTHING: Tree = {}
 
 
 def names_apply(body: bytes) -> bool:
-    """Returns whether the managed fields in these bytes of a pod may contain an entry with operation `Apply`."""
+    """Returns whether these bytes of a pod may contain an entry of managed fields with operation `Apply`."""
     return _APPLY_WORD in body
 
 
 def _server_side_tree(subject: PodContext) -> Tree:
-    """Returns all fields that entries of operation `Apply` list, as one tree. For most pods, a search for one word in
-    the encoded pod shows that there are none."""
+    """Returns all fields that entries with operation `Apply` in the managed fields list, as one tree.
+
+    Most pods have no such entry, which a search for one word in the encoded pod shows."""
     if not names_apply(subject.body):
         return _NOTHING
     try:
@@ -157,9 +158,9 @@ _LIST_PATHS = {
 
 
 def path_of(field: str) -> Path:
-    """Returns the path by which managed fields list a field, or the list that contains it. Node selectors, the terms of
-    an affinity, and tolerations are applied as a whole (in the pod's schema, `x-kubernetes-map-type: atomic` and the
-    like)."""
+    """Returns the path under which managed fields list a field, or the list that contains the field. Node selectors,
+    the terms of an affinity, and tolerations are listed only as a whole (in the pod's schema, `x-kubernetes-map-type:
+    atomic` and the like)."""
     inner = _CONTAINER_FIELD.fullmatch(field)
     if inner is not None:
         part, name, side, resource = inner.groups()

@@ -43,8 +43,8 @@ def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iter
 
 
 def find_overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
-    """Yields a finding for each policy of a higher priority that matches at least the same pods and decides all fields
-    of this policy."""
+    """Yields a finding for each policy of a higher priority that overrules this policy completely. Such a policy
+    matches at least the same pods and decides all fields of this policy."""
     for other in before:
         # Equal policies do no harm, and those that differ are reported as a conflict.
         if other.spec.priority == policy.spec.priority:
@@ -108,8 +108,8 @@ def always_decides(policy: PodPolicy) -> dict[str, int]:
 
 
 def can_meet(a: Match, b: Match) -> bool:
-    """Returns whether one pod can satisfy both matches: no condition of one excludes a condition of the other. An
-    exclusion of one match counts if it has the same conditions as the whole other match."""
+    """Returns whether there can be a pod that satisfies both matches, because no condition of one excludes a condition
+    of the other. An exclusion of one match counts only if it has the same conditions as the whole other match."""
     return (
         _namespaces_meet(a.namespaces or NamespaceMatch(), b.namespaces or NamespaceMatch())
         and _labels_meet(a.pod_labels or {}, b.pod_labels or {})

@@ -1,4 +1,5 @@
-"""The fields for which two policies want different values: of every action, and of the containers that both name."""
+"""Finds the fields for which two policies want different values, among all actions and the containers that both
+policies name."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -16,7 +17,8 @@ from trimtab.policy.actions.safe_to_evict_volumes import LOCAL_VOLUMES
 from trimtab.policy.podpolicy import Actions
 
 OWN_WORDS_OF_OVERHEAD = ("strip", "deny")
-"""What an overhead action decides; with `warn` and `keep` another policy still decides."""
+"""The values of `stray` and `contradicting` with which an overhead action decides. With `warn` and `keep`, another
+policy may still decide."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,7 +31,7 @@ class ValueDifference:
 
 
 def find_differences(own: Actions, other: Actions) -> list[ValueDifference]:
-    """Returns the fields that both decide, and for which they want different values."""
+    """Returns the fields that both policies decide, and for which they want different values."""
     own_values, other_values = wanted_values(own), wanted_values(other)
     differences = [
         ValueDifference(field, own_values[field], other_values[field])
@@ -116,8 +118,8 @@ def _placement_values(placement: PlacementAction) -> Iterator[tuple[str, str]]:
 
 
 def _container_differences(own: RequestsAction, other: RequestsAction) -> Iterator[ValueDifference]:
-    """Yields the resources for which a rule for single containers differs from a rule of the other action that can be
-    for the same container."""
+    """Yields the resources for which a rule for single containers differs from a rule of the other action. Only rules
+    that can apply to the same container are compared."""
     for a, b in ((x, y) for x in (None, *own.containers) for y in (None, *other.containers)):
         if (a is None and b is None) or not _can_share_container(a, b):
             continue
@@ -130,7 +132,7 @@ def _container_differences(own: RequestsAction, other: RequestsAction) -> Iterat
 
 
 def _can_share_container(a: ContainerRequests | None, b: ContainerRequests | None) -> bool:
-    """Returns whether both rules can be for one container; None is the rule for all containers."""
+    """Returns whether both rules can apply to the same container; None stands for the rule for all containers."""
     if a is None or b is None:
         return True
     return (
@@ -147,12 +149,12 @@ def _describe_containers(rule: ContainerRequests | None) -> str:
 
 
 def can_meet_patterns(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """Returns whether two lists of patterns can select one name. An empty list selects everything."""
+    """Returns whether two lists of patterns can select the same name. An empty list selects everything."""
     return not a or not b or any(is_meeting(pattern, other_pattern) for pattern in a for other_pattern in b)
 
 
 def is_meeting(a: str, b: str) -> bool:
-    """Returns whether both patterns may match one name. Two patterns with wildcards always may."""
+    """Returns whether both patterns may match the same name. Two patterns with wildcards always may."""
     has_wildcards = [bool(set(pattern) & set("*?[")) for pattern in (a, b)]
     if all(has_wildcards):
         return True

@@ -93,8 +93,8 @@ def pod_test(match: Match) -> PodPredicate:
 
 
 def in_rollout(policy: PodPolicy, subject: PodContext) -> bool:
-    """Returns whether the pod's owner is in the policy's rollout. A hash of policy and owner decides, so it is always
-    the same owners, and a larger rollout includes those of a smaller one."""
+    """Returns whether the pod's owner is in the policy's rollout. A hash of policy and owner decides, so the selected
+    owners stay the same, and a larger rollout includes all owners of a smaller one."""
     # Nearly every policy: no hash is computed.
     if policy.spec.rollout >= 100:
         return True
@@ -325,8 +325,7 @@ def fields_selected_by(match: Match) -> frozenset[str]:
 
 
 def reads_image_tags(policies: Policies) -> bool:
-    """Returns whether any image pattern of a policy may match only one of two images that differ only in tag or
-    digest."""
+    """Returns whether any image pattern of a policy can distinguish two images that differ only in tag or digest."""
     enabled = (policy for policy in policies.all if policy.spec.enabled)
     return not all(_is_prefix_of_names(pattern) for policy in enabled for pattern in _image_patterns(policy))
 

@@ -35,7 +35,7 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FieldKept(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A field that a policy set out to change and did not change, with the reason."""
+    """A field that a policy was to change but did not change, with the reason."""
 
     field: str
     policy: str
@@ -57,8 +57,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """For a limit that follows the request: the factor by which the request is multiplied."""
     changes_guaranteed: bool = False
     wrote: Written | None = None
-    """For a rule that computes a share of the request: what the author wrote, or an empty text if that is nothing. None
-    for any other rule."""
+    """For a rule that computes a share of the request: the request that the author wrote, or an empty text if the
+    author wrote none. None for any other rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,11 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
     guesses: dict[tuple[ContainerRef, str], None] = msgspec.field(default_factory=dict)
     """Container and resource of each request that is, or would be, only the policy's `otherwise`."""
     shares: dict[tuple[ContainerRef, str], RequestToLimitRatio] = msgspec.field(default_factory=dict)
-    """Container and resource of each request that is a share of its limit. That limit must not follow the request in
-    turn."""
+    """Container and resource of each request that is a share of its limit. That limit must not in turn be computed from
+    the request."""
     bounds: dict[tuple[ContainerRef, str], tuple[Any, ...]] = msgspec.field(default_factory=dict)
-    """Container and resource → the rules that bound the request although they set none. They bound the request that a
-    later policy sets."""
+    """Container and resource → rules of policies that did not set the request, but whose bounds apply to the request
+    that a later policy sets."""
     changes: list[FieldChange] = msgspec.field(default_factory=list)
     fields_kept: dict[FieldKept, None] = msgspec.field(default_factory=dict)
     """The fields that are not changed, with the reasons, in the order in which these were recorded."""

@@ -5,8 +5,8 @@ Every value is computed once, when a policy first reads it; a `PodContext` does 
 `PodBeforeAndAfter` is what required actions are checked against.
 
 The settings contain the signer of the `trimtab.dev/changed` annotation. A later call of the webhook for the same
-request trusts an annotation with its signature if it is only seconds old. Time is counted in slots of several seconds,
-so that equal pods get the same annotation, and so the same response, for a while.
+request trusts an annotation with its signature if it is less than 30 seconds old. Time is counted in slots of several
+seconds, so that equal pods get the same annotation, and so the same response, for a while.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -58,11 +58,13 @@ class MarkerSigner:
         return self.keys.sign(_PURPOSE, str(at), *parts) if self.keys is not None else ""
 
     def is_recent(self, at: int) -> bool:
-        """Returns whether the time is so recent that an earlier call for the same request may have written it."""
+        """Returns whether the time is so recent (at most 30 seconds ago) that an earlier call for the same admission
+        request may have written it."""
         return -_MAX_SLOTS_AHEAD <= self.slot - at // SLOT_SECONDS <= _MAX_SLOTS
 
     def verify_signature(self, signature: str, at: int, *parts: str) -> bool:
-        """Returns whether a replica of Trimtab signed these parts within the last seconds."""
+        """Returns whether a replica of Trimtab signed these parts so recently (at most 30 seconds ago) that the
+        signature may be trusted."""
         return self.keys is not None and self.is_recent(at) and self.keys.verify(signature, _PURPOSE, str(at), *parts)
 
 
@@ -140,7 +142,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     facts: ClusterFacts = msgspec.field(default_factory=ClusterFacts)
     settings: AdmissionSettings = DEFAULT_SETTINGS
     withheld: Withheld = msgspec.field(default_factory=dict)
-    """Actions that were taken back because the check of the result found a problem with them."""
+    """Actions that are not applied, because the check of the result found a problem with them."""
     body: bytes = b""
     """The pod as JSON, as it is in the admission request, if that is available. `field_owners` reads from it which
     manager wrote which field."""
@@ -230,8 +232,8 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @property
     def replicas(self) -> Replicas | None:
-        """The number of pods that the nearest owner with such a number wants; one for a pod without an owner; None if
-        it is not known."""
+        """The number of pods that the pod's nearest owner with such a number wants. One for a pod without an owner;
+        None if it is not known."""
         if not self.owners:
             return Replicas(wanted=1)
         by_owner = (self.facts.replicas.get((self.namespace, owner.kind, owner.name)) for owner in self.owners)

@@ -23,7 +23,7 @@ MAX_BYTES = 320 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSizeLimits:
-    """How many of each part a pod may have for Trimtab to decide on it."""
+    """The maximum number of each part that a pod may have, so that Trimtab decides on it."""
 
     containers: int = 100
     """Containers, including init containers and sidecars."""
@@ -60,7 +60,7 @@ class SizeExcess:
 
 
 def find_excess_bytes(raw: bytes) -> SizeExcess | None:
-    """Returns by how much the pod's JSON is too long, or None if it may be parsed."""
+    """Returns the size of the pod's JSON and its limit if the JSON is too long to be parsed, otherwise None."""
     size = len(raw)
     # The annotation's bytes are searched, because a pod that may be too large must not be parsed to find out.
     if size <= MAX_BYTES or (size <= _with_tolerance(MAX_BYTES) and changed_annotation.ANNOTATION.encode() in raw):
@@ -140,8 +140,8 @@ def _is_small_resources(resources: Resources) -> bool:
 
 
 def find_template_excess(pod: Pod) -> SizeExcess | None:
-    """Returns the excess of a pod that was read from a template. Its length is that of the parsed fields, encoded
-    again."""
+    """Returns the part that is too large in a pod that was read from a template, or None. The length of the pod is that
+    of the parsed fields, encoded again."""
     return find_excess(pod) or find_excess_bytes(msgspec.json.encode(pod))
 
 

@@ -18,13 +18,13 @@ class RecommendationAges:
 
     fresh: int = 0
     aging: int = 0
-    """The number whose recommendation has passed half of the age at which it stops being valid."""
+    """The number of containers whose recommendation is older than half of the age at which it stops being valid."""
     ended: int = 0
 
 
 def count_recommendation_ages(facts: ClusterFacts, policies: Policies, now: Seconds) -> RecommendationAges:
-    """Returns the counts. A recommendation stops being valid at the shortest `maxAge` of all policies, or at its own
-    end if no policy sets one."""
+    """Returns the numbers of containers by the age of their recommendation. A recommendation stops being valid at the
+    shortest `maxAge` of all policies or, if no policy sets one, 14 days after its last sample."""
     # The shortest age is the first at which any policy stops using a recommendation.
     max_age = min((rule.max_age for rule in _usage_rules(policies) if rule.max_age is not None), default=None)
     counts = {"fresh": 0, "aging": 0, "ended": 0}

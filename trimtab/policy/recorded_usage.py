@@ -55,8 +55,8 @@ def describe_oom_kill(usage: Percentiles) -> str:
 
 
 def find_doubts(resource: str, usage: Percentiles, amount: int) -> Iterator[Reason]:
-    """Yields a reason for everything that lowers the confidence in a request of this amount. Signs that only a newer
-    version of Trimtab knows are skipped."""
+    """Yields a reason for everything that lowers the confidence in a request of this amount. Kinds of doubt that only a
+    newer version of Trimtab knows are skipped."""
     for sign in remaining_signs(resource, usage, amount):
         if sign == CHANGED:
             yield reasons.CHANGED_RECENTLY(f"the {resource} usage of the last day differs from that of the days before")

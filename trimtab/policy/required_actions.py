@@ -59,8 +59,8 @@ def find_refusal(
 ) -> Reason | None:
     """Returns why the pod must be refused, or None if it has everything that is required.
 
-    `first` and `last` are the policies that applied to the pod as the webhook received it, and in the last round.
-    `after` is the final pod.
+    `first`: the policies that applied to the pod as the webhook received it. `last`: the policies that applied in the
+    last round of evaluation. `after`: the final pod.
     """
     # A policy that matched in any round counts: a change by another policy must not free the pod of a requirement.
     applicable = dict.fromkeys((*first.in_effect, *first.opted_out, *last.in_effect))
@@ -112,7 +112,7 @@ def _find_unmet_action(
 
 
 def _is_shared_failure(field: FieldKept) -> bool:
-    """Returns whether the field was not changed because a step failed that runs for all policies together."""
+    """Returns whether the field was not changed because of a failure in a step that runs for all policies together."""
     return not field.policy and field.reason.code is reasons.ACTION_FAILED
 
 

@@ -46,7 +46,8 @@ class HarmStatus(StatusPart, frozen=True, kw_only=True):
     watchdog."""
 
     since: str
-    """The version of the policy to which these numbers belong, as the time when its spec was written."""
+    """The time when the policy's spec was written, which identifies the version of the policy to which these numbers
+    belong."""
     pods: int = 0
     oom_killed: int = 0
     evicted: int = 0

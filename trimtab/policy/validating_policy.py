@@ -42,7 +42,8 @@ def compile_validating_policy(policy: PodPolicy, *, enforce: bool = False) -> Co
 
 
 def _build_metadata(policy: str) -> Manifest:
-    """Returns name and labels: by the label the command finds it, lists it and removes it."""
+    """Returns the metadata of the compiled policy, with the label by which the `trimtab` command finds, lists and
+    removes it."""
     return {
         "name": _object_name(policy),
         "labels": {"app.kubernetes.io/managed-by": "trimtab", POLICY_LABEL: policy},

@@ -61,7 +61,7 @@ EVERYWHERE = (ANYWHERE,)
 
 
 def reach_everywhere_if(can_act: bool) -> tuple[WebhookReach, ...]:
-    """Returns the reach of a webhook of which nothing is known but whether it can act: all pods, or none."""
+    """Returns the reach of a webhook of which only `can_act` is known: all pods, or none."""
     return EVERYWHERE if can_act else ()
 
 

@@ -227,8 +227,8 @@ def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
     """Returns whether something other than Trimtab has changed the request or the limit since an earlier call of the
     webhook. Then neither is changed, because one follows from the other.
 
-    This includes a limit that an earlier call removed and that something else has set again: it would be set again each
-    time.
+    This includes a limit that an earlier call removed and something else has set again: if Trimtab removed it, it would
+    be set again each time.
     """
     for name, old, new, wanted in sides:
         if new is None and old is not None and draft.was_removed_before(name):

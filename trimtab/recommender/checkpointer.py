@@ -1,5 +1,5 @@
-"""Stores the history in the cluster: what still changes every ten minutes, a day that is over once, and everything at
-the end of the process.
+"""Stores the usage history in the cluster. The part that still changes is written every ten minutes, each day that is
+over once, and everything when the process ends.
 
 If the write budget does not allow everything that has changed, the shard that was written longest ago comes first.
 `unsaved_seconds` is how much history would be lost if the process ended unexpectedly.
@@ -24,9 +24,11 @@ from trimtab.recommender.write_budget import WriteBudget
 
 K = TypeVar("K")
 SHARD_BYTES = 128_000
-"""The maximum size of one shard in bytes. It is so small that the budget of ten minutes is enough for many shards."""
+"""The maximum size of one shard in bytes. It is small, so that the bytes that may be written in ten minutes are enough
+for many shards."""
 DAY_SETTLES_SECONDS = HOUR
-"""For how many seconds after its end late values and the last peaks are still added to a day."""
+"""The number of seconds after the end of a day during which late values and the last peaks are still added to that
+day."""
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ class Checkpointer:
 
     @property
     def unsaved_seconds(self) -> float:
-        """How many seconds ago the shard was written whose last write is oldest."""
+        """The number of seconds since the last write of the shard that was written longest ago."""
         now = self.elapsed()
         return max(
             (now - self._written_at.get(shard, self._started) for shard in self.shard_store.stored_sizes), default=0.0
@@ -129,8 +131,8 @@ class Checkpointer:
         return checkpoint.encode(self.history, self._containers_of(workloads), layout)
 
     def _make_room(self, size: int) -> None:
-        """Removes the oldest days until this many more bytes are allowed. Raises ShardOverflow if there are no days
-        left."""
+        """Removes the oldest days until `size` more bytes fit into the allowed maximum. Raises ShardOverflow if there
+        are no days left."""
         while self.stored_bytes + size > self.max_stored_bytes:
             if not self.days.drop_oldest():
                 raise ShardOverflow(

@@ -22,7 +22,7 @@ from trimtab.usage.prometheus import Prometheus
 from trimtab.usage.series import MAX_SKEW_SECONDS, Series, container_key
 
 SCRAPE_LAG_SECONDS = 120
-"""After how many seconds a scrape can be queried; remote write takes a while."""
+"""The number of seconds after which a scrape can be queried, because remote write takes a while."""
 Alive = Callable[[], bool]
 """A function that returns whether the replica may continue."""
 
@@ -31,8 +31,8 @@ class UsageSource(Protocol):
     """A source from which usage is collected."""
 
     def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
-        """Adds to the history what is new since the last call, and returns the number of series. Raises UsageFault or
-        KubeFault: what has been added is then complete, and the next call adds the rest."""
+        """Adds the usage since the last call to the history, and returns the number of series. Raises UsageFault or
+        KubeFault: everything added until then is complete, and the next call adds the rest."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class InstantCollector:
 
 
 class ChainLookup(dict[tuple[str, str], Owner]):
-    """Several mappings as one: the value is that of the first mapping that has the key."""
+    """Several mappings read as one: the value of a key is that of the first mapping that has the key."""
 
     def __init__(self, parts: tuple[Mapping[tuple[str, str], Owner], ...]) -> None:
         super().__init__()
@@ -104,8 +104,8 @@ class RangeCollector:
         return count
 
     def _merge_owners(self, owners: OwnerIndex, begin: int, end: int) -> OwnerIndex:
-        """Returns the owners known in the cluster and, for other pods, those in Prometheus, because most pods of the
-        last two weeks no longer exist."""
+        """Returns the owners of pods: those known in the cluster and, for other pods, those in Prometheus. Most pods of
+        the last two weeks no longer exist in the cluster."""
         metric_owners = self.prometheus.read_owners(begin, end)
         return OwnerIndex(ChainLookup((owners.pods, metric_owners)), owners.workloads)
 
@@ -128,8 +128,8 @@ class RangeCollector:
 
 
 MAX_QUEUED_READINGS = 60
-"""The maximum number of readings in the queue: an hour of one a minute. If there are more, the oldest is dropped and
-counted as missed."""
+"""The maximum number of readings in the queue: enough for an hour with one reading a minute. If there are more, the
+oldest is dropped and counted as missed."""
 
 Reading = Sequence[Series] | Exception
 """The series that were read, or the error that prevented the reading."""

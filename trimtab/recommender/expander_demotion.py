@@ -1,4 +1,5 @@
-"""Demotes node groups for which the cloud has no nodes, in the map of the cluster autoscaler's priority expander.
+"""Demotes node groups for which the cloud has no nodes: for an hour, they come last in the priority map of the cluster
+autoscaler's priority expander.
 
 It is off by default (`demote_groups`). The recommender may read and change this one ConfigMap, and read the
 autoscaler's status; `trimtab install --demote-groups` grants that. If anything is wrong with the map, it is logged once
@@ -34,7 +35,7 @@ class DemotionMetrics:
 
 @dataclass(slots=True)
 class GroupDemoter:
-    """Applies demotions to the priority map and reverses them. Not thread-safe."""
+    """Demotes node groups in the priority map, so that they come last, and restores them. Not thread-safe."""
 
     writer: Writer
     namespace: str
@@ -45,8 +46,8 @@ class GroupDemoter:
     _last_problem: str = ""
 
     def update_map(self, now: int) -> None:
-        """Demotes groups in Backoff, and restores those whose hour is over. Raises KubeFault; in particular Conflict if
-        another client changes the map at the same time."""
+        """Demotes the node groups that the cluster autoscaler's status shows in Backoff, and restores those whose hour
+        is over. Raises KubeFault; in particular Conflict if another client changes the map at the same time."""
         document = objects.get_plain(self.writer.client, "ConfigMap", MAP_NAME, self.namespace)
         decision = self._decide(document, now)
         if isinstance(decision, MapLeftAlone):

@@ -40,12 +40,12 @@ class Loop:
     """Returns the time in seconds since 1970."""
     elapsed: Callable[[], float]
     parameters: ParameterWriter | None = None
-    """Writes the parameters of the namespaces that opted in, or None if there are no such namespaces."""
+    """The writer of parameters for the namespaces that opted in, or None if there are no such namespaces."""
     measurer: ReservationMeasurer | None = None
-    """Measures reservations, or None if they are not to be measured."""
+    """The object that measures reservations, or None if they are not to be measured."""
     demoter: GroupDemoter | None = None
     daily_history: DailyHistoryWriter | None = None
-    """Writes the history in addition to the checkpoints, or None if that is not wanted."""
+    """The writer of the daily history in addition to the checkpoints, or None if that is not wanted."""
     alive: Callable[[], bool] = lambda: True
     """Returns whether the replica may continue, that is, whether it still leads."""
     recommendations: ContainerRecommendations = field(default_factory=lambda: ContainerRecommendations({}, {}))

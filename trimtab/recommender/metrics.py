@@ -95,7 +95,7 @@ class Metrics:
 
 
 _UNITS = {"cpu": 1000.0, "memory": 1.0}
-"""Resource → how many millicores or bytes one unit of its metric is."""
+"""Resource → the number of millicores or bytes in one unit of the resource's metric."""
 
 
 class ReservationMetrics:

@@ -54,9 +54,9 @@ class ParameterWriter:
         """Writes the ConfigMaps whose content has changed, or whose namespace entry has passed half of its validity.
         Returns how many were written.
 
-        If the API server refuses the request for one namespace, the reason is in `refused`, and the others are written
-        nevertheless: a tenant may delete the Role or the namespace, or use up its quota of ConfigMaps. Raises every
-        other KubeFault.
+        If the API server refuses to read or write the ConfigMap of one namespace, the reason is in `refused`, and the
+        others are written nevertheless: a tenant may delete the Role or the namespace, or use up its quota of
+        ConfigMaps. Raises every other KubeFault.
         """
         written, refused = 0, dict[str, str]()
         for namespace in self.namespaces:
@@ -111,7 +111,7 @@ def summarize_rules(snapshot: Snapshot) -> NamespaceRules:
 
 
 def list_containers(workloads: Workloads, namespace: str) -> dict[tuple[str, str, str], ContainerUsage]:
-    """Returns (kind, owner, container) → the recommendation, for one namespace."""
+    """Returns (kind, owner, container) → the recommendation, for all containers of one namespace."""
     found: dict[tuple[str, str, str], ContainerUsage] = {}
     for name, containers in workloads.items():
         place, kind, owner = name.split("/", 2)

@@ -31,7 +31,7 @@ class PodOwnership:
 
 
 def ownership_of(pod: Pod) -> PodOwnership:
-    """Returns what is kept of a pod."""
+    """Returns the owners and the OOM kills of a pod."""
     owners = owner_chain(pod.metadata, pod.metadata.namespace, lambda _namespace, _owner: None)
     return PodOwnership(owners, tuple(kills_of_pod(pod)))
 

@@ -48,7 +48,7 @@ from trimtab.usage.series import Names, Series, invalid_names, parse_label_names
 
 NAME = "recommender"
 Wait = Callable[[], None]
-"""A function that waits until the next round, or until it is clear that there is none."""
+"""A function that waits until the next round, or until the replica may not continue."""
 MAX_SILENCE_SECONDS = 1800.0
 """After this many seconds without a completed step, the liveness probe fails. (The first round reads two weeks.)"""
 

@@ -69,8 +69,8 @@ def _last_sample(history: LiveHistory, container: ContainerKey) -> int | None:
 
 
 def _knows_less(new_usage: ContainerUsage, old_usage: ContainerUsage) -> bool:
-    """Returns whether a short history would replace a longer one. After stored usage was lost, the published
-    recommendation is kept for a day."""
+    """Returns whether a short history would replace a longer one. This can happen after stored usage was lost; the
+    published recommendation is then kept for a day."""
     for resource in RESOURCES:
         after, before = new_usage.percentiles_of(resource), old_usage.percentiles_of(resource)
         if before is not None and not before.young and (after is None or after.young):
@@ -103,7 +103,7 @@ class Publisher:
         )
 
     def read_published(self) -> tuple[Unreadable, ...]:
-        """Reads what is published. Returns the shards that cannot be read. Raises StoreUnavailable."""
+        """Reads the published recommendations. Returns the shards that cannot be read. Raises StoreUnavailable."""
         unreadable, texts = [], self.shard_backend.load_texts()
         for number, text in texts.items():
             workloads = decode(f"recommendations {number}", text)
@@ -117,8 +117,8 @@ class Publisher:
         return tuple(unreadable)
 
     def write_changes(self, recommendations: ContainerRecommendations, now: int, *, everything: bool = False) -> int:
-        """Writes the shards that have changed, those with the largest change first, as far as the budget allows; with
-        `everything`, all of them. Returns how many were written. Raises StoreUnavailable."""
+        """Writes the shards that have changed, as far as the budget allows; those with the largest change come first.
+        With `everything`, writes all of them. Returns how many were written. Raises StoreUnavailable."""
         self._to_publish = {name: dict(containers) for name, containers in recommendations.workloads.items()}
         for name, container, old in self._iter_published():
             new = self._to_publish.get(name, {}).get(container)
@@ -157,7 +157,7 @@ class Publisher:
         return bool(firsts) and now - min(firsts) >= (self.history.days - 1) * DAY
 
     def _shard_change(self, shard: int, workloads: Sequence[str]) -> float:
-        """Returns by how much the shard's content differs from what is published, beyond the tolerance (see
+        """Returns by how much the shard's recommendations differ from the published ones, beyond the tolerance (see
         `sizing.recommendation`)."""
         before = self.published.get(shard)
         if before is None or before.keys() != set(workloads):

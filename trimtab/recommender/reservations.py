@@ -91,8 +91,8 @@ class _StoredHistory(msgspec.Struct, frozen=True):
 
 ReadNodes = Callable[[], Iterable[NodeInfo]]
 ReadOverheads = Callable[[Sequence[str], int, int], Iterable[NodeOverhead]]
-"""A function of (nodes, from, until) that returns the overheads of these nodes in this time; only the latest one from a
-source without history. Raises UsageFault or KubeFault."""
+"""A function of (nodes, from, until) that returns the overheads of these nodes in this time. A source without history
+returns only the latest overhead of each node. Raises UsageFault or KubeFault."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class ReservationMeasurer:
     interval_seconds: float
     histories: dict[PoolRuntime, OverheadHistory] = field(default_factory=dict)
     pools: list[PoolReservation] = field(default_factory=list)
-    """What the latest step has found about each pool."""
+    """The results of the latest step, one for each pool."""
     _published: dict[PoolRuntime, PublishedReservation] = field(default_factory=dict)
     _previous: dict[str, NodeOverhead] = field(default_factory=dict)
     """Node → its last reading, from which the increase of counters is computed."""

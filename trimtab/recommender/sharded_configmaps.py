@@ -37,11 +37,11 @@ Render = Callable[[Sequence[str], ShardLayout], str]
 OnWrite = Callable[[int, Sequence[str]], None]
 """A function that is called for every shard that was written, with its workloads."""
 Urgency = Callable[[int, Sequence[str]], float]
-"""A function that returns how urgent it is to write this shard with these workloads; 0 means that it is not to be
+"""A function that returns how urgent it is to write a shard with these workloads; 0 means that the shard is not to be
 written now."""
 BeforeWrite = Callable[[Sequence[str]], None]
-"""A function that writes what must be stored before a shard with these workloads. It raises the same errors as
-`ShardedStore.check_size`."""
+"""A function that is called before a shard with these workloads is written, and writes what must be stored first. It
+raises the same errors as `ShardedStore.check_size`."""
 
 
 class StoreUnavailable(Exception):
@@ -97,7 +97,8 @@ class ShardedStore:
     def set_stored(
         self, texts: Mapping[int, str], workloads_by_shard: Mapping[int, Iterable[str]], layout: ShardLayout
     ) -> None:
-        """Sets what is stored, and its layout. A text without an entry in `workloads_by_shard` is damaged."""
+        """Sets which texts are stored, with their workloads and layout. A text without an entry in `workloads_by_shard`
+        is damaged."""
         self.layout = layout
         self.damaged_texts = {shard: text for shard, text in texts.items() if shard not in workloads_by_shard}
         self.stored_sizes = {shard: len(text.encode()) for shard, text in texts.items()}
@@ -127,8 +128,8 @@ class ShardedStore:
         return sum(self.stored_sizes.values())
 
     def check_size(self, text: str, workloads: Sequence[str]) -> int:
-        """Returns the size of a text with these workloads, if it may be written now; otherwise raises an error. Call
-        `spend` after writing it."""
+        """Returns the size of a text with these workloads if it may be written now, otherwise raises _BudgetExhausted
+        or _TextTooLarge. Call `spend` after writing the text."""
         size = len(text.encode())
         if size > self.max_bytes:
             raise _TextTooLarge(workloads)
@@ -156,8 +157,8 @@ class ShardedStore:
     def _ordered_shards(
         self, plan: Mapping[int, Sequence[str]], workloads: Collection[str], urgency: Urgency, losing: Collection[int]
     ) -> list[int]:
-        """Returns the shards to write in order. Shards that get a workload from another shard come first; those of them
-        that also lose workloads come after the others, because by then they hold fewer."""
+        """Returns the shards in the order in which to write them. Shards that get a workload from another shard come
+        first. Among these, the shards that also lose workloads come last, because by then they hold fewer."""
         ranked = []
         for shard, placed in plan.items():
             workloads_in = self._workloads_in(shard, placed, workloads, losing)
@@ -258,7 +259,7 @@ class StoredDays:
         return len(old)
 
     def drop_oldest(self) -> bool:
-        """Removes one text of the oldest day. Returns False if there are no texts. Raises StoreUnavailable."""
+        """Removes one text of the oldest day. Returns False if no texts are stored. Raises StoreUnavailable."""
         oldest = min(self.sizes, default=None)
         if oldest is not None:
             self._drop(oldest)

@@ -23,8 +23,8 @@ class NodeSize:
     memory_bytes: int
     """The memory of the machine in bytes. The kubelet sees this minus `lost_bytes`."""
     max_pods: int | Fraction = 110
-    """The number of pods for which the node reserves: the kubelet's maxPods for a vendor's formula. It may be a
-    fraction if a model predicts a mean."""
+    """The number of pods for which resources are reserved. A vendor's formula counts the kubelet's maxPods. The number
+    may be a fraction if a model predicts a mean."""
     lost_bytes: int = 0
     """The memory in bytes that the hypervisor and the kernel use before the kubelet sees it; 0 if `memory_bytes` is a
     node's capacity."""
@@ -47,7 +47,7 @@ class ResourceReservation:
     system: Fraction = ZERO
     eviction: Fraction = ZERO
     terms: tuple[Term, ...] = ()
-    """The terms whose sum is kube reserved and system reserved."""
+    """The parts of the formula; their sum is kube reserved plus system reserved."""
 
     @property
     def reserved(self) -> Fraction:

@@ -13,8 +13,8 @@ from trimtab.reservations.profile import GIB, MIB
 
 UBUNTU_EXTRA_BYTES = 4 * MIB
 ARM_COS_SHARE = Fraction(9971, 10000)
-"""The factor (`architectureOffsetRatio` in that file) for the whole loss of an arm64 machine with Container-Optimized
-OS. Its authors fitted it to measurements and give no cause."""
+"""The factor (`architectureOffsetRatio` in gce_reserved.go) by which the whole loss of an arm64 machine with
+Container-Optimized OS is multiplied. The authors fitted it to measurements and give no cause."""
 
 _SHARE_BY_SIZE = ((4, Fraction(74, 1000)), (8, Fraction(52, 1000)), (16, Fraction(42, 1000)), (64, Fraction(37, 1000)))
 """(largest size in GiB, share of the memory that is lost), by ascending size."""

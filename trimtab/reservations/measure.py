@@ -1,9 +1,9 @@
 """What a pool's kubelets and container runtimes use, and the reservation that follows from it.
 
-Memory is a matter of safety, so a recommendation is never below the measured maximum. For cpu, reservations only set
-shares, so the 95th percentile is enough. To change a reservation replaces nodes, or restarts kubelets and may evict
-pods. So small differences change nothing, a raise applies only to new nodes, and before a reservation is lowered, seven
-days must have been measured.
+A memory reservation protects the node, so a recommendation is never below the measured maximum. For cpu, reservations
+only set shares, so the 95th percentile is enough. Every change of a reservation replaces nodes, or restarts kubelets
+and may evict pods. So small differences change nothing, an increase applies only to new nodes, and a reservation is
+lowered only after seven days have been measured.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from trimtab.reservations.overhead_history import CPU, DAY_SECONDS, MEMORY, Over
 from trimtab.reservations.profile import MIB, AmountRule, Profile
 
 CPU_STEP = 10
-"""The number of millicores to whose multiple a cpu reservation is rounded up."""
+"""A cpu reservation is rounded up to a multiple of this many millicores."""
 MEMORY_STEP = 64 * MIB
 MIN_COVERAGE = 0.9
-"""The share of a pool's nodes, and the share of the samples, that must be known."""
+"""The minimum share of a pool's nodes that must have been measured, and the minimum share of samples that must be
+complete."""
 MIN_DAYS_TO_LOWER = 7
 TOLERANCE = 0.1
 TOLERANCE_MILLICORES, TOLERANCE_BYTES = 20, 128 * MIB
@@ -52,7 +53,7 @@ class PoolUse:
     silent_nodes: int
     """The number of the pool's nodes that were not measured."""
     coverage: float
-    """The share of samples in which both resources are known."""
+    """The share of samples in which both cpu and memory are known."""
     span_seconds: int
     max_pods: int
     """The largest number of pods on a measured node."""

@@ -18,8 +18,8 @@ from trimtab.reservations.reasons import TOO_FLAT
 
 MIN_POINTS = 4
 MIN_POD_SPAN = 10
-"""The smallest difference in pods between the emptiest and the fullest point. With a smaller one, noise is larger than
-the slope."""
+"""The smallest difference in pods between the emptiest and the fullest point. With a smaller difference, noise is
+larger than the slope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def fit_overhead(points: Sequence[OverheadPoint]) -> OverheadFit | NotYet:
 
 
 def _pair_slopes(points: Sequence[OverheadPoint]) -> Iterable[tuple[float, float]]:
-    """Yields (slope, weight) for every pair of points. The weight grows with the distance of the two, because noise
-    then matters less."""
+    """Yields (slope, weight) for every pair of points. The weight grows with the difference in their numbers of pods,
+    because noise then matters less."""
     for first, second in combinations(points, 2):
         distance = second.pods - first.pods
         if distance:

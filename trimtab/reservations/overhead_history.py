@@ -17,7 +17,7 @@ from trimtab.reservations.overhead_fit import OverheadPoint, weighted_median
 
 DAY_SECONDS = 86400
 POD_GROUP = 5
-"""Nodes whose numbers of pods differ by less than this are in one group."""
+"""Nodes are grouped by their number of pods, in ranges of this width."""
 MAX_SAMPLES = 16
 """The number of samples that are kept for one group and day."""
 CPU, MEMORY = "cpu", "memory"
@@ -84,7 +84,7 @@ class OverheadHistory:
     moments: int = 0
     """The number of samples added, complete or not."""
     complete: int = 0
-    """The number of samples with both resources."""
+    """The number of samples in which both cpu and memory are known."""
     first: int | None = None
     last: int | None = None
     max_pods_by_day: dict[int, int] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class OverheadHistory:
 
     @property
     def coverage(self) -> float:
-        """The share of samples with both resources, from 0 to 1."""
+        """The share of samples in which both cpu and memory are known, from 0 to 1."""
         return self.complete / self.moments if self.moments else 0.0
 
     def list_points(self, resource: str) -> list[OverheadPoint]:
@@ -154,5 +154,5 @@ class OverheadHistory:
                 yield group.pods / group.count, amount, group.count / len(group.kept)
 
     def maximum_of(self, resource: str) -> float:
-        """Returns the largest amount that was measured in these days; 0 if there is none."""
+        """Returns the largest amount that was measured in the days of this history; 0 if there is none."""
         return max((group.maximum for _, group in self.iter_groups(resource)), default=0.0)

@@ -23,8 +23,8 @@ USABLE_CIDR_PERCENT = 80
 """The percentage of a node's pod addresses that should be in use at most. An address becomes free only after its pod
 has ended, and a rolling update needs both the old and the new pod."""
 ARP_PODS = 400
-"""The number of pods on a node from which on the kernel's default ARP thresholds (gc_thresh1 to 3: 128, 512, 1024) are
-too small."""
+"""If a node has at least this many pods, the kernel's default ARP thresholds (gc_thresh1 to 3: 128, 512, 1024) are too
+small."""
 DEFAULT_GC_THRESH3 = 1024
 
 

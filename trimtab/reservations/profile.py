@@ -44,18 +44,18 @@ class Rounding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bracket:
-    """A share of that part of a machine's size that lies in the bracket. A bracket begins where the previous one
-    ends."""
+    """A range of machine sizes, and the share that is reserved of the part of a machine's size that lies in it. A
+    bracket begins where the previous one ends."""
 
     up_to: Fraction | None
     """The end of the bracket, or None for the last one, which has no end."""
     share: Fraction
     """The reserved share, from 0 to 1."""
     width_beyond: Fraction | None = None
-    """The amount of this bracket that the vendor's program counts for a machine that is larger than the bracket; None:
-    the width of the bracket."""
+    """For a machine that is larger than the bracket: the amount that the vendor's program counts for this bracket.
+    None: the width of the bracket."""
     counted_from: Fraction | None = None
-    """Where the vendor's program begins to count this bracket; None: at its beginning."""
+    """The size from which the vendor's program counts this bracket. None: the beginning of the bracket."""
 
 
 class TermKind(StrEnum):
@@ -77,9 +77,9 @@ class Term:
     kind: TermKind
     amount: Fraction
     low: Fraction = ZERO
-    """The beginning of a bracket; for an amount per pod, the amount of each pod."""
+    """For a bracket, its beginning. For an amount per pod, the amount for each pod."""
     high: Fraction | None = None
-    """The end of what a bracket counts; for an amount per pod, the number of pods."""
+    """For a bracket, the end of the part that is counted. For an amount per pod, the number of pods."""
     share: Fraction = ZERO
 
 
@@ -174,8 +174,8 @@ class DiskRule:
     smallest_of: tuple[tuple[Fraction, Fraction], ...]
     """The amounts of which the smallest counts, each as (base in bytes, share of the disk)."""
     local_disks: tuple[Fraction, ...] = ()
-    """The reserved bytes for one, two, … local disks that hold ephemeral storage; the last entry is also for more
-    disks. Empty: as for a boot disk."""
+    """The reserved bytes if local disks hold the ephemeral storage: the first entry for one disk, the second for two,
+    and so on. The last entry also counts for more disks. Empty: the rule for a boot disk applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,11 @@
 """Limits how many bytes a server holds for requests that it has not answered yet."""
 
 MAX_BYTES = 64 * 1024 * 1024
-"""The maximum number of bytes held for unfinished requests, which must not fill the pod's memory."""
+"""The maximum number of bytes held for unfinished requests, so that they cannot fill the pod's memory."""
 
 ADDRESS_SHARE = 2
-"""One client address may use at most the total divided by this number, so that it leaves the rest to others."""
+"""A divisor: one client address may use at most the total budget divided by this number, so that other addresses can
+use the rest."""
 
 
 class TooManyBodies(Exception):

@@ -75,12 +75,12 @@ class ConnectionSlots:
             del self._by_address[crowd.address]
 
     def idle_connections(self, connection: Any) -> IdleConnections:
-        """Returns the idle connections of the address of this connection."""
+        """Returns the idle connections of the same client address as this connection."""
         crowd = self._crowd_by_connection.get(connection)
         return crowd.idle if crowd is not None else IdleConnections()
 
     def stalled_connections(self, connection: Any) -> StalledConnections:
-        """Returns the connections, of the address of this connection, whose clients do not read their responses."""
+        """Returns those connections of the same client address whose clients do not read their responses."""
         crowd = self._crowd_by_connection.get(connection)
         return crowd.stalled if crowd is not None else StalledConnections()
 
@@ -109,9 +109,13 @@ class AddressCrowd:
     def least_useful(self, newcomer: Any) -> Any | None:
         """Returns the least useful connection, or None if all are waiting for a response.
 
-        The first of these that exists is returned: one that is being closed and waits for its client, the one whose
-        client has not read its responses for the longest time, the one that has been in its handshake for the longest
-        time, one that never sent a request, the one that has been idle for the longest time.
+        The first of these that exists is returned:
+
+        - a connection that is being closed and waits for its client;
+        - the connection whose client has not read its responses for the longest time;
+        - the connection that has been in its handshake for the longest time;
+        - a connection that never sent a request;
+        - the connection that has been idle for the longest time.
         """
         closing = next(iter(self.closing), None)
         handshaking = next((connection for connection in self.handshakes if connection is not newcomer), None)
@@ -127,8 +131,8 @@ class AddressCrowd:
 
 
 class StalledConnections:
-    """The connections whose clients do not read their responses; those that have not for the longest time come
-    first."""
+    """The connections whose clients do not read their responses, sorted by how long the client has not read, the
+    longest first."""
 
     def __init__(self) -> None:
         self._since: dict[Any, float] = {}
@@ -142,8 +146,8 @@ class StalledConnections:
         self._since.pop(connection, None)
 
     def longest_stalled(self) -> Any | None:
-        """Returns the connection that has been stalled for the longest time, or None if none has been for
-        `STALLED_AFTER_SECONDS`."""
+        """Returns the connection that has been stalled for the longest time, or None if no connection has been stalled
+        for `STALLED_AFTER_SECONDS`."""
         first = next(iter(self._since.items()), None)
         if first is None or first[0].worker.loop.time() - first[1] < STALLED_AFTER_SECONDS:
             return None

@@ -36,7 +36,7 @@ def variable_name(process: str, field: str) -> str:
 
 
 def fields_by_variable(kind: Any) -> dict[str, str]:
-    """Returns environment variable → field of a settings class, or of an instance of one."""
+    """Returns environment variable → field name, for the settings class or settings object `kind`."""
     return {variable_name(kind.process, field.name): field.name for field in fields(kind)}
 
 
@@ -75,8 +75,8 @@ def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
 
 
 def read_with_options(environ: Mapping[str, str], kind: type[S], listen: str | None, options: Mapping[str, Any]) -> S:
-    """Returns the settings of a process: those of the environment, with the options of its command line in place of
-    some of them.
+    """Returns the settings of a process. They are read from the environment; options of the command line replace some
+    of them.
 
     `listen` is HOST:PORT as text, parsed like the variable. `options`: field → value, or None if the option is absent.
     Raises SettingsError.

@@ -50,7 +50,7 @@ def drain_on_term(worker: Any, settings: ServerSettings) -> None:
 
 
 def _deliver_early_signals(loop: Any) -> None:
-    """Makes signals count that arrived before the event loop ran.
+    """Makes sure that signals which arrived before the event loop ran are handled.
 
     uvloop stores such signals, and handles them only when another signal arrives while the loop runs. So if a process
     was asked to stop while it was loading the application, it would run on until its master kills it. This function
@@ -76,7 +76,7 @@ class GracefulShutdown:
         self._event.set()
 
     def wait_for_stop(self, seconds: float) -> bool:
-        """Sleeps for this many seconds, but only until the process is asked to stop. Returns True if it was asked."""
+        """Waits for this many seconds, or until the process is asked to stop. Returns True if it was asked."""
         return self._event.wait(seconds)
 
 

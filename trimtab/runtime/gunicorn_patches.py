@@ -77,7 +77,8 @@ TLS_CLOSE_SECONDS = 2.0
 connection."""
 
 MAX_BUFFER_BYTES = 64 * 1024
-"""If one connection has more bytes than this that the application has not read, nothing more is read from it."""
+"""If the application has not yet read more than this many bytes of a connection, nothing more is read from the
+connection."""
 
 
 @runtime_checkable
@@ -116,7 +117,8 @@ class Patch:
 
 
 def apply_patches(worker: Any, *, max_connections: int, max_by_address: int, tells_clients: bool, log: Logger) -> None:
-    """Applies all patches. Call it once in the worker, before it serves."""
+    """Applies all patches. Call it once in the worker, before it serves. With `tells_clients`, the names in client
+    certificates are passed on too."""
     slots = ConnectionSlots(connection_limits.raise_descriptor_limit(max_connections), max_by_address)
     room = worker.asgi.room if isinstance(worker.asgi, HasBodyBudget) else BodyBudget()
     patch_settings = PatchSettings(worker=worker, slots=slots, room=room)
@@ -223,8 +225,8 @@ def _patch_idle_timer(server: PatchSettings) -> None:
 
 
 def _patch_write_pause(server: PatchSettings) -> None:
-    """Stops reading from a client that does not read its responses; gunicorn would parse further requests until the
-    memory is exhausted."""
+    """Stops reading from a client that does not read its responses. Otherwise gunicorn would parse further requests
+    until the memory is exhausted."""
     original_pause, original_resume, slots = ASGIProtocol.pause_writing, ASGIProtocol.resume_writing, server.slots
 
     def pause_writing(self: Any) -> None:
@@ -246,8 +248,8 @@ def _patch_inline_serving(_: PatchSettings) -> None:
     """Runs the application in its connection's own task; other tasks run between two pipelined requests.
 
     gunicorn 27 starts a task for each request, so that an application may go on after its response. Trimtab's
-    applications do not: without it, a small review saves a twentieth of its time, for a task, a future and two turns of
-    the event loop.
+    applications do not go on. Without a task of its own, a small review takes a twentieth less time, because a task, a
+    future and two iterations of the event loop are saved.
     """
 
     async def serve_request(self: Any, request: Any, sockname: Any, peername: Any) -> Any:
@@ -356,8 +358,8 @@ TLS_BUFFER_BYTES = 32 * 1024
 """The size in bytes of the read buffer per TLS connection: two records. asyncio's own 256 kB are for bulk transfers."""
 
 HANDSHAKES_PER_SWEEP = 64
-"""The number of new connections between two garbage collections: at most about 4 MB of garbage, and some milliseconds
-per collection."""
+"""The number of new connections between two garbage collections. In between, at most about 4 MB of garbage accumulate,
+and a collection takes some milliseconds."""
 
 
 OBJECTS_PER_COLLECTION = 5_000

@@ -3,7 +3,8 @@ its size.
 
 gunicorn 27 and gunicorn_h1c 0.6.9 call Python for each chunk. They keep trailers, chunk extensions and pipelined bytes
 without a limit that would protect a pod's memory. And gunicorn_h1c reads sizes modulo 2^64, and accepts lines that end
-without CR. So a head is passed to the parser only if it is complete, well formed and small, and a body never is.
+without CR. So a head is passed to the parser only if it is complete, well formed and small. A body is never passed to
+it.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,8 @@ from gunicorn.asgi.parser import InvalidChunkExtension, LimitRequestHeaders, Lim
 from trimtab.runtime.body_budget import BodyBudget
 
 MAX_HEAD_BYTES = 16 * 1024
-"""The maximum size in bytes of a request line with its headers. Those of an API server have about 400, with a bearer
-token some 2 000."""
+"""The maximum size in bytes of a request line with its headers. The requests of an API server have about 400 bytes;
+with a bearer token, some 2 000."""
 
 MAX_LINE_BYTES = 4094
 """The maximum size in bytes of a request line, which is gunicorn's own default."""
@@ -36,8 +37,8 @@ _LENGTH_DIGITS = 15
 _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
 _HEAD, _LENGTH, _CHUNKS, _TRAILERS, _DONE = range(5)
-"""The parts of a request, in order, of which one is read next. After `_DONE` follows the next request, which waits
-until this one is answered."""
+"""The part of a request that is read next, in this order. After `_DONE`, the next request waits until this one is
+answered."""
 
 
 def framed_parser(base: type, room: BodyBudget | None = None) -> type:
@@ -70,8 +71,8 @@ _SLOTS = (
 
 
 class _FramedParser:
-    """The code that the parsers in Python and in C share. Its attribute names are different from those of gunicorn's
-    parsers."""
+    """The code that is shared by the parser class in Python and the one in C. Its attribute names are different from
+    those of gunicorn's parsers."""
 
     __slots__ = ()
 
@@ -117,7 +118,8 @@ class _FramedParser:
         return False
 
     def reset(self: Any) -> None:
-        """Prepares for the next request. The caller must feed those bytes of it again that have already arrived."""
+        """Prepares for the next request. If some bytes of that request have already arrived, the caller must feed them
+        again."""
         self._base.reset(self)
         self._reset_state()
         self.release()

@@ -89,7 +89,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Reports an error, except that a client has disconnected or was disconnected."""
+        """Reports an error, unless the cause is only that the connection to a client was closed."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 

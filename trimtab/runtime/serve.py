@@ -25,8 +25,10 @@ BACKLOG = 2048
 
 
 RECEIVE_BUFFER_BYTES = 32 * 1024
-"""How many bytes of one connection the kernel buffers (it doubles the number), and so the largest result of one read.
-uvloop keeps as much of its 256 kB per connection in memory as the largest read has filled."""
+"""The size in bytes of the kernel's receive buffer for one connection (the kernel doubles this number). It limits how
+much one read can return.
+
+uvloop has a buffer of 256 kB per connection, and of that as much stays in memory as the largest read has filled."""
 
 
 def launch_gunicorn(application: str, settings: ServerSettings, log: Logger, tls: ssl.SSLContext | None) -> NoReturn:

@@ -14,7 +14,7 @@ COMMON_SETTINGS = frozenset({
 because one log collector reads the logs of all."""
 
 LIVE_CLUSTER = Path("live")
-"""The value of `Settings.cluster` that means the cluster itself."""
+"""The value of `Settings.cluster` with which the facts come from the running cluster instead of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class Settings:
     reads no Secret."""
 
     certs_check_interval_seconds: float = 10.0
-    """The number of seconds between two checks of that Secret and of both webhook configurations. A new authority signs
-    certificates only after three checks have found it in both configurations, because API servers need a moment to
-    notice it."""
+    """The number of seconds between two checks of the Secret with the certificate and of both webhook configurations. A
+    new authority signs certificates only after three checks have found it in both configurations, because API servers
+    need a moment to notice it."""
 
     client_ca_file: Path | None = None
     """The path of a file with the authorities (PEM) that sign the API servers' client certificates. Only a client with
@@ -88,7 +88,7 @@ class Settings:
     """The name of the Service through which API servers call the webhook. The certificate contains this name."""
 
     configuration_name: str = "trimtab"
-    """The name of both webhook configurations, whose caBundle the webhook keeps equal to the Secret's."""
+    """The name of both webhook configurations. The webhook keeps their caBundle equal to the one in the Secret."""
 
     policies: tuple[Path, ...] = ()
     """The files or folders with policies, separated by `:`. Empty: the cluster's PodPolicies if TRIMTAB_WEBHOOK_CLUSTER
@@ -135,13 +135,14 @@ class Settings:
     be longer."""
 
     keepalive_seconds: int = 120
-    """For how many seconds an idle connection is kept open. The API server keeps its connections for 90 seconds, and
-    must be the side that closes them."""
+    """For how many seconds an idle connection is kept open. It must be longer than the 90 seconds of the API server,
+    because the API server must be the side that closes the connection."""
 
     max_connections: int = 2000
     """The largest number of open connections, which need at most 106 MB of memory. An API server opens as many as it
-    has pods to review at the same moment, by default up to 200. If there is one too many, the webhook closes one of the
-    address with the most connections: one that was never used, or the one that was idle the longest."""
+    has pods to review at the same moment, by default up to 200. If there are too many, the webhook closes a connection
+    of the address with the most connections: one that was never used, or else the one that has been idle the longest.
+    """
 
     max_connections_per_address: int = 1000
     """The largest number of open connections from one client address, including unfinished handshakes. The default is

@@ -17,9 +17,10 @@ NODE_BITS = 20
 are enough for a million nodes."""
 NODE_MASK = (1 << NODE_BITS) - 1
 MAX_KEY = 1 << 100
-"""An integer that is larger than that of any node."""
+"""A sort key that is larger than that of any node."""
 MAX_NEAR_MISSES = 48
-"""How many nodes per bucket, with slightly too little free capacity, are examined for an exchange of pods."""
+"""For an exchange of pods, up to this many nodes per bucket are examined that have slightly too little free
+capacity."""
 Bucket = list[int]
 """The nodes of a bucket, each as an integer of its free amount and, in the lowest bits, its number; sorted."""
 Allowance = list[int]
@@ -47,8 +48,8 @@ class BestFitIndex:
     def __init__(self, requests: PlacementRequests, allowances: Sequence[Allowance | None] | None = None) -> None:
         """Indexes the nodes for these requests. All nodes are closed at first.
 
-        `allowances`: node → the amounts that its pool may still receive. It is None for a node whose pool keeps no
-        capacity free, and None as a whole if no pool does.
+        `allowances`: node → the amounts that its pool may still receive, or None if its pool keeps no capacity free.
+        The whole argument is None if no pool keeps capacity free.
         """
         self.capacity = requests.room
         self.allowances = allowances if allowances is not None else [None] * len(requests.model.nodes)
@@ -215,8 +216,8 @@ class BestFitIndex:
     def is_within_allowance(
         self, request: PlacementRequest, node: int, leaving: PlacementRequest | None = None
     ) -> bool:
-        """Returns whether the node's pool may receive the pod, after `leaving`, another pod of the same pool, has been
-        removed."""
+        """Returns whether the node's pool may receive the pod. If `leaving` is given, that pod of the same pool is
+        assumed to be removed first."""
         allowance = self.allowances[node]
         if allowance is None:
             return True

@@ -378,7 +378,8 @@ class PodClassifier:
         return eligible
 
     def _add_groups_of_others(self) -> None:
-        """Adds to each class the groups whose pods forbid it, through their anti-affinity terms and host ports."""
+        """Adds to each class the groups of pods that its pods must not join in a domain, because of the anti-affinity
+        terms and host ports of those pods."""
         carried = {
             key[1]: g
             for key, g in self.topology_groups._groups.items()

@@ -132,10 +132,11 @@ def _sum_growth(model: ClusterModel, pods: Iterable[int]) -> None:
 
 
 def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Again | None:
-    """Returns a function like `again` that also adds the amounts which the inventory assumes for pods without a request
-    for a resource.
+    """Returns a function like `readmitted_requests`, which also adds assumed amounts for the resources that a pod does
+    not request.
 
-    For DaemonSet and static pods nothing is added, because they do not move and every node has the same ones.
+    The inventory has the assumed amounts. For DaemonSet and static pods nothing is added, because they do not move and
+    every node has the same ones.
     """
     assumed = inventory.assumed_requests
     if not assumed or not any(_assumed_resources(pod, assumed) for pod in inventory.pods):

@@ -84,13 +84,14 @@ class DrainSimulation:
         return place < 0
 
     def _depends_on_order(self, pod: int) -> bool:
-        """Returns whether the pod, placed one after the other with the rest, may fit on a node that its placement
-        request does not allow."""
+        """Returns whether the pod may fit on a node that its placement request does not allow, if the pods of its node
+        are placed one after the other."""
         request = self.requests[pod]
         return request is None or request.is_bound
 
     def place_pods(self, node: int, pods: Sequence[int]) -> DrainPlacement | NoPlacement:
-        """Returns nodes for all of these pods of the node, or the first pod without one. The state is not changed."""
+        """Returns a target node for each of these pods, or the first pod that fits on no node. The state is not
+        changed."""
         if all(self.requests[pod] is not None for pod in pods):
             placement = self._place_by_requests(node, pods)
             if isinstance(placement, DrainPlacement):
@@ -142,8 +143,11 @@ def drain_exactly(
     allowed: Iterable[int] | None = None,
     choose: ChooseNode | None = None,
 ) -> DrainPlacement | NoPlacement:
-    """Returns nodes for the pods, placed in kube-scheduler's own steps: one pod is evicted and placed, then the next;
-    each goes to the fitting node with the least free capacity. The capacity is restored afterwards."""
+    """Returns nodes for the pods, placed as kube-scheduler would place them: one pod is evicted and placed, then the
+    next. The largest pods come first. The capacity is restored afterwards.
+
+    `allowed`: the nodes that may receive pods; None means all. `choose`: chooses among the nodes that fit; by default
+    the one with the least free capacity."""
     model, choose = capacity.world, choose or _choose_tightest
     places = list(range(len(model.nodes)) if allowed is None else allowed)
     was_cordoned, was_draining = capacity.closed_nodes[node], node in capacity.draining_nodes

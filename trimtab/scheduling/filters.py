@@ -59,8 +59,8 @@ def satisfies_pod_constraints(capacity: FreeCapacity, pod_class: PodClass, node:
 
 
 def satisfies_affinity(capacity: FreeCapacity, affinity: PodAffinityRule, node: int) -> bool:
-    """Returns whether, for every term, a matching pod is in the node's domain; or else, whether no pod at all matches
-    and the pod matches its own terms."""
+    """Returns whether a matching pod is in the node's domain for every term. If no pod in the cluster matches, returns
+    whether the pod matches its own terms."""
     # A node without the topology key never satisfies a term, not even for the first pod of its kind.
     if any(group.domain_of[node] < 0 for group in affinity.groups):
         return False

@@ -1,9 +1,11 @@
 """The filters whose result does not change when pods move: labels, names, taints and volumes of nodes.
 
-Two checks of pods belong to them. `selects_copied_labels`: the API server copies `topology.kubernetes.io/zone` and
-`/region` from the node to a pod at binding (1.35). Trimtab reads pods without these labels, because a successor gets
-those of its own node; so a pod that selects other pods by these labels cannot be judged. `shared_exclusive_claims`:
-claims with an exclusive access mode that more than one pod mounts.
+Two more functions check pods for what these filters cannot judge:
+
+- `selects_copied_labels`: the API server copies `topology.kubernetes.io/zone` and `/region` from the node to a pod at
+  binding (1.35). Trimtab reads pods without these labels, because a successor gets those of its own node. So a pod that
+  selects other pods by these labels cannot be judged.
+- `shared_exclusive_claims`: claims with an exclusive access mode that more than one pod mounts.
 """
 
 from collections import Counter

@@ -35,15 +35,15 @@ class PlacementRequest(Struct, eq=False, frozen=True, gc=False):
     is_simple: bool
     is_bound: bool
     """Whether wide domains or a spread constraint restrict the request beyond node attributes, resources and
-    anti-affinity. If so, a pod that is placed one after the other with the rest may fit on a node that this request
-    does not allow."""
+    anti-affinity. If so, the pod may fit on a node that this request does not allow, when pods are placed one after the
+    other."""
     major: int
     minor: int
 
 
 @dataclass(slots=True)
 class PlacementRequests:
-    """Creates placement requests for one `FreeCapacity`, whose current counts they read."""
+    """Creates placement requests from the current counts of one `FreeCapacity`."""
 
     room: FreeCapacity
     set_numbers: dict[bytes, int] = field(default_factory=dict)
@@ -83,8 +83,8 @@ class PlacementRequests:
         return self._requests[key]
 
     def _create_unconstrained(self, pod_class: PodClass) -> PlacementRequest:
-        """Returns the request of a class that only node attributes, cpu and memory restrict, as they do most
-        classes."""
+        """Returns the request of a class that only node attributes, cpu and memory restrict. Most classes are of this
+        kind."""
         numbered_set = self._numbered_sets.get(pod_class.node_set)
         set_number, nodes = numbered_set if numbered_set is not None else self._numbered_set(pod_class, (), ())
         request = self.unbound_requests[pod_class.number] = PlacementRequest(

@@ -65,7 +65,7 @@ class PodClass(Struct, kw_only=True, eq=False, gc=False):
     major: int = 0
     """The requested amount of cpu or memory, whichever is scarcer in the cluster."""
     minor: int = 0
-    """The requested amount of the other of cpu and memory."""
+    """The requested amount of the less scarce one of cpu and memory."""
     other_requests: tuple[tuple[int, int], ...] = ()
     """(resource number, amount) of every other requested resource; the pod slot is not among them."""
     sort_key: int = 0

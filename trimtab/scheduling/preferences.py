@@ -15,8 +15,8 @@ from trimtab.scheduling.pod_class import PlacementPreference, PodClass
 from trimtab.scheduling.topology import Term, TopologyGroup, TopologyGroups, apply_match_label_keys
 
 SCHEDULE_ANYWAY_WEIGHT = 10
-"""For a spread constraint with ScheduleAnyway: the score that each matching pod in the domain subtracts, like an
-affinity weight of 10."""
+"""The score that each matching pod in the domain subtracts, for a spread constraint with ScheduleAnyway. It has the
+effect of an affinity weight of 10."""
 
 TermOf = Callable[[PodClass, PodAffinityTerm], Term | None]
 """A function that returns the pods that a term selects, or None if the snapshot does not show them."""

@@ -26,8 +26,8 @@ class TopologyGroup:
 
     number: int
     terms: tuple[Term, ...]
-    """A pod belongs to the group if all of these terms match it. Empty if pods belong to the group for something that
-    they have themselves (an anti-affinity term, a port)."""
+    """A pod belongs to the group if all of these terms match it. Empty if the group consists of the pods that have a
+    particular anti-affinity term, host port or preference themselves."""
     key: str
     """The topology key; "" means that each node is a domain."""
     domain_of: Sequence[int]
@@ -35,8 +35,7 @@ class TopologyGroup:
     domain_count: int
     """The number of domains."""
     is_per_node_domain: bool
-    """Whether each domain is a single node. A node without a conflict then stays without one while other nodes only
-    lose pods."""
+    """Whether each domain is a single node. Pods that leave other nodes then cannot cause a conflict on a node."""
     counts_deleted: bool
     """Whether pods with a deletion timestamp still count."""
     is_counted_per_node: bool = False
@@ -98,7 +97,10 @@ class TopologyGroups:
         per_node: bool = False,
         soft: bool = False,
     ) -> TopologyGroup:
-        """Returns the group of the pods that match all terms. Only pods on eligible nodes count."""
+        """Returns the group of the pods that match all terms, counted by the topology key `key`.
+
+        `lasting`: whether pods with a deletion timestamp still count. `eligible`: the nodes whose pods count; None
+        means all."""
         group_key = (
             tuple(map(_term_key, terms)),
             key,
@@ -115,7 +117,7 @@ class TopologyGroups:
         return group
 
     def group_carrying(self, carried: object, key: str, *, soft: bool = False) -> TopologyGroup:
-        """Returns the group of the pods that have something themselves: an anti-affinity term, a host port, a
+        """Returns the group of the pods that have `carried` in their own spec: an anti-affinity term, a host port, or a
         preference."""
         group = self._groups.get(("carried", carried, key))
         if group is None:
@@ -170,8 +172,8 @@ def _term_key(term: Term) -> object:
 
 
 def _required_label_pairs(selector: LabelSelector) -> list[tuple[str, str]]:
-    """Returns (key, value) pairs of labels of which every matching pod has at least one; an empty list if none can be
-    derived from the selector."""
+    """Returns (key, value) pairs of labels; every pod that matches the selector has at least one of them. An empty list
+    if none can be derived."""
     for pair in selector.match_labels.items():
         return [pair]
     for expression in selector.match_expressions:
@@ -202,7 +204,11 @@ def apply_match_label_keys(
 def resolve_namespaces(
     own: str, names: tuple[str, ...], selector: LabelSelector | UnsetType, labels_by_namespace: Mapping[str, Labels]
 ) -> Namespaces | str:
-    """Returns the namespaces that an affinity term selects, or a text that says why they cannot be determined."""
+    """Returns the namespaces that an affinity term selects (None: all), or a text that says why they cannot be
+    determined.
+
+    `own`: the namespace of the pod. `names`, `selector`: the fields `namespaces` and `namespaceSelector` of the term.
+    """
     if isinstance(selector, UnsetType):
         return frozenset(names or (own,))
     if not selector.match_labels and not selector.match_expressions:

@@ -1,15 +1,15 @@
 """The adaptive rule: the request that would cost least if recent usage repeated, increased by as much as the usage has
 been growing from day to day.
 
-A request costs twice: for what it reserves, and for what it risks. For the risk, the usage of recent days counts (a day
-of three days ago half as much as today), and each value is assumed to repeat, larger by some factor. How likely a
-factor is follows from the container's own record: by how much the largest usage of each day exceeded that of the three
-days before. If the days are alike, the request is little above their largest usage; if they differ, it is as high as
-the record requires. If the record is short, an assumption of large differences replaces it, which counts less with
-every day.
+A request costs twice: for what it reserves, and for the risk that it is too small. The risk is computed from the usage
+of recent days, in which a day of three days ago counts half as much as today. Each value is assumed to repeat,
+multiplied by some factor. The probability of a factor is estimated from the container's own past days: by how much the
+largest usage of each day exceeded that of the three days before. If the days are alike, the request is little above
+their largest usage. If they differ, the request is higher, as their differences require. If only a few days are known,
+an assumption of large differences takes their place, and counts less with every further day.
 
-So no percentile is fixed. The result is described as one: "P98 of recent days". The constants were chosen with half of
-the series of `make bench-sizing`, and hold for the other half.
+So no percentile is fixed. The result is described as a percentile, such as "P98 of recent days". The constants were
+chosen with half of the series of `make bench-sizing`, and hold for the other half.
 """
 
 from __future__ import annotations
@@ -26,22 +26,24 @@ HALF_LIFE_DAYS = 3.0
 DAYS_BEFORE = 3
 """The number of days before a day with whose largest value the day is compared."""
 ASSUMED_DAYS, ASSUMED_GROWTH = 5.0, 0.3
-"""The assumption that replaces a short record: five days, each of which exceeded the days before by 0.06 (0.3 in
-total), as a natural logarithm."""
+"""The assumption for a container with few days of history: five days, each of which exceeded the days before by 0.06
+(0.3 in total), as a natural logarithm."""
 MAX_JUMP = 0.3
-"""The most that one day can add to the record, as a natural logarithm. A larger jump is in the usage itself, which the
-rule weighs."""
+"""The largest excess of a day over the days before it that counts, as a natural logarithm. A larger jump is already in
+the usage itself, which the rule weighs."""
 MAX_TAIL = 60.0
-"""The largest exponent that the record can give. With exponent `tail`, usage that is `f` times as large has the
-probability `f ** -tail`."""
+"""The largest exponent `tail` that the past days can give. Usage that is `f` times as large has the probability `f **
+-tail`."""
 REFERENCE = {"cpu": 0.1, "memory": float(1 << 30)}
 RISK = {"cpu": 8.0, "memory": 35.0}
-"""Resource → the price of never being short, for a container with an average usage of one reference amount, in prices
-of that amount. It is higher for memory, because a peak above the request may kill the container, while cpu above it
-only waits. A container that uses four times as much pays twice as much: a core costs the same for every workload, so
-headroom costs more if the usage is large."""
+"""Resource → the cost of being short of it all the time, for a container whose average usage is one reference amount.
+The unit is the price of that amount.
+
+The cost is higher for memory, because a peak above the request may kill the container, while a container that needs
+more cpu only waits. If a container uses four times as much, the cost is twice as high: a core costs the same for every
+workload, so headroom costs more if the usage is large."""
 MIN_AMOUNT = {"cpu": 0.01, "memory": float(16 << 20)}
-"""Resource → the difference below which amounts count as equal (cores, bytes)."""
+"""Resource → the smallest amount that is distinguished (cores, bytes). Smaller amounts count as this amount."""
 MIN_SHARE = {"cpu": 0.9, "memory": 0.0}
 """Resource → the share of recent time in which the request must be enough, whatever it costs. A container may be short
 of cpu for at most a tenth of the time."""
@@ -56,9 +58,10 @@ class AdaptiveAnswer:
     share: float
     """The share of recent usage that does not exceed the request; 1 if no usage of the window does."""
     days_exceeded: int
-    """The number of days, out of `days_compared`, on which P95 would not have been enough: days with more than a
-    twentieth of their usage above the P95 of recent days or, if the request is above all usage, days with a maximum
-    above that of the days before."""
+    """The number of days, out of `days_compared`, on which P95 would not have been enough.
+
+    These are the days with more than a twentieth of their usage above the P95 of recent days. If the request is above
+    all usage, they are the days whose maximum is above that of the days before."""
     days_compared: int
     """The number of days that were compared with the days before them."""
 
@@ -126,8 +129,8 @@ def find_cheapest_request(resource: str, use: RecentUse) -> AdaptiveAnswer:
 
 
 def estimate_tail(resource: str, days: Mapping[int, UsageHistogram]) -> float:
-    """Returns the rate at which larger usage becomes unlikely: Hill's estimate over the days, combined with the
-    assumption for short records."""
+    """Returns the exponent `tail`, which says how fast larger usage becomes unlikely (see `MAX_TAIL`). It is Hill's
+    estimate over the days, combined with the assumption for few days of history."""
     tops = [max(MIN_AMOUNT[resource], counts.top) for _, counts in sorted(days.items())]
     excess = sum(
         min(MAX_JUMP, max(0.0, log(top / _max_of_days_before(tops, day)))) for day, top in enumerate(tops) if day
@@ -141,8 +144,11 @@ def _max_of_days_before(tops: Sequence[float], day: int) -> float:
 
 
 def _cheapest(resource: str, use: RecentUse, tail: float) -> float:
-    """Returns the amount for which the sum of price and risk is lowest. Between two values of the usage this sum is `c
-    + s * S / c ** tail`, whose minimum is where its slope is zero; the result is the lowest of all these minima."""
+    """Returns the amount for which the sum of price and risk is lowest.
+
+    Between two values of the usage, the sum for an amount `c` is `c + s * S / c ** tail` plus a constant, where `s` is
+    the cost of being short and `S` the sum of weight × value ** `tail` over the smaller values. It is lowest where its
+    slope is zero, and the result is the lowest of all these minima."""
     top = use.values[-1]
     if top <= 0:
         return 0.0
@@ -181,7 +187,7 @@ def _days_passed(resource: str, use: RecentUse, share: float) -> int:
 
 
 def values_above(counts: UsageHistogram, line: float) -> int:
-    """Returns the number of values in those buckets that are completely above a value."""
+    """Returns the number of values in the buckets that are completely above the value `line`."""
     pair_shift = counts.shift - 1
     return sum(
         count

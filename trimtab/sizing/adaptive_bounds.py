@@ -1,8 +1,8 @@
 """Brings the adaptive rule's request within its bounds, and finds doubts about it.
 
-Lower bounds are the usage of the last 24 hours, the pods with the largest usage if they are a tenth of all pods, and
-the floor after OOM kills. The upper bound is three times the largest usage. Doubts lower the confidence, but never the
-request.
+The lower bounds are the usage of the last 24 hours, the usage of the largest pods if they are at least a tenth of all
+pods, and the smallest request that is allowed after OOM kills. The upper bound is three times the largest usage. Doubts
+lower the confidence, but never the request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trimtab.sizing.adaptive import PASSED_SHARE, find_cheapest_request, values_
 DAY = 86400
 MAX_REQUEST_RATIO = 3
 LAST_DAY, LARGEST_POD, OOM_KILL, THREE_TIMES = "last-day", "largest-pod", "oom-kill", "three-times"
-"""The names of the bounds; one of them says what determined the request if the rule did not."""
+"""The names of the bounds. If a bound determined the request in place of the rule, its name is recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +91,8 @@ def adaptive_request(
 
 
 def max_amount(resource: str, largest: float) -> float:
-    """Returns the largest request that usage can lead to: three times the largest usage, or, for a small container,
-    what a single OOM kill adds."""
+    """Returns the largest request that usage can lead to: three times the largest usage. For a small container it is
+    the largest usage plus what a single OOM kill adds, if that is more."""
     return max(MAX_REQUEST_RATIO * largest, largest + MIN_BUMP_UP_BYTES if resource == "memory" else 0.0)
 
 
@@ -114,14 +114,16 @@ def _at_least(request: AdaptiveRequest, amount: float, bound: str) -> AdaptiveRe
 # ── the last 24 hours ────────────────────────────────────────────────────────────────────────────────────────────
 
 FULL_DAY_HOURS, MIN_DAY_HOURS = 18, 3
-"""Today is judged alone if at least `FULL_DAY_HOURS` of it were observed, and not at all alone if fewer than
-`MIN_DAY_HOURS` were."""
+"""Hours of today that were observed. From `FULL_DAY_HOURS` on, today is judged alone; below `MIN_DAY_HOURS`, only
+together with the day before. In between, both are done, and the larger usage counts."""
 
 
 def last_day_use(resource: str, window: DailyHistograms, days: Mapping[int, UsageHistogram], pods: int = 1) -> float:
-    """Returns the usage of the last 24 hours that a request should cover: for cpu, P95; for memory, the largest peak
-    or, with many pods, the P90 of their peaks, because fewer than a tenth of them are outliers. Usage is recorded by
-    day, so early in a day the day before counts too."""
+    """Returns the usage of the last 24 hours that a request should cover.
+
+    For cpu, it is P95. For memory, it is the largest peak, or the P90 of the peaks if there are more than ten pods,
+    because fewer than a tenth of the pods count as outliers. Usage is recorded by day, so early in a day the day before
+    counts too."""
     today, before = days.get(window.newest), days.get(window.newest - 1)
     hours = window.hours_of(window.newest).bit_count()
     day_groups: list[Iterable[UsageHistogram]] = []
@@ -140,7 +142,8 @@ def last_day_use(resource: str, window: DailyHistograms, days: Mapping[int, Usag
 SAME_SIZE_RATIO = 0.8
 """A pod counts as equally large if it uses at least this share of what the largest pod uses."""
 LARGE_SHARE = 0.1
-"""The share of the pods that must be as large as the largest one for it to be a bound for all."""
+"""The share of the pods that must be as large as the largest pod. Only then is the largest pod a lower bound for the
+requests of all pods."""
 OUTLIER_RATIO = 2.0
 """A pod counts as an outlier if it uses at least this many times as much as the median pod."""
 
@@ -180,13 +183,13 @@ def _with_kills(
 # ── doubts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 CHANGE_RATIO, CHANGE_SHARE = 1.25, 0.2
-"""The usage has risen if more than a fifth (`CHANGE_SHARE`) of the last day exceeds nearly all of the days before by a
-quarter (`CHANGE_RATIO`)."""
+"""The usage has risen if more than `CHANGE_SHARE` (a fifth) of the last day exceeds nearly all of the days before by
+the factor `CHANGE_RATIO`."""
 DROP_RATIO = 0.5
 """The usage has dropped if nearly all of the last day is below this share of the median of the days before."""
 GROWTH_RATIO, GROWING_DAYS = 1.2, 6
-"""The usage is growing if it grew by the factor `GROWTH_RATIO` over a week, and on at least `GROWING_DAYS` of its days
-was higher than on the day before."""
+"""The usage is growing if it grew by the factor `GROWTH_RATIO` over a week, and was higher than on the day before on at
+least `GROWING_DAYS` days of the week."""
 WEEK_DAYS = 7
 
 

@@ -34,10 +34,10 @@ class SandboxCost:
 
     pods: int
     millicores: int
-    """The P95 over the pods, with headroom, rounded up."""
+    """The cpu overhead: the P95 over the pods, with headroom, rounded up."""
     memory_bytes: int
-    """The largest value of the pods, with headroom, rounded up to mebibytes, because a sandbox does not return
-    memory."""
+    """The memory overhead: the largest value of the pods, with headroom, rounded up to mebibytes. The largest is used
+    because a sandbox does not return memory."""
 
     @property
     def pod_fixed(self) -> dict[str, str]:
@@ -70,8 +70,10 @@ def _with_headroom(amount: float, step: int) -> int:
 
 
 def larger_overhead(first: Mapping[str, Written], second: Mapping[str, Written]) -> dict[str, Written]:
-    """Returns, for each resource, the larger of two overheads. While pods with both exist, neither may be too small:
-    new pods get the overhead of the class, and running pods keep theirs."""
+    """Returns, for each resource, the larger of two overheads.
+
+    New pods get the overhead of the class, and running pods keep the overhead that they have. While there are pods with
+    both overheads, neither may be too small."""
     both = {**first, **second}
     return {
         name: first[name]

@@ -1,8 +1,8 @@
 """What is reserved on the nodes of each pool, what their kubelets and container runtimes use, and what the difference
 costs.
 
-Nodes of one pool with different container runtimes are measured separately, because their bases and slopes differ by up
-to half.
+Nodes of one pool with different container runtimes are measured separately, because what the runtimes use per node and
+per pod differs by up to half.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PoolRuntime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolNodes:
-    """What is known about the nodes of a pool with one container runtime, apart from what they use."""
+    """What is known about the nodes of a pool that have one container runtime, except for their usage."""
 
     names: frozenset[str]
     reserved: Reserved | None = None
@@ -63,7 +63,7 @@ class PoolNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservedMoney:
-    """The price of what is reserved and not used, and of what is used and not reserved, in dollars a month."""
+    """The monthly price, in dollars, of what is reserved and not used, and of what is used and not reserved."""
 
     unused: float
     overdraft: float
@@ -79,7 +79,8 @@ class PoolReservation:
     recommended: Reserved | NotYet
     change: ReservationChange | NotYet
     money: ReservedMoney | None
-    """What the difference costs, or None if the price, the reservation or the usage is not known."""
+    """The monthly price of the difference between reservation and usage, or None if the price, the reservation or the
+    usage is not known."""
 
 
 def group_nodes(nodes: Iterable[NodeInfo], now: Seconds) -> dict[PoolRuntime, PoolNodes]:
@@ -138,7 +139,7 @@ def assess_pools(
     max_pods: int | None = None,
     published: Mapping[PoolRuntime, Reserved] | None = None,
 ) -> list[PoolReservation]:
-    """Returns what each pool uses, and the reservation that follows from it.
+    """Returns, for each pool, the measured usage and the reservation that is recommended for it.
 
     `published` are earlier recommendations. A new recommendation replaces an earlier one only if the two differ by more
     than the tolerance.

@@ -88,9 +88,12 @@ MIN_CONFIDENCE_CHANGE = 0.2
 
 
 def measure_change(before: ContainerUsage | None, after: ContainerUsage, tolerance: float = DEFAULT_TOLERANCE) -> float:
-    """Returns how much two published forms differ, which decides what is written first: 0 if nothing needs to be
-    written; below 1 if only dates, history or confidence differ; otherwise 1 plus the largest relative change of an
-    amount that leads to a request; infinite if an amount is new."""
+    """Returns how much two published forms differ. Containers with a larger difference are written first.
+
+    - 0: nothing needs to be written;
+    - below 1: only dates, history or confidence differ;
+    - 1 plus the largest relative change of an amount that leads to a request;
+    - infinite: the usage was not published before, or an amount is new."""
     if before is None:
         return inf
     amount_change = max(
@@ -107,8 +110,8 @@ def measure_change(before: ContainerUsage | None, after: ContainerUsage, toleran
 
 
 def _amount_change(resource: str, before: Percentiles | None, after: Percentiles | None, tolerance: float) -> float:
-    """Returns 1 plus the largest relative change of the amounts that lead to requests, or 0 if it is within the
-    tolerance. Other amounts are not compared; they are written together with these."""
+    """Returns 1 plus the largest relative change of the amounts that lead to requests, or 0 if the change is within the
+    tolerance. Other amounts are written together with these, and are not compared."""
     if before is None or after is None:
         return 0.0 if before is after else inf
     # A young recommendation lowers no request, so a change of this flag is always written.

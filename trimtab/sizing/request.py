@@ -41,8 +41,8 @@ P95 = UsageRule(Decimal(95))
 
 
 def compute_amount(rule: UsageRule, statistics: UsageStatistics) -> float:
-    """Returns the amount that a rule selects from the usage, in cores or bytes, not rounded. The statistics must have
-    been computed with the rule's percentile if it is not one of the published ones."""
+    """Returns the amount that a rule selects from the usage, in cores or bytes, not rounded. If the rule's percentile
+    is not a published one, the statistics must have been computed with it."""
     headroom = 1 + rule.headroom_percent / 100
     if rule.percentile is None:
         return (statistics.p95 if statistics.adaptive is None else statistics.adaptive.amount) * headroom
@@ -50,7 +50,8 @@ def compute_amount(rule: UsageRule, statistics: UsageStatistics) -> float:
 
 
 def describe_rule(rule: UsageRule, statistics: UsageStatistics) -> str:
-    """Returns a description of what a percentile is of: "P95 over 14 days", "P99 of peaks plus 15% over 14 days"."""
+    """Returns a description of the rule's percentile and of the usage from which it is computed: "P95 over 14 days",
+    "P99 of peaks plus 15% over 14 days"."""
     share = (
         "P95"
         if rule.percentile is None
@@ -97,8 +98,8 @@ class CurrentResources:
     advice: VpaRecommendation | None = None
     """A VPA's recommendation, which is used if there is too little usage; None if there is none."""
     most: int | None = None
-    """The amount that a node which the pod may use has for this container, after DaemonSets and the rest of the pod;
-    None if unknown."""
+    """The largest request of this container with which the pod fits on a node that it may use, after DaemonSets and the
+    pod's other containers; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +191,8 @@ def propose_request(
 def _amount_from_usage(
     current: CurrentResources, statistics: UsageStatistics, settings: SizingSettings
 ) -> tuple[int, list[Reason]]:
-    """Returns the rule's amount after everything that raised it. The reasons are its origin, what raised it, and doubts
-    about it."""
+    """Returns the rule's amount after everything that raised it, with reasons: where the amount comes from, what raised
+    it, and doubts about it."""
     vpa_corrects = current.vpa is not None and current.vpa.can_correct
     resource = current.resource
     rule = P5 if vpa_corrects else settings.rule_of(resource)

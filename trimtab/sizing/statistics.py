@@ -22,7 +22,7 @@ MIN_HISTORY_SECONDS = DAY
 SLACK_SECONDS = 3600 // 6
 """How many seconds may be missing in a history, because the last sample of a day comes a little before its end."""
 MIN_RUN_DAYS = 7
-"""For a workload that runs only at times, such as a nightly job: the number of days on which it must have run, however
+"""The number of days on which a workload that runs only at times, such as a nightly job, must have run, however
 short."""
 MIN_SAMPLES = {"cpu": 100, "memory": 4}
 """Resource → minimum number of samples. Memory needs fewer, because it is recorded as one peak in six hours."""
@@ -55,8 +55,11 @@ class UsageStatistics:
     observed_seconds: int
     """The observed time in seconds, without gaps."""
     confidence: float
-    """From 0 to 1: the length of the history as a share of a week, or the number of samples as a share of one every
-    five minutes, whichever is smaller; less if the last sample is old, or if the adaptive rule has doubts."""
+    """The confidence, from 0 to 1.
+
+    It is the smaller of two shares: the length of the history, compared with a week, and the number of samples,
+    compared with those of a week (one every five minutes; for memory, one every six hours). It is lower if the last
+    sample is old, or if the adaptive rule has doubts."""
     days_with_usage: int = 1
     """The number of days with usage, however short."""
     is_young: bool = False
@@ -81,8 +84,8 @@ class UsageStatistics:
 
     @property
     def span_text(self) -> str:
-        """The observed time as messages show it, such as "9 days"; for a workload that runs only at times, the hours as
-        well as the days."""
+        """The observed time as messages show it, such as "9 days". For a workload that runs only at times, it has the
+        hours as well as the days."""
         if self.observed_seconds + SLACK_SECONDS >= DAY:
             return f"{self.observed_days:g} days"
         hours, days = round(self.observed_seconds / HOUR), self.days_with_usage

@@ -19,7 +19,7 @@ OpenTelemetry, and tenants."""
 Origin = tuple[tuple[str, str], ...]
 """The labels of a series that distinguish clusters, with their values."""
 UNLABELLED = ""
-"""The value that counts for a series without a label which other series have."""
+"""The value that is used for a label which a series lacks and other series have."""
 _MAX_NAMED_VALUES = 10
 """How many values a message lists at most."""
 
@@ -127,7 +127,8 @@ class Origins:
     """The values observed so far of the labels that distinguish clusters."""
 
     allowed_labels: frozenset[str] = frozenset()
-    """Labels that may have several values, because a matcher names them or the report is divided by them."""
+    """Labels that may have several values, because a matcher names them or because the report is divided by their
+    values."""
     values: dict[str, set[str]] = field(default_factory=dict)
     _series: int = 0
     _counts: dict[str, int] = field(default_factory=dict)

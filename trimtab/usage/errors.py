@@ -18,7 +18,7 @@ class UnreachableSource(UsageFault):
 
 
 class RefusedSource(UsageFault):
-    """The source refused the request; the text is its own."""
+    """The source refused the HTTP request. The text of the error is the source's own message."""
 
     def __init__(self, doing: str, status: int, message: str) -> None:
         super().__init__(f"{doing}: {status}: {message}")

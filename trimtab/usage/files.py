@@ -123,7 +123,8 @@ class Rows:
 
 
 def _default_workload(pod: str) -> str:
-    """Returns the workload for a series: one of its own if the series has no pod's name, otherwise an empty string."""
+    """Returns the workload for a series. A series without a pod's name gets a workload of its own; otherwise the result
+    is an empty string."""
     return "" if pod else "Series/usage"
 
 
@@ -192,8 +193,8 @@ def csv_rows(file: str, content: bytes) -> Rows:
 
 
 def _find_delimiter(first: str) -> str:
-    """Returns the delimiter of a CSV file, judged by its first line: a semicolon if decimals may have commas, even if
-    that line is a row such as 2026-01-05;0,25."""
+    """Returns the delimiter of a CSV file, judged by its first line. It is a semicolon if decimals may have commas,
+    even if the first line is a row such as 2026-01-05;0,25."""
     first_cell, semicolon, _ = first.partition(";")
     return ";" if semicolon and ("," not in first or parse_moment(first_cell) is not None) else ","
 

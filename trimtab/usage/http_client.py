@@ -42,7 +42,7 @@ class RetryPolicy:
 
 
 Final = Callable[[RefusedSource], bool]
-"""A function that returns whether repeating the request could not change this refusal."""
+"""A function that returns whether this refusal is final, so that repeating the HTTP request would not help."""
 
 
 @dataclass(slots=True)
@@ -143,8 +143,8 @@ class HttpApi:
         return text
 
     def _wait_for_turn(self) -> None:
-        """Waits until the pause after the previous query is over. Several threads wait for each other, so they send
-        their queries one after the other."""
+        """Waits until the pause after the previous query is over. If several threads wait, they send their queries one
+        after the other."""
         with self._lock:
             now = elapsed_seconds()
             # The turn is reserved under the lock, and waited for without it.

@@ -153,9 +153,11 @@ class Kubelets:
     _totals: _CounterReadings = field(default_factory=dict)
 
     def read_usage(self) -> Iterator[Series]:
-        """Yields one sample for each container and resource. For cpu it is the average since the previous reading, or
-        the usage of the last seconds if there is none. Raises KubeFault if the nodes cannot be listed, or if none of
-        them responds."""
+        """Yields one sample for each container and resource.
+
+        For cpu, it is the average since the previous reading. Without a previous reading, it is the kubelet's own
+        value, which covers the last ten to twenty seconds. Raises KubeFault if the nodes cannot be listed, or if none
+        of them responds."""
         previous, self._totals = self._totals, {}
         for reading in self._read_all():
             series = reading.series

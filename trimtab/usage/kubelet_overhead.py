@@ -33,9 +33,10 @@ class OverheadSource(StrEnum):
     """How the usage of kubelet and runtime was determined."""
 
     SYSTEM_CONTAINERS = "system-containers"
-    """The kubelet reports the usage of both."""
+    """The kubelet reports the usage of both the kubelet and the runtime."""
     NODE_LESS_PODS = "node-less-pods"
-    """Everything on the node that is in no pod counts, because the kubelet does not report the usage of both."""
+    """The usage of everything on the node that is in no pod, because the kubelet does not report the usage of both
+    kubelet and runtime."""
 
 
 class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
@@ -114,8 +115,8 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
 def _known_use(
     parts: Mapping[str, _Stats], whole: _Stats, read: Callable[[_Stats], int | None]
 ) -> tuple[float | None, OverheadSource | None]:
-    """Returns the usage of kubelet and runtime together, or else that of the node minus its pods, and which of the two
-    it is."""
+    """Returns (usage, how it was determined). The usage is that of kubelet and runtime together if it is known,
+    otherwise that of the node minus that of its pods."""
     kubelet, runtime, pods = (read(parts[name]) if name in parts else None for name in (KUBELET, RUNTIME, PODS))
     if kubelet is not None and runtime is not None:
         return float(kubelet + runtime), OverheadSource.SYSTEM_CONTAINERS
@@ -126,9 +127,10 @@ def _known_use(
 
 
 def with_counted_cpu(previous: NodeOverhead | None, current: NodeOverhead) -> NodeOverhead:
-    """Returns the reading with its cpu usage averaged since the previous reading. It is unchanged if there is no
-    previous reading, if the time between is too long, or if a counter decreased, because a kubelet or runtime that
-    restarts counts from zero."""
+    """Returns the reading with its cpu usage averaged since the previous reading.
+
+    It is returned unchanged if there is no previous reading, if the time between them is too long, or if a counter
+    decreased: a kubelet or runtime that restarts counts from zero."""
     if previous is None or current.cpu_source is None:
         return current
     seconds = current.second - previous.second

@@ -45,7 +45,7 @@ class OwnerIndex:
 
 
 def owner_by_name(pod: str) -> Owner | None:
-    """Returns the owner that follows from the pod's name alone, or None if none follows."""
+    """Returns the owner that can be derived from the pod's name alone, or None if none can."""
     for shape, kind in _NAME_PATTERNS:
         match = shape.fullmatch(pod)
         if match:

@@ -86,8 +86,8 @@ class Prometheus:
         )
 
     def plan_queries(self, start: int, end: int, namespaces: Sequence[str] = ()) -> list[QueryPart]:
-        """Returns all queries for the time from `start` to `end`. Days begin at midnight, so that no peak interval is
-        divided."""
+        """Returns all queries for the time from `start` to `end`. Days begin at midnight, so that no six-hour interval
+        for memory peaks is divided."""
         parts = []
         for namespace in namespaces or self.list_namespaces(start, end):
             pods = self.list_pods(namespace, start, end)
@@ -123,8 +123,8 @@ class Prometheus:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _fetch(self, piece: QueryPart) -> list[tuple[QueryPart, bytes]]:
-        """Returns the responses for a query, or for its halves if it is too large for the server. A query that was too
-        large is not repeated."""
+        """Returns the responses for a query. If the query is too large for the server, it is divided, and the responses
+        for its halves are returned. A query that was too large is not sent again."""
         # A part that can be divided is not retried whole when it is too large: its halves are the retry.
         halves = _halves(piece, self.query_plan.step_seconds)
         final = _is_too_much if halves else _is_never_final
@@ -228,11 +228,11 @@ class Prometheus:
         return topmost_owners(rows)
 
     def join_matchers(self, *matchers: str) -> str:
-        """Returns the text of a selector with these matchers and those that every query has."""
+        """Returns the text of a PromQL selector with these matchers and with the matchers that every query has."""
         return self._join_matchers(*matchers)
 
     def query_range(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
-        """Yields the series of any query; their resource is set to memory."""
+        """Yields the series that any query returns. The resource of each series is set to memory."""
         parameters = {"query": query, "start": str(start), "end": str(end), "step": str(step)}
         yield from parse_series(self.source.get("/api/v1/query_range", parameters, what), "memory", end, start)
 

@@ -20,8 +20,8 @@ PODS_IDS = "/kubepods([.]slice)?"
 MILLICORES = 1000.0
 FACTS_SECONDS = 60
 POINTS_IN_STEP = 60
-"""If the usage is the difference of two series: the number of moments in a step for which the difference is calculated
-to find its maximum; they are at least a minute apart."""
+"""The number of moments in a step at which the usage is calculated to find its maximum. It applies if the usage is the
+difference of two series. The moments are at least a minute apart."""
 
 _ByMoment = dict[tuple[str, int], float]
 """(node, time in seconds) → amount."""
@@ -61,8 +61,8 @@ def read_overhead_series(server: Prometheus, start: int, end: int) -> Iterator[N
 
 
 def _max_memory(source: OverheadSource | None, amounts: Mapping[str, float | None]) -> float | None:
-    """Returns the largest memory usage since the previous step, or None if it is unknown. It is read in the same way
-    (`source`) as the usage at the moment."""
+    """Returns the largest memory usage since the previous step, or None if it is unknown. `source` says how the usage
+    is determined, as for the present usage."""
     if source is OverheadSource.SYSTEM_CONTAINERS:
         # The two need not peak together: their sum is never too small.
         kubelet, runtime = amounts["kubelet memory peak"], amounts["runtime memory peak"]

@@ -131,8 +131,8 @@ def _decode_response(body: bytes) -> _Response:
 
 
 def _split_series(body: bytes) -> Iterator[memoryview | msgspec.Raw]:
-    """Yields the text of each series. What precedes and follows all series is decoded with the last one. If the text
-    was divided inside a series, decoding finds that out."""
+    """Yields the text of each series. The text before the first and after the last series is decoded together with the
+    last series. If a series was divided by mistake, decoding fails."""
     first, ends = body.find(_BEGIN), list(_series_ends(body))[:-1]
     cuts_are_clean = all(body[end : end + 1] == b"," and body.startswith(_BEGIN, end + 1) for end in ends)
     if first < 0 or not ends or not cuts_are_clean:
@@ -184,7 +184,8 @@ def _flatten(points: memoryview) -> bytearray:
 
 
 def _grid(flat: Sequence[float]) -> range | None:
-    """Returns the times of the points, or None if they are not whole seconds at equal distances, one for each value."""
+    """Returns the times of the points, one for each value, or None if the times are not whole seconds at equal
+    distances."""
     if len(flat) < 4 or len(flat) % 2:
         return None
     first, step = flat[0], flat[2] - flat[0]

@@ -24,7 +24,7 @@ class Policy:
 
 
 class BrakeActuator(Protocol):
-    """What is done with a harmful policy."""
+    """Acts on a policy that harms pods: sets it to `warn`, or only reports it."""
 
     def set_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
         """Acts on a harmful policy, and returns what was done: set-to-warn, reported or failed."""

@@ -227,7 +227,7 @@ class Metrics:
             self.namespace_dollars.labels(namespace, "sandbox").set(cost.sandbox)
 
     def count_eviction(self, runtime_class: str) -> None:
-        """Counts the eviction of a pod with this RuntimeClass; empty for a pod without one."""
+        """Counts the eviction of a pod with this RuntimeClass; `runtime_class` is empty for a pod without one."""
         self.evictions.labels(self._class(runtime_class or "none")).inc()
 
     def set_comparisons(self, counts: dict[str, Counts]) -> None:

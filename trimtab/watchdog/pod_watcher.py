@@ -60,7 +60,7 @@ class AuditWatcher:
         return self._feed.informers.values_of(POD)
 
     def data_age(self) -> float | None:
-        """Returns for how many seconds the oldest list has not been known to be current, or None if a list was never
+        """Returns how many seconds ago the most outdated list was last known to be current, or None if a list was never
         read."""
         return self._feed.informers.oldest_age()
 

@@ -60,7 +60,7 @@ class PolicyEventRecorder:
     recorder: Recorder
     log: Logger
     repeat_seconds: float
-    """After how many seconds the same Event is recorded again."""
+    """The number of seconds after which the same Event is recorded again."""
     max_events: int
     """The maximum number of Events in one round."""
     elapsed: Callable[[], float]
@@ -111,6 +111,6 @@ def event_reason(code: Code) -> str:
 
 
 def _is_warning(note: PolicyNote) -> bool:
-    """Returns whether the Event for the note is a Warning. That a pod is older than a policy is normal after each
-    change of the policy, and is not one."""
+    """Returns whether the Event for the note is a Warning. If a pod is merely older than a policy, the Event is not a
+    Warning, because that is normal after each change of the policy."""
     return note.reason.name not in ("created-before-policy", "decision-changed-since", "overhead-stale")

@@ -89,13 +89,14 @@ class ObservedOwner:
 
 
 def list_sources(own_namespace: str, *, policies: bool) -> tuple[ListSource, ...]:
-    """Returns every list that is watched, with or without the cluster's policies."""
+    """Returns every list that is watched, with or without the list of the cluster's policies."""
     facts = fact_list_sources(ALL_KINDS, OWNERS, COUNTED, own_namespace)
     return (*facts, LIST_SOURCES[CONFIGURATION], LIST_SOURCES[POD], *([LIST_SOURCES[POLICY]] if policies else []))
 
 
 def object_projections(own_namespace: str, reader: AuditedPodReader) -> Holds:
-    """Returns kind → the function that reduces its objects to what is stored; pods are reduced by `reader`."""
+    """Returns kind → the function that reduces an object of this kind to what is stored; pods are reduced by
+    `reader`."""
     projections = projections_by_kind(own_namespace)
 
     def reduce_class(runtime_class: Any) -> ObservedRuntimeClass:

@@ -193,11 +193,11 @@ class PolicyStatusWriter:
         return True
 
     def drop_others(self, names: set[str]) -> None:
-        """Forgets when statuses were written, for all policies but these."""
+        """Forgets when statuses were last written, except for the policies in `names`."""
         self._last_writes = {name: last_write for name, last_write in self._last_writes.items() if name in names}
 
     def _is_too_soon(self, name: str, status: PolicyStatus) -> bool:
-        """Returns whether the last write was so recent that the status must wait; never if an urgent condition has
+        """Returns whether the last write was so recent that the status must wait. False if an urgent condition has
         changed."""
         last_write = self._last_writes.get(name)
         if last_write is None:

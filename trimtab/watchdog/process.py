@@ -120,8 +120,8 @@ class Process:
         )
 
     def _build_brake(self, writer: Writer) -> BrakeActuator | None:
-        """Returns what the settings say is done with harmful policies. Policies from a folder cannot be patched in the
-        cluster, so for them it is a dry run."""
+        """Returns the object that acts on harmful policies as the settings say, or None if the setting is `off`.
+        Policies from a folder cannot be patched in the cluster, so they are only reported."""
         if self.settings.harm_brake == "off":
             return None
         if self.settings.harm_brake == "report" or self.settings.policies:

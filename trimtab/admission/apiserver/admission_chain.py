@@ -148,7 +148,7 @@ def _validate_and_store(admitted: PodAdmitted | PodRejected, inputs: ChainInputs
 
 
 def _default_on_read(admitted: PodAdmitted, inputs: ChainInputs) -> PodAdmitted | PodRejected:
-    """Applies defaults to the stored pod once more, as every reading from the store does.
+    """Applies defaults to the stored pod once more, as the API server does each time it reads a pod from etcd.
 
     So the amounts that LimitRanger gave to containers become pod-level requests, which neither validation nor quotas
     have checked.

@@ -53,8 +53,8 @@ def _default_container(container: Container, spec: PodSpec) -> Container:
 
 
 def _default_pod_level(spec: PodSpec) -> PodSpec:
-    """Returns the spec with pod-level requests, if pod-level limits are set: the sum of the containers' requests, or
-    else the limit (KEP-2837)."""
+    """Returns the spec with pod-level requests, if pod-level limits are set (KEP-2837). For a resource without a
+    pod-level request, the request is the sum of the containers' requests or, if there is none, the limit."""
     if isinstance(spec.resources, UnsetType):
         return spec
     limits = _default_hugepage_limits(spec, spec.resources)
@@ -79,8 +79,8 @@ def _default_hugepage_limits(spec: PodSpec, own: Resources) -> ResourceList:
 
 
 def _default_pod_requests(spec: PodSpec, own: ResourceList, limits: ResourceList) -> ResourceList:
-    """Returns the pod-level requests (`defaultPodRequests`). There are only any if the pod has pod-level limits; those
-    of huge pages come from the limit alone."""
+    """Returns the pod-level requests (`defaultPodRequests`). They are completed only if the pod has pod-level limits.
+    Requests for huge pages are copied from the limit, never summed over the containers."""
     if not limits:
         return own
     container_requests = {

@@ -1,11 +1,11 @@
 """Simulates the Priority and DefaultTolerationSeconds plugins.
 
-Priority (plugin/pkg/admission/priority/admission.go, 1.36) computes the priority number from the class; a pod may
-contain the number only if it is the same. So whoever changes `priorityClassName` must also remove `priority` and
+Priority (plugin/pkg/admission/priority/admission.go, 1.36) computes the priority number from the class, and rejects a
+pod that contains another number. So whoever changes `priorityClassName` must also remove `priority` and
 `preemptionPolicy`.
 
 DefaultTolerationSeconds (plugin/pkg/admission/defaulttolerationseconds/admission.go, 1.36) uses the server's default of
-300 s for both taints.
+300 s for both taints, `not-ready` and `unreachable`.
 """
 
 from collections.abc import Mapping
@@ -70,8 +70,8 @@ NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def admit_toleration_seconds(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
-    """Returns the pod with tolerations of both taints for 300 s, except for a taint that it already tolerates. Never
-    rejects."""
+    """Returns the pod with tolerations of the taints `not-ready` and `unreachable` for 300 s, except for a taint that
+    the pod already tolerates. Never rejects."""
     tolerations = value_or(pod.spec.tolerations, ())
     missing = tuple(
         _toleration_for(key)

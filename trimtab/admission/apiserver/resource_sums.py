@@ -92,7 +92,7 @@ _NANO_PER_MILLI = 10**6
 
 
 def round_quantities(amounts: ResourceList) -> ResourceList:
-    """Returns the quantities as they are stored; the same object if nothing has to be rounded."""
+    """Returns the quantities as they are stored; the argument itself if nothing has to be rounded."""
     if all(map(_is_storable, amounts.values())):
         return amounts
     return {name: value if _is_storable(value) else f"{quantity.to_milli(value)}m" for name, value in amounts.items()}

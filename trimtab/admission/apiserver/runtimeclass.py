@@ -3,9 +3,9 @@
 The plugin (plugin/pkg/admission/runtimeclass/admission.go, 1.36) sets overhead, node selector and tolerations of the
 class that a pod names, in both passes, and checks the overhead once more at the end.
 
-Tolerations are merged by `MergeTolerations` (pkg/util/tolerations/tolerations.go, 1.36). Its notion of a superset is
-narrower than the meaning of tolerations: one without an operator covers one with `operator: Equal`, but not the other
-way round.
+Tolerations are merged by `MergeTolerations` (pkg/util/tolerations/tolerations.go, 1.36). That function does not treat
+an absent operator and `operator: Equal` alike: a toleration without an operator covers one with `operator: Equal`, but
+not the other way round.
 """
 
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ _GroupKey = tuple[str, str, str | None]
 
 
 def merge_tolerations(first: tuple[Toleration, ...], second: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
-    """Returns both lists in order, without tolerations that another one covers; of equal ones, the first stays. It also
-    removes such tolerations within the pod's own list.
+    """Returns the tolerations of both lists in order, without those that another toleration covers; of equal ones, the
+    first stays. This also applies to two tolerations of the pod's own list.
 
     The server compares each toleration with every other. Here, tolerations that differ only in their seconds form a
     group, so that each is compared with only eight groups: a pod may have thousands of tolerations.
@@ -47,7 +47,7 @@ def merge_tolerations(first: tuple[Toleration, ...], second: tuple[Toleration, .
 
 @dataclass(slots=True)
 class _LongestTolerations:
-    """For each group, the two tolerations with the longest durations that are not equal."""
+    """For each group of tolerations, the two with the longest durations that are not equal to each other."""
 
     _groups: dict[_GroupKey, tuple[Toleration, Toleration | None]] = field(default_factory=dict)
 
@@ -65,8 +65,8 @@ class _LongestTolerations:
         self._groups[group] = (best, second)
 
     def covers_toleration(self, toleration: Toleration) -> bool:
-        """Returns whether one of these tolerations covers the given one without being equal to it (`isSuperset` in the
-        same file)."""
+        """Returns whether one of the stored tolerations covers the given one without being equal to it (`isSuperset` in
+        the same file)."""
         needed = toleration.toleration_seconds if isinstance(toleration.toleration_seconds, int) else _NO_LIMIT
         for key, matches_all_keys in ((toleration.key, False), ("", True)):
             for effect in {"", toleration.effect}:

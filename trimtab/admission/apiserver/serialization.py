@@ -33,8 +33,8 @@ def round_trip(pod: S) -> S:
 
 
 def to_canonical(pod: S) -> S:
-    """Returns the same as `round_trip`, with every quantity in the notation in which the server stores it. Equal pods
-    give equal results."""
+    """Returns the object as `round_trip` does, but with every quantity in the notation in which the server stores it.
+    Equal pods give equal results."""
     return _rebuild(pod, canonical=True)
 
 
@@ -73,10 +73,10 @@ def _rebuild_value(name: str, value: Any, *, canonical: bool) -> Any:
 
 @lru_cache
 def _optional_fields(shape: type[ApiObject]) -> frozenset[str]:
-    """Returns the maps and lists of this type for which absence and emptiness differ; all others are empty in either
-    case.
+    """Returns the names of this type's maps and lists for which absent and empty differ. Other maps and lists are empty
+    in either case.
 
-    `matchExpressions` of a label selector is of the first kind, that of a node selector term of the second.
+    For example, absent and empty `matchExpressions` differ in a label selector, but not in a node selector term.
     """
     return frozenset(field.name for field in _fields(shape) if field.default is UNSET)
 

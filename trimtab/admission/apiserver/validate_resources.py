@@ -41,8 +41,8 @@ def _is_trivially_valid(requests: ResourceList, limits: ResourceList) -> bool:
 
 
 def overhead_errors(field: str, overhead: ResourceList) -> Iterator[str]:
-    """Yields the errors of overhead. It is validated like the limits of a container, and the field in the message shows
-    that."""
+    """Yields the errors of overhead. It is validated like the limits of a container, and the messages name a field of
+    `limits`."""
     yield from _requirement_errors(field, {}, overhead, _container_name_errors)
 
 
@@ -110,8 +110,10 @@ def _page_size_errors(field: str, name: str, value: Written) -> Iterator[str]:
 
 
 def _sum_errors(spec: PodSpec, requests: ResourceList, limits: ResourceList) -> Iterator[str]:
-    """Yields the errors of sums: the containers' requests together must be at most the pod's; each container's limit
-    must be at most the pod's, and huge pages also together."""
+    """Yields the errors of containers that exceed the pod-level resources.
+
+    The containers' requests together must be at most the pod's request. Each container's limit must be at most the
+    pod's limit; for huge pages, the containers' limits together must be too."""
     for name, total in resource_sums.sum_containers(spec, requests_of).items():
         if name in requests and quantity.compare_quantities(total, requests[name]) > 0:
             yield _less_than_sum_error(f"spec.resources.requests[{name}]", requests[name], "requests", total)

@@ -13,7 +13,7 @@ Moment = float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTimes:
-    """When each object with which the audit compares was last changed."""
+    """When the policies and RuntimeClasses were last written, and when the webhook was registered."""
 
     policies: Mapping[str, Moment] = field(default_factory=dict)
     """Policy → when its spec was last written. Policies from a folder are not in the mapping."""
@@ -36,8 +36,9 @@ def explain_unpatched(
 ) -> Reason:
     """Returns the most likely reason why the policy did not change the pod; reasons that are certain are checked first.
 
-    `is_compiled`: an annotation says that the compiled policy has changed the pod, either instead of the webhook or
-    before it.
+    `created`: when the pod was created. `carries_marker`: whether the webhook's annotation shows that it changed the
+    pod. `since`: when policies, classes and the webhook last changed. `is_compiled`: an annotation says that the
+    compiled policy has changed the pod, either instead of the webhook or before it.
     """
     code = _cause_code(policy, created, carries_marker, since)
     # A policy that was written later is the better explanation; whether a webhook was there is none.

@@ -1,11 +1,12 @@
-"""Decides running pods again, as submitted, with the current policies and facts, and reports what they lack.
+"""Decides running pods again, as submitted, with the current policies and facts, and reports which changes they lack.
 
-A pod that was changed on admission carries the annotation of changes, which makes the second decision find nothing to
-do: what it finds all the same is what the pod lacks. As on admission, changes are taken back with which no node could
-run the pod, or no quota would have room for it (`consequences`).
+A pod that was changed on admission has an annotation that lists the changes. Because of it, the second decision does
+not make these changes again; each change that it still makes is one that the pod lacks. As on admission, a change is
+dropped if no node could run the pod with it, or if a quota has no room for it (`consequences`).
 
 Pods of one template are decided once, and again only if a policy or a fact that the decision read has changed. One step
-makes a bounded number of decisions; the other templates keep their last result, or wait, and are counted as behind.
+makes a limited number of decisions. The other templates keep their last result, or have none yet, and are counted as
+behind.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +40,7 @@ class AuditResult:
     """The result for the pods of one template, by policy. Policies that do not match them are left out."""
 
     meant: frozenset[str] = frozenset()
-    """The policies that match the pods, in any mode."""
+    """The names of the policies whose `match` selects the pods, in any mode."""
     carried: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Policy → the fields that it changed on admission, according to the pods' annotation."""
     lacks: Mapping[str, tuple[FieldChange, ...]] = field(default_factory=dict)
@@ -47,13 +48,14 @@ class AuditResult:
     would: Mapping[str, tuple[FieldChange, ...]] = field(default_factory=dict)
     """Policy in mode warn or audit → the changes that it would make now."""
     left_out: Mapping[str, Reason] = field(default_factory=dict)
-    """Policy whose `match` selects the pods → why it does not change them at all: opted out, not in the rollout,
-    paused."""
+    """Policy whose `match` selects the pods → why the policy does not change them at all: opted out, not in the
+    rollout, paused."""
     withheld: Mapping[str, Reason] = field(default_factory=dict)
-    """Policy in mode apply → why the webhook takes changes of it back: no node could run the pods with them, or a
+    """Policy in mode apply → why the webhook drops changes of the policy: no node could run the pods with them, or a
     quota has no room. The pods do not lack these changes."""
     is_outcome_checked: bool = False
-    """Whether policies would change them, so that the result also depends on the nodes and on the use of quotas."""
+    """Whether policies would change the pods. If so, the result also depends on the nodes and on the usage of
+    quotas."""
     overruled: frozenset[str] = frozenset()
     failed: Mapping[str, str] = field(default_factory=dict)
     """Policy → the error of its action that failed, which is a bug of Trimtab."""
@@ -103,7 +105,7 @@ def audit_template(
 def _decide_with_outcome(
     subject: PodContext, policies: Policies, annotation: ChangedAnnotation | None
 ) -> tuple[Decision, bool]:
-    """Returns the decision without the changes that the webhook would take back, and whether there was any change to
+    """Returns the decision without the changes that the webhook would drop, and whether there was any change to
     check."""
     marked = annotation or read_trusted_annotation(subject.pod, subject.namespace, subject.settings.signer)
     decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True)
@@ -125,7 +127,7 @@ _WITHHELD_CODES = frozenset({reasons.NO_NODE, reasons.QUOTA_WOULD_REFUSE})
 
 
 def _withheld_by_policy(decision: Decision) -> dict[str, Reason]:
-    """Returns policy → why a change of it was taken back, for policies in mode apply."""
+    """Returns policy → why a change of the policy was dropped, for policies in mode apply."""
     return {
         kept_field.policy: kept_field.reason
         for kept_field in decision.fields_kept
@@ -148,8 +150,8 @@ def with_current_overhead(pod: Pod, facts: ClusterFacts) -> Pod:
 
 
 def _by_policy(changes: tuple[FieldChange, ...], modes: Mapping[str, str]) -> dict[str, tuple[FieldChange, ...]]:
-    """Returns policy → changes. Left out are changes of no policy (the overhead of a class is reported separately), and
-    changes to values that are not stored."""
+    """Returns policy → its changes. Changes that belong to no policy are left out, because the overhead of a class is
+    reported separately; so are changes to annotation values that Trimtab does not keep."""
     by_policy: dict[str, list[FieldChange]] = {}
     for field_change in changes:
         if field_change.policy in modes and field_change.before != NOT_HELD and field_change.field != overhead.FIELD:
@@ -198,7 +200,8 @@ class AuditState:
     decided: int = 0
     """The number of templates that were decided in this step."""
     behind: int = 0
-    """The number of templates left for the next step: they have no result yet, or one from before the last change."""
+    """The number of templates left for the next step: they have no result yet, or one that is older than the last
+    change."""
 
     @property
     def pod_count(self) -> int:
@@ -224,7 +227,8 @@ class Auditor:
     _last_inputs: tuple[Policies, AdmissionSettings] | None = None
 
     def audit_pods(self, pods: Iterable[AuditedPod], inputs: AuditInputs) -> AuditState:
-        """Makes one step over all existing pods, and returns what is known about them."""
+        """Audits all existing pods in one step with a limited number of decisions, and returns what is known about
+        them."""
         groups = _group_by_template(pods)
         self._results = {alike: cached for alike, cached in self._results.items() if alike in groups}
         if self._last_inputs != (inputs.policies, inputs.terms):

@@ -29,7 +29,7 @@ class AuditFinding:
     policy: str
     """The name of the policy; empty for the overhead of a RuntimeClass, which belongs to no policy."""
     reason: Reason
-    """The reason for the youngest of these pods."""
+    """The reason why the pods differ, determined for the youngest of them."""
     changes: tuple[FieldChange, ...] = ()
     """The changes that the policy would make."""
 
@@ -39,15 +39,16 @@ class PolicyTally:
     """The number of pods in each state, for one policy."""
 
     matched: int = 0
-    """The number of pods that its `match` and its rollout select."""
+    """The number of pods that the policy's `match` and its rollout select."""
     changed: int = 0
-    """The number of pods that it changed on admission, according to their annotation."""
+    """The number of pods that the policy changed on admission, according to their annotation."""
     unpatched: int = 0
-    """The number of pods that it would change and has not changed."""
+    """The number of pods that the policy would change and has not changed."""
     would: int = 0
-    """The number of pods that it would change if its mode were not warn or audit."""
+    """The number of pods that the policy would change if its mode were not warn or audit."""
     skipped: int = 0
-    """The number of pods that its `match` selects but that are left out: opted out, not in the rollout, or paused."""
+    """The number of pods that the policy's `match` selects but that are left out: opted out, not in the rollout, or
+    paused."""
     overruled: int = 0
     """The number of pods for which a policy with a higher priority decided a field that this policy would have set to
     another value."""
@@ -64,7 +65,8 @@ class Findings:
     """The changes that policies in the modes warn and audit would make."""
     left_out: tuple[AuditFinding, ...] = ()
     withheld: tuple[AuditFinding, ...] = ()
-    """What the webhook takes back, because no node or no quota has room for the changed pods: they do not lack it."""
+    """The changes that the webhook drops, because no node or no quota has room for the changed pods. The pods do not
+    lack these changes."""
     overhead: tuple[AuditFinding, ...] = ()
     refused: tuple[AuditFinding, ...] = ()
     """Running pods that would be refused if they were created now, so that a restart would not bring them back."""
@@ -72,7 +74,7 @@ class Findings:
     """Policy → the number of its pods in each state, for every policy."""
     filled_by: OverheadExample | NotYet
     setting: Reason | None = None
-    """Why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
+    """Why the setting `overhead` is wrong; None if it is right, or if there is no pod from which this can be seen."""
 
 
 def build_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Findings:
@@ -116,8 +118,8 @@ def _add_to_tallies(tallies: dict[str, PolicyTally], result: AuditResult, pods: 
 
 
 def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
-    """Yields what pods lack. Pods of one template may have different ages, so those with the same cause form one
-    finding."""
+    """Yields the changes that pods lack, with the cause. Pods of one template may have different ages and thus
+    different causes; those with the same cause form one finding."""
     for alike, result in state.results.items():
         annotation = _trusted_annotation(alike, inputs.policies)
         for policy, changes in result.lacks.items():
@@ -166,10 +168,10 @@ def _trusted_annotation(alike: PodTemplateKey, policies: Policies) -> ChangedAnn
 
 
 def _drop_earlier_values(annotation: ChangedAnnotation, changes: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
-    """Returns the changes without those of values that Trimtab itself has set earlier and would set differently now:
-    recommendations change every day, so such a difference is not a missing change.
+    """Returns the changes, except changes to values that Trimtab itself has set earlier and would set differently now.
 
-    A change is only left out if the pod still has the value that the annotation names.
+    Recommendations change every day, so such a difference is not a missing change. A change is only left out if the pod
+    still has the value that the annotation names.
     """
     recorded = {name: value for name, (_, value) in annotation.decider_by_field.items()}
     return tuple(c for c in changes if c.field not in recorded or recorded[c.field] != _value_text(c.before))

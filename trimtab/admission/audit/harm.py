@@ -3,10 +3,10 @@
 A failure is attributed to a policy only if all of these hold:
 
 - the policy changed fields of the pods that can cause it (a label causes none);
-- at least `least_pods` pods have its change, and `least_troubled` of them failed within the window;
-- at least `least_pods` pods are known that it matches and that do not have its change: older pods, or missed ones;
+- at least `least_pods` pods have the policy's change, and `least_troubled` of them failed within the window;
+- at least `least_pods` known pods match the policy and do not have its change, because they are older or were missed;
 - the share of failed pods rose by at least `rise`, and to at least `factor` times the share before;
-- pods that it does not match fail less often than that; otherwise the cause is the cluster.
+- pods that the policy does not match fail less often than that; otherwise the cause is the cluster.
 
 A deleted pod counts with its state at deletion, so that the comparison is still possible after a rollout has replaced
 every pod. A pod that an earlier version of the policy has changed counts as a pod from before.
@@ -26,17 +26,18 @@ from trimtab.cluster.reason import NotYet, Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarmTerms:
-    """The thresholds from which on a rise of failures counts as harm."""
+    """The thresholds above which a rise of failures counts as harm."""
 
     window: float = 3600.0
-    """For how many seconds a failure counts, before now or before the pod's deletion. The default is an hour: memory
-    grows slowly, but with a longer window a policy would be blamed for yesterday's failures."""
+    """The window in seconds, before now or before a pod's deletion, in which failures count. The default is an hour. A
+    shorter window could miss memory that grows slowly; with a longer one, a policy would be blamed for yesterday's
+    failures."""
     memory: float = 86400.0
-    """For how many seconds deleted pods without the change are remembered. The default is a day, so that the comparison
-    is possible after a rollout has replaced every pod."""
+    """The number of seconds for which deleted pods without the change are remembered. The default is a day, so that the
+    comparison is possible after a rollout has replaced every pod."""
     unschedulable_after: float = 300.0
-    """For how many seconds a pod may be unschedulable before it counts as failed. The default is five minutes, because
-    an autoscaler adds a node in two to four."""
+    """The number of seconds for which a pod may be unschedulable before it counts as failed. The default is five
+    minutes, because an autoscaler adds a node in two to four minutes."""
     least_pods: int = 5
     """The minimum number of pods with the change, and of pods without it. With fewer than five, a single failed pod
     would be more than 20%."""
@@ -71,7 +72,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureComparison:
-    """The pods that one policy may have affected and those for comparison, for one kind of failure."""
+    """The pods that one policy may have affected, and the pods to compare them with, for one kind of failure."""
 
     before: Count = Count()
     """The pods that the policy matches and that do not have its change."""
@@ -97,8 +98,10 @@ Verdict = HarmEvidence | NotYet | Reason
 def judge_harm(
     policy: str, counts: Mapping[FailureKind, FailureComparison], terms: HarmTerms = DEFAULT_HARM_TERMS
 ) -> Verdict:
-    """Returns the verdict for all kinds of failure: the first harm; otherwise the first lack of data; otherwise that
-    there is no harm."""
+    """Returns the verdict on the policy over all kinds of failure.
+
+    If any kind shows harm, the verdict is harm. Otherwise, if the data of any kind is too little, the verdict says so.
+    Otherwise, there is no harm."""
     verdicts = [_judge_failure(policy, kind, compared, terms) for kind, compared in sorted(counts.items())]
     for verdict_type in (HarmEvidence, NotYet):
         for verdict in verdicts:
@@ -109,7 +112,7 @@ def judge_harm(
 
 
 def _judge_failure(policy: str, trouble: FailureKind, compared: FailureComparison, terms: HarmTerms) -> Verdict | None:
-    """Returns the verdict for one kind of failure, or None if no pod failed in this way."""
+    """Returns the verdict on the policy for one kind of failure, or None if no pod failed in this way."""
     if compared.after.hit < terms.least_troubled:
         return _too_few(compared, terms) if compared.after.hit else None
     if compared.after.pods < terms.least_pods or compared.before.pods < terms.least_pods:
@@ -146,7 +149,8 @@ MAY_CAUSE: dict[FailureKind, tuple[str, ...]] = {
     FailureKind.EVICTED: (*_SIZES, "priorityClassName"),
     FailureKind.UNSCHEDULABLE: (*_SIZES, *_PLACES),
 }
-"""Kind of failure → parts of the names of fields whose change can cause it."""
+"""Kind of failure → parts of field names. A change to a field whose name contains one of these parts can cause the
+failure."""
 
 
 class Cohort(StrEnum):
@@ -170,8 +174,8 @@ class Watched:
 
 
 def cohort_of(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:
-    """Returns for which side of the comparison the pod counts, or None if the policy does not match it or that is not
-    known."""
+    """Returns for which side of the comparison the pod counts. None if the policy does not match the pod, or if it is
+    not known whether it does."""
     has_change = pod.alike.marker is not None and policy.name in pod.alike.marker.by
     if has_change and (policy.since is None or pod.created is None or pod.created >= policy.since):
         return Cohort.AFTER
@@ -213,7 +217,7 @@ class FailureHistory:
     def record_deleted(
         self, pod: AuditedPod, result: AuditResult | None, policies: Iterable[Watched], now: Moment
     ) -> None:
-        """Counts a pod that was just deleted."""
+        """Counts a pod that was just deleted, for each policy."""
         failures = recent_failures(pod, now, self.terms)
         for policy in policies:
             cohort = cohort_of(policy, pod, result)
@@ -222,8 +226,8 @@ class FailureHistory:
                     self._add_count(policy, cohort, kind, Count(1, kind in failures), now)
 
     def restore_counts(self, policy: Watched, before: Mapping[FailureKind, Count]) -> None:
-        """Restores the counts of pods from before this version of the policy that an earlier leader has stored. They
-        are used as long as fewer pods are known."""
+        """Restores the counts of pods from before this version of the policy, which an earlier leader has stored. They
+        are used as long as they contain more pods than are otherwise known."""
         if before:
             self._restored_counts[policy.name, policy.since] = dict(before)
 
@@ -233,8 +237,8 @@ class FailureHistory:
         self._counts_by_hour = {hour: counts for hour, counts in self._counts_by_hour.items() if hour >= oldest_hour}
 
     def count_deleted(self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment) -> Count:
-        """Returns the count of deleted pods: for AFTER, those within the window; for BEFORE, those that are still
-        remembered. Pods that an earlier version of the policy has changed count as BEFORE."""
+        """Returns the count of deleted pods on one side (`where`): for AFTER, those within the window; for BEFORE,
+        those that are still remembered. Pods that an earlier version of the policy has changed count as BEFORE."""
         oldest_hour = _hour_of(now - (self.terms.window if where is Cohort.AFTER else self.terms.memory))
         total = Count()
         for hour, counts in self._counts_by_hour.items():
@@ -301,7 +305,7 @@ class _FailureCounter:
 
 @dataclass(frozen=True, slots=True)
 class _TemplatePods:
-    """The pods of one template, as the comparison needs them."""
+    """The pods of one template, grouped for the comparison of failures."""
 
     pods: list[_PodWithFailures]
     all: _FailureCounter
@@ -368,8 +372,8 @@ def _count_carriers(
     before: _FailureCounter,
     after: Mapping[FailureKind, _FailureCounter],
 ) -> None:
-    """Adds the pods with a change of the policy to the counts, by whether its current version or an earlier one made
-    the change."""
+    """Adds the pods with a change of the policy to the counts: to `after` if the policy's current version made the
+    change, otherwise to `before`."""
     counters = [counter for trouble, counter in after.items() if may_cause(alike, policy.name, trouble)]
     for pod, failures in group.pods:
         for counter in counters if cohort_of(policy, pod, None) is Cohort.AFTER else (before,):

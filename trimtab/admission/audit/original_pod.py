@@ -83,7 +83,7 @@ def _transition_time(conditions: tuple[Condition, ...], kind: str, otherwise: fl
 
 
 NOT_HELD = "(not held)"
-"""Replaces the value of an annotation that no decision reads. That the annotation exists is kept."""
+"""Replaces the value of an annotation that no decision reads. Only the key of such an annotation is kept."""
 _GENERATED_SUFFIX = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
 """Matches the suffix that the API server appends to a generateName (apimachinery, util/rand)."""
 _FINISHED = ("Succeeded", "Failed")
@@ -113,7 +113,7 @@ class AuditedPod:
     running: bool
     """Whether the pod is neither finished nor being deleted."""
     incidents: tuple[PodFailure, ...] = ()
-    """The failures in its status; nearly always empty."""
+    """The failures in the pod's status; nearly always empty."""
 
     @property
     def namespace(self) -> str:
@@ -123,7 +123,7 @@ class AuditedPod:
 @dataclass(slots=True)
 class AuditedPodReader:
     """Converts pods of the API server to AuditedPod. Pods that were submitted with equal content share one template.
-    Only one thread may use it, but any thread may set `read_annotations`."""
+    Only one thread may convert pods, but any thread may set `read_annotations`."""
 
     read_annotations: frozenset[str] = frozenset()
     """The keys of annotations whose values policies read."""
@@ -157,7 +157,8 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def reconstruct_submitted(pod: Pod, read_annotations: frozenset[str] = frozenset()) -> Pod:
-    """Returns the pod as it was submitted: without what is added after admission, and without what no decision reads.
+    """Returns the pod as it was submitted, without fields that are added after admission and without values that no
+    decision reads.
 
     `read_annotations` are the keys of the annotations whose values policies read.
     """
@@ -179,9 +180,9 @@ def reconstruct_submitted(pod: Pod, read_annotations: frozenset[str] = frozenset
 def _with_submitted_name(pod: Pod, namespace: str) -> Pod:
     """Returns the pod with the name with which it was submitted: empty if the API server has generated it.
 
-    The annotation of changes shows which it was, because it is bound to the name; without the annotation, the form of
-    the name decides. Pods with a controller are identified by the controller: their name is removed, and the annotation
-    is rewritten accordingly, so that such pods are equal.
+    The annotation of changes is bound to the name at admission, so it shows whether the name was empty then. Without
+    the annotation, a name that looks generated counts as generated. Pods with a controller are identified by the
+    controller: their name is removed, and the annotation is rewritten accordingly, so that such pods are equal.
     """
     meta = pod.metadata
     unnamed = change(pod, metadata=change(meta, name=""))
@@ -206,8 +207,8 @@ def _with_submitted_name(pod: Pod, namespace: str) -> Pod:
 
 
 def _submitted_spec(spec: PodSpec) -> PodSpec:
-    """Returns the spec without its node name and without the token volume. A pod that was submitted with a node name
-    cannot be told apart from one that was scheduled, as nearly all were."""
+    """Returns the spec without its node name and without the token volume. A node name that was submitted is removed
+    too, because it cannot be told apart from one that the scheduler has set."""
     return change(spec, node_name="", volumes=tuple(v for v in spec.volumes if _has_source(v)))
 
 
@@ -230,14 +231,14 @@ _ANY_NODE = (SelectorRequirement(key="metadata.name", operator="Exists"),)
 
 
 def _has_source(volume: Volume) -> bool:
-    """Returns whether the volume has a source that is decoded. The token volume has none; it has a generated name, and
-    no policy depends on it."""
+    """Returns whether Trimtab decodes the source of the volume. The token volume has no such source: its name is
+    generated, and no policy depends on it."""
     return any(getattr(volume, name) is not UNSET for name in Volume.__struct_fields__ if name != "name")
 
 
 def _reduced_annotations(annotations: Labels | UnsetType, read_annotations: frozenset[str]) -> Labels | UnsetType:
-    """Returns the annotations with only those values that decisions read. Of others (addresses, checksums) only the key
-    is kept."""
+    """Returns the annotations with only those values that decisions read. Of other annotations (addresses, checksums),
+    only the key is kept."""
     items = sorted(value_or(annotations, {}).items())
     reduced = {
         name: value if name.startswith(_READ_PREFIXES) or name in read_annotations else NOT_HELD

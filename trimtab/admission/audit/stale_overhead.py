@@ -50,8 +50,8 @@ def explain_overhead(
 
 
 LAG = 3.0
-"""By how many seconds times may differ: timestamps are whole seconds, and an API server sees changes of a class a
-little late."""
+"""The number of seconds by which compared times may be wrong. Timestamps are whole seconds, and an API server notices
+changes of a class a little late."""
 
 
 def _is_older_than_class(created: Moment | None, since: Moment | None) -> bool:
@@ -112,7 +112,8 @@ def _overhead_example(
 
 
 def check_overhead_setting(configured: OverheadBy, example: OverheadExample | NotYet) -> Reason | None:
-    """Returns why the setting `overhead` is wrong; None if it is right, or if no pod shows it."""
+    """Returns why the setting `overhead` is wrong; None if it is right, or if there is no pod from which this can be
+    seen."""
     if isinstance(example, NotYet) or example.by == configured:
         return None
     pod = f"{example.namespace}/{example.pod}"
@@ -137,7 +138,7 @@ class ClassOverhead:
 
     pods: int
     millicores: int
-    """The cpu that the scheduler reserves for overhead, in addition to the containers' requests."""
+    """The cpu in millicores that the scheduler reserves for overhead, in addition to the containers' requests."""
     memory_bytes: int
     node_kinds: int | None
     """The number of node shapes that the class's node selector allows and that accept pods; None if nodes or the class
@@ -147,8 +148,8 @@ class ClassOverhead:
 
 
 def class_overheads(pods: Iterable[tuple[str, ResourceList, int]], facts: ClusterFacts) -> dict[str, ClassOverhead]:
-    """Returns RuntimeClass → its overhead. `pods` has the class, the stored overhead, and the number of pods with the
-    same template."""
+    """Returns RuntimeClass → its overhead. `pods` has, for each pod template, the class, the stored overhead, and the
+    number of pods."""
     sums: dict[str, tuple[int, int, int]] = dict.fromkeys(facts.runtime_classes, (0, 0, 0))
     for name, overhead, count in pods:
         sums_so_far = sums.get(name, (0, 0, 0))
@@ -170,7 +171,8 @@ def overhead_of(overhead: ResourceList) -> tuple[int, int]:
 
 
 def _allowed_nodes(runtime_class: RuntimeClass | None, facts: ClusterFacts) -> tuple[int | None, NoNodes | None]:
-    """Returns the number of node shapes that the class allows, and why none of them accepts its pods."""
+    """Returns the number of node shapes that the class allows, and why none of them accepts its pods. A node shape is
+    what nodes have in common: labels, taints and amounts."""
     if runtime_class is None or "Node" not in facts.listed_kinds:
         return None, None
     selector, nodes = value_or(runtime_class.scheduling.node_selector, {}), facts.nodes

@@ -189,8 +189,8 @@ def _outcome_of_applying(written: int, maximum: int) -> str:
     needs=(Needs.REPLICAS,),
 )  # fmt: skip
 def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each HPA whose minReplicas differs from the fifth percentile of the number of replicas by
-    more than 20 % and by more than one pod."""
+    """Yields a finding for each HPA whose minReplicas differs from the P5 of the observed number of replicas by more
+    than 20 % and by more than one pod."""
     assert snapshot.usage is not None
     for hpa in snapshot.hpas:
         target = target_subject(hpa.metadata, hpa.spec.scale_target_ref)
@@ -253,8 +253,8 @@ def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
     "of zones that the pods must cover.",
 )  # fmt: skip
 def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each HPA whose minimum is at most the minAvailable of a budget, or below the minDomains of a
-    required spread."""
+    """Yields a finding for each HPA whose minimum is at most the minAvailable of a budget, or is below the minDomains
+    of a topology spread constraint with DoNotSchedule."""
     for hpa in snapshot.hpas:
         workload = _workload(snapshot, hpa)
         if workload is None:
@@ -285,8 +285,8 @@ def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> Findin
     needs=(Needs.LIVE,),
 )  # fmt: skip
 def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each HPA that has at least 90 % of its maxReplicas and whose last change is more than an
-    hour old."""
+    """Yields a finding for each HPA that runs at least 90 % of its maxReplicas and has not changed the number of
+    replicas for more than an hour."""
     for hpa in snapshot.hpas:
         current, maximum = hpa.status.current_replicas, hpa.spec.max_replicas
         changed = parse_timestamp(hpa.status.last_scale_time or "")
@@ -339,7 +339,7 @@ def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     needs=(Needs.USAGE,),
 )  # fmt: skip
 def uneven_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each HPA on cpu if the mean usage of one pod is above 50m and more than twice that of
+    """Yields a finding for each HPA on cpu if one pod's mean usage is above 50m and more than twice the mean usage of
     another pod."""
     for hpa in snapshot.hpas:
         workload = _workload(snapshot, hpa)

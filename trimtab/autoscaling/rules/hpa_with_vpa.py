@@ -34,7 +34,8 @@ from trimtab.cluster.quantity import NotAQuantity, parse
 
 VPA_MARGIN = 0.15
 MAX_COUNT = 200
-"""Stands for the maximum of an HPA without one. No API server stores such an HPA."""
+"""Used as the maximum of an HPA without maxReplicas. The API server accepts no such HPA, so it can only come from a
+file."""
 MIN_SCALE_DOWN_WINDOW_SECONDS = 1800
 MIN_SECONDS_PER_REMOVED_POD = 300
 SLOW_SCALE_DOWN: dict[str, Any] = {
@@ -80,7 +81,8 @@ def shared_resource(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 def _vpa_of_metric(
     snapshot: LintSnapshot, target: LintSubject, workload: LintWorkload | None, metric: UtilizationMetric
 ) -> VerticalPodAutoscaler | None:
-    """Returns the VPA that sets the requests to which the metric is relative, or None if there is none."""
+    """Returns the VPA that sets the requests with which the HPA's metric compares the usage, or None if there is
+    none."""
     if metric.container:
         names = [metric.container]
     elif workload is not None:
@@ -134,7 +136,8 @@ def _usage_of_metric(
 
 
 def _tolerance_of(hpa: HorizontalPodAutoscaler) -> float:
-    """Returns the HPA's tolerance: the smaller of those of its two directions; 0.1 by default."""
+    """Returns the HPA's tolerance: the smallest of the tolerances for scaling up, for scaling down, and the default
+    0.1."""
     shares = [
         share
         for direction in (hpa.spec.behavior.scale_up, hpa.spec.behavior.scale_down)
@@ -154,7 +157,8 @@ def read_tolerance(direction: ScalingRules | None) -> float | None:
 
 
 def _request_of_metric(workload: LintWorkload | None, metric: UtilizationMetric) -> int | None:
-    """Returns the present request to which the metric is relative, or None if a container has no request."""
+    """Returns the present request with which the HPA's metric compares the usage, or None if a container has no
+    request."""
     if workload is None:
         return None
     requests = [
@@ -184,8 +188,8 @@ def _settled_text(
     snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload | None, metric: UtilizationMetric,
     amount: int,
 ) -> str:  # fmt: skip
-    """Returns a sentence that says at which number of replicas and request the workload settles with that average
-    value; empty if usage is unknown."""
+    """Returns a sentence that says how many replicas, with which request, the workload has in the end if the metric's
+    target is the average value `amount`. Empty if usage is unknown."""
     usage = _usage_of_metric(snapshot, workload, metric)
     if usage is None or workload is None:
         return ""
@@ -238,7 +242,7 @@ def _average_value_changes(
 )  # fmt: skip
 def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose scale-down has a window below 1800 seconds, or removes more than one pod in
-    300 seconds. It is only an info if no VPA has the same target."""
+    300 seconds. The finding is only an info if no VPA has the same target."""
     for hpa in snapshot.hpas:
         problem = _scale_down_problem(hpa)
         if not problem:

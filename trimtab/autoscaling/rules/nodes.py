@@ -26,9 +26,11 @@ EVICTION_BYTES = 100 << 20
 """The kubelet's default for the hard eviction threshold memory.available."""
 RESERVATION_TOLERANCE = 0.1
 RESERVATION_MARGIN = {CPU: 20, MEMORY: 128 << 20}
-"""The recommender changes a reservation only if it differs by more than these amounts (and by more than a tenth)."""
+"""Resource → the difference, in millicores and bytes, above which the recommender changes a reservation. The
+reservation must also differ by more than a tenth."""
 USABLE_SHARE = 0.8
-"""The share of a node's pod addresses that may be in use, because addresses of deleted pods are released late."""
+"""The share of a node's pod addresses that may be in use. The rest is kept free, because addresses of deleted pods are
+released late."""
 LONG_RUN_SECONDS = 7 * 86400
 _SINGLE_KINDS = ("StatefulSet", "Deployment")
 _GUIDE = "Kubernetes, reserve compute resources for system daemons"
@@ -186,8 +188,8 @@ def _report_low(
     fix="Lower maxPods to 80 % of the addresses, or give nodes a larger range of addresses.",
 )  # fmt: skip
 def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each node or KubeletConfiguration whose number of pods is above 80 % of the addresses of its
-    range, or above what was measured to be possible."""
+    """Yields a finding for each node or KubeletConfiguration that allows too many pods: more than 80 % of the addresses
+    of its pod range, or more than was measured to be possible."""
     most = {reservation.nodes: reservation.max_pods for reservation in snapshot.reservations}
     for kubelet in snapshot.kubelets:
         subject = subject_of("KubeletConfiguration", kubelet.metadata, namespaced=False)

@@ -21,7 +21,7 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 
 SMALL = {CPU: 50, MEMORY: 100_000_000}
-"""For smaller usage, a VPA is more work than it saves (Gardener's guide)."""
+"""The usage, in millicores and bytes, below which a VPA is more work than it saves (Gardener's guide)."""
 SMALLEST_BUCKET = {CPU: 10, MEMORY: 10_000_000}
 """The size of the first bucket of the VPA's histograms. The VPA does not distinguish smaller amounts."""
 WASTE = {CPU: 50, MEMORY: 50 << 20}
@@ -29,7 +29,8 @@ STEADY_SPREAD = 2.0
 MIN_MANY_REPLICAS = 4
 SMALL_REPLICA_MILLICORES = 100
 FIXED_SHARE = 0.8
-"""Memory of which P5 is at least this share of P95 does not depend on the load, so each replica needs it."""
+"""If P5 of the memory usage is at least this share of P95, the memory does not depend on the load, so each replica
+needs all of it."""
 LARGE_REPLICA_MILLICORES = 250
 """The cpu usage, at P95, that each replica has after the proposed change."""
 LEAST_REPLICAS = 3
@@ -40,7 +41,7 @@ _USAGE = (Needs.USAGE,)
 
 
 class _Sized(NamedTuple):
-    """A container, the VPA that sets its requests, and its usage by resource, as far as these are known."""
+    """A container, the VPA that sets its requests, and its usage by resource. What is not known is missing."""
 
     workload: LintWorkload
     container: LintContainer
@@ -71,7 +72,7 @@ def _is_managed(sized: _Sized, resource: str) -> bool:
 
 
 def _is_small(usage: dict[str, ResourceUsage], bounds: dict[str, int]) -> bool:
-    """Returns whether the usage of both resources is known and the P95 of each is at most its bound."""
+    """Returns whether the P95 of both resources is known and is at most the given `bounds`."""
     return all(resource in usage and usage[resource].p95 <= bounds[resource] for resource in RESOURCES)
 
 
@@ -202,9 +203,11 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source=_GUIDE, fix="Begin with P5.", needs=_USAGE,
 )  # fmt: skip
 def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each request that a VPA will set and whose first value is more than 10 % below P5, or is
-    more than 10 % above P50 and above the least that the VPA sets (or should set according to the quietest day, see
-    L17)."""
+    """Yields a finding for each request whose first value, before a VPA sets it, differs much from the usage:
+
+    - it is more than 10 % below P5; or
+    - it is more than 10 % above P50, and above the smallest request that the VPA sets (or should set according to the
+      quietest day, see L17)."""
     flags = recommender_flags(snapshot)
     for sized in _sized_containers(snapshot):
         for resource, usage in sized.usage.items():
@@ -249,9 +252,11 @@ def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
     """Yields a finding for each workload for which all of these hold:
 
     - it is meant to have at least four replicas;
-    - a replica uses at most 100m of cpu at P95, and its P95 is more than twice its P5: there is load, and it changes;
-    - its memory at P5 is at least 80 % of that at P95: it does not follow the load;
-    - at least 256Mi would be saved with replicas of 250m (at least three, and one more than a budget keeps available).
+    - a replica uses at most 100m of cpu at P95, and its P95 is more than twice its P5, so there is load, and it
+      changes;
+    - a replica's memory at P5 is at least 80 % of its memory at P95, so memory does not follow the load;
+    - fewer replicas that use 250m each would save at least 256Mi. There must be at least three of them, and one more
+      than a budget keeps available.
     """
     for workload in snapshot.workloads:
         replicas, cpu, memory = snapshot.needed_replicas(workload), *_replica_usage(snapshot, workload)

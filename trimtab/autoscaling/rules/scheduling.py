@@ -51,7 +51,8 @@ def unspread_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 
 def is_spread(workload: LintWorkload, keys: tuple[str, ...]) -> bool:
-    """Returns whether a spread constraint or pod anti-affinity spreads the pods over one of these topologies."""
+    """Returns whether a topology spread constraint or pod anti-affinity spreads the pods over a topology whose key is
+    in `keys`."""
     constraints = value_or(workload.spec.topology_spread_constraints, ())
     if any(constraint.topology_key in keys for constraint in constraints):
         return True

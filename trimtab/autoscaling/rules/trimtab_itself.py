@@ -24,9 +24,9 @@ SYSTEM_NAMESPACE = "kube-system"
 NAME_LABEL = "kubernetes.io/metadata.name"
 _URL_SETTING, _MATCHER_SETTING = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL", "TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER"
 _CHILD_KINDS = {"Deployment": "ReplicaSet", "CronJob": "Job"}
-"""Kind of a controller → the kind between it and its pods, which owns the pods too."""
+"""Kind of a controller → the kind of the objects that it creates and that own its pods."""
 _SHARED_SERVER = re.compile(r"thanos|mimir|cortex|vmselect|query-frontend|global-view")
-"""Matches names of servers that usually hold the series of several clusters."""
+"""Matches addresses of Prometheus-compatible servers that usually hold the time series of several clusters."""
 
 
 @lint_rule(
@@ -88,8 +88,8 @@ def matches_namespace(policy: PolicyView, namespace: str) -> bool:
     fix="Set failurePolicy Ignore, and exclude kube-system and Trimtab's own namespace in the namespaceSelector.",
 )  # fmt: skip
 def webhook_in_the_way(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each mutating webhook of Trimtab with failurePolicy Fail, or that is called for pods of
-    kube-system or of its own Service's namespace."""
+    """Yields a finding for each mutating webhook of Trimtab that has failurePolicy Fail, that is called for pods of
+    kube-system, or that is called for pods of its own Service's namespace."""
     for configuration in snapshot.mutating_webhooks:
         if not is_trimtab_configuration(configuration.metadata, CONFIGURATION_NAME):
             continue
@@ -120,8 +120,8 @@ def _webhook_problems(webhook: MutatingWebhook) -> Iterator[tuple[str, str]]:
     fix="Set TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER, or query the Prometheus of one cluster.",
 )  # fmt: skip
 def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each VPA recommender whose Prometheus address is that of a server for several clusters; and
-    an info if Trimtab's own recommender has a Prometheus but no matcher."""
+    """Yields a finding for each VPA recommender that reads from a Prometheus server with the usage of several clusters.
+    Yields an info if Trimtab's own recommender has a Prometheus server but no matcher."""
     for workload in snapshot.workloads:
         for container in workload.spec.containers:
             names = {variable.name for variable in container.variables}

@@ -60,8 +60,8 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 
 
 def active_vpas(snapshot: LintSnapshot) -> Iterator[tuple[VerticalPodAutoscaler, LintSubject, LintWorkload | None]]:
-    """Yields each VPA whose mode is not Off, with what identifies its target, and the target itself, or None if it is
-    not among the objects."""
+    """Yields (VPA, identity of its target, target) for each VPA whose mode is not Off. The target is None if it is not
+    among the objects."""
     for vpa in snapshot.vpas:
         if update_mode_of(vpa) != "Off":
             target = snapshot.workloads_by_subject.get(target_subject(vpa.metadata, vpa.spec.target_ref))
@@ -170,8 +170,8 @@ def _idle_minimum(
     snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, subject: LintSubject, workload: LintWorkload | None,
     names: list[str],
 ) -> list[ManifestChange]:  # fmt: skip
-    """Returns the changes that set minAllowed for each container from its quietest day, and raise requests that are
-    below it; none unless the quietest day is known for all containers."""
+    """Returns the changes that set minAllowed for each container from its quietest day, and that raise requests below
+    it. Empty if the quietest day is unknown for any container."""
     changes: list[ManifestChange] = []
     base = ("spec", "resourcePolicy", "containerPolicies")
     present = [policy.container_name for policy in vpa.spec.resource_policy.container_policies]
@@ -215,8 +215,8 @@ def _wildcard_policy(snapshot: LintSnapshot, subject: LintSubject) -> dict[str, 
 
 
 def raise_request(workload: LintWorkload, container: str, resource: str, least: int) -> list[ManifestChange]:
-    """Returns the change that raises a container's request to the least that its VPA sets (see L18); none if the
-    request is not below that."""
+    """Returns the change that raises a container's request to `least`, the smallest request that its VPA sets (see
+    L18); an empty list if the request is not below that."""
     return [
         ManifestChange(
             workload.subject, workload.container_path(found, "resources", "requests", resource),
@@ -265,9 +265,11 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Begin with at least minAllowed and the recommender's minimum.",
 )  # fmt: skip
 def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each container whose request is below the VPA's minAllowed, or below the container's share
-    of the recommender's minimum for a pod, if the VPA's mode evicts or resizes. It is only a warning if the updater
-    does not act because there are too few pods (see L26)."""
+    """Yields a finding for each container whose request is too small under a VPA whose mode evicts or resizes.
+
+    The request is too small if it is below the VPA's minAllowed, or below the container's share of the recommender's
+    minimum for a pod. The finding is only a warning if the updater does not act because there are too few pods (see
+    L26)."""
     flags = recommender_flags(snapshot)
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
@@ -298,7 +300,8 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
 def least_request(
     flags: Mapping[str, str], vpa: VerticalPodAutoscaler, container: str, resource: str, containers: int
 ) -> tuple[int, str]:
-    """Returns the smallest request that the VPA sets for a container, and the name of what determines it."""
+    """Returns the smallest request that the VPA sets for a container, and the name of the setting that determines
+    it."""
     policy = container_policy_of(vpa, container)
     minimum = amount_in(policy.min_allowed, resource) or 0
     maximum = amount_in(policy.max_allowed, resource)

@@ -42,7 +42,7 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
     fix="Remove one of them, or set its updateMode to Off.",
 )  # fmt: skip
 def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each VPA after the first, if a target has several whose mode is not Off."""
+    """Yields a finding for each VPA except the first, if one target has several VPAs whose mode is not Off."""
     seen: dict[object, VerticalPodAutoscaler] = {}
     for vpa, subject, _ in active_vpas(snapshot):
         target = target_subject(vpa.metadata, vpa.spec.target_ref)
@@ -88,7 +88,7 @@ def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Set updatePolicy.minReplicas to 1, or run two replicas.",
 )  # fmt: skip
 def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each VPA in a mode that evicts whose workload wants fewer replicas than
+    """Yields a finding for each VPA in a mode that evicts, if its workload wants fewer replicas than
     updatePolicy.minReplicas (2 if absent)."""
     for vpa, subject, workload in active_vpas(snapshot):
         replicas = None if workload is None else snapshot.needed_replicas(workload)
@@ -130,8 +130,10 @@ def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
         "requests.",
 )  # fmt: skip
 def eviction_to_shrink(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each VPA in a mode that evicts, without evictionRequirements, whose target is a StatefulSet,
-    or has pods that an annotation protects from eviction, or pods that take five minutes or more to terminate."""
+    """Yields a finding for each VPA without evictionRequirements whose mode evicts, if evictions do harm to its target.
+
+    That is so if the target is a StatefulSet, has pods that an annotation protects from eviction, or has pods that take
+    five minutes or more to terminate."""
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
             continue
@@ -193,8 +195,8 @@ def weak_vpa_webhook(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     source="Trimtab", fix="Set the requests to the VPA's target, or let the VPA change pods.", needs=(Needs.LIVE,),
 )  # fmt: skip
 def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each VPA in mode Off that is older than two weeks and whose target differs from the request
-    by more than 20 %."""
+    """Yields a finding for each VPA in mode Off that is older than two weeks and whose recommended target differs from
+    the request by more than 20 %."""
     for vpa in snapshot.vpas:
         created = parse_timestamp(vpa.metadata.creation_timestamp)
         workload = snapshot.workloads_by_subject.get(target_subject(vpa.metadata, vpa.spec.target_ref))
@@ -225,8 +227,10 @@ def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Set restartPolicy NotRequired in the container's resizePolicy, and keep free room on the nodes.",
 )  # fmt: skip
 def resize_without_effect(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each VPA in an in-place mode whose container must restart for a resource that the VPA
-    controls, or whose pods are on nodes with less free capacity than the VPA wants to add."""
+    """Yields a finding for each VPA in an in-place mode whose pods cannot be resized without disruption.
+
+    That is so if a container must restart for a resource that the VPA controls, or if pods are on nodes with less free
+    capacity than the VPA wants to add."""
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in RESIZING_MODES:
             continue

@@ -31,7 +31,7 @@ Lives = Mapping[str, Sequence[tuple[Seconds, Seconds]]]
 
 @dataclass(frozen=True, slots=True)
 class HistoryReading:
-    """The history, and what had to be left out of it."""
+    """The history, and a description of what had to be left out of it."""
 
     history: NodeHistory
     notes: tuple[str, ...] = ()
@@ -113,8 +113,8 @@ def count_lives(lives: Lives, step_seconds: int) -> list[tuple[Seconds, dict[str
 def hold_moments(
     moments: Sequence[tuple[Seconds, Mapping[str, int]]], step_seconds: int
 ) -> list[tuple[Seconds, Mapping[str, int]]]:
-    """Returns the moments with further steps between them at which nothing changes, because the autoscaler acts at each
-    step."""
+    """Returns the moments, with further moments added between them every `step_seconds`. At an added moment the number
+    of pods stays the same, but the autoscaler may act."""
     held: list[tuple[Seconds, Mapping[str, int]]] = []
     for (at, pods), (until, _) in zip(moments, [*moments[1:], (0, {})], strict=True):
         held.append((at, pods))
@@ -193,7 +193,8 @@ class _WorkloadReader:
     shapes: _Shapes
     budgets: PdbIndex
     _known: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
-    """(shape, requirements) → the shapes of nodes on which such a pod can run."""
+    """(shape of the pod's node, id of the pod's scheduling requirements) → the shapes of nodes on which pods with these
+    requirements can run."""
 
     def read_workload(self, name: str, pod: PodInfo, *, is_owned: bool) -> ReplayWorkload | None:
         """Returns the workload of one pod that is on a node, or None if its requests cannot be read."""
@@ -227,10 +228,10 @@ class _WorkloadReader:
 def blocks_scale_down(pod: PodInfo, *, is_owned: bool, has_budget: bool) -> bool:
     """Returns whether the pod keeps the cluster autoscaler, with its default flags, from removing its node.
 
-    If the pod has the annotation safe-to-evict, that decides. Otherwise it does if any of these holds
-    (simulator/drainability/rules, 1.36):
+    If the pod has the annotation safe-to-evict, the annotation decides. Otherwise the pod blocks the removal if any of
+    these holds (simulator/drainability/rules, 1.36):
 
-    - no controller renews the pod;
+    - no controller would create the pod again;
     - it is in kube-system, and no PodDisruptionBudget selects it (--skip-nodes-with-system-pods);
     - it has a hostPath or an emptyDir that is not in memory (--skip-nodes-with-local-storage).
     """
@@ -245,8 +246,8 @@ def blocks_scale_down(pod: PodInfo, *, is_owned: bool, has_budget: bool) -> bool
 
 
 def _merge_workloads(known: ReplayWorkload | None, other: ReplayWorkload) -> ReplayWorkload:
-    """Returns a workload with the larger requests of both, that can run only where both can. It blocks scale-down if
-    either does."""
+    """Returns one workload for two. It has the larger requests of the two, can run only on nodes on which both can run,
+    and blocks scale-down if either blocks it."""
     if known is None:
         return other
     return ReplayWorkload(

@@ -1,7 +1,8 @@
 """Compares flags of the cluster autoscaler by replaying them on one history.
 
-The cheapest flags are chosen among those that neither remove nodes in vain nor make pods wait longer. Of flags that
-cost nearly the same, those with fewer evictions are chosen. The present flags are kept unless others save something.
+The cheapest flags are chosen among those with which few nodes are removed in vain and pods do not wait longer. Of flags
+that cost nearly the same, those with fewer evictions are chosen. The present flags are kept unless others save
+something.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 UNNEEDED_SECONDS = (300, 600, 1200, 1800)
 DELAYS_AFTER_ADD = (600, 1800)
 MAX_BOUGHT_BACK_SHARE = 0.1
-"""The largest share of removed nodes that may have to be added again; if more are added again with the present flags,
-then as many as that."""
+"""The largest share of the removed nodes that may have to be added again with proposed flags. If more nodes have to be
+added again with the present flags, that larger number is allowed."""
 MAX_PENDING_RATIO = 1.1
 """The longest time for which pods may wait with proposed flags, as a multiple of the time with the present flags."""
 NEARLY_EQUAL = 0.01
@@ -43,13 +44,14 @@ class ReplayedFlags:
 
     @property
     def cost(self) -> float:
-        """The cost in dollars, or in seconds of nodes if a price is unknown. It can be compared only between replays of
-        the same history."""
+        """The cost in dollars, or in node-seconds if a price is unknown. It can be compared only between replays of the
+        same history."""
         return self.result.node_seconds if self.result.dollars is None else self.result.dollars
 
     @property
     def disruption(self) -> int:
-        """A measure of disruption: the number of evictions, plus ten for every node that had to be added again."""
+        """A measure of disruption: the number of evictions, plus ten for every removed node that had to be added
+        again."""
         return self.result.evictions + 10 * self.result.bought_back
 
 
@@ -98,7 +100,8 @@ def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> Au
 
 
 def _is_as_safe(result: ReplayResult, present: ReplayResult) -> bool:
-    """Returns whether few nodes have to be added again, and pods wait hardly longer than with the present flags."""
+    """Returns whether few nodes have to be added again with these flags, and pods wait hardly longer than with the
+    present flags."""
     return (
         result.bought_back <= max(present.bought_back, MAX_BOUGHT_BACK_SHARE * result.removed)
         and result.pending_pod_seconds <= MAX_PENDING_RATIO * present.pending_pod_seconds + 600

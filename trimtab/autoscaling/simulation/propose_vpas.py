@@ -21,12 +21,12 @@ from trimtab.cluster.reason import Code, Reason
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags
 
 SMALL = {"cpu": 50, "memory": 100_000_000}
-"""The P95 in millicores and bytes up to which a VPA is not worth its evictions."""
+"""The P95 of usage, in millicores and bytes. Up to this usage, a VPA is not worth its evictions."""
 MIN_SPREAD = 2.0
 """The ratio of P95 to P5 above which a VPA is worth its evictions."""
 MIN_HISTORY_SECONDS, MIN_SAMPLES = 86400, 100
 IDLE_SHARE = 0.25
-"""The share of samples, the lowest ones, that count as idle."""
+"""The share of samples that count as idle. These are the samples with the lowest usage."""
 _STEPS = {"cpu": 1, "memory": 1 << 20}
 IN_PLACE_VERSION = (1, 33)
 """The first Kubernetes version in which pods can be resized in place by default."""

@@ -31,7 +31,7 @@ class ScaleDownFlags:
     unneeded_seconds: int = 600
     delay_after_add_seconds: int = 600
     provision_seconds: int = 120
-    """Not a flag: the number of seconds from a scale-up until the node accepts pods."""
+    """The number of seconds from a scale-up until the new node accepts pods. This is not a flag of the autoscaler."""
 
     def format_arguments(self) -> tuple[str, ...]:
         """Returns the flags as arguments of the cluster autoscaler."""
@@ -44,7 +44,8 @@ class ScaleDownFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayShape:
-    """A kind of equal nodes: what pods can use on each of them, after DaemonSets."""
+    """A group of equal nodes: the amounts that each node has for pods after DaemonSets, and what the DaemonSets
+    request."""
 
     name: str
     cpu: int
@@ -245,8 +246,8 @@ class _Replay:
                 self.result.bought_back += 1
 
     def _choose_shape(self, rest: Counter[str]) -> ReplayShape | None:
-        """Returns the shape that holds most of these pods for its price (or for its cpu), or None if no shape holds
-        any."""
+        """Returns the node shape on which these pods request the most cpu for its price (or for its cpu, if it has no
+        price), or None if no shape holds any of them."""
         best, best_value = None, 0.0
         for shape in self.history.shapes.values():
             placed = self._fill_node(_Node(shape), Counter(rest))
@@ -291,8 +292,8 @@ class _Replay:
             self._remove_node(node, moves, second)
 
     def _mark_unneeded(self, second: int) -> None:
-        """Marks the nodes that could be removed. The room for the pods of nodes that were marked before stays reserved,
-        so that several nodes do not count on the same room."""
+        """Marks the nodes that could be removed. Nodes that were marked before keep the room that is reserved for their
+        pods, so that several nodes do not count on the same room."""
         room = [_copy_node(node) for node in self.nodes]
         open_nodes = list(room)
         order = sorted(range(len(room)), key=lambda n: (self.nodes[n].unneeded_since is None, room[n].utilization, n))
@@ -318,8 +319,8 @@ class _Replay:
         return sum(each.shape.name == name for each in self.nodes) > self.history.min_nodes.get(name, 0)
 
     def _place_elsewhere(self, node: _Node, others: Sequence[_Node]) -> list[tuple[_Node, str]] | None:
-        """Places every pod of the node on another node, each on the fullest one that fits, and returns the placements.
-        If one pod does not fit, places none and returns None."""
+        """Places every pod of the node on another node, each on the fullest node on which it fits, and returns the
+        placements. If one pod does not fit anywhere, places no pod and returns None."""
         moves: list[tuple[_Node, str]] = []
         targets = sorted(others, key=lambda each: -each.used_share)
         for name in self._by_size(node.pods):

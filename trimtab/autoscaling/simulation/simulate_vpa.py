@@ -76,7 +76,7 @@ class ResourceOutcome:
 
     @property
     def waste_share(self) -> float:
-        """What was wasted, as a share of what was used."""
+        """The ratio of what was requested and not used to what was used."""
         return self.wasted / self.used if self.used else 0.0
 
 
@@ -90,8 +90,8 @@ class VpaOutcome:
     evictions: int
     resizes: int
     blocked_rounds: int
-    """The number of rounds in which the updater wanted to act but could not, because there were fewer replicas than its
-    minimum."""
+    """The number of rounds in which the updater wanted to act but could not, because the workload had fewer replicas
+    than the updater's minimum."""
     last: Mapping[str, VpaEstimate]
     """Resource → the recommendation at the end; empty if there were no samples."""
 
@@ -244,7 +244,8 @@ def recommend_from_series(
 
 
 def share_histograms(state: AggregateContainerState) -> AggregateContainerState:
-    """Returns the state of another pod that adds to the same histograms, because the pods of one VPA share them."""
+    """Returns the state of another pod of the same VPA. Its samples go into the same histograms, because the pods of
+    one VPA share them."""
     return AggregateContainerState(cpu=state.cpu, memory=state.memory, interval=state.interval)
 
 

@@ -67,11 +67,11 @@ def is_update_due(priority: UpdatePriority, age_seconds: float, flags: Recommend
 
 
 def count_evictable_pods(replicas: int, flags: RecommenderFlags) -> int:
-    """Returns how many pods of a workload, all of which run, may be evicted in one round; 0 if there are fewer than the
-    minimum of replicas.
+    """Returns how many pods of a workload may be evicted in one round, if all of its pods run; 0 if there are fewer
+    than the minimum of replicas.
 
-    At least replicas - trunc(replicas * tolerance) pods stay; if the tolerance allows no eviction, one pod may be
-    evicted nevertheless.
+    At least replicas - trunc(replicas * tolerance) pods stay. If the tolerance allows no eviction, one pod may still be
+    evicted.
     """
     if replicas < flags.min_replicas:
         return 0
@@ -79,16 +79,18 @@ def count_evictable_pods(replicas: int, flags: RecommenderFlags) -> int:
 
 
 def effective_request(spec: int | None, status: int | None) -> int | None:
-    """Returns the request that counts: the one in the pod's status if there is one (in-place resize), otherwise that of
-    its spec."""
+    """Returns the request that the scheduler counts: the request in the pod's status if there is one (in-place resize),
+    otherwise the request in its spec."""
     return spec if status is None else status
 
 
 def scale_limit(
     limit: int | None, request: int | None, recommended: int, default_limit: int | None = None
 ) -> int | None:
-    """Returns the limit of a container whose request becomes `recommended`, with RequestsAndLimits: the ratio of limit
-    to request stays the same. None if there is no limit; `default_limit` is that of a LimitRange."""
+    """Returns the limit that a VPA with RequestsAndLimits sets when a container's request becomes `recommended`; None
+    if the container has no limit.
+
+    The ratio of limit to request stays the same. `default_limit` is the default limit of a LimitRange."""
     original = default_limit if limit is None else limit
     if original is None or recommended == 0:
         return None

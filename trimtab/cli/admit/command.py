@@ -211,7 +211,7 @@ def _read_inputs(
     selection: ObjectSelection,
     vpa_acts: bool,
 ) -> _AdmitInputs:
-    """Read all files. Raises UsageError with the mistakes of all files together."""
+    """Read all files. Raises one UsageError with the mistakes of all files."""
     documents, mistakes, repeated = _parse_documents(contents)
     cluster_documents, more, _ = _parse_documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
     loaded = load_policies(live_cluster.read_paths(policy_paths) if policy_paths else live_cluster.shipped_policies())
@@ -266,7 +266,7 @@ def _note_unknown_kinds(documents: list[Document]) -> tuple[str, ...]:
 
 
 def _unknown_kinds(documents: list[Document]) -> str:
-    """Returns the names of all custom kinds of which only their operators know whether they create pods."""
+    """Returns the names of all custom kinds for which it is not known whether their operators create pods."""
     return ", ".join(
         sorted({f"{document.kind} ({group_of(document)})" for document in documents if is_unknown_kind(document)})
     )
@@ -288,7 +288,8 @@ def _parse_documents(
 
 
 def _list_notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tuple[str, ...]:
-    """Returns the notes about the facts that decisions depend on."""
+    """Returns what could not be read from the cluster, and if --cluster is missing, that an empty cluster is
+    assumed."""
     notes = [str(problem) for problem in facts.problems]
     if not cluster.paths:
         notes.insert(

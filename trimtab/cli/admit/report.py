@@ -38,7 +38,7 @@ class KeptFieldReport(ReportPart, frozen=True, kw_only=True):
 
 
 class PodShape(ReportPart, frozen=True, kw_only=True):
-    """The requests, limits and class of a stored pod, as Kubernetes quantities; requests include the overhead."""
+    """The requests, limits, QoS class and RuntimeClass of a stored pod. The requests include the overhead."""
 
     requests: dict[str, str]
     limits: dict[str, str]
@@ -76,12 +76,12 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     before: PodShape | None
     """The pod as stored without Trimtab; null if the API server alone would refuse it."""
     after: PodShape | None
-    """The pod as stored with Trimtab; null if it is refused."""
+    """The pod as stored with Trimtab; null if admission refuses the pod."""
     refused: RefusalReport | None
     refused_without_us: RefusalReport | None
     """The refusal by the API server alone; null if it would admit the pod."""
     patch: list[dict[str, Any]]
-    """The JSON patch of the pod in the webhook's response to the AdmissionReview."""
+    """The JSON patch in the webhook's response to the AdmissionReview of the pod."""
     stored: dict[str, Any] | None
     """The pod as stored after both calls of the webhook, with the fields that Trimtab models; null if the pod is
     refused."""

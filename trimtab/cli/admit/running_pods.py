@@ -38,15 +38,21 @@ AUDITED_KINDS = (*SHAPES_BY_KIND, KIND, CONFIGURATION)
 
 
 class RunningFindingReport(ReportPart, frozen=True, kw_only=True):
-    """Running pods of one owner with the same difference and cause."""
+    """The running pods of one owner that differ from the policies in the same way, for one cause."""
 
     what: str
-    """`unpatched`, `overhead`, `refused` (would be denied if it were created now), `watching` (the policy is in mode
-    `warn` or `audit`), `left-out`, `withheld` (the webhook takes the change back, because no node or no quota has room
-    for the changed pod)."""
+    """The kind of finding.
+
+    * `unpatched`: the pods lack a change of a policy.
+    * `overhead`: the pods have another overhead than their RuntimeClass.
+    * `refused`: the pods would be denied if they were created now.
+    * `watching`: the policy is in mode `warn` or `audit`.
+    * `left-out`: the policy matches the pods but does not change them, for example because of its rollout or an
+      opt-out.
+    * `withheld`: the webhook takes the change back, because no node or no quota has room for the changed pod."""
     namespace: str
     owner: str
-    """Kind and name of the topmost known owner; those of the pod if it has no owner."""
+    """Kind and name of the topmost known owner of the pods. If a pod has no owner, kind and name of the pod."""
     policy: str
     """The policy that the pods differ from; empty if the difference comes from a RuntimeClass."""
     reason: ReasonReport
@@ -57,7 +63,7 @@ class RunningFindingReport(ReportPart, frozen=True, kw_only=True):
 
 
 class TallyReport(ReportPart, frozen=True, kw_only=True):
-    """The numbers of pods of one policy, with the same meaning as in the policy's status."""
+    """The numbers of pods that one policy matches, changes and so on, as in the policy's status."""
 
     policy: str
     mode: str
@@ -71,12 +77,13 @@ class TallyReport(ReportPart, frozen=True, kw_only=True):
 
 
 class OverheadReport(ReportPart, frozen=True, kw_only=True):
-    """The component that writes pod overhead, by the evidence of running pods."""
+    """Which component writes pod overhead (the API server or the webhook), as found on running pods."""
 
     filled_by: str | None
-    """`server` if the API server writes pod overhead, `webhook` if it does not; null without evidence."""
+    """`server` if the API server writes pod overhead, `webhook` if the API server does not; null if no running pod
+    shows it."""
     shown_by: str
-    """The pod that is the evidence; empty if there is no evidence."""
+    """The pod that shows which component writes the overhead; empty if no running pod shows it."""
     wrong: ReasonReport | None
     """The reason why Trimtab's overhead setting is wrong; null if it is right."""
 
@@ -95,8 +102,8 @@ class RunningReport(ReportPart, frozen=True, kw_only=True):
 
     @property
     def is_well(self) -> bool:
-        """Whether the overhead setting is right and no pod is unpatched, is refused, or has another overhead than its
-        RuntimeClass."""
+        """Whether there is no problem: the overhead setting is right, and no pod is unpatched, is refused, or has
+        another overhead than its RuntimeClass."""
         problems = ("unpatched", "overhead", "refused")
         return self.overhead.wrong is None and not any(finding.what in problems for finding in self.findings)
 
@@ -168,9 +175,10 @@ def parse_documents(contents: list[live_cluster.Content]) -> tuple[list[Document
 
 
 def choose_policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[Policies, list[str], list[ConfigError]]:
-    """Returns the policies of --policies, else those of the cluster, else the recommended set, with notes and mistakes.
+    """Returns the policies to compare with, with notes and mistakes: those of --policies, else of the cluster, else the
+    recommended set.
 
-    An invalid policy in the cluster is ignored and noted.
+    An invalid policy in the cluster is ignored, and a note names it.
     """
     own = [document for document in documents if document.kind == KIND]
     if paths or not own:
@@ -185,10 +193,11 @@ def choose_policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[
 def _read_change_times(
     documents: list[Document], configuration: str, *, all_read: bool
 ) -> tuple[ChangeTimes, list[str]]:
-    """Returns when policies, RuntimeClasses and the webhook configuration last changed, by their managed fields, with
-    notes on what is not known.
+    """Returns when policies, RuntimeClasses and the webhook configuration last changed, with notes on what is not
+    known.
 
-    kubectl prints managed fields only with --show-managed-fields; without them the creation time counts.
+    The times are read from the objects' managed fields. kubectl prints managed fields only with --show-managed-fields;
+    without them, the creation time of the object is used.
     """
     policies, classes, webhook = {}, {}, None
     are_configurations_read = all_read or any(document.kind == CONFIGURATION for document in documents)

@@ -75,7 +75,9 @@ def _shape_value(shape: PodShape | None, side: str, resource: str) -> str | None
 
 
 def format_short(resource: str, quantity_text: str) -> str:
-    """Returns the quantity short enough for a table: memory in Ki, Mi or Gi, 10 or more cores as cores, one decimal."""
+    """Returns the quantity in a short form for a table.
+
+    Memory is in Ki, Mi or Gi, and from 10 cores on, cpu is in cores. There is at most one decimal."""
     if resource == "cpu" and (millicores := quantity.to_milli(quantity_text)) >= 10_000:
         return f"{millicores / 1000:.1f}".removesuffix(".0")
     if resource != "memory":

@@ -117,7 +117,9 @@ def _snapshot_time(documents: Iterable[Document]) -> Seconds:
 def _read_moments(
     snapshots: Sequence[_TimedInventory], series: Sequence[Series], step_seconds: int
 ) -> tuple[Sequence[tuple[Seconds, Mapping[str, int]]], list[str]]:
-    """Returns (second, workload → number of pods) in order of time, and notes on the source of these numbers."""
+    """Returns the number of pods of each workload at each time, and notes on the source of these numbers.
+
+    Each item is (time in seconds, workload → number of pods); the items are in order of time."""
     lives = read_lives(series, snapshots)
     if lives:
         names = "1 workload" if len(lives) == 1 else f"{len(lives)} workloads"

@@ -47,18 +47,18 @@ class HistoryReport(ReportPart, frozen=True, kw_only=True):
     records: list[RecordReport]
     """The decisions, the oldest first."""
     empty_because: str = ""
-    """Why there is no record; empty if there is one."""
+    """Why the report contains no decision; empty if it contains one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFilter:
-    """What selects the decisions of a report; an empty field selects all."""
+    """The filters for the decisions in a report. A filter that is empty or None selects all decisions."""
 
     pool: str | None = None
     node: str | None = None
     since: Seconds | None = None
     limit: int | None = None
-    """The largest number of decisions, of which the newest are kept; None for all."""
+    """The largest number of decisions in the report. If there are more, only the newest are shown; None for all."""
     evictions: bool = True
     """Whether evictions of single pods are among the decisions."""
 
@@ -116,7 +116,10 @@ def build_history_report(state: CompactorState, filters: HistoryFilter | None = 
 
 
 def _explain_emptiness(selected: Sequence[HistoryEntry], since: Seconds | None, read_at: Seconds) -> str:
-    """Returns why there is no record. selected: the records of any time, the oldest first."""
+    """Returns the reason why the report contains no decision, as text.
+
+    `selected`: the decisions that the other filters select, at any time, the oldest first. `since`: the time from which
+    decisions are shown."""
     if not selected or since is None:
         return NO_DECISION
     last = format_timestamp(selected[-1].at)
@@ -124,7 +127,7 @@ def _explain_emptiness(selected: Sequence[HistoryEntry], since: Seconds | None, 
 
 
 def _describe_seconds(seconds: int) -> str:
-    """Returns the number in the largest unit that leaves no rest: `5 minutes`."""
+    """Returns a number of seconds as text, in the largest unit that divides it exactly: `5 minutes`."""
     for size, unit in ((DAY_SECONDS, "day"), (3600, "hour"), (60, "minute")):
         if seconds % size == 0 and seconds:
             return f"{seconds // size} {unit}" + ("" if seconds == size else "s")
@@ -151,7 +154,7 @@ def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = Fal
 
 
 def new_records(earlier: HistoryReport, later: HistoryReport) -> HistoryReport:
-    """Returns the records of the later report that are not in the earlier one."""
+    """Returns a report of the decisions in the later report that are not in the earlier one."""
     known = set(earlier.records)
     return HistoryReport(records=[record for record in later.records if record not in known])
 

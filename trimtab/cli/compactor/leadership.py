@@ -18,8 +18,9 @@ from trimtab.kube.objects import decode_as, get_plain
 from trimtab.kube.resources import LIST_SOURCES, object_path
 
 MAX_CLOCK_SKEW_SECONDS = 60
-"""The seconds for which an expired Lease may still be held: the time of its last renewal is by the clock of the
-replica."""
+"""The number of seconds after its expiry for which a Lease still counts as held.
+
+The replica writes the time of each renewal by its own clock, which may differ from this machine's."""
 
 
 @dataclass(frozen=True, slots=True)

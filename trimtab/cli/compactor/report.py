@@ -36,7 +36,9 @@ class DrainReport(ReportPart, frozen=True, kw_only=True):
     pool: str
     drain: str
     phase: str
-    """`emptying`, `emptied`, `unreadable`, unknown to the pool's state, or the namespace of the other compactor that
+    """The phase of the drain: `emptying`, `emptied`, or `unreadable`.
+
+    It is a sentence instead if the pool's state does not contain the drain, or if the compactor of another namespace
     wrote the annotation. The annotation is not verified."""
     since: str
     """When the drain began, as RFC 3339."""
@@ -51,7 +53,8 @@ class PoolStatus(ReportPart, frozen=True, kw_only=True):
     mode: str
     """The mode in the pool's ConfigMap: act, rehearse or off; `gone` if the pool has a state but no ConfigMap."""
     closed: bool
-    """Whether failures or a back-off closed the pool, so that no drain starts; `resume --pool` opens it."""
+    """Whether no drain starts in the pool because drains failed or the pool backs off. `resume --pool` opens the pool
+    again."""
     strikes: int
     evictions_last_hour: int
     evictions_per_hour: int | None
@@ -61,7 +64,7 @@ class PoolStatus(ReportPart, frozen=True, kw_only=True):
     next: list[str]
     """The nodes that the last plan would drain, in order."""
     planned_at: str | None
-    """When the plan with these nodes was made, as RFC 3339; null if there is no plan."""
+    """When the last plan of the pool was made, as RFC 3339; null if there is no plan."""
     waits_for: str
     """The condition that must come true before the next drain starts; empty if there is none."""
 
@@ -75,8 +78,9 @@ class PoolResizes(ReportPart, frozen=True, kw_only=True):
     verifying: int
     """The number of resized pods that are still watched; the capacity that they released is not yet counted as free."""
     reverting: int
-    """The number of pods that get their former resources back, or that are replaced because their node has no room for
-    that."""
+    """The number of pods that are being changed back: they get their former resources again.
+
+    Pods that are replaced because their node has no room for the former resources are included."""
     last_hour: int
     per_hour: int | None
     verified: int
@@ -89,7 +93,7 @@ class PoolResizes(ReportPart, frozen=True, kw_only=True):
     """Workloads that are not resized for a time because their last resize did harm or failed, as
     namespace/Kind/name."""
     stays: dict[str, int]
-    """Reason code → the number of pods that policies want to resize, and that for this reason are not resized."""
+    """Reason code → the number of pods that policies want to resize but that are not resized for this reason."""
     uncovered: list[str]
     """Some of the pods that policies want to resize and that run on nodes of no pool, as namespace/name."""
     uncovered_count: int
@@ -160,11 +164,11 @@ def _report_resizes(name: str, pool: Pool | None, records: ResizeRecords, now: S
 
 
 def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> Seconds:
-    """Returns the time to write as the pool's reopening: that of its last closing or back-off, or `now` if there is
-    none.
+    """Returns the time to write as the pool's reopening: when the pool last closed or backed off, or `now` if it never
+    did.
 
-    It is taken from these records, which the compactor wrote, because this machine's clock may differ from the
-    compactor's.
+    The times of the closing and of the back-off were written by the compactor. They are used instead of `now` because
+    this machine's clock may differ from the compactor's.
     """
     if not isinstance(pool_state, PoolState):
         return now

@@ -62,7 +62,7 @@ class CompactorState:
     pools: PoolReading
     pool_states: Mapping[str, PoolState]
     problems: tuple[str, ...]
-    """Invalid states of pools, and objects that cannot be decoded, one sentence each."""
+    """Problems as text, one sentence each: states of pools that are invalid, and objects that cannot be decoded."""
     leader: str
     """The replica that holds the compactor's Lease; empty if none does."""
     paused: str
@@ -117,7 +117,8 @@ def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:
 def build_compactor_state(
     snapshot: Snapshot, unreadable: Sequence[Unreadable], leadership: Leadership, namespace: str
 ) -> CompactorState:
-    """Returns the state that is stored in these objects; `unreadable` lists objects that could not be decoded."""
+    """Returns the compactor's state as these objects store it. `unreadable` lists the objects that could not be
+    decoded."""
     shapes = snapshot.objects_of(ConfigMap)
     states = {
         value_or(shape.metadata.labels, {})[memories.STATE_LABEL]: memories.decode_state(
@@ -166,9 +167,10 @@ class AnnotatedNode:
 
 
 def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -> list[AnnotatedNode]:
-    """Returns the nodes of these names; without names, all nodes with a drain annotation.
+    """Returns the named nodes, with their drain annotations; if `names` is empty, all nodes that have a drain
+    annotation.
 
-    Raises UsageError for a name of which there is no node with a drain annotation.
+    Raises UsageError if a named node has no drain annotation.
     """
     keys = _read_keys(writer, namespace)
     if not names:

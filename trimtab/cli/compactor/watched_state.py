@@ -21,7 +21,8 @@ from trimtab.runtime import clock
 
 SYNC_SECONDS = 60.0
 STALE_SECONDS = 150.0
-"""The age in seconds from which the screen says how old its content is; bookmarks arrive about once a minute."""
+"""The age in seconds from which the screen shows how old its content is. A watch without changes still gets a bookmark
+event about once a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class WatchedState:
 
 @contextmanager
 def watch_compactor_state(login: ClusterLogin) -> Iterator[WatchedState]:
-    """Yields the state of the compactor, pods included, which is watched until the context ends."""
+    """Yields the compactor's state, including its pods, and keeps it up to date by watches until the context ends."""
     sources = state_sources(login.namespace, pods=True)
     with open_client(login) as client, ClusterInformers(client, sources) as informers:
         yield WatchedState(client, informers, login.namespace)

@@ -204,7 +204,7 @@ def _run_admission(console: Console, folder: Path) -> None:
 def _is_same_as_preview(
     client: ReviewClient, template: PodTemplateLocation, pod_preview: Preview, facts: ClusterFacts
 ) -> bool:
-    """Returns whether the pod that is stored with the webhook's answers equals the one of the offline preview."""
+    """Returns whether the pod is the same with the webhook's answers as in the offline preview."""
     stored = run_admission_chain(
         template.pod,
         template.with_owners(facts),

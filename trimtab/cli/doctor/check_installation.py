@@ -185,11 +185,15 @@ PROCESS_CHECKS = (
 
 
 OLDEST, TESTED = (1, 30), ((1, 34), (1, 36))
-"""The oldest Kubernetes version whose API server has all fields of the webhook configurations (matchConditions are
-stable since 1.30); and the oldest and newest version that the end-to-end tests run against."""
+"""The oldest Kubernetes version that Trimtab supports, and the oldest and the newest version that the end-to-end tests
+run against.
+
+From the first version on, API servers have all fields of the webhook configurations (matchConditions are stable since
+1.30)."""
 MAX_SKEW_SECONDS, MAX_TOLERATED_SKEW_SECONDS = 5, 60
-"""The clock differences from which a warning and an error are reported. A Date header has no fractions of a second and
-takes time to arrive, so a difference below five seconds is not reported."""
+"""The clock differences, in seconds, from which a warning and an error are reported.
+
+Differences below five seconds are not reported: a Date header has no fractions of a second and takes time to arrive."""
 
 
 def check_version(cluster: ObservedCluster) -> Iterator[DoctorFinding]:

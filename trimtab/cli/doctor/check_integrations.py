@@ -33,7 +33,7 @@ from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Unreadable
 
 MAX_LEAD_THRESHOLD_PERCENT = 30
-"""The scale-down threshold in percent of requests up to which the autoscaler removes hardly any node but empty ones."""
+"""The largest scale-down threshold, in percent of requests, at which the autoscaler removes almost only empty nodes."""
 
 
 def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -181,8 +181,10 @@ MAX_NAMES = 3
 
 
 def check_estafette(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields a finding if estafette runs, which is an error if a pool of Trimtab acts; else the nodes that estafette
-    left cordoned."""
+    """Yields a finding if an estafette node-compactor runs: an error if a pool of Trimtab is in mode act, otherwise a
+    warning.
+
+    If none runs, it yields the nodes that estafette left cordoned."""
     estafette, pools = cluster.estafette, cluster.pools
     if isinstance(estafette, Unreadable):
         yield report_unknown(estafette)

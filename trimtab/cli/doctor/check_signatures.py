@@ -59,8 +59,10 @@ def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None], code: Code) -> DoctorFinding:
-    """Returns a finding about the process's signing key: without a key a webhook still works, but a compactor does
-    nothing."""
+    """Returns a finding about a process's signing key.
+
+    A missing key is a warning for the webhook, which works without it, and an error for the compactor, which does
+    nothing without it."""
     secret, report = (
         f"Secret {cluster.namespace}/{secret_of(process)}",
         report_warning if process == "webhook" else report_error,
@@ -226,8 +228,8 @@ def read_drain_annotations(client: Client, namespace: str, keys: NodeSigner | No
 
 
 def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], ...]:
-    """Returns (node, key) for every taint and annotation on a node whose key is a former name of one of Trimtab's.
-    Raises KubeFault."""
+    """Returns (node, key) for every taint and annotation on a node whose key is one that Trimtab used in earlier
+    versions. Raises KubeFault."""
     nodes = [node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"])]
     tainted = [n for n in nodes if any(t.key == RENAMED_LEAVING and is_ours(t, namespace) for t in n.taints)]
     annotated = [node for node in nodes if RENAMED_KEEP in node.annotations]

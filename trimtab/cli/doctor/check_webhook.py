@@ -100,7 +100,8 @@ def _compare_ca_bundles(
 
 
 def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
-    """Yields the differences between both configurations and those that Trimtab installs.
+    """Yields the differences between the two webhook configurations in the cluster and the configurations that Trimtab
+    installs.
 
     A missing configuration is reported by `check_ca_bundles`.
     """

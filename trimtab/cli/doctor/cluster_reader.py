@@ -180,7 +180,10 @@ def build_asking_pod() -> dict[str, Any]:
 
 
 def build_pod_of_absent_class() -> dict[str, Any]:
-    """Returns a pod that RuntimeClass admission refuses unless it is off; the pod opts out of Trimtab's webhook."""
+    """Returns a pod with a RuntimeClass that does not exist. RuntimeClass admission refuses the pod, unless that plugin
+    is off.
+
+    The pod opts out of Trimtab's webhook."""
     return _build_pod({"labels": {OPT_OUT: "true"}}, {"runtimeClassName": ABSENT_RUNTIME_CLASS})
 
 
@@ -348,8 +351,8 @@ class DoctorReader:
     ) -> Read[tuple[str, ...]]:
         """Returns the permissions that the process's account lacks, as text.
 
-        The webhook needs fewer if cert-manager writes its certificate; if its configuration cannot be read, the result
-        is Unreadable.
+        The webhook needs fewer permissions if cert-manager writes its certificate. If the webhook's configuration
+        cannot be read, the result is Unreadable.
         """
         if isinstance(mutating, Unreadable) and process == "webhook":
             return mutating

@@ -46,7 +46,7 @@ class CheckResult:
 
 
 def judge_cluster(cluster: ObservedCluster, *, without: Collection[str] = ()) -> tuple[CheckResult, ...]:
-    """Returns the findings of every check that is not in `without`; each check has at least one."""
+    """Runs every check that is not in `without`, and returns the findings. Each check returns at least one finding."""
     return tuple(
         CheckResult(check, finding)
         for check in CHECKS
@@ -93,7 +93,7 @@ class DoctorReport(ReportPart, frozen=True, kw_only=True):
     well: bool
     """Whether no finding is an error or unknown; with --strict, no warning either."""
     counts: dict[str, int]
-    """Severity → the number of findings."""
+    """The number of findings of each severity."""
     left_out: list[str]
     """The checks that --without skips."""
     findings: list[DoctorFindingReport]

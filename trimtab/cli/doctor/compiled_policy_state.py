@@ -9,22 +9,23 @@ from trimtab.policy.compiled_annotation import POLICY_LABEL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledPolicyState:
-    """An admission policy that `trimtab policies compile` gave."""
+    """The state of an admission policy that `trimtab policies compile` generated."""
 
     name: str
     is_bound: bool
     """Whether a binding names the policy: without a binding the API server does not evaluate it."""
     policy: str = ""
-    """The PodPolicy that it was compiled from."""
+    """The name of the PodPolicy from which this admission policy was compiled."""
     is_denying: bool = False
-    """Whether a binding denies the pods that it finds invalid: only a validating one does."""
+    """Whether a binding of the policy denies invalid pods. Only a validating policy can deny pods."""
 
 
 def read_compiled_policies(
     list_objects: Callable[[str], Iterable[dict[str, Any]]], kind: str
 ) -> tuple[CompiledPolicyState, ...] | None:
-    """Returns the compiled policies of a kind by name, or None if the API server does not serve it. Raises any other
-    KubeFault of `list_objects`, which yields all objects of a kind."""
+    """Returns the compiled policies of this kind, sorted by name; None if the API server does not serve the kind.
+
+    `list_objects` yields all objects of a kind. Its other errors (KubeFault) are raised."""
     from trimtab.kube.errors import NotFound
 
     try:
@@ -38,7 +39,7 @@ def read_compiled_policies(
 def decode_compiled_policies(
     policies: Iterable[Mapping[str, Any]], bindings: Iterable[Mapping[str, Any]]
 ) -> tuple[CompiledPolicyState, ...]:
-    """Returns the policies with the label of compiled ones, sorted by name."""
+    """Returns those of the policies that have the label of compiled policies, sorted by name."""
     specs = [binding.get("spec") or {} for binding in bindings]
     bound_names = {spec.get("policyName", "") for spec in specs}
     denying_names = {spec.get("policyName", "") for spec in specs if "Deny" in (spec.get("validationActions") or ())}

@@ -16,7 +16,7 @@ class FindingSeverity(StrEnum):
 
     OK = "ok"
     WARN = "warn"
-    """What the check is about works, but not as well or not for as long as it should."""
+    """The checked part works, but not as well as it should, or not for as long as it should."""
     ERROR = "error"
     """Something that is installed does not work."""
     UNKNOWN = "unknown"

@@ -57,7 +57,7 @@ class DeploymentState:
     replicas: int
     ready_replicas: int
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Name → value of the environment variables of its container; the value is empty if the variable has another source
+    """The container's environment variables: name → value. The value is empty if it comes from another source
     (`valueFrom`)."""
 
     @property
@@ -110,7 +110,7 @@ class AccountPolicy:
     is_bound: bool = True
     """Whether a binding makes the policy deny requests."""
     is_ours: bool = True
-    """Whether the policy equals the one that this version installs, and its binding has no exception."""
+    """Whether the policy equals the policy that this version of Trimtab installs, and its binding has no exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,16 +121,16 @@ class PolicyState:
     mode: str
     generation: int
     observed_generation: int
-    """The generation of the policy that its status is about; 0 without a status."""
+    """The generation of the policy that the status describes; 0 if the policy has no status."""
     invalid_reason: str = ""
     """The reason why the document is invalid; empty if it is valid."""
     brake_reason: str = ""
-    """The reason why the watchdog changed the policy's mode to warn; empty if it did not."""
+    """The reason why the watchdog changed the policy's mode to warn; empty if the watchdog did not change it."""
     last_error: str = ""
     required_class: str = ""
     """The RuntimeClass that pods must have by this policy; empty if it requires none, or changes no pod."""
     is_class_missing: bool = False
-    """Whether that RuntimeClass does not exist in the cluster, so that the pods are denied."""
+    """Whether the RuntimeClass `required_class` does not exist in the cluster, so that the pods are denied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class AutoscalerState:
     status_report: Read[Autoscaler] | None
     """The content of the status ConfigMap, or None if there is no such ConfigMap."""
     flags: Mapping[str, str] | None = None
-    """The flags of its Deployment, or None if there is no such Deployment."""
+    """The command-line flags of the autoscaler's Deployment, or None if there is no such Deployment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +233,7 @@ class SignatureState:
     states: Read[Mapping[str, PoolState | Unreadable]]
     """Pool → its state; Unreadable if it cannot be read or is not authentic."""
     renamed: Read[tuple[tuple[str, str], ...]] = ()
-    """(node, key) for every taint and annotation on a node whose key is a former name of one of Trimtab's."""
+    """(node, key) for every taint and annotation on a node whose key is one that Trimtab used in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +247,7 @@ class ObservedCluster:
     is_opted_out: Read[bool]
     """Whether the pods of `trial_namespace` opt out of the webhook."""
     local_time: datetime
-    """The time by this machine's clock at which the API server was asked for its time."""
+    """This machine's time when the API server was asked for its own time."""
     server_time: Read[datetime]
     """The API server's time."""
     version: Read[tuple[int, int]]
@@ -292,16 +292,18 @@ class ObservedCluster:
 
     @property
     def present(self) -> datetime:
-        """The API server's time, or this machine's time if the former is not known.
+        """The API server's time, or this machine's time if the API server's is not known.
 
-        The renewal times of Leases are compared with it: the clock of the replica that renewed a Lease is more likely
+        It is compared with the renewal times of Leases. Replicas write those by their own clocks, which are more likely
         to agree with the API server's clock than with this machine's."""
         return self.local_time if isinstance(self.server_time, Unreadable) else self.server_time
 
     @property
     def is_without_webhook(self) -> bool:
-        """Whether pods are changed by compiled policies only (`install --mode policies`): one is bound, and no webhook
-        of Trimtab is registered for pods."""
+        """Whether only compiled policies change pods (`install --mode policies`).
+
+        That is so if a compiled policy has a binding, and the cluster has no mutating webhook configuration of Trimtab.
+        """
         compiled = () if isinstance(self.compiled_policies, Unreadable) else self.compiled_policies or ()
         if isinstance(self.mutating, Unreadable) or not any(policy.is_bound for policy in compiled):
             return False
@@ -366,9 +368,9 @@ def _webhook_state(hook: Plain, bundle: bytes) -> WebhookState:
 
 
 def find_vpa_targets(configuration: WebhookConfigurationState) -> tuple[vpa_webhook.WebhookTarget, ...]:
-    """Returns the VPA's webhooks in the configuration, mostly none, each with whether the API server can trust it.
+    """Returns the VPA's own webhooks in the configuration, each with whether the API server can trust it.
 
-    A webhook with a URL needs no caBundle.
+    Most configurations have none. A webhook with a URL needs no caBundle.
     """
     return tuple(
         vpa_webhook.WebhookTarget(hook.service, hook.service is None or bool(hook.ca_bundle))

@@ -26,11 +26,11 @@ class Permission:
     is_other_namespace: bool = False
     """Whether the namespace is not Trimtab's own; the text then includes it."""
     purpose: str = field(default="", compare=False)
-    """What the account needs it for."""
+    """What the account needs this permission for."""
 
     @property
     def description(self) -> str:
-        """The permission with its purpose."""
+        """The permission and its purpose, as text."""
         return f"{self} ({self.purpose})" if self.purpose else str(self)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ ReviewAccess = Callable[[Sequence[Mapping[str, Any]]], list[bool]]
 def missing_permissions(
     permissions: Sequence[Permission], process: str, namespace: str, review_access: ReviewAccess
 ) -> tuple[str, ...]:
-    """Returns those of the permissions that the process's account lacks, as text with what each is for."""
+    """Returns the permissions that the process's account lacks, each as text with its purpose."""
     user = account_name(process)
     verdicts = review_access([permission.to_access_review(user, namespace) for permission in permissions])
     return tuple(
@@ -74,8 +74,9 @@ _HEADER_PERMISSIONS = (
         is_other_namespace=True, purpose="how API servers name the users of a request",
     ),
 )  # fmt: skip
-"""The permission to read which request headers name the user. It belongs to a role of Kubernetes itself, to which
-`trimtab install` binds the account."""
+"""The permission to read the ConfigMap that says in which headers API servers name the user of a request.
+
+A role of Kubernetes itself grants it; `trimtab install` binds the account to that role."""
 
 
 def needed_permissions(

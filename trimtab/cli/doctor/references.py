@@ -26,18 +26,19 @@ class ReferencesState:
     """Which of the objects that policies, pools and processes name exist in the cluster."""
 
     dangling: tuple[tuple[str, Reason], ...] = ()
-    """(policy, reason) for each object that a policy names and that does not exist."""
+    """(policy, reason) for each object that a policy names and that does not exist in the cluster."""
     nodes: tuple[NodeInfo, ...] | None = None
     """All nodes; None if they were not read."""
     images: Mapping[str, str] = field(default_factory=dict)
     """Process → the image of its Deployment; processes without a Deployment are left out."""
     protecting: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Kind → the names of its objects in Trimtab's namespace, for the kinds that protect the processes."""
+    """The names of the objects in Trimtab's namespace that protect the processes, by kind."""
     resizing: tuple[str, ...] = ()
     """The names of the policies in force that have `running: resize`."""
     missing_resize_permissions: tuple[str, ...] | Unreadable = ()
-    """The permissions to resize running pods that the compactor's account lacks, as text; empty if no policy resizes
-    pods."""
+    """The permissions to resize running pods that the compactor's account lacks, as text.
+
+    Empty if no policy resizes running pods."""
 
 
 REFERENCE_CODES = frozenset(
@@ -91,7 +92,7 @@ def find_missing_resize_permissions(namespace: str, review_access: ReviewAccess)
 
 
 def load_policies(documents: Iterable[Mapping[str, Any]]) -> Policies:
-    """Returns the policies in force; invalid documents are left out."""
+    """Returns the policies in force. Invalid documents are ignored."""
     from trimtab.cluster.yaml_documents import Document
     from trimtab.policy.load import load_document
     from trimtab.policy.podpolicy import Policies

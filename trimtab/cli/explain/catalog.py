@@ -27,7 +27,7 @@ REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD, METRIC = (
 FILE: Final = "catalog.json"
 MAX_SUGGESTIONS = 5
 MARK_PREFIX = "trimtab.dev/"
-"""The beginning of annotations, labels and taints; `trimtab explain` finds them without it as well."""
+"""The prefix of Trimtab's annotations, labels and taints. `trimtab explain` also finds them without this prefix."""
 
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,7 +39,8 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     todo: str = ""
     """What the user should do; empty if nothing is to be done."""
     value: str = ""
-    """The type of a field, the default of a setting, the labels and the unit of a metric, the objects of a mark."""
+    """The type of a field, the default of a setting, the labels and the unit of a metric, or the kinds that have an
+    annotation, label or taint."""
     page: str
     """The page of the documentation, with its anchor."""
 

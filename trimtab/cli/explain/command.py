@@ -27,8 +27,8 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
     """reason, rule, check, alert, setting, policy field, pool field, annotation, label, taint or metric."""
     name: str
     value: str
-    """The type of a field, the default of a setting, the labels and the unit of a metric, the objects of an annotation,
-    label or taint; empty for others."""
+    """The type of a field, the default of a setting, the labels and the unit of a metric, or the kinds that have an
+    annotation, label or taint; empty for all other names."""
     means: str
     todo: str
     """What the user should do; empty if nothing is to be done."""

@@ -71,8 +71,9 @@ class ClusterList:
 def list_clusters(
     texts: Sequence[str], kubeconfig: str | None = None, team_label: str = "team", now: str | None = None
 ) -> ClusterList:
-    """Returns the clusters of folders and contexts, sorted by name. Raises UsageError if two clusters have the same
-    name, or a folder contains no cluster."""
+    """Returns the clusters of folders and contexts, sorted by name.
+
+    Raises UsageError if two clusters have the same name, or if a folder contains no cluster."""
     sources: list[SnapshotSource] = []
     failures: list[ClusterFailure] = []
     mistakes: list[ConfigError] = []
@@ -142,7 +143,7 @@ def _add_context(
 
 
 def _one_line(error: ClickException) -> str:
-    """Returns the first mistake of an error as one line, with the number of further ones."""
+    """Returns the first mistake of an error on one line, with the number of its other mistakes."""
     first, *more = str(error.message).splitlines()
     return f"{first} (and {len(more)} more)" if more else first
 

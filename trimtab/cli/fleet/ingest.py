@@ -35,7 +35,7 @@ MAX_SAMPLE_DAYS = 366
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The part of a Prometheus server's series that belongs to one cluster."""
+    """The series of one cluster in a Prometheus server."""
 
     cluster: str
     prometheus: Prometheus
@@ -146,9 +146,9 @@ def _check_options(
 def _ingest_samples(
     paths: tuple[str, ...], store: DailyStore, cluster_name: str, by: str, prefix: str, matcher: str
 ) -> None:
-    """Write all days of the samples to the history, and replace those that it has.
+    """Write all days of the samples to the history. Days that the history already has are replaced.
 
-    Raises UsageError with all mistakes of the files, also if the usage of several clusters would be mixed; and
+    Raises UsageError with all mistakes of the files, also if the usage of several clusters would be mixed. Raises
     RuntimeFailure if the history cannot be written."""
     histories = UsageHistories(lambda: BatchHistory(MAX_SAMPLE_DAYS), Matchers.from_text(matcher), by)
     for note in add_files(histories, paths, OwnerIndex(), None):
@@ -165,7 +165,8 @@ def _ingest_samples(
 
 
 def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, days: range) -> Iterator[_Part]:
-    """Yields the clusters of the server. Raises UsageFault, also if the usage of several clusters would be mixed."""
+    """Yields the series of each cluster in the server. Raises UsageFault, also if the usage of several clusters would
+    be mixed."""
     start, end = days[0] * DAY, days[-1] * DAY + DAY - 1
     if not by:
         yield _Part(cluster_name, server)
@@ -185,7 +186,8 @@ def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, day
 def _ingest_cluster(
     part: _Part, store: DailyStore, days: range, present: set[tuple[str, int]]
 ) -> Iterator[ClusterFailure]:
-    """Read the missing days of one cluster; yield the first failure, after which no further day is read."""
+    """Read the missing days of one cluster and store them. If a day cannot be read, yield that failure and read no
+    further day."""
     missing = [day for day in days if (part.cluster, day) not in present]
     try:
         if missing:

@@ -34,11 +34,11 @@ class MachineGroupReport(ReportPart, frozen=True, kw_only=True):
     """A group of similar clusters, with the best machine types for them."""
 
     region: str
-    """The region of the clusters; empty if their nodes name none, or several."""
+    """The region of the clusters; empty if their nodes name no region, or several regions."""
     architectures: list[str]
     clusters: list[str]
     cores: float
-    """The cores that all pods request, except those of DaemonSets."""
+    """The sum of the cores that all pods request, without the pods of DaemonSets."""
     gib: float
     gib_per_core: float
     nodes: int

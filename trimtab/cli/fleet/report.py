@@ -1,4 +1,4 @@
-"""The reports of `trimtab fleet`: their published shapes, and the functions that build them."""
+"""The reports of `trimtab fleet`: the types of the published reports, and the functions that build them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ class FailureReport(ReportPart, frozen=True, kw_only=True):
 
 
 class RequestLine(ReportPart, frozen=True, kw_only=True):
-    """The requests of a cluster, a team or a namespace; amounts are those of all replicas."""
+    """The sums of the requests of a cluster, a team or a namespace. Every replica of a pod counts."""
 
     by: str
     """What the line sums over: cluster, team, namespace, or total."""
     value: str
-    """The name of the cluster, team or namespace; empty for containers for which neither their pods nor their namespace
-    has the team's label."""
+    """The name of the cluster, team or namespace. The team is empty for containers whose pods and namespace both lack
+    the team's label."""
     containers: int
     changes: int
     """The number of containers whose request changes."""
     unknown: int
     """The number of containers with too little usage of both cpu and memory for a recommendation."""
     too_small: int
-    """The number of containers whose request is below what they need."""
+    """The number of containers that request less than they need."""
     cpu_now: float | None
-    """The requested cores of today; this and all amounts below are null if the present requests are not known."""
+    """The number of cores that are requested today. This amount and all amounts below are null if the present requests
+    are not known."""
     cpu_proposed: float | None
     memory_now: float | None
     """The requested GiB of today."""
@@ -48,8 +49,8 @@ class RequestLine(ReportPart, frozen=True, kw_only=True):
     monthly_saved: float | None
     """The dollars per month that the recommendations save; negative if they cost more."""
     monthly_waste: float | None
-    """The cost in dollars per month of what containers request and do not need; what other containers lack is not
-    subtracted."""
+    """The cost in dollars per month of what containers request but do not need. Containers that request too little do
+    not lower this amount."""
 
 
 class DecisionReport(ReportPart, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ class FleetRecommendReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "FleetRecommendReport"
     at: str
-    """The time up to which the age of usage is counted, as RFC 3339."""
+    """The time at which the age of usage is counted, as RFC 3339."""
     days: int
     rule: str
     total: RequestLine
@@ -89,7 +90,7 @@ class FleetRecommendReport(ReportPart, frozen=True, kw_only=True):
     largest: list[DecisionReport]
     """The containers whose cost changes most."""
     gone: dict[str, int]
-    """Cluster → the number of containers that have usage but no pod any more; no sum contains them."""
+    """Cluster → the number of containers that have usage but no longer have a pod. They are not part of any sum."""
     failures: list[FailureReport]
     notes: list[str]
 
@@ -180,7 +181,7 @@ class ClusterMoneyLine(ReportPart, frozen=True, kw_only=True):
     nodes_to_remove: int
     karpenter_nodes: int
     monthly_worst: float
-    """The waste of requests plus the saving of the plan, in dollars per month, by which clusters are sorted."""
+    """The waste of requests plus the saving of the plan, in dollars per month. Clusters are sorted by this amount."""
     notes: list[str]
 
 
@@ -218,7 +219,9 @@ def dollars(micro_dollars: int) -> float:
 
 
 def report_sums(by: str, value: str, sums: RequestSums) -> RequestLine:
-    """Returns the sums of a group in the form of reports."""
+    """Returns the sums of one group (a cluster, team, namespace or the total) as a line of the report.
+
+    `by`: the kind of group. `value`: the name of the group."""
 
     def known(amount: float) -> float | None:
         return round(amount, 3) if sums.priced else None
@@ -233,7 +236,7 @@ def report_sums(by: str, value: str, sums: RequestSums) -> RequestLine:
 
 
 def report_groups(by: str, groups: dict[str, RequestSums]) -> list[RequestLine]:
-    """Returns a line of sums per value of the group, the most waste first."""
+    """Returns a line of sums for each group, the line with the most waste first."""
     ordered = sorted(groups.items(), key=lambda item: (-item[1].waste, item[0]))
     return [report_sums(by, value, sums) for value, sums in ordered]
 

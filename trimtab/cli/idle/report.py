@@ -37,7 +37,8 @@ class OrphanRow(ReportPart, frozen=True, kw_only=True):
 
 
 class UnjudgedRow(ReportPart, frozen=True, kw_only=True):
-    """An object that no other object names, but that is no orphan for the report because a program may read it."""
+    """An object that no other object names. It is not reported as an orphan, because a program may read it through the
+    API."""
 
     object: ObjectName
     reason: ReasonReport
@@ -63,7 +64,8 @@ class SleeperRow(ReportPart, frozen=True, kw_only=True):
     threshold_cores: float
     """The usage up to which an hour counts as quiet."""
     dollars_per_month: float | None
-    """The cost of the workload's requests in these hours; null if its requests are not known."""
+    """The cost of the workload's requests in the hours in which it could sleep, in dollars per month; null if its
+    requests are not known."""
 
 
 class MissedSleepRow(ReportPart, frozen=True, kw_only=True):
@@ -74,7 +76,7 @@ class MissedSleepRow(ReportPart, frozen=True, kw_only=True):
     awake_and_quiet: list[str]
     asleep_and_busy: list[str]
     dollars_per_month: float | None
-    """The cost of the workload's requests in the quiet hours outside the schedule."""
+    """The cost in dollars per month of the workload's requests in quiet hours in which its schedule keeps it awake."""
 
 
 class ClaimRow(ReportPart, frozen=True, kw_only=True):
@@ -128,10 +130,10 @@ def select_rows(report: IdleReport, selection: ObjectSelection, manifests: Seque
 def build_orphan_rows(
     found: OrphanReport, manifests: Sequence[Manifest], nodes: Mapping[str, float], balancer: float | None
 ) -> list[OrphanRow]:
-    """Returns a row for every object that nothing names, with its price.
+    """Returns a row for every object that no other object names, with its price.
 
-    nodes: node → dollars per month, if its price is known. balancer: the dollars per month of a load balancer, or None
-    if they are not given."""
+    `nodes`: node → dollars per month, for the nodes whose price is known. `balancer`: the price of a load balancer in
+    dollars per month, or None if it was not given."""
     per_gib = {
         priced.name: priced.dollars_per_gib for manifest in manifests
         if manifest.get("kind") == "StorageClass" and (priced := price_storage_class(manifest)) is not None
@@ -159,7 +161,7 @@ def _price_orphan(
 
 
 def build_unjudged_rows(found: OrphanReport) -> list[UnjudgedRow]:
-    """Returns a row for every object that nothing names but that a program may read."""
+    """Returns a row for every object that no other object names but that a program may read through the API."""
     return [
         UnjudgedRow(object=_object_name(left.name), reason=report_reason(left.reason)) for left in found.unjudged
     ]  # fmt: skip
@@ -197,7 +199,7 @@ def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[Workload, fl
 
 
 def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
-    """Returns a row for every claim with which something can be saved."""
+    """Returns a row for every PersistentVolumeClaim with which money can be saved."""
     return [
         ClaimRow(
             object=ObjectName(kind="PersistentVolumeClaim", namespace=found.namespace, name=found.claim),
@@ -209,7 +211,7 @@ def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
 
 
 def build_unknown_row(subject: str, missing: NotYet) -> UnknownRow:
-    """Returns a row that names what data is missing to check the subject."""
+    """Returns a row that says which data is missing to check `subject`, a part of the report."""
     return UnknownRow(subject=subject, reason=report_reason(missing.reason), have=missing.have, need=missing.need)
 
 

@@ -64,8 +64,8 @@ def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
 
 
 def _ca_bundle_policy() -> Iterator[Manifest]:
-    """Yields the policy that lets the webhook change only the caBundle, not when, where and for what API servers call
-    it."""
+    """Yields the policy that restricts the webhook's account: in a webhook configuration, it may change only the
+    caBundle."""
     rule = {
         "apiGroups": [_API], "apiVersions": ["v1"], "operations": ["UPDATE"], "resourceNames": [CONFIGURATION_NAME],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
@@ -75,7 +75,8 @@ def _ca_bundle_policy() -> Iterator[Manifest]:
 
 
 _SOFT_TAINTS = [LEAVING, RENAMED_LEAVING]
-"""Keys of the compactor's soft taint; it must be able to remove the one with the earlier key."""
+"""The present and the former key of the compactor's soft taint. The compactor must also be able to remove the taint
+with the former key."""
 
 
 def _node_policy() -> Iterator[Manifest]:
@@ -103,10 +104,10 @@ def _node_policy() -> Iterator[Manifest]:
 
 
 def _pool_status_policy() -> Iterator[Manifest]:
-    """Yields the policy that lets only the compactor of its namespace write a PoolStatus. The right to delete one is
-    not restricted.
+    """Yields the policy that lets only the compactor of a PoolStatus's own namespace create or update the PoolStatus.
 
-    An update that changes nothing is admitted: stored objects are migrated by such updates.
+    Deleting a PoolStatus is not restricted. Anyone may send an update that changes nothing, because stored objects are
+    migrated by such updates.
     """
     rule = {
         "apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
@@ -125,8 +126,9 @@ def _pool_status_policy() -> Iterator[Manifest]:
 
 
 def _other_taints_cel(variable: str) -> str:
-    """Returns a CEL expression for the node's taints other than Trimtab's, in order, without `timeAdded`, which the API
-    server sets."""
+    """Returns a CEL expression for the node's taints, in order, without Trimtab's own.
+
+    The field `timeAdded` is left out, because the API server sets it."""
     taints = f"(has({variable}.spec.taints) ? {variable}.spec.taints : [])"
     key = "t.key + '=' + (has(t.value) ? t.value : '') + ':' + t.effect"
     return f"{taints}.filter(t, !(t.key in {_SOFT_TAINTS})).map(t, {key})"
@@ -144,10 +146,10 @@ def account_cel(process: str) -> str:
 
 
 def _config_map_policy(process: str, prefixes: Sequence[str], labels: Sequence[str]) -> Iterator[Manifest]:
-    """Yields the policy that restricts the account to ConfigMaps with these name prefixes and, of Trimtab's own labels,
-    with these labels.
+    """Yields the policy that restricts which ConfigMaps the account may write.
 
-    RBAC restricts the account to a namespace.
+    The ConfigMap's name must begin with one of `prefixes`, and of Trimtab's own labels it may have only `labels`. RBAC
+    restricts the account to a namespace.
     """
     rule = {
         "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
@@ -176,10 +178,10 @@ def render_policy(
     *,
     condition: str = "the-account-itself",
 ) -> Iterator[Manifest]:
-    """Yields the policy and its binding. A write that the policy cannot evaluate is refused; the policy matches only
-    this process's writers.
+    """Yields a ValidatingAdmissionPolicy and its binding. If the policy cannot evaluate a write, the write is refused.
 
-    user: a CEL expression that is true for the writers. condition: the name of that condition.
+    `user`: a CEL expression that is true for the clients to whose writes the policy applies. `condition`: the name of
+    this expression in the policy.
     """
     name = f"{account_name(process)}-{subject}"
     spec = {
@@ -196,7 +198,7 @@ def render_policy(
 _REGISTRATION = "admissionregistration.k8s.io/v1"
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""The label with its name that the API server sets on each namespace."""
+"""The label that the API server sets on each namespace; its value is the namespace's name."""
 
 PODS, POLICIES, POOLS = "pods.trimtab.dev", "podpolicies.trimtab.dev", "pools.trimtab.dev"
 

@@ -58,7 +58,7 @@ def apply_manifests(writer: Writer, manifests: Sequence[Manifest], values: Insta
 
 
 def leave_mode(writer: Writer, values: InstallValues) -> Iterator[CleanupStep]:
-    """Remove the objects of another mode than the one that was applied, and yield a step for each. Raises any
+    """Remove the objects that the installation's mode does not need, and yield a step for each. Raises any
     KubeFault."""
     if values.mode == "policies":
         kind = "MutatingWebhookConfiguration"

@@ -61,7 +61,7 @@ STOP_TIMEOUT_SECONDS = 90.0
 """The seconds that the processes may take to stop; their longest grace period is 60 seconds."""
 MAX_ATTEMPTS = 5
 _USAGE_LABELS = frozenset({USAGE_LABEL, HISTORY_LABEL})
-"""The labels of stored usage, which `--keep-usage` keeps."""
+"""The labels of the ConfigMaps with stored usage, which are kept with `--keep-usage`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,11 @@ class CleanupStep:
     what: str
     """The kind, namespace and name of the object, as in "Service trimtab-system/trimtab-webhook"."""
     how: str
-    """The outcome: applied, issued, trusted; removed, did not exist, kept; stopped, uncordoned, scaled back, still
-    running; or that a node stays cordoned or a Deployment keeps its second replica, with the reason."""
+    """The outcome as text.
+
+    For an applied manifest: applied, issued or trusted. For a removed one: removed, did not exist, or kept. For
+    processes and nodes: stopped, uncordoned, scaled back, still running; or that a node stays cordoned or a Deployment
+    keeps its second replica, with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +154,7 @@ class Uninstaller:
                 )
 
     def _read_keys(self) -> NodeSigner | None:
-        """Returns the compactor's signing keys, or None if they cannot be read; then no annotation counts as
+        """Returns the compactor's signing keys, or None if they cannot be read. Without keys, no annotation counts as
         authentic."""
         try:
             return node_signatures.read_signer(self.writer, self.namespace)
@@ -159,7 +162,7 @@ class Uninstaller:
             return None
 
     def _read_states(self, keys: NodeSigner | None) -> Iterator[PoolState]:
-        """Yields the states of pools that the compactor signed."""
+        """Yields the state of each pool that has one with the compactor's valid signature."""
         if keys is None:
             return
         for shape in self._list_config_maps(pool_state.STATE_LABEL):
@@ -235,8 +238,9 @@ class Uninstaller:
             yield CleanupStep(f"Deployment {name}", f"keeps its second replica: {error}")
 
     def _find_running_pods(self) -> list[str]:
-        """Returns the names of Trimtab's pods that may still write; pods that have ended are left out, as they may
-        exist for long."""
+        """Returns the names of Trimtab's pods that may still write.
+
+        Pods that have ended are left out, because they may remain in the cluster for long."""
         selector = f"app.kubernetes.io/name={component_labels()['app.kubernetes.io/name']}"
         source = replace(LIST_SOURCES["Pod"], namespace=self.namespace, label_selector=selector)
         return [
@@ -267,17 +271,18 @@ def has_marks(node: NodeInfo, annotations: DrainAnnotations, namespace: str) -> 
 
 
 def taints_without_own(node: NodeInfo, namespace: str) -> tuple[Taint, ...] | None:
-    """Returns the node's taints without Trimtab's, or None if it has none of Trimtab's."""
+    """Returns the node's taints without Trimtab's taints, or None if the node has no taint of Trimtab."""
     if not has_leaving_taint(node, namespace):
         return None
     return tuple(taint for taint in node.taints if not is_ours(taint, namespace))
 
 
 def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep]:
-    """Remove the soft taint with its former key from every node, so that it no longer keeps pods away from the node.
+    """Remove the soft taint with its former key from every node, so that the taint no longer keeps pods away from the
+    node.
 
-    The compactor does the same when it starts, so without the right to list or patch nodes this is left to the
-    compactor. Raises any other KubeFault.
+    If the user may not list or patch nodes, this is left to the compactor, which does the same when it starts. Raises
+    any other KubeFault.
     """
     try:
         shapes = [shape for _, shape in listing.iter_objects(writer.client, LIST_SOURCES["Node"])]
@@ -296,10 +301,10 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
 
 
 def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> set[str]:
-    """Returns the Deployments to which a drain gave a second replica, by both the drain's annotation and the pool's
-    state.
+    """Returns the Deployments to which a drain gave a second replica.
 
-    The annotation alone can be out of date.
+    Both the drain's annotation and the pool's state must name the Deployment, because the annotation alone can be out
+    of date.
     """
     drain_by_deployment = {name: drain for pool_state_ in states for name, drain in pool_state_.surged.items()}
     return {

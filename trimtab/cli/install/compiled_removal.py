@@ -23,8 +23,10 @@ COMPILED_KINDS = (
     "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy",
 )  # fmt: skip
-"""What `trimtab policies compile` prints. A validating one that is enforced denies pods that no webhook changes: after
-an uninstallation that left it, every pod that its policy matches would be denied."""
+"""The kinds of the objects that `trimtab policies compile` prints.
+
+A validating policy that is enforced denies the pods that no webhook changes. If an uninstallation left such a policy,
+every pod that it matches would be denied."""
 
 
 def remove_compiled_policies(writer: Writer) -> Iterator[CleanupStep]:
@@ -36,8 +38,10 @@ def remove_compiled_policies(writer: Writer) -> Iterator[CleanupStep]:
 
 
 def remove_parameters(writer: Writer) -> Iterator[CleanupStep]:
-    """Delete the ConfigMaps `trimtab-requests` of all namespaces, the Roles to write them and the policies that guard
-    them; yield a step for each that existed."""
+    """Delete the ConfigMaps `trimtab-requests` of all namespaces, the Roles to write them, and the policies that guard
+    them.
+
+    Yields a step for each object that existed."""
     yield from _remove_selected(writer, "ConfigMap", labelSelector=PARAMETERS_LABEL)
     for kind in ("RoleBinding", "Role"):
         yield from _remove_selected(writer, kind, fieldSelector=f"metadata.name={ROLE_NAME}")

@@ -1,8 +1,8 @@
-"""The permission to demote node groups: a Role for the one ConfigMap of the cluster autoscaler's priority expander.
+"""The permission to lower the priority of node groups: a Role for the ConfigMap of the autoscaler's priority expander.
 
-The Role is in the autoscaler's namespace, often kube-system. The recommender may read and replace this map and read the
-autoscaler's status, but neither create nor delete them. So it changes only a map that a person wrote with `trimtab
-machines priorities --apply`.
+The Role is in the autoscaler's namespace, often kube-system. The recommender may read and replace this ConfigMap and
+read the autoscaler's status, but it may neither create nor delete them. So it changes only a priority map that a person
+wrote with `trimtab machines priorities --apply`.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ ROLE_NAME = "trimtab-recommender-demotion"
 
 
 def render_demotion_access(values: InstallValues) -> Iterator[Manifest]:
-    """Yields the Role and its binding in the autoscaler's namespace; nothing unless the installation demotes node
-    groups."""
+    """Yields the Role and its binding in the autoscaler's namespace; nothing if the installation does not lower the
+    priority of node groups."""
     if not values.demote_groups:
         return
     there = replace(values, namespace=values.autoscaler_namespace)

@@ -35,8 +35,7 @@ RESTRICTED: Manifest = {
 
 
 def render_deployment(process: str, values: InstallValues, *, replicas: int, spec: Manifest) -> Manifest:
-    """Returns a Deployment of the process, whose containers are restricted; `spec` overrides fields of the pod's
-    spec."""
+    """Returns a Deployment of the process with restricted containers. `spec` overrides fields of the pod's spec."""
     containers = [{**container, "securityContext": RESTRICTED} for container in spec["containers"]]
     body = {
         "replicas": replicas,
@@ -52,7 +51,8 @@ def render_deployment(process: str, values: InstallValues, *, replicas: int, spe
 
 
 def render_job(process: str, values: InstallValues, *, container: Manifest, **spec: Any) -> Manifest:
-    """Returns a Job with the same restrictions as a Deployment; `spec` has more fields of the Job's spec."""
+    """Returns a Job whose containers are restricted like those of a Deployment. `spec` has more fields of the Job's
+    spec."""
     pod = {
         **_restricted_pod_spec(process),
         "restartPolicy": "Never",
@@ -101,8 +101,9 @@ def render_variables(texts: dict[str, str]) -> list[Manifest]:
 
 CERTS = "/var/run/trimtab/certs"
 CALLERS = "/var/run/trimtab/callers"
-"""The folder with the authorities that sign API servers' client certificates; `TRIMTAB_WEBHOOK_CLIENT_CA_FILE` may name
-a file in it."""
+"""The folder with the certificate authorities that sign the client certificates of API servers.
+
+`TRIMTAB_WEBHOOK_CLIENT_CA_FILE` may name a file in this folder."""
 WEBHOOK_GRACE_SECONDS = 40
 """The webhook's terminationGracePeriodSeconds: longer than TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS, so that the
 kubelet does not kill the process while it stops."""
@@ -170,8 +171,9 @@ def _webhook_container(values: InstallValues) -> Manifest:
 
 
 _CALLERS: Manifest = {"name": "callers", "configMap": {"name": "trimtab-callers", "optional": True}}
-"""The volume of that folder. Without its ConfigMap the folder is empty, so the Deployment need not change when a user
-creates the ConfigMap."""
+"""The volume for the folder `CALLERS`, from an optional ConfigMap. Without the ConfigMap the folder is empty.
+
+So a user can create the ConfigMap without a change of the Deployment."""
 
 
 def webhook_environment(values: InstallValues) -> dict[str, str]:
@@ -202,8 +204,8 @@ WORKERS = ("watchdog", "compactor", "recommender")
 REPLICAS = 2
 PORT = 9090
 PROCESS_GRACE_SECONDS = {"watchdog": 30, "compactor": 60, "recommender": 60}
-"""terminationGracePeriodSeconds by process: when they stop, the compactor writes the states of pools, the recommender
-its checkpoints."""
+"""Process → terminationGracePeriodSeconds. When they stop, the compactor still writes the states of pools, and the
+recommender its checkpoints."""
 
 
 PROMETHEUS_LOGIN_PATH = "/var/run/trimtab/prometheus"
@@ -236,7 +238,7 @@ def render_workers(values: InstallValues) -> Iterator[Manifest]:
 
 
 def process_environment(process: str, values: InstallValues) -> dict[str, str]:
-    """Returns the process's settings that differ from their defaults, and those that must agree with its
+    """Returns the process's settings that differ from their defaults, and the settings that must agree with its
     permissions."""
     compactor = {
         "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
@@ -300,6 +302,6 @@ def render_guards(values: InstallValues) -> Iterator[Manifest]:
 
 
 def _ingress_port(process: str) -> Manifest:
-    """Returns the process's port by name; connections are admitted from everywhere, because no selector matches API
-    servers and kubelets."""
+    """Returns the process's port by name, as a rule for ingress. Connections are admitted from everywhere, because no
+    selector matches API servers and kubelets."""
     return {"protocol": "TCP", "port": "https" if process == "webhook" else "http"}

@@ -12,8 +12,8 @@ from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.policy.schema import build_crd
 
 KEPT = ("Namespace", "CustomResourceDefinition")
-"""The kinds that --remove keeps without --everything: deleting them would delete all policies, pools and other objects
-in them."""
+"""The kinds of objects that --remove keeps unless --everything is set. Their deletion would also delete all policies,
+pools and other objects that they contain."""
 
 
 def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:

@@ -30,11 +30,13 @@ from trimtab.runtime.environment import variable_name
 NAME = account_name(METRICS_API)
 CERTIFICATE_SECRET = f"{NAME}-tls"
 READER_BINDING = f"{NAME}-authentication-reader"
-"""The RoleBinding's name. It is in kube-system; Kustomize moves it to another namespace and back, so no other binding
-has this name."""
+"""The name of a RoleBinding in kube-system.
+
+Kustomize finds it by this name to move it to another namespace and back, so no other binding of Trimtab has this name.
+"""
 RULES = "trimtab-metrics"
 SCRAPE_SECRET = "trimtab-metrics-scrape"  # noqa: S105  a name
-"""The Secret with the tokens and authorities that metric rules name. Users create it."""
+"""The Secret with the tokens and certificate authorities that metric rules name. Users create it."""
 _RBAC = "rbac.authorization.k8s.io/v1"
 _RUN = "/var/run/trimtab"
 GRACE_SECONDS = 40

@@ -20,8 +20,8 @@ class InstallValues:
     """The image of every process."""
 
     replicas: int = 2
-    """The number of replicas of the webhook. One handles thousands of reviews a second; with two, the webhook survives
-    the loss of a node."""
+    """The number of replicas of the webhook. One replica handles thousands of reviews a second; with two replicas, the
+    webhook survives the loss of a node."""
 
     timeout: int = 3
     """The seconds that an API server waits for the webhook before it admits the pod unchanged; 2 or 3."""
@@ -30,8 +30,10 @@ class InstallValues:
     """Whether cert-manager issues the certificate and writes the caBundle; otherwise the replicas do both."""
 
     scale_namespaces: tuple[str, ...] = ()
-    """The namespaces in which the compactor may scale Deployments, to give a workload of one replica a second one while
-    its pod moves. Empty by default: an account that may scale may scale to zero."""
+    """The namespaces in which the compactor may scale Deployments. It gives a Deployment with one replica a second
+    replica while its pod moves.
+
+    Empty by default, because an account that may scale a Deployment may also scale it to zero."""
 
     resize: bool = False
     """Whether the compactor may resize running pods and read their usage, which policies with `running: resize` need. A
@@ -73,7 +75,9 @@ CONFIGURATION_NAME = "trimtab"
 before the VPA's and need not be called twice."""
 WEBHOOK_NAME, CERTIFICATE_SECRET = "trimtab-webhook", "trimtab-webhook-tls"
 WEBHOOK_SIGNING, COMPACTOR_SIGNING = secret_of("webhook"), secret_of("compactor")
-"""The Secrets of signing keys, one for each process that verifies annotations which other clients can write as well.
+"""The Secrets with the signing keys of the webhook and of the compactor. Each verifies annotations that other clients
+can write as well.
+
 The certificate has a Secret of its own, because cert-manager may write that Secret."""
 PROCESSES = ("webhook", "watchdog", "compactor", "recommender")
 METRICS_API = "metrics-api"
@@ -82,7 +86,7 @@ INJECT = "cert-manager.io/inject-ca-from"
 
 
 def component_labels(component: str = "") -> dict[str, str]:
-    """Returns the labels of every object of Trimtab, and that of the component if there is one.
+    """Returns the labels of every object of Trimtab, and the label of the component if a component is given.
 
     The labels are for users: `trimtab install --remove` does not select objects by them.
     """

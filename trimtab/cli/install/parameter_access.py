@@ -31,8 +31,10 @@ RULES: tuple[Manifest, ...] = (
 
 
 def render_parameter_access(values: InstallValues) -> Iterator[Manifest]:
-    """Yields the guarding policies, and a Role with its binding for each parameter namespace; nothing if there is no
-    such namespace."""
+    """Yields the policies that guard the ConfigMap's name, and a Role with its binding for each namespace in
+    `parameter_namespaces`.
+
+    Yields nothing if there is no such namespace."""
     if not values.parameter_namespaces:
         return
     yield from _guards(values)

@@ -1,4 +1,5 @@
-"""What each permission of an account is for: the reference page and the messages about missing ones say it."""
+"""What each permission of an account is for. The reference page and the messages about missing permissions contain
+these texts."""
 
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, account_name
 
@@ -99,11 +100,11 @@ _OWN_NAMESPACE = {
     METRICS_API: {"configmaps": "the rules of its metrics"},
     "uninstall": _UNINSTALL,
 }  # fmt: skip
-"""The same for permissions in Trimtab's own namespace."""
+"""Process → resource → what its permissions in Trimtab's own namespace are for."""
 
 
 def purpose_of(process: str, resource: str, *, group: str = "", name: str = "", verb: str = "", own: bool) -> str:
-    """Returns what a permission is for. `own`: it is one in Trimtab's own namespace."""
+    """Returns what a permission is for. `own`: whether the permission is for Trimtab's own namespace only."""
     if name in (CERTIFICATE_SECRET, f"{account_name(METRICS_API)}-tls"):
         return _CERTIFICATE
     if name == CONFIGURATION_NAME and process == "webhook":

@@ -36,8 +36,8 @@ class Rule:
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
     is_for_certificate: bool = False
-    """Whether the rule is only for the certificate's Secret and the caBundles, which a process does not write if
-    cert-manager does."""
+    """Whether the rule is only for the certificate's Secret and the caBundles. If cert-manager writes them, the process
+    does not need the rule."""
 
     def to_manifest(self) -> Manifest:
         """Returns the rule in the form of a Role."""
@@ -67,8 +67,11 @@ _FACTS = (
     Rule("discovery.k8s.io", ("endpointslices",), WATCH),
     Rule("coordination.k8s.io", ("leases",), WATCH),
 )
-"""The objects that decisions about a pod depend on. Webhook configurations and EndpointSlices show whether the VPA's
-own webhook can act; Leases show whether a scheduler runs that a policy sets for pods. A policy may name any namespace.
+"""The rules for the objects that decisions about a pod depend on.
+
+Webhook configurations and EndpointSlices show whether the VPA's own webhook can act. Leases show whether the scheduler
+that a policy sets for pods is running. The rules are not restricted to a namespace, because a policy may name any
+namespace.
 """
 
 _READMISSION = (
@@ -79,16 +82,16 @@ _READMISSION = (
         "autoscaling", "autoscaling.k8s.io", "node.k8s.io", "scheduling.k8s.io", "trimtab.dev",
     )),
 )  # fmt: skip
-"""The objects that the requests of the pod that replaces an evicted one depend on, except those that a plan needs
-anyway."""
+"""The rules for the objects that determine the requests of a pod that replaces an evicted pod. Rules that a plan needs
+anyway are not repeated."""
 
 _RECOMMENDATIONS = Rule("", ("configmaps",), WATCH)
 _POOL_STATUSES = Rule("trimtab.dev", ("poolstatuses",), ("list", "create", "patch", "delete"))
 _EVENTS = Rule("events.k8s.io", ("events",), ("get", "create", "patch"))
 _RECORDS = Rule("", ("configmaps",), ("list", "watch", "create", "patch"))
 _AUTOSCALER = Rule("", ("configmaps",), WATCH, (AUTOSCALER_STATUS,))
-"""The permission to watch the autoscaler's status ConfigMap in any namespace; `InstallValues.autoscaler_status`
-replaces its name."""
+"""The permission to watch the autoscaler's status ConfigMap in any namespace. The ConfigMap's name is replaced by
+`InstallValues.autoscaler_status`."""
 _WEBHOOK_KEYS = Rule("", ("secrets",), ("get", "update"), (WEBHOOK_SIGNING,))
 _COMPACTOR_KEYS = Rule("", ("secrets",), ("get", "update"), (COMPACTOR_SIGNING,))
 _WEBHOOK_CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -157,8 +160,8 @@ CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
         Rule("", ("nodes",), ("list", "get", "patch")),
     ),
 }
-"""Process → the rules that are granted in the whole cluster. `uninstall` is no process: it is the Job of Helm's hook,
-and exists for a minute."""
+"""Process → the rules that are granted in the whole cluster. The key `uninstall` is for the Job of Helm's hook, which
+runs for about a minute."""
 
 NAMESPACE_RULES: dict[str, tuple[Rule, ...]] = {
     "webhook": (
@@ -189,8 +192,10 @@ NAMESPACE_RULES: dict[str, tuple[Rule, ...]] = {
 
 
 SCALING = (Rule("apps", ("deployments/scale",), ("get", "patch")),)
-"""The rules that are granted in the scale namespaces of an installation: to the compactor, which gives a workload its
-second replica, and to the uninstall Job, which scales the workload back."""
+"""The rules that are granted in the namespaces in which Deployments may be scaled.
+
+The compactor needs them to give a Deployment a second replica, and the uninstall Job needs them to remove that replica.
+"""
 SCALERS = ("compactor", "uninstall")
 
 

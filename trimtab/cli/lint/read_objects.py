@@ -1,8 +1,7 @@
-"""Reads the objects for `trimtab lint`: manifests, a snapshot, or a live cluster, whose objects are complete, unlike
-those of a capture.
+"""Reads the objects for `trimtab lint`: manifests, a snapshot, or a live cluster.
 
-Of a live cluster the kinds of `LISTED_KINDS` are listed; Secrets are not among them. A kind that the user may not list,
-or that the API server does not have, is named in a note.
+From a live cluster, the kinds of `LISTED_KINDS` are listed, without Secrets. The objects have all their fields, unlike
+those of a capture. A kind that the user may not list, or that the API server does not have, is named in a note.
 """
 
 from __future__ import annotations
@@ -115,7 +114,8 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, minor: int | None) 
 
 
 def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[Document], list[str], list[str]]:
-    """Returns the objects of a live cluster, the kinds that could be listed, and notes on those that could not."""
+    """Returns the objects of a live cluster, the kinds that could be listed, and notes on the kinds that could not be
+    listed."""
     from trimtab.kube.errors import NotAllowed, NotFound
 
     documents: list[Document] = []
@@ -139,10 +139,10 @@ def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[
 
 
 def lint_sources() -> tuple[ListSource, ...]:
-    """Returns the lists of all kinds that rules read.
+    """Returns what is listed for lint: all kinds that rules read.
 
-    Two further lists of ConfigMaps select measured reservations by their label, and kubeadm's KubeletConfiguration by
-    its name."""
+    ConfigMaps are listed two more times: those with measured reservations, by their label, and kubeadm's
+    KubeletConfiguration, by its name."""
     from trimtab.kube.resources import ListSource, list_sources
 
     config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps")

@@ -72,7 +72,7 @@ class LintReport(ReportPart, frozen=True, kw_only=True):
 def build_lint_report(
     result: LintResult, compared: BaselineComparison, snapshot: LintSnapshot, notes: Iterable[str]
 ) -> LintReport:
-    """Returns the report of the findings; those that the baseline accepts are only counted."""
+    """Returns the report of the findings. Findings that the baseline accepts are only counted."""
     severities = [finding.severity.value for finding in compared.new]
     return LintReport(
         findings=[report_finding(finding, snapshot) for finding in compared.new],
@@ -104,8 +104,9 @@ def report_finding(finding: RuleFinding, snapshot: LintSnapshot) -> LintFindingR
 
 
 def draw_lint(console: Console, report: LintReport) -> None:
-    """Print for each finding what is wrong, what will happen and what to do; successive findings with the same outcome
-    and fix share these two sentences."""
+    """Print for each finding what is wrong, what will happen and what to do.
+
+    If successive findings have the same outcome and the same fix, these two sentences are printed only once."""
     said = ("", "", "")
     for finding in report.findings:
         style = _STYLES[finding.severity]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trimtab.usage.series import Series
 
 START_SECONDS = 300
-"""The first seconds of a pod, which count as its start."""
+"""The number of seconds after a pod's first sample that count as the start of the pod."""
 MIN_SAMPLES = 20
 MIN_DAYS_OF_IDLE = 3
 _HOUR, _DAY = 3600, 86400
@@ -138,15 +138,15 @@ def _summarize_samples(samples: _Samples) -> ResourceUsage:
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """Returns the smallest value that is at least as large as this share of the values."""
+    """Returns the smallest of the values for which at least this share of all values is not larger."""
     return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
 def count_replicas(pods: Mapping[str, tuple[int, int]]) -> ReplicaUsage | None:
-    """Returns how many pods ran at a time, hour by hour.
+    """Returns how many pods ran at a time, for every hour.
 
-    Returns None for less than a day, or if there was never more than one pod. A pod counts from its first to its last
-    sample.
+    Returns None if the samples cover less than a day, or if there was never more than one pod. A pod counts from its
+    first to its last sample.
     """
     first, last = min(begin for begin, _ in pods.values()), max(end for _, end in pods.values())
     if last - first < _DAY or len(pods) < 2:
@@ -158,7 +158,7 @@ def count_replicas(pods: Mapping[str, tuple[int, int]]) -> ReplicaUsage | None:
 
 
 def _published_history(snapshot: LintSnapshot) -> UsageHistory | None:
-    """Returns the usage in the recommendations that the recommender has published in the cluster, or None if there are
+    """Returns the usage from the recommendations in the cluster, which the recommender has published; None if there are
     none."""
     from trimtab.cluster.reason import Unreadable
     from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, decode

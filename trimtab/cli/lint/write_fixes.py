@@ -18,7 +18,7 @@ _COUNT_ALONE = (
     '{"apiVersion":"{{.apiVersion}}","kind":"{{.kind}}","metadata":{"name":"{{.metadata.name}}",'
     '"namespace":"{{.metadata.namespace}}"},"spec":{"replicas":{{.spec.replicas}}}}'
 )
-"""A template of kubectl: the object with nothing but its running count."""
+"""A go-template for kubectl that prints the object with only its current `spec.replicas`."""
 
 
 def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Sequence[Content]) -> list[str]:
@@ -54,9 +54,10 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
 
 
 def _count_handovers(plan: FixPlan) -> list[str]:
-    """Returns a command for each object that loses `replicas`: another field manager takes over its running count.
+    """Returns a kubectl command for each object whose fix removes `replicas` from its manifest.
 
-    A server-side apply removes a field that its manager alone owned, and the API server then sets the default, 1.
+    The command makes another field manager the owner of the current number of replicas. Otherwise the server-side apply
+    of the fix would remove the field, and the API server would set the default, 1.
     """
     return [
         f"kubectl get {subject.kind.lower()} {subject.name}"
@@ -89,7 +90,7 @@ def _manifest_files(plan: FixPlan, snapshot: LintSnapshot, contents: Iterable[Co
 
 
 def _file_name(name: str, present: Iterable[str]) -> str:
-    """Returns the name of a file in the folder: its own name, with its parent folders if two files have the same
+    """Returns the name that the file has in the folder. It includes the parent folders only if two files have the same
     name."""
     path = Path(name)
     short = "stdin.yaml" if name == "-" else path.name.removesuffix(".gz")

@@ -32,7 +32,8 @@ from trimtab.sizing.ranking.workload import PoolWorkload, measure_fill, measure_
 SUBCOMMANDS = {"priorities": "trimtab.cli.machines.priorities", "legacy": "trimtab.cli.machines.legacy"}
 """Subcommand → the module of its command line, which is imported only when the subcommand is used."""
 SCALE_DOWN_OFF_SHARE = 0.10
-"""The share of the price that is added for each node if the autoscaler does not remove nodes (`--scale-down off`)."""
+"""The share of a node's price that is added to the price if the autoscaler does not remove nodes (`--scale-down
+off`)."""
 
 
 class _Subcommands(SuggestingGroup):
@@ -187,8 +188,8 @@ def build_ranking(
 def _list_committed(
     priced: inputs.PricedTypes, commitments: Mapping[str, int], rules: CandidateRules
 ) -> tuple[Candidate, ...]:
-    """Returns the types of the commitments, even if `--types` and `--include` exclude them: these nodes are already
-    paid for."""
+    """Returns the machine types of the commitments. They are included even if `--types` and `--include` exclude them,
+    because their nodes are already paid for."""
     kinds = [kind for kind in priced.types if kind.name in commitments]
     anything = replace(rules, names=None, included_uses=frozenset(kind.use for kind in kinds))
     found = list_candidates(kinds, priced.prices, priced.profiles, anything)
@@ -223,8 +224,9 @@ def _read_workload(
 def pack_best_sets(
     pool_nodes: SelectedNodes, ranking: Ranking, buffer_pods: float, packs: bool
 ) -> tuple[PackedSetReport | None, list[PackedSetReport]]:
-    """Returns the best single type and the cheapest other sets; a set is packed with the real pods if it can still be
-    the cheapest."""
+    """Returns the best single type and the cheapest other sets of types.
+
+    Another set is packed with the real pods only if it can still be the cheapest."""
     best = ranking.best
     if best is None or (ranking.cover.nodes and ranking.cover.rest is None):
         return None, []

@@ -130,8 +130,9 @@ class Migration:
 def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool, must_begin: bool) -> bool:
     """Print what is to be done now, and do it if the migration is applied; return whether all pods have moved.
 
-    must_begin: raise RuntimeFailure if something is refused; otherwise a later step tries again. The types are compared
-    in the first step only: an empty pool has no workload to compare them by.
+    `must_begin`: whether to raise RuntimeFailure if something is refused. Otherwise a later step tries again.
+    `compares`: whether to compare the machine types. Only the first step does, because a pool that has become empty has
+    no workload to compare them by.
     """
     target = migration.target
     taint = choose_taint(pool_nodes.inventory, pool_nodes.nodes, _read_templates(pool_nodes))
@@ -149,7 +150,7 @@ def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool,
 
 
 def _read_again(pool_nodes: SelectedNodes) -> SelectedNodes:
-    """Returns the present nodes of the same pool; there are none at the end of the migration."""
+    """Returns the present nodes of the pool, read again. At the end of the migration there are none."""
     return inputs.read_pool_nodes(pool_nodes.cluster, pool_nodes.pool, needs_nodes=False)
 
 
@@ -160,8 +161,9 @@ def _target_nodes(pool_nodes: SelectedNodes, target: str) -> tuple[NodeInfo, ...
 def _list_refusals(
     pool_nodes: SelectedNodes, types: TypeOptions, target: str, missing: MissingRoom, compares: bool
 ) -> tuple[str, ...]:
-    """Returns the reasons why no pod may move now. The node groups of the new pool are considered only while room is
-    missing there."""
+    """Returns the reasons why no pod may move now.
+
+    The node groups of the new pool are checked only while it lacks room for the pods."""
     from trimtab.cli.machines.priorities import find_autoscaler
 
     autoscaler = find_autoscaler(pool_nodes) if missing.pods else None
@@ -300,7 +302,8 @@ def _shared_taints(nodes: tuple[NodeInfo, ...]) -> list[Taint]:
 
 
 def set_legacy_taint(client: "Client", legacy: Iterable[NodeInfo], taint: Taint | None) -> Iterable[str]:
-    """Set this taint on the nodes; None removes Trimtab's taint. Yields what was done. Other taints are not changed."""
+    """Set this taint on the nodes, or remove Trimtab's taint if `taint` is None. Yields what was done. Other taints are
+    not changed."""
     from trimtab.kube.errors import Conflict, NotFound
     from trimtab.kube.nodes import set_taints
     from trimtab.kube.objects import Writer, get_plain
@@ -345,7 +348,8 @@ def remove_traces(client: "Client", pool_nodes: SelectedNodes, scope: Placeholde
 
 
 def _delete_priority_class(writer: "Writer", pool_nodes: SelectedNodes, scope: PlaceholderScope) -> Iterable[str]:
-    """Delete the PriorityClass of placeholders unless another pool has some; yield what was done."""
+    """Delete the PriorityClass of the placeholder pods, unless another pool still has placeholder pods; yield what was
+    done."""
     from trimtab.kube.objects import delete
 
     pods = (pod for pod in pool_nodes.inventory.pods if pod.namespace == scope.namespace)

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from trimtab.kube.client import Client
 
 PREVIOUS_ANNOTATION = "trimtab.dev/previous-priorities"
-"""The annotation with the data of the map that Trimtab's map replaced, as JSON; null if there was no map."""
+"""The annotation that stores the data of the map that Trimtab's map replaced, as JSON; null if there was no map
+before."""
 GARDENER_LABEL = "worker.gardener.cloud/pool"
 FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
 
@@ -162,8 +163,9 @@ def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
 
 
 def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> dict[str, Any]:
-    """Returns the ConfigMap in which these groups are demoted, with the annotations by which the recommender ends a
-    demotion."""
+    """Returns the ConfigMap in which the node groups of `demotions` have a low priority.
+
+    Its annotations store what the recommender needs to give these groups their former priority again."""
     parsed = parse_expander_map(base)
     assert isinstance(parsed, ExpanderMap)
     text = format_priorities(demote_groups(parsed.texts, demotions))
@@ -173,10 +175,10 @@ def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> d
 
 
 def render_overlays(ranking: Ranking) -> list[dict[str, Any]]:
-    """Returns Karpenter NodeOverlays that set each type's price to what the workload effectively pays for it, so that
-    Karpenter prefers the same types.
+    """Returns Karpenter NodeOverlays that make Karpenter prefer the machine types in the order of the ranking.
 
-    They are only printed; the API is alpha."""
+    They set each type's price to the price including the surcharges for this workload. They are only printed, because
+    the API is alpha."""
     return [
         {
             "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay",
@@ -206,8 +208,9 @@ def render_compute_class(ranking: Ranking) -> dict[str, Any]:
 
 
 def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[str, Any]:
-    """Returns the part of a Gardener Shoot that sets the priority of each worker pool to the highest priority of its
-    groups."""
+    """Returns the part of a Gardener Shoot with the priorities of the worker pools.
+
+    The priority of a worker pool is the highest priority of its node groups."""
     names = {pool_name(node) for node in pool_nodes.inventory.nodes} - {""}
     pools: dict[str, int] = {}
     for group, priority in rated.priorities.items():

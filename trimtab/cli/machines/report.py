@@ -32,7 +32,7 @@ class WorkloadReport(ReportPart, frozen=True, kw_only=True):
     daemon_gib: float
     daemon_pods: float
     largest_pods: list[list[float]]
-    """[cores, GiB] of each pod for which no other pod requests more of both."""
+    """The largest pods, as [cores, GiB]: those for which no other pod requests more of both resources."""
 
 
 class FillReport(ReportPart, frozen=True, kw_only=True):
@@ -76,42 +76,44 @@ class TypeReport(ReportPart, frozen=True, kw_only=True):
     bottleneck: str
     """The resource that fills a node first: cpu, memory, volumes, pods or load."""
     limits: dict[str, float]
-    """Resource → the GiB of the workload that fit on a node if only this resource were limited; unlimited resources are
-    missing."""
+    """Resource → the GiB of the workload that would fit on a node if only this resource were limited. Unlimited
+    resources are left out."""
     usable_gib: float
     reserved_cores: float
     reserved_gib: float
     performance: float
     surcharges: SurchargeReport
     efficiency: float
-    """The share of price and surcharges that pays for used capacity, from 0 to 1."""
+    """The share of a node's price and surcharges that pays for used capacity, from 0 to 1."""
     gib_per_dollar: float
     """The GiB of the workload per dollar an hour, by which types are ranked."""
     nodes: int
     """The number of nodes needed, rounded up in every zone."""
     cost: float
-    """The cost of these nodes in dollars an hour."""
+    """The cost of all nodes that are needed, in dollars an hour."""
     node_share: float
     """The share of the workload that is lost if one node fails."""
 
 
 class PackedSetReport(ReportPart, frozen=True, kw_only=True):
-    """One or two types with the number of their nodes: by the sums of requests, and packed with the real pods."""
+    """One or two machine types and the number of nodes of each, computed in two ways: from the sums of requests, and by
+    packing the real pods."""
 
     types: list[str]
     modelled_nodes: list[int]
     modelled_cost: float
-    """The cost by the sums of requests, in dollars an hour."""
+    """The cost in dollars an hour if the number of nodes is computed from the sums of requests."""
     packed_nodes: list[int] | None
-    """The nodes of each type after packing the real pods; None if packing was not requested, or another set that packs
-    costs less."""
+    """The number of nodes of each type after packing the real pods.
+
+    None if packing was not requested, or if another set was packed that costs less."""
     packed_cost: float | None
     explanation: str
     """Why packing differs by more than 5 % from the model, or why the set was not packed; otherwise empty."""
 
 
 class CommitmentReport(ReportPart, frozen=True, kw_only=True):
-    """Nodes of one type that are paid for whether they run or not (a commitment)."""
+    """Committed nodes of one type: nodes that are paid for whether they run or not."""
 
     type: str
     nodes: int
@@ -119,11 +121,11 @@ class CommitmentReport(ReportPart, frozen=True, kw_only=True):
     unused: int
     """The number of committed nodes that the workload does not need."""
     share: float
-    """The share of the workload that fits on these nodes, from 0 to 1."""
+    """The share of the workload that fits on the committed nodes, from 0 to 1."""
 
 
 class LeftOutReport(ReportPart, frozen=True, kw_only=True):
-    """The types that are left out for the same reason, with the reason for the first of them."""
+    """The machine types that are left out for one reason. The report gives the reason for the first of them."""
 
     count: int
     types: list[str]

@@ -19,8 +19,9 @@ from trimtab.usage.http_client import HttpApi
 
 STEP_SECONDS = 300
 MAX_TIME_DIGITS = 12
-"""The largest number of digits of a time in seconds since 1970, enough up to the year 33658. Python refuses to read a
-number of thousands of digits."""
+"""The largest number of digits of a time in seconds since 1970, enough up to the year 33658.
+
+The limit exists because Python refuses to convert a number with thousands of digits."""
 _COLUMNS = ("time", "pod", "rate", "cores")
 
 SeriesPoints = dict[tuple[str, str, int], float]

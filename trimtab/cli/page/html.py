@@ -19,8 +19,9 @@ from trimtab.cli.plan.report import Fill, NodeReport, StayReport
 from trimtab.cli.plan.table import group_by_code
 
 MAX_LINES = 60
-"""The largest number of nodes for which every node is drawn as a line; with more, nodes are squares, and the lines are
-folded below them."""
+"""The largest number of nodes for which every node is drawn as a line.
+
+With more nodes, each node is drawn as a square, and the lines are folded below the squares."""
 SHADES = 10
 """The number of shades of a square; the shade shows the requested share of allocatable."""
 
@@ -53,7 +54,7 @@ class NodeLine:
     """What happens to the node, as text."""
     goes: bool
     shade_before: int
-    """The shade from 0 to `SHADES`, by the larger share of cpu and memory."""
+    """The shade from 0 to `SHADES`, by the requested share of cpu or of memory, whichever is larger."""
     shade_after: int | None
 
     @property
@@ -88,10 +89,10 @@ class Block:
 def build_blocks(
     nodes: Sequence[NodeReport], removed_states: Mapping[str, str], stay_states: Mapping[str, str]
 ) -> tuple[Block, ...]:
-    """Returns a block per pool; the block of nodes in no pool is last.
+    """Returns a block per pool. The block of nodes in no pool is last.
 
-    `removed_states` and `stay_states` map nodes to what happens to them, as text; the former is in the order of
-    removal.
+    `removed_states`: removed node → what happens to it, as text, in the order of removal. `stay_states`: node that
+    stays → its state, as text.
     """
     removal_order = {name: number for number, name in enumerate(removed_states)}
     by_pool: dict[str, list[NodeReport]] = {}
@@ -167,7 +168,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageStage:
-    """One wave of a plan, or one round of a simulation."""
+    """One stage of the page: one round of a simulation, or one wave of a plan.
+
+    A wave contains the nodes that may be drained before PodDisruptionBudgets allow more evictions."""
 
     name: str
     nodes: int
@@ -243,7 +246,7 @@ class Page:
 
     @property
     def has_departures(self) -> bool:
-        """Whether any node is removed; otherwise the nodes are the same before and after."""
+        """Whether any node is removed. If none is removed, the page need not show the nodes before and after."""
         return any(line.goes for block in self.blocks for line in block.lines)
 
     @property
@@ -297,9 +300,10 @@ _TEXT = Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>')
 
 
 def draw_frontier(line: Sequence[Point], marks: Sequence[Point], unit: str) -> Markup:
-    """Returns an SVG that plots savings over evictions: a line for the plan, and a named mark for each preset.
+    """Returns an SVG chart of the saving by the number of evictions: a line for the plan, and a named point for each
+    preset.
 
-    The SVG is empty if there are fewer than two points, or no savings.
+    The SVG is empty if the line has fewer than two points, or if nothing is saved.
     """
     most_evictions = max((x for x, _, _ in (*line, *marks)), default=0)
     most_saved = max((y for _, y, _ in (*line, *marks)), default=0)
@@ -330,12 +334,12 @@ def draw_frontier(line: Sequence[Point], marks: Sequence[Point], unit: str) -> M
 
 
 def describe_stays(stays: Sequence[StayReport]) -> dict[str, str]:
-    """Returns node → the code of the reason why it stays, as text."""
+    """Returns node → a text with the code of the reason why the node stays."""
     return {stay.node: f"stays because of {stay.blocked_by or stay.reason.code}" for stay in stays}
 
 
 def group_stays(stays: Sequence[StayReport]) -> tuple[BlockedGroup, ...]:
-    """Returns the nodes that stay, grouped by reason, each with its own sentence."""
+    """Returns the nodes that stay, grouped by reason. Each node has its own sentence."""
     return tuple(
         BlockedGroup(code=code, sentences=tuple(map(_stay_sentence, stays_))) for code, stays_ in group_by_code(stays)
     )

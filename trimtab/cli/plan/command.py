@@ -17,8 +17,8 @@ from trimtab.compaction.plan import make_plan
 from trimtab.scheduling.cluster_model import build_cluster_model
 
 MAX_COMPARED_NODES = 500
-"""The largest number of nodes for which a plan is compared without --compare: a comparison computes about a dozen more
-plans."""
+"""The largest number of nodes for which a comparison is made without --compare. A comparison computes about a dozen
+more plans."""
 
 
 @click.command("plan")

@@ -1,4 +1,5 @@
-"""The comparison of a plan: the outcome of each preset, the cost of each reason that keeps nodes, Karpenter's nodes."""
+"""The comparison of a plan with others: the outcome of each preset, the cost of each reason that keeps nodes, and
+Karpenter's nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ ASSUMED_PRESET = "balanced"
 
 
 class PresetReport(ReportPart, frozen=True, kw_only=True):
-    """The outcome of a plan in which every pool has this preset."""
+    """The outcome of a plan in which every pool has one preset."""
 
     name: str
     nodes: int
@@ -29,9 +30,9 @@ class PresetReport(ReportPart, frozen=True, kw_only=True):
 
 
 class KeeperReport(ReportPart, frozen=True, kw_only=True):
-    """A reason that keeps nodes, with the saving that it prevents: the difference to a plan without this one reason.
+    """A reason that keeps nodes, with the saving that it prevents: the difference to a plan without this reason.
 
-    If several reasons keep a node, removing one of them may save nothing."""
+    If several reasons keep a node, the saving of one of them may be 0, because the others still keep the node."""
 
     code: str
     todo: str

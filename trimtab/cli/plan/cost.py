@@ -1,4 +1,5 @@
-"""The price of each node with its source, the part of a saving that rests on guessed prices, and savings as text.
+"""The price of each node with its source, the part of a saving that comes from nodes with guessed prices, and savings
+as text.
 
 A saving is in dollars a month, or in cores if no price is known.
 """
@@ -31,7 +32,7 @@ MAX_MISSING_TYPES = 5
 class Saving(ReportPart, frozen=True, kw_only=True):
     amount: float
     unit: str
-    """The unit: `dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools have
+    """The unit: `dollars a month`; `cores` if no price is known; `nodes`; or `average nodes` if the pools have
     different goals."""
 
 
@@ -50,7 +51,7 @@ class PoolPriceReport(ReportPart, frozen=True, kw_only=True):
     """The price of the nodes of one pool and machine type that have the same source of prices."""
 
     pool: str
-    """The pool of the nodes; empty for nodes in no pool, or in more than one."""
+    """The pool of the nodes; empty if the nodes are in no pool or in several pools."""
     instance_type: str
     nodes: int
     price: Saving | None
@@ -104,8 +105,9 @@ def report_pool_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[Pool
 
 
 def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, bool, str]:
-    """Returns the source of the price or the code of the reason why there is none, whether it is a guess, and the
-    source as text."""
+    """Returns the source of a node's price, whether the price is a guess, and the source as text.
+
+    If the node has no price, the first item is the code of the reason."""
     if isinstance(price, NotYet):
         code = price.reason.code.name
         return code, True, "that have no price of their own"
@@ -124,8 +126,8 @@ def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, 
 
 
 def sum_guessed_savings(inventory: Inventory, pools: Sequence[Pool], plan: Plan) -> int:
-    """Returns the part of the plan's saving that rests on guessed prices, in the unit of the saving; 0 if that is not
-    money."""
+    """Returns the part of the plan's saving that comes from nodes with guessed prices, in the unit of the plan; 0 if
+    the plan's unit is not money."""
     if plan.unit != "micro-dollars an hour":
         return 0
     nodes, index = {node.name: node for node in inventory.nodes}, PoolIndex(pools)

@@ -1,6 +1,7 @@
 """The chain of reasons for one node or one pod, as text: first the pool's thresholds, then the plan's reasons.
 
-For a node whose pods have no target, the chain ends with the nodes that each pod alone would fit on after the plan.
+If the pods of a node have no target, the chain ends with the nodes that have room for each pod after the plan, if only
+that pod moved.
 """
 
 from collections import Counter
@@ -37,7 +38,8 @@ def free_capacity_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
 
 
 def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
-    """Yields a sentence per pod of the node: on how many other nodes it alone would fit, and why not on the others."""
+    """Yields a sentence per pod of the node: on how many other nodes it would fit if only this pod moved, and why it
+    does not fit on the rest."""
     capacity, own_node = free_capacity_after(world, plan), world.node_numbers[name]
     removed_nodes = {world.node_numbers[step.node] for step in plan.all_steps}
     other_nodes = [node for node in range(len(world.nodes)) if node != own_node and node not in removed_nodes]
@@ -65,10 +67,10 @@ def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Itera
 
 
 def _count_fitting_nodes(capacity: FreeCapacity, number: int, other_nodes: list[int]) -> tuple[int, Counter[str]]:
-    """Returns the number of nodes on which the pod that replaces this one fits, and for the other nodes reason code →
-    number of nodes.
+    """Returns the number of nodes on which a pod's replacement fits, and reason code → the number of nodes on which it
+    does not.
 
-    The resources of the pod itself count as free: it is deleted before the new pod is scheduled.
+    The pod's own resources count as free, because the pod is deleted before its replacement is scheduled.
     """
     kind, requests, own_node = (
         capacity.world.successor_class_of[number],

@@ -260,7 +260,7 @@ class PlanInputs:
     notes: tuple[str, ...]
     """Where the pools come from, and all other assumptions of the plan, one sentence each."""
     is_assumed: bool = False
-    """Whether no pool has settings, as on a first run; the plan then assumes a preset."""
+    """Whether the plan assumes a preset, because no pool has settings, as on a first run."""
     resizes: ResizeAdvice | None = None
     """The resizes that policies with `running: resize` would make, or None if there is no such policy, or without
     --resize."""
@@ -426,8 +426,8 @@ def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
 def has_own_settings(options: PlanOptions, pools: PoolReading) -> bool:
     """Returns whether the plan is for a live cluster whose pools have settings, like the compactor's own plans.
 
-    Without settings nobody has chosen an age or a window, and on a first run a node that was just added would prevent
-    every plan.
+    Only then are rules about ages and windows applied. In pools without settings nobody has chosen these rules, and a
+    node that was just added would prevent every plan.
     """
     return live_cluster.LIVE in options.cluster.paths and not pools.assumed and not options.presets
 

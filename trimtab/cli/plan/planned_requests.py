@@ -62,10 +62,10 @@ def build_readmission(
     pools: Sequence[Pool] | None = None,
     inventory: Inventory | None = None,
 ) -> Readmission:
-    """Returns the requests by the policies of `paths`, or else of the snapshot, and by those VPAs of the snapshot that
-    act.
+    """Returns the requests that pods would get from policies and from VPAs if they were created again.
 
-    `pools` and `inventory` are needed to propose resizes of running pods; without them none is proposed.
+    The policies are those of `paths`, or else of the snapshot; the VPAs are those of the snapshot that act. `pools` and
+    `inventory` are needed to propose resizes of running pods; without them none is proposed.
     """
     policies, notes, mistakes = _load_policies(documents, paths)
     all_vpas = snapshot.objects_of(VerticalPodAutoscaler)
@@ -153,8 +153,9 @@ def _load_policies(
 
 
 def _installation_namespace(snapshot: Snapshot, default: str) -> str:
-    """Returns the namespace of Trimtab, which is that of the ConfigMaps of pools and of their state; `default` if these
-    are in no or in several namespaces."""
+    """Returns the namespace of Trimtab: the namespace of the ConfigMaps of pools and of their state.
+
+    Returns `default` if there are no such ConfigMaps, or if they are in several namespaces."""
     namespaces = {
         shape.metadata.namespace
         for shape in snapshot.objects_of(ConfigMap)

@@ -20,9 +20,9 @@ def find_pools(
     inventory: Inventory,
     named: Sequence[str],
 ) -> PoolReading:
-    """Returns the pools to plan for, with the presets of --pool (`named`) applied.
+    """Returns the pools to plan for, with the presets of --pool applied.
 
-    `option_documents` are the documents of --pools; None without the option.
+    `option_documents`: the documents of --pools; None without the option. `named`: the values of --pool.
     """
     base = (
         _pools_of_option(option_documents)
@@ -74,8 +74,9 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
 
 
 def _describe_sources(inventory: Inventory) -> str:
-    """Returns a text about the labels or annotations that name the pools of nodes, with the number of nodes that have
-    none."""
+    """Returns a text about the labels or annotations that name the pools of nodes.
+
+    It also gives the number of nodes that have no such label or annotation."""
     pools_by_source: dict[str, set[str]] = {}
     for node in inventory.nodes:
         name, source = pool_source(node)

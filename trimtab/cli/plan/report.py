@@ -1,4 +1,4 @@
-"""The report of `trimtab plan`: the published shapes, and the functions that build them from a plan."""
+"""The report of `trimtab plan`: the types of the published report, and the functions that build them from a plan."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,8 +69,9 @@ class MoveReport(ReportPart, frozen=True, kw_only=True):
     budget: str | None
     """The PodDisruptionBudget that the eviction counts against; null if none selects the pod."""
     turn: int
-    """The number of the eviction's turn on its node: a turn starts when the pods that replace those of the previous
-    turn are ready."""
+    """The number of the group in which the pod is evicted: the pods of a node are evicted in groups.
+
+    A group is evicted when the pods that replace those of the previous group are ready."""
 
 
 class StepReport(ReportPart, frozen=True, kw_only=True):
@@ -97,7 +98,7 @@ class StayReport(ReportPart, frozen=True, kw_only=True):
 
     node: str
     pool: str
-    """The node's pool; empty if it is in no pool, or in more than one."""
+    """The node's pool; empty if the node is in no pool or in several pools."""
     reason: ReasonReport
     blocked_by: str | None
     """The code of the reason of the pod that keeps the node; null if no pod does."""
@@ -112,7 +113,8 @@ class BlockerReport(ReportPart, frozen=True, kw_only=True):
 
 
 class BoundReport(ReportPart, frozen=True, kw_only=True):
-    """An upper bound on what any plan can remove, by the sum of requests, as if pods could be split between nodes."""
+    """An upper bound on what any plan can remove. It compares the sum of requests with the capacity, as if a pod could
+    be split between nodes."""
 
     nodes: int
     """The largest number of nodes that can be removed."""
@@ -120,7 +122,7 @@ class BoundReport(ReportPart, frozen=True, kw_only=True):
     pinned: int
     """The number of nodes with a pod that may not move."""
     nodes_unpinned: int
-    """The largest number of nodes that could be removed if those pods could move, too."""
+    """The largest number of nodes that could be removed if the pods that may not move could move, too."""
     saves_unpinned: Saving
     text: str
 
@@ -140,12 +142,13 @@ class NodeReport(ReportPart, frozen=True, kw_only=True):
 
     name: str
     pool: str
-    """The node's pool; empty if it is in no pool, or in more than one."""
+    """The node's pool; empty if the node is in no pool or in several pools."""
     instance_type: str
     zone: str
     cost: Saving
-    """The cost of the node in a month, or its cores if no price is known at all; if only its own price is unknown, it
-    is estimated from its cores."""
+    """The cost of the node in a month. If only this node's price is unknown, the cost is estimated from its cores.
+
+    If no price is known at all, the number of the node's cores."""
     cpu: int
     """The allocatable millicores; 0 if they cannot be read."""
     memory: int
@@ -165,8 +168,8 @@ class ExplainReport(ReportPart, frozen=True, kw_only=True):
 
 
 class FrontierReport(ReportPart, frozen=True, kw_only=True):
-    """The result of stopping after some of the plan's nodes, where those with the largest saving per eviction come
-    first."""
+    """The result of stopping the plan after some of its nodes, if the nodes with the largest saving per eviction are
+    drained first."""
 
     nodes: int
     evictions: int
@@ -182,11 +185,10 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     nodes_after: int
     evictions: int
     evictions_without_requests: int
-    """The number of moved pods that request neither cpu nor memory; what they need on another node is only an
-    assumption."""
+    """The number of moved pods that request neither cpu nor memory. What they need on another node is assumed."""
     saves: Saving
     guessed: Saving
-    """The part of the saving that rests on guessed prices."""
+    """The part of the saving that comes from nodes with guessed prices."""
     prices: list[PriceReport]
     """The prices of the nodes in pools, by source."""
     pool_prices: list[PoolPriceReport]
@@ -194,7 +196,7 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     presets: list[PresetReport]
     """The outcome of the plan with each preset for all pools; empty if no comparison was requested."""
     frontier: list[FrontierReport]
-    """Numbers of evictions and the saving that each reaches: the plan may be stopped at any of these points."""
+    """Points at which the plan may be stopped, each with the number of evictions and the saving up to there."""
     keepers: list[KeeperReport]
     """The reasons that keep nodes, the most expensive first; empty if no comparison was requested."""
     karpenter: KarpenterReport | None
@@ -226,8 +228,8 @@ def report_nodes(
 ) -> list[NodeReport]:
     """Returns the report of every node before and after the plan.
 
-    `targets` maps moved pods (namespace/name) to their nodes after the plan; `readmitted_requests` returns their
-    requests there.
+    `targets`: moved pod (namespace/name) → its node after the plan. `readmitted_requests`: returns the requests of a
+    pod after its move.
     """
     removed_nodes = set(removed)
     before = _sum_fills((pod, pod.node) for pod in inventory.pods)
@@ -254,8 +256,9 @@ def report_nodes(
 
 
 def _is_left_after(pod: PodInfo, removed_nodes: set[str], targets: Mapping[str, str]) -> bool:
-    """Returns whether the pod exists after the plan: it moves, or its node stays. A DaemonSet's pod on a removed node
-    has no target."""
+    """Returns whether the pod exists after the plan: its node stays, or the pod moves to another node.
+
+    A DaemonSet's pod on a removed node does not move, so it no longer exists."""
     return pod.key in targets or pod.node not in removed_nodes
 
 
@@ -360,7 +363,7 @@ def count_pods_without_requests(pods: Iterable[PodInfo]) -> int:
 
 
 def pool_names_by_node(inputs: PlanInputs) -> dict[str, str]:
-    """Returns the name of each node's pool; nodes in no pool, or in more than one, are left out."""
+    """Returns node → the name of its pool. Nodes in no pool or in several pools are left out."""
     index = PoolIndex(inputs.pools)
     pools = ((node.name, index.only_pool_of(node)) for node in inputs.inventory.nodes)
     return {name: pool.name for name, pool in pools if pool is not None}
@@ -411,10 +414,9 @@ def _report_move(move: Move, pod: PodInfo) -> MoveReport:
 
 
 def workload_name(pod: PodInfo) -> str:
-    """Returns Kind/name of the pod's owner, or "" if it has none.
+    """Returns Kind/name of the pod's owner, or "" if the pod has no owner.
 
-    If the name of a ReplicaSet ends in the pod's template hash, the ReplicaSet belongs to a Deployment, which is
-    returned.
+    If the name of a ReplicaSet ends in the pod's template hash, the name of its Deployment is returned.
     """
     if pod.owner is None:
         return ""
@@ -427,8 +429,9 @@ def workload_name(pod: PodInfo) -> str:
 
 
 def report_stays(plan: Plan, members: Mapping[str, str], pods: Iterable[PodInfo]) -> list[StayReport]:
-    """Returns every node that is in no wave, with the reason why it stays and the code of the reason of the pod that
-    blocks it."""
+    """Returns every node that the plan does not drain, with the reason why it stays.
+
+    If a pod blocks the node, the code of the pod's reason is included."""
     keepers: dict[str, Reason] = {}
     for pod in pods:
         reason = plan.pods.get(pod.key)

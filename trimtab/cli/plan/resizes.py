@@ -65,7 +65,7 @@ class ResizeReport(ReportPart, frozen=True, kw_only=True):
     proposed: int
     """The number of pods whose requests policies would lower or raise while they run."""
     resizes: list[PodResizeReport]
-    """The resizes that the second plan needs."""
+    """The resizes that are needed for the plan that assumes resized pods."""
     refusals: list[ResizeRefusalReport]
     uncovered: list[str]
     """Pods on nodes of no pool, or of several, which the compactor does not resize."""

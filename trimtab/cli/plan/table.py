@@ -40,8 +40,9 @@ def draw_comparison(console: Console, report: PlanReport) -> None:
 
 
 def select_costly_keepers(report: PlanReport) -> list[KeeperReport]:
-    """Returns the reasons that keep at least one node, or more than 1 % of the saving; smaller effects are noise of the
-    search."""
+    """Returns the reasons without which at least one more node, or more than 1 % more, would be saved.
+
+    The effects of other reasons are too small to be told from random differences between plans."""
     least = report.saves.amount / 100
     return [keeper for keeper in report.keepers if keeper.more_nodes or keeper.costs.amount > least]
 
@@ -163,7 +164,7 @@ def _draw_summary(console: Console, report: PlanReport) -> None:
 
 def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:
     """Returns a sentence about the nodes that the cluster autoscaler removes by itself, with the setting that leaves
-    them to it."""
+    these nodes to the autoscaler."""
     verb, saves = "is" if nodes.nodes == 1 else "are", format_saving(nodes.saves)
     return (
         f"{format_count(nodes.nodes, 'node')} that could be drained {verb} left to the cluster autoscaler, which drains"
@@ -213,8 +214,8 @@ def _draw_prices(console: Console, report: PlanReport) -> None:
 
 
 def _explain_empty_plan(pool: PoolReport, stays: Sequence[StayReport]) -> Text:
-    """Returns the reason why no node of the pool is drained: a reason for the whole pool, or else the reason of most of
-    its nodes."""
+    """Returns the reason why no node of the pool is drained: the reason that applies to the whole pool, or else the
+    most frequent reason of its nodes."""
     if pool.refused:
         return Text(pool.refused.text, style="yellow")
     nodes = [stay for stay in stays if stay.pool == pool.name]
@@ -290,8 +291,9 @@ def draw_reasons(console: Console, stays: Sequence[StayReport]) -> None:
 
 
 def group_by_code(stays: Sequence[StayReport]) -> list[tuple[str, list[StayReport]]]:
-    """Returns the nodes that stay, grouped by reason code, the largest group first; if a pod blocks a node, the key
-    includes the code of the pod's reason."""
+    """Returns the nodes that stay, grouped by reason code, the largest group first.
+
+    If a pod blocks a node, the group is named by the code of the node's reason and the code of the pod's reason."""
     groups: dict[str, list[StayReport]] = {}
     for stay in stays:
         name = f"{stay.reason.code}: {stay.blocked_by}" if stay.blocked_by else stay.reason.code

@@ -18,7 +18,7 @@ from trimtab.policy.podpolicy import KIND, PodPolicy, Policies
 
 COMPILED_KINDS = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 ListObjects = Callable[[str], Iterable[dict[str, Any]]]
-"""Yields all objects of a kind as plain values; raises KubeFault."""
+"""A function that yields all objects of a kind as plain values. Raises KubeFault."""
 
 
 @dataclass(frozen=True, slots=True)

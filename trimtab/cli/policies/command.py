@@ -65,11 +65,11 @@ class CompiledPolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     kind: str
     name: str
     policy: str
-    """The PodPolicy that it was compiled from."""
+    """The name of the PodPolicy from which the policy was compiled."""
     bound: bool
-    """Whether a binding names it; without one it does nothing."""
+    """Whether a binding names the policy. Without a binding, the policy does nothing."""
     denies: bool
-    """Whether it denies pods."""
+    """Whether the policy denies pods."""
 
 
 class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -80,7 +80,7 @@ class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     policies: list[PolicyReport]
     findings: list[PolicyFindingReport]
     compiled: list[CompiledPolicyReport] = []
-    """Of `policies list --cluster`."""
+    """The compiled policies in the cluster; empty except for `policies list --cluster`."""
 
 
 @click.group("policies", cls=SuggestingGroup)

@@ -41,11 +41,11 @@ class Expectation(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     api_version: Literal["examples.trimtab.dev/v1"] = EXAMPLES
     kind: Literal["Expectation"] = "Expectation"
     because: tuple[str, ...] = ()
-    """All reason codes of the webhook's decision."""
+    """The codes of all reasons of the webhook's decision."""
     would: tuple[str, ...] = ()
     """All fields that a policy in mode `warn` or `audit` would change."""
     beside: tuple[str, ...] = ()
-    """The names of other policies that are also in force."""
+    """The names of the other policies that are in force in this case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _read_expectation(case: Case) -> Expectation:
 def _plain_expectation(expectation: Expectation) -> dict[str, Any]:
     """Returns the fields of an expectation that differ from their defaults, after apiVersion and kind.
 
-    These two tell `trimtab policies check` that the file is no policy."""
+    apiVersion and kind tell `trimtab policies check` that the file is no policy."""
     fields = {"because": list(expectation.because), "would": list(expectation.would)}
     return {
         "apiVersion": expectation.api_version, "kind": expectation.kind, "says": expectation.says,
@@ -200,8 +200,7 @@ _RANDOM_FIELDS = ("name", "generateName", "namespace", "ownerReferences")
 
 
 def _comparable_pod(pod: Any) -> Any:
-    """Returns the pod without the fields that are random in each pod, and without Trimtab's annotation of its
-    changes."""
+    """Returns the pod without the fields that have random values, and without Trimtab's annotation of its changes."""
     metadata = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in _RANDOM_FIELDS}
     for part in ("labels", "annotations"):
         remaining = {name: value for name, value in metadata.pop(part, {}).items() if name not in _RANDOM_KEYS}

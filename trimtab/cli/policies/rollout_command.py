@@ -34,7 +34,7 @@ class RolloutOwner(ReportPart, frozen=True, kw_only=True):
 
     namespace: str
     owner: str
-    """Kind and name of the topmost owner; those of the pod if it has no owner."""
+    """Kind and name of the topmost owner of the pods. If a pod has no owner, kind and name of the pod."""
     pods: int
     is_included: bool
     joins_at: int

@@ -141,7 +141,7 @@ def find_missing_labels(documents: Iterable[Document]) -> Iterator[ConfigError]:
 
 
 def find_strays(documents: Iterable[Document], namespace: str) -> Iterator[tuple[str, Reason]]:
-    """Yields (pool, reason) for each pool whose ConfigMap is not in `namespace`, the compactor's."""
+    """Yields (pool, reason) for each pool whose ConfigMap is not in the compactor's namespace, `namespace`."""
     for document in documents:
         name = str(_labels(document)[POOL_LABEL])
         yield (

@@ -66,7 +66,7 @@ class MarkedNode:
 
     @property
     def restoration_text(self) -> str:
-        """What is done to the node, as text after "would be" or "was"."""
+        """What is done to the node, as text that follows "would be" or "was"."""
         return (
             "uncordoned, and its annotation removed" if self.is_stranded else "left unchanged except for its annotation"
         )
@@ -86,10 +86,10 @@ def _decode_compactor(deployment: dict[str, Any]) -> OldCompactor:
 
 
 def decode_marked_node(node: NodeInfo, version: str) -> MarkedNode | None:
-    """Returns the node with what its annotation says, or None if it has no such annotation.
+    """Returns the node with the content of its estafette annotation, or None if it has no such annotation.
 
-    A node is stranded if it is cordoned, its annotation says that it is being scaled down, and it is not being deleted.
-    If the annotation is invalid, the node stays cordoned.
+    A node counts as left cordoned if it is cordoned, its annotation says that it is being scaled down, and it is not
+    being deleted. If the annotation is invalid, the node stays cordoned.
     """
     if STATE_ANNOTATION not in node.annotations:
         return None
@@ -151,8 +151,10 @@ def _has_pods(client: Client, compactor: OldCompactor) -> bool:
 
 
 def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
-    """Restore the node by one patch, which the API server accepts only for the version that was read; after a conflict
-    the node is read again. Return the outcome as text."""
+    """Restore the node by one patch, and return the outcome as text.
+
+    The API server accepts the patch only for the version of the node that was read. After a conflict the node is read
+    again."""
     node: MarkedNode | None = marked_node
     for _ in range(MAX_ATTEMPTS):
         if node is None:

@@ -48,7 +48,7 @@ KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationCon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What selects the containers of a report; an empty field selects everything."""
+    """The filters for the containers of a report. An empty field selects everything."""
 
     namespaces: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
@@ -101,7 +101,7 @@ MAX_NAMES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the user asks of the report: the sizing settings, the selection and the totals."""
+    """What the user wants in the report: the sizing settings, the selection of containers, and the totals."""
 
     settings: SizingSettings
     now: Seconds | None
@@ -319,7 +319,7 @@ def _confidence(statistics: UsageStatistics | NotYet, proposal: Proposal | None)
     """Returns the confidence in the proposed request, or in the usage if there is no proposal; None with too little
     usage.
 
-    If the proposed request is above the doubtful part of the usage, that part does not lower the confidence.
+    Parts of the usage may be uncertain. A part that is below the proposed request does not lower the confidence.
     """
     if isinstance(statistics, NotYet):
         return None

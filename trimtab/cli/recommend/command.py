@@ -41,9 +41,9 @@ VPA_UNKNOWN_NOTE = (
 
 
 def read_vpa_reach(cluster: live_cluster.ClusterOptions) -> tuple[tuple[WebhookReach, ...], list[str]]:
-    """Returns the pods that the VPA's webhook can act on, with a note if there are none or the login may not read it.
+    """Returns the pods that the VPA's webhook can change, and a note if there are none or if the login may not read it.
 
-    P5 (the 5th percentile) is proposed only for pods that the webhook can act on; for the others P95 is the safe
+    P5 (the 5th percentile) is proposed only for pods that the VPA's webhook can change. For other pods, P95 is the safe
     request. Raises RuntimeFailure.
     """
     from trimtab.kube.client import connect_to_cluster
@@ -170,7 +170,8 @@ def _read_current_requests(cluster: live_cluster.ClusterOptions, vpa_down: bool)
 
 
 def _namespaces(selection: Selection, current: current_requests.CurrentRequests) -> tuple[str, ...]:
-    """Returns the namespaces whose usage is read: those with a selected container; an empty tuple for all."""
+    """Returns the namespaces whose usage must be read: the namespaces with a selected container. An empty tuple stands
+    for all namespaces."""
     if not selection.labels:
         return tuple(sorted(selection.namespaces))
     return tuple(
@@ -185,8 +186,9 @@ def _namespaces(selection: Selection, current: current_requests.CurrentRequests)
 
 
 def _add_oom_kills(book: BatchHistory, kills: Iterable[tuple[ContainerKey, OomKill]]) -> None:
-    """Add the OOM kills in the status of pods to the history. A kill that Prometheus also reports is counted once, but
-    its amount is added."""
+    """Add the OOM kills in the status of pods to the history.
+
+    A kill that Prometheus also reports is counted once, but its amount of memory is still added."""
     earlier_records = dict(book.oom_records)
     for container, kill in kills:
         book.add_oom_kill(container, kill)

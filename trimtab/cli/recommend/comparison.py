@@ -74,8 +74,9 @@ def read_earlier_report(path: str) -> Earlier:
 def compare_reports(earlier: Earlier, report: RecommendReport, question: Question) -> ComparisonReport:
     """Returns what changed since the earlier report.
 
-    A container that the selection leaves out does not count as missing. With a selection by label or severity, new and
-    missing containers are not reported, because the earlier report lacks the data to select by.
+    A container that the selection leaves out does not count as missing. If containers are selected by label or
+    severity, new and missing containers are not reported: the earlier report does not contain the data for such a
+    selection.
     """
     selection = question.selection
     is_whole = not selection.labels and question.least_severity is SizingSeverity.UNKNOWN

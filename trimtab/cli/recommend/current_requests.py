@@ -40,7 +40,7 @@ RESOURCES = ("cpu", "memory")
 
 @dataclass(frozen=True, slots=True)
 class _EligibleNode:
-    """A node, with the capacity that is left for other pods beside its DaemonSets."""
+    """A node, with the capacity that its DaemonSet pods leave for other pods."""
 
     node: NodeInfo
     taints: tuple[Taint, ...]
@@ -56,8 +56,9 @@ class EligibleNodes:
     nodes: list[_EligibleNode] = field(default_factory=list)
     _reader: PodReader = field(default_factory=PodReader)
     _available_by_constraints: dict[tuple[object, ...], dict[str, int]] = field(default_factory=dict)
-    """A cache of `_largest_available`, by what a pod requires of nodes: most pods require nothing, and share one
-    entry."""
+    """A cache of the results of `_largest_available`. The key is what a pod requires of nodes.
+
+    Most pods require nothing, so they share one entry."""
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> "EligibleNodes":
@@ -72,11 +73,10 @@ class EligibleNodes:
         return cls(nodes)
 
     def largest_request(self, pod: Pod, container_request: Amounts) -> Mapping[str, int]:
-        """Returns resource → the largest request of one container with which its pod still fits on a node that it may
-        use.
+        """Returns resource → the largest request of one container with which its pod still fits on a node.
 
-        Returns an empty mapping if there is no such node, since an autoscaler may create one. `container_request` is
-        the container's present request.
+        Only nodes that the pod may use count. If there is no such node, the mapping is empty, because an autoscaler may
+        create one. `container_request` is the container's present request.
         """
         available = self._largest_available(pod)
         try:
@@ -187,7 +187,8 @@ class CurrentContainer:
         return {**of_namespace, **value_or(self.pod_context.pod.metadata.labels, {})}
 
     def scheduler_amount(self, request_or_limit: str, resource: str) -> int | None:
-        """Returns the request or limit as the scheduler counts it; None if there is none or it is invalid."""
+        """Returns the request or the limit as the scheduler counts it; None if the container has none, or if the value
+        is invalid."""
         resources = self.container_ref.container.resources
         text = (requests_of(resources) if request_or_limit == "request" else limits_of(resources)).get(resource)
         try:
@@ -197,8 +198,8 @@ class CurrentContainer:
 
 
 def _inactive_vpa_name(subject: PodContext) -> str:
-    """Returns the name of the VPA that would size the pod if the VPA's webhook could act; an empty string if there is
-    none."""
+    """Returns the name of the VPA that would size the pod if the VPA's webhook could change pods; empty if there is no
+    such VPA."""
     if subject.facts.vpa_acts:
         return ""
     acting = PodContext(
@@ -209,8 +210,9 @@ def _inactive_vpa_name(subject: PodContext) -> str:
 
 
 def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
-    """Returns the HPA that scales the pod's workload by utilization, a share of this resource's request; None if there
-    is none."""
+    """Returns the HPA that scales the pod's workload by the utilization of this resource; None if there is no such HPA.
+
+    Utilization is the usage in percent of the request."""
     for owner in subject.owners:
         for autoscaler in subject.facts.hpas.get((subject.namespace, owner.kind, owner.name), ()):
             target = _hpa_target(autoscaler, resource)
@@ -220,8 +222,9 @@ def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
 
 
 def _hpa_target(autoscaler: HorizontalPodAutoscaler, resource: str) -> int | None:
-    """Returns the HPA's target in percent of the request; 0 if it is no number, None if the HPA does not scale by this
-    resource's request."""
+    """Returns the HPA's target in percent of this resource's request.
+
+    0 if the target is not a number; None if the HPA does not scale by this resource's request."""
     if resource == "cpu" and autoscaler.spec.target_cpu_utilization_percentage is not None:
         return autoscaler.spec.target_cpu_utilization_percentage
     if not autoscaler.spec.metrics:
@@ -303,7 +306,8 @@ def _add_pod(current: CurrentRequests, subject: PodContext, replicas: int) -> No
 
 
 def _add_finished_pod(current: CurrentRequests, subject: PodContext) -> None:
-    """Add a pod of a CronJob that has ended: if no pod runs now, the next one is expected to have the same requests."""
+    """Add a pod of a CronJob that has ended. If no pod of the CronJob runs now, its next pod is expected to have the
+    same requests."""
     assert subject.top_owner is not None
     for place in subject.container_refs:
         key = ContainerKey(subject.namespace, subject.top_owner.kind, subject.top_owner.name, place.container.name)

@@ -1,8 +1,9 @@
-"""Exports of the report: kustomize patches for Git, KRR's CSV, and checkpoints from which a new VPA starts.
+"""Exports of the report: kustomize patches for Git, a CSV file in KRR's format, and checkpoints from which a new VPA
+starts.
 
-In the CSV the columns, signs, `unset` and `?`, and the words and thresholds of the severity are KRR's
-(`robusta_krr/formatters/csv.py` and `core/models/severity.py`). In addition, every row names its workload, and has the
-limits that belong to its proposal.
+In the CSV file, the columns, plus and minus signs, `unset` and `?`, and the words and thresholds of the severity are
+KRR's (`robusta_krr/formatters/csv.py` and `core/models/severity.py`). In addition, every row names its workload, and
+has the limits that belong to its proposal.
 """
 
 import csv
@@ -26,8 +27,9 @@ from trimtab.policy import autoscalers
 
 _VERSIONS = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",
              "Job": "batch/v1", "CronJob": "batch/v1"}  # fmt: skip
-"""The kinds whose containers kustomize merges by name, with their apiVersion. For a custom kind (an Argo `Rollout`) a
-patch would replace the whole list, with the images."""
+"""The kinds whose lists of containers kustomize merges by name, with their apiVersion.
+
+For a custom kind (an Argo `Rollout`), a patch would replace the whole list of containers, including the images."""
 
 
 def write_patches(
@@ -62,8 +64,8 @@ def write_patches(
 
 
 def _is_doubtful(part: ResourceReport, min_confidence: float) -> bool:
-    """Returns whether the proposal lowers a request with less than this confidence; raising a request needs no
-    confidence."""
+    """Returns whether the proposal lowers the request and its confidence is below `min_confidence`. A higher request
+    needs no confidence."""
     if part.proposed is None or part.now is None or (part.confidence or 0.0) >= min_confidence:
         return False
     return quantity.compare_quantities(part.proposed, part.now) < 0
@@ -79,7 +81,10 @@ def _without_doubtful(row: ContainerReport, min_confidence: float) -> ContainerR
 
 
 def _patch_target(row: ContainerReport, patched: list[list[ContainerReport]]) -> dict[str, str]:
-    """Returns the patch's target: only the name if it is unique, because in Git an overlay often sets the namespace."""
+    """Returns the target of the workload's patch: kind and name, and the namespace only if several patched workloads
+    have the same kind and name.
+
+    The namespace is left out if possible, because in Git an overlay often sets it."""
     selector = {"kind": row.kind, "name": row.workload}
     same_name_count = sum((rows[0].kind, rows[0].workload) == (row.kind, row.workload) for rows in patched)
     return selector if same_name_count == 1 else {**selector, "namespace": row.namespace}
@@ -146,7 +151,8 @@ def format_krr_csv(report: RecommendReport) -> str:
 
 
 def _krr_cells(resource: str, part: ResourceReport, pods: int, *, is_in_snapshot: bool) -> tuple[str, str, str]:
-    """Returns three cells: the difference of all pods together, and the request and the limit before and after."""
+    """Returns three cells: the change of the requests of all pods together, the request before and after, and the limit
+    before and after."""
     now = part.now if part.now is not None else UNSET if is_in_snapshot else UNKNOWN
     limit = part.limit if part.limit is not None else UNSET
     target = _target_request(part)

@@ -1,4 +1,5 @@
-"""The report of `trimtab recommend`: its published shapes, and the totals by namespace, kind, cluster or label."""
+"""The report of `trimtab recommend`: the types of the published report, and the totals by namespace, kind, cluster or
+label."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart
 
 
 class DayReport(ReportPart, frozen=True, kw_only=True):
-    """The usage of one day, in cores or bytes (for memory, of peaks of six hours)."""
+    """The usage of one day, in cores or bytes. For memory, the values are the peaks of each six hours."""
 
     day: str
     p5: float
@@ -35,7 +36,8 @@ class ResourceReport(ReportPart, frozen=True, kw_only=True):
     proposed_limit: str | None
     """The proposed limit; null unless the limit changes with the request."""
     severity: str
-    """How much the request differs from the proposal: none, low, medium or high; unknown if either is not known."""
+    """How much the request differs from the proposal: none, low, medium or high; unknown if the request or the proposal
+    is not known."""
     p5: str | None
     p50: str | None
     p95: str | None
@@ -68,8 +70,9 @@ class ContainerReport(ReportPart, frozen=True, kw_only=True):
     former_pods: int | None
     """The number of pods that have usage and no longer exist; null without a snapshot."""
     hours_per_month: float | None
-    """The hours that all pods of a CronJob or Job run in a month, by which costs and totals are computed; null for
-    other workloads, and if the hours are not known."""
+    """The hours that all pods of a CronJob or Job run in a month. Costs and totals are computed from it.
+
+    Null for other workloads, and if the hours are not known."""
     severity: str
     """The higher severity of the two resources."""
     cpu: ResourceReport
@@ -82,7 +85,8 @@ class ContainerReport(ReportPart, frozen=True, kw_only=True):
 
 
 class TotalReport(ReportPart, frozen=True, kw_only=True):
-    """Sums of the requests of all pods that run at the same time; the numbers are null without a snapshot."""
+    """Sums of the requests of all pods that run at the same time. The requests and costs are null without a
+    snapshot."""
 
     by: str | None
     """What the sum is grouped by: namespace, kind, or a label; null for the sum of everything."""
@@ -131,7 +135,7 @@ class ComparisonReport(ReportPart, frozen=True, kw_only=True):
     at: str | None
     """The end of the history of the earlier report; null if it is not known."""
     saved: float
-    """The dollars per month that the earlier report's proposals would have saved."""
+    """The dollars per month that the proposals of the earlier report would have saved."""
     differences: list[DifferenceReport]
     new: list[PlaceReport]
     gone: list[PlaceReport]
@@ -143,8 +147,9 @@ class RecommendReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "RecommendReport"
     at: str | None
-    """The end of the history: the time of --now, of the Prometheus query, or of the last value of a file; null if only
-    checkpoints were read."""
+    """The end of the history: the time of --now, of the Prometheus query, or of the last value in a file.
+
+    Null if only checkpoints were read."""
     rule: str
     by: str | None
     """The label that the report is divided by; null if it is not divided."""
@@ -161,18 +166,18 @@ class RecommendReport(ReportPart, frozen=True, kw_only=True):
     totals: list[TotalReport]
     """The totals by namespace (and by cluster if the report is divided), or by the labels of --total-by."""
     against: ComparisonReport | None
-    """The comparison with the report of --against; null without it."""
+    """The comparison with the report of --against; null without that option."""
     notes: list[str]
 
 
 NAMESPACE, KIND = "namespace", "kind"
 LABEL_MISSING = ""
-"""The value of a label for workloads for which neither their pods nor their namespace have the label."""
+"""The value that is shown for workloads if neither their pods nor their namespace have the label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalsLine:
-    """The row of one container, with the numbers that totals add up."""
+    """The row of one container, with the numbers from which totals are computed."""
 
     row: ContainerReport
     labels: Mapping[str, str]

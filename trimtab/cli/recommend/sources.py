@@ -1,8 +1,8 @@
 """Reads usage from files, Prometheus or the cluster, and the running time of CronJobs and Jobs.
 
-From the cluster, the recommender's checkpoints are read; if there are none, one sample of the present usage and the
-checkpoints of VPAs. Costs are computed from the running time: a nightly Job of twelve minutes costs twelve minutes a
-day.
+In the cluster, the recommender's checkpoints are read. If there are none, one sample of the present usage and the
+checkpoints of VPAs are read. Costs are computed from the running time: a nightly Job of twelve minutes costs twelve
+minutes a day.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ if TYPE_CHECKING:
 KINDS = ("CronJob", "Job")
 """The kinds of workloads whose pods finish."""
 SINGLE_VALUE_SECONDS = 60
-"""The seconds that a single value covers if the source has no step."""
+"""The number of seconds that a single value covers if the interval between values is not known."""
 
 
 @dataclass(slots=True)
 class RunningTime:
-    """The pods that have usage, and how long those of CronJobs and Jobs ran, computed from the series of one
-    history."""
+    """The pods of one history that have usage, and how long the pods of CronJobs and Jobs ran."""
 
     step: int = SINGLE_VALUE_SECONDS
     """The seconds that a single value covers."""
@@ -56,12 +55,13 @@ class RunningTime:
     """Container → the names of its pods that have usage."""
     first: int = 0
     last: int = 0
-    """The time of the last value with usage, in seconds since 1970; `first` is that of the first one."""
+    """The time of the last value with usage, in seconds since 1970. The field `first` is the time of the first
+    value."""
     _seconds: dict[tuple[ContainerKey, str], float] = field(default_factory=dict)
     """(container, resource) → the running seconds of all its pods together."""
 
     def observe_series(self, all_series: Iterable[Series], owners: OwnerIndex) -> Iterator[Series]:
-        """Yields the given series unchanged, and records each of them."""
+        """Yields the given series unchanged, and adds their pods, times and running seconds to the fields."""
         for series in all_series:
             if series.times:
                 self._observe_series(container_key(series, owners), series)
@@ -104,9 +104,10 @@ class RunningTime:
 
 
 def covered_seconds(times: Sequence[int], step: int) -> float:
-    """Returns the seconds that a series covers: each value covers the time to the next one.
+    """Returns the seconds that a series covers. Each value covers the time until the next value.
 
-    A gap counts for at most twice the shortest gap: during a longer one the pod did not run.
+    If a gap between two values is longer than twice the shortest gap, only twice the shortest gap counts, because the
+    pod did not run in the rest.
     """
     if len(times) < 2:
         return float(step)
@@ -234,7 +235,8 @@ def _parse_checkpoints(name: str, content: bytes) -> CheckpointSource | None:
 
 
 def _parse_prometheus_answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
-    """Yields the series of a saved response of Prometheus; values below 100,000 are cores, others bytes of memory."""
+    """Yields the series of a saved response of Prometheus. A series with only values below 100,000 is cpu usage in
+    cores; any other series is memory usage in bytes."""
     try:
         for series in parse_series(content, "", now):
             resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
@@ -364,10 +366,10 @@ def _read_text(path: str, mistakes: list[ConfigError]) -> str:
 def add_cluster_usage(
     book: BatchHistory, cluster: live_cluster.ClusterOptions, owners: OwnerIndex, *, kubelets: bool = False
 ) -> list[str]:
-    """Add the recommender's checkpoints to the history; if there are none, one sample of the present usage and the
+    """Add the recommender's checkpoints to the history. If there are none, add one sample of the present usage and the
     checkpoints of VPAs.
 
-    Returns notes about the quality of that usage. Raises RuntimeFailure.
+    Returns notes about the quality of the added usage. Raises RuntimeFailure.
     """
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault
@@ -429,7 +431,8 @@ def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
 
 
 def _add_recommender_checkpoints(book: BatchHistory, client: Client) -> list[str]:
-    """Add the checkpoints that `trimtab recommender` stores in its namespace; nothing is added if it does not run."""
+    """Add the checkpoints that `trimtab recommender` stores in its namespace. If the recommender does not run, nothing
+    is added."""
     history, problems = live_cluster.read_recommender_history(client)
     history.copy_to_batch(book)
     count = len(history.list_containers())

@@ -73,8 +73,8 @@ def _draw_containers(console: Console, rows: Sequence[ContainerReport]) -> None:
 
 
 def _draw_totals(console: Console, totals: Sequence[TotalReport]) -> None:
-    """Draw the totals of all groups; nothing if only one group has a cost, because the headline shows the same
-    numbers."""
+    """Draw the totals of all groups. Nothing is drawn if only one group has a cost, because the headline already shows
+    its numbers."""
     priced = [total for total in totals if total.monthly_now is not None]
     if len(priced) < 2:
         return
@@ -231,7 +231,7 @@ def format_change(part: ResourceReport, *, is_in_snapshot: bool) -> str:
 
 
 def describe_reasons(row: ContainerReport) -> str:
-    """Returns the reasons for both resources as text; only once if they are equal."""
+    """Returns the reasons for both resources as text. If they are equal, the text contains them only once."""
     texts = [_resource_reasons(part) for part in (row.cpu, row.memory)]
     if texts[0] == texts[1]:
         return texts[0]
@@ -239,8 +239,9 @@ def describe_reasons(row: ContainerReport) -> str:
 
 
 def _resource_reasons(part: ResourceReport) -> str:
-    """Returns the reasons for one resource as text; with too little usage, also how much there is and how much is
-    needed."""
+    """Returns the reasons for one resource as text.
+
+    If there is too little usage, the text also says how much there is and how much is needed."""
     text = "; ".join(reason.text for reason in part.reasons)
     is_little = part.missing is not None and part.missing.reason.code != NO_USAGE.name
     return f"{text}: {part.missing.have} of {part.missing.need}" if part.missing and is_little else text

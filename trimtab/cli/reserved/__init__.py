@@ -1,2 +1,2 @@
-"""The `reserved` verb: what vendors reserve of a node by their formulas, and what its kubelet and container runtime
+"""The `reserved` verb: what vendors reserve of a node by their formulas, and what the kubelet and the container runtime
 really use."""

@@ -134,8 +134,9 @@ def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], 
 
 
 def _find_shapes(options: FormulaOptions, density: DensityOptions) -> list[FormulaNode]:
-    """Returns the node shapes by the one of the three ways that the options use. Raises UsageError if they use none or
-    several."""
+    """Returns the node sizes to compute: those of --cpu and --memory, of --type, or of --cluster.
+
+    Raises UsageError unless exactly one of these ways is used."""
     has_size = options.size.cpu is not None or options.size.memory is not None
     ways = {"--cpu with --memory": has_size, "--type": options.machine_type is not None,
             "--cluster": bool(options.cluster.paths)}  # fmt: skip

@@ -18,7 +18,7 @@ from trimtab.reservations.profile import GIB, Profile, Term
 from trimtab.sizing.cost import GIB_PER_CORE, HOURS_PER_MONTH
 
 LARGE_SHARE = 0.15
-"""The share of the price that reservations cost from which the report suggests a larger machine."""
+"""If reservations cost at least this share of a node's price, the report suggests larger nodes."""
 
 
 class TermReport(ReportPart, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class TermReport(ReportPart, frozen=True, kw_only=True):
     kind: str
     """The kind of term: `base`, `bracket`, `per-pod`, `small-machine`, `max-share`, `minimum`, `rounding`."""
     amount: float
-    """The amount of the term in millicores or bytes; negative if it lowers the reservation."""
+    """The amount of the term in millicores or bytes. It is negative if the term lowers the reservation."""
     low: float
     """The beginning of a bracket, or the amount for each pod."""
     high: float | None
@@ -63,7 +63,7 @@ class ProfileReport(ReportPart, frozen=True, kw_only=True):
     price_share: float
     """The share of the node's price that pays for cpu and memory that pods cannot request, from 0 to 1."""
     dollars_per_month: float | None
-    """The price of that share in dollars per month; null if the node's price is not known."""
+    """The dollars per month that the share of the price amounts to; null if the node's price is not known."""
     fits_machine: bool
     """Whether any cpu and memory is left for pods."""
 
@@ -88,12 +88,12 @@ class NodeFormulaReport(ReportPart, frozen=True, kw_only=True):
 
     name: str
     nodes: int
-    """The number of such nodes in the snapshot; 0 without a snapshot."""
+    """The number of nodes of this kind in the snapshot; 0 without a snapshot."""
     millicores: int
     memory_bytes: int
     max_pods: int
     now: WithheldReport | None
-    """What such nodes withhold from pods now; null without a snapshot."""
+    """The resources that nodes of this kind withhold from pods now; null without a snapshot."""
     dollars_per_hour: float | None
     price_region: str
     """The region of the list price; empty if the price is the node's own."""
@@ -111,7 +111,7 @@ class ReservedFormulaReport(ReportPart, frozen=True, kw_only=True):
 
 
 def build_report(profiles: Sequence[Profile], shapes: Sequence[FormulaNode]) -> ReservedFormulaReport:
-    """Returns the report of all profiles for all node shapes."""
+    """Returns the report of all reservation profiles for all nodes in `shapes`."""
     return ReservedFormulaReport(nodes=[_report_shape(profiles, shape) for shape in shapes])
 
 
@@ -154,7 +154,7 @@ def _report_profile(reservations: NodeReservations, shape: FormulaNode) -> Profi
 
 
 def cpu_price_share(shape: FormulaNode) -> Fraction:
-    """Returns the share of a node's price that pays for its cores: one core costs as much as 7.5 GiB."""
+    """Returns the share of a node's price that pays for its cores, if one core costs as much as 7.5 GiB of memory."""
     cores = Fraction(shape.size.millicores, 1000) * Fraction(GIB_PER_CORE)
     return cores / (cores + Fraction(shape.size.memory_bytes, GIB))
 

@@ -28,10 +28,12 @@ class FitReport(ReportPart, frozen=True, kw_only=True):
     base: float
     per_pod: float
     pods_per_unit: float | None
-    """The number of pods for each used core or GiB; null if a pod adds nothing."""
+    """The number of pods that together use one core or one GiB more; null if the usage does not grow with the number of
+    pods."""
     from_pods: float
     to_pods: float
-    """The largest number of pods on a measured node; the line was fitted between `from_pods` and this number."""
+    """The largest number of pods on a measured node. The line was fitted to nodes with `from_pods` to `to_pods`
+    pods."""
 
 
 class UseReport(ReportPart, frozen=True, kw_only=True):
@@ -42,7 +44,7 @@ class UseReport(ReportPart, frozen=True, kw_only=True):
     maximum: float
     fit: FitReport | None
     missing_fit: NotYetReport | None
-    """Why no line was fitted; null if there is one."""
+    """Why no line was fitted; null if a line was fitted."""
 
 
 class ReservedReport(ReportPart, frozen=True, kw_only=True):
@@ -76,17 +78,17 @@ class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
     reserved_now_from: str
     """Where the present reservation was read: `configz`, `allocatable`, or empty if it is not known."""
     used_of_reserved: dict[str, float]
-    """Resource → the median usage divided by the reservation; above 1, kubelet and runtime use resources of the
-    pods."""
+    """Resource → the median usage divided by the reservation. Above 1, the kubelet and the runtime use resources that
+    are meant for pods."""
     recommended: ReservedReport | None
     missing_recommendation: NotYetReport | None
     change: str
     """The recommended change: `keep`, `raise` (for new nodes only), `lower`, `wait`, or `unknown`."""
     reason: ReasonReport | None
     unused_dollars_per_month: float | None
-    """The cost of what is reserved and not used; null without a price."""
+    """The cost of what is reserved but not used; null without a price."""
     overdraft_dollars_per_month: float | None
-    """The cost of what is used and not reserved; null without a price."""
+    """The cost of what is used but not reserved; null without a price."""
     notes: list[str]
 
 
@@ -104,7 +106,7 @@ def build_report(
 ) -> ReservedMeasureReport:
     """Returns the report of all pools.
 
-    sources: the pool's name and runtime, joined by a slash → node → how it was measured."""
+    `sources`: the pool's name and runtime, joined by a slash → the name of the node → how the node was measured."""
     return ReservedMeasureReport(
         pools=[_report_pool(pool, sources.get(f"{pool.key.pool}/{pool.key.runtime}", {})) for pool in pools],
         notes=list(notes),

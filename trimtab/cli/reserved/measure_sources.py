@@ -49,7 +49,8 @@ class Measurements:
     nodes: dict[PoolRuntime, PoolNodes]
     histories: dict[PoolRuntime, OverheadHistory] = field(default_factory=dict)
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The pool's name and runtime, joined by a slash → node → how its usage was measured."""
+    """How the usage of each node was measured: the pool's name and runtime, joined by a slash → the name of the node →
+    the way of measuring."""
     notes: list[str] = field(default_factory=list)
     max_days: int = 30
 
@@ -83,7 +84,7 @@ def measure_live(
 ) -> Measurements:
     """Read the kubelet of each node of these pools once, and the configuration of one kubelet of each pool.
 
-    Without a name, all pools are read. Raises RuntimeFailure, and UsageError for an unknown pool."""
+    If `pools` is empty, all pools are read. Raises RuntimeFailure, and UsageError for an unknown pool."""
     measurements = Measurements(group_nodes(nodes, now))
     select_pools(measurements, pools)
     names = sorted(name for pool in measurements.nodes.values() for name in pool.names)
@@ -191,8 +192,8 @@ def _group_facts(facts: ScrapedNodes, nodes: Sequence[str]) -> dict[PoolRuntime,
 
 
 def _usual_reserved(facts: ScrapedNodes, nodes: Sequence[str]) -> Reserved | None:
-    """Returns the reservation of the node with the median reserved memory, or None if kube-state-metrics has no such
-    metrics."""
+    """Returns the reservation of the node with the median reserved memory; None if kube-state-metrics has no metrics
+    about capacity and allocatable."""
     amounts = sorted(
         (
             max(0, round((memory - facts.allocatable[node, "memory"] - ASSUMED_EVICTION_BYTES) / MIB)) * MIB,

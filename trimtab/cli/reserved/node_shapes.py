@@ -1,5 +1,5 @@
-"""The nodes for which `trimtab reserved formula` computes reservations: a size, a machine type, or the nodes of a
-snapshot."""
+"""The kinds of nodes for which `trimtab reserved formula` computes reservations: a size, a machine type, or the nodes
+of a snapshot."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class FormulaNode:
     name: str
     size: NodeSize
     nodes: int = 0
-    """The number of such nodes in the snapshot; 0 without one."""
+    """The number of nodes of this kind in the snapshot; 0 without a snapshot."""
     withheld_now: tuple[int, int] | None = None
-    """(millicores, bytes) that pods cannot use on these nodes now, or None without a snapshot."""
+    """The resources that pods cannot use on nodes of this kind now, as (millicores, bytes); None without a snapshot."""
     price: int | None = None
     """The price in micro-dollars an hour, or None if it is not known."""
     price_region: str = ""
@@ -72,7 +72,7 @@ class FormulaNode:
 
 
 def size_shape(options: SizeOptions, density: DensityOptions) -> FormulaNode:
-    """Returns the node shape for the size on the command line. Raises UsageError."""
+    """Returns the node of the size on the command line. Raises UsageError."""
     amounts, mistakes = _parse_amounts(options)
     mistakes += [
         ConfigError(file=f"--{name}", expected="an amount above 0", got="none")
@@ -105,7 +105,7 @@ def _parse_amounts(options: SizeOptions) -> tuple[dict[str, int], list[ConfigErr
 
 
 def type_shape(name: str, options: SizeOptions, density: DensityOptions) -> FormulaNode:
-    """Returns the node shape of a machine type, including the memory that its kernel takes. Raises UsageError."""
+    """Returns a node of this machine type, including the memory that the kernel takes. Raises UsageError."""
     types = machine_types()
     amounts, mistakes = _parse_amounts(options)
     kind = types.get(name)
@@ -197,8 +197,8 @@ _LIMIT_TEXTS = {
 
 
 def shapes_of_cluster(snapshot: Snapshot, options: SizeOptions, density: DensityOptions) -> list[FormulaNode]:
-    """Returns the shapes of the nodes in a snapshot, one for each pool, machine type and capacity, the most frequent
-    first. Raises UsageError."""
+    """Returns the nodes in a snapshot, grouped by pool, machine type and capacity, the largest group first. Raises
+    UsageError."""
     amounts, mistakes = _parse_amounts(options)
     nodes = [node_from_api(shape) for shape in snapshot.objects_of(Node)]
     if not nodes:

@@ -1,6 +1,6 @@
-"""The recommended reservation as a snippet of each platform's configuration.
+"""The recommended reservation as a configuration snippet for each platform.
 
-All of them set the kubelet's `kubeReserved`. A change applies to new nodes: Gardener and Karpenter replace the old
+All snippets set the kubelet's `kubeReserved`. A change applies to new nodes: Gardener and Karpenter replace the old
 nodes, AKS and EKS need a new node pool.
 """
 

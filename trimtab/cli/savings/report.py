@@ -1,7 +1,8 @@
 """The report of `trimtab savings`, and its tables.
 
-For each day and pool, the compactor stores how many nodes were removed, what they save, and the namespaces of their
-pods. The dollars saved so far assume that a removed node would still run today, so the true amount may be lower.
+For each day and pool, the compactor stores how many nodes were removed, what their removal saves, and the namespaces of
+their pods. The dollars saved so far are computed as if every removed node would otherwise still run today, so the true
+amount may be lower.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,13 +25,13 @@ from trimtab.compaction.drain.savings import (
 
 HOUR_SECONDS, DAY_SECONDS = 3600, 86_400
 OTHERS = "(others)"
-"""The name that stands for pods of namespaces that a day does not name, and for nodes without pods."""
+"""The name of the team for nodes without pods, and for pods whose namespaces the stored day does not name."""
 TeamOf = Callable[[str], str]
 """A function that returns the team of a namespace."""
 
 
 class SavedAmount(ReportPart, frozen=True, kw_only=True):
-    """What removed nodes save, with its unit."""
+    """What the removal of nodes saves, with the unit."""
 
     amount: float
     unit: str
@@ -56,7 +57,7 @@ class SavingsReport(ReportPart, frozen=True, kw_only=True):
     kind: str = "SavingsReport"
     since: str
     until: str
-    """The end of the period, as RFC 3339; days begin at midnight UTC."""
+    """The end of the period, as RFC 3339. Each day of the report begins at midnight UTC."""
     total: SavingsPart
     pools: list[SavingsPart]
     teams: list[SavingsPart]

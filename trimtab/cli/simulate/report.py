@@ -56,7 +56,7 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     nodes_before: int
     nodes_after: int
     nodes_bound: int
-    """A lower bound on the number of nodes after any plan, by the sum of requests."""
+    """A lower bound on the number of nodes that any plan leaves, computed from the sum of requests."""
     evictions: int
     moved_twice: int
     waiting: int
@@ -146,15 +146,15 @@ def _report_round(number: int, simulated_round: SimulationRound, remaining: int,
 
 
 def explain_subject(inputs: PlanInputs, simulation: Simulation, kind: str, name: str) -> ExplainReport:
-    """Returns the chain of reasons for a node or a pod, which is in the snapshot: `check_subjects` has verified
-    this."""
+    """Returns the chain of reasons for a node or a pod. `check_subjects` has verified that it is in the snapshot."""
     sentences = _explain_node(inputs, simulation, name) if kind == "node" else _explain_pod(inputs, simulation, name)
     return ExplainReport(kind=kind, name=name, chain=list(sentences))
 
 
 def _explain_node(inputs: PlanInputs, simulation: Simulation, name: str) -> Iterator[str]:
-    """Yields sentences about the round that drains the node and the targets of its pods; if the node stays, about the
-    pods that move to it and why it stays."""
+    """Yields sentences about the round that drains the node and the targets of its pods.
+
+    If the node stays, they are about the pods that move to the node, and why it stays."""
     for number, simulated_round in enumerate(simulation.rounds, 1):
         arrivals = [landing for landing in simulated_round.landings if landing.target == name]
         if arrivals:

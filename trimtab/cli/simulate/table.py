@@ -64,7 +64,8 @@ def draw_chart(report: SimulateReport) -> Table:
 
 
 def _group_rounds(rounds: list[RoundReport]) -> list[tuple[str, list[RoundReport]]]:
-    """Returns the rows of the chart: a name and its rounds, which are several if there are more rounds than rows."""
+    """Returns the rows of the chart: a name and its rounds. If there are more rounds than rows, a row has several
+    rounds."""
     size = -(-len(rounds) // MAX_ROWS)
     parts = [rounds[start : start + size] for start in range(0, len(rounds), size)]
     return [(_name_rounds(part), part) for part in parts]
@@ -75,6 +76,6 @@ def _name_rounds(part: list[RoundReport]) -> str:
 
 
 def _draw_bar(remaining: int, removed: int, total: int) -> Text:
-    """Returns a bar of the nodes that remain, followed by those that this round removed."""
+    """Returns a bar of the nodes that remain, followed by the nodes that this round removed."""
     full, light = (count * BAR_WIDTH // max(1, total) for count in (remaining, remaining + removed))
     return Text.assemble(("█" * full, "green"), ("░" * (light - full), "yellow"), " " * (BAR_WIDTH - light))

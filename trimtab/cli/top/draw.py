@@ -34,7 +34,7 @@ def draw_headline(view: TopView) -> Text:
 
 
 def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
-    """Returns a line for each pool, and below each the next nodes and the condition for the drain to start."""
+    """Returns a line for each pool, and below it the next nodes and the condition for the next drain to start."""
     if not pools:
         return Text("No pool exists: a pool is a ConfigMap with the label trimtab.dev/pool.", "yellow")
     table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")

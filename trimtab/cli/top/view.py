@@ -25,9 +25,10 @@ class NodeBar:
 
     name: str
     pool: str
-    """The node's pool; empty if it is in none."""
+    """The node's pool; empty if the node is in no pool."""
     state: str
-    """draining, drained, next (in the first wave), planned, cordoned, not ready; empty for a node that stays."""
+    """draining, drained, next (in the first group of nodes that the plan drains), planned, cordoned or not ready; empty
+    for a node that stays."""
     turn: int
     """The position of the node in the plan, from 1; 0 if the node is not in the plan."""
     cpu: int | None
@@ -49,7 +50,7 @@ class PoolOverview:
     memory: int | None
     """The requested memory in percent of the allocatable memory of all its nodes; None if it cannot be read."""
     next: tuple[str, ...]
-    """The nodes of the plan's first wave, in order."""
+    """The nodes that the plan drains first, in order."""
     planned: int
     """The number of nodes in the plan."""
     waits: str
@@ -65,7 +66,9 @@ class TopView:
     paused: str
     pools: tuple[PoolOverview, ...]
     nodes: tuple[NodeBar, ...]
-    """The nodes, those in pools first; within a pool those that are being removed first, then by name."""
+    """The nodes, sorted by pool, state (nodes that are being removed first), position in the plan, and name.
+
+    Nodes in no pool are last."""
     decisions: tuple[HistoryEntry, ...]
     """The last decisions, the newest first."""
     saved: str
@@ -121,8 +124,9 @@ def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopVi
 
 
 def select_part(view: TopView, pool: str | None, *, only_leaving: bool = False) -> TopView:
-    """Returns the view with only this pool (None: all pools), and with `only_leaving` only with nodes that are planned
-    for removal or cordoned."""
+    """Returns the view restricted to one pool; None keeps all pools.
+
+    With `only_leaving`, only nodes that are in the plan or have a state (such as draining or cordoned) are kept."""
     return replace(
         view,
         pools=tuple(each for each in view.pools if pool in (None, each.name)),
@@ -156,7 +160,7 @@ def _last_decisions(states: Mapping[str, PoolState]) -> tuple[HistoryEntry, ...]
 
 @dataclass(slots=True)
 class _Sums:
-    """Requested and allocatable amounts; `is_known` is false if one of them cannot be read."""
+    """Sums of requested and allocatable amounts. `is_known` is false if an amount cannot be read."""
 
     requested: Counter[str]
     allocatable: Counter[str]

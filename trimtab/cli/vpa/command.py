@@ -87,7 +87,8 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
 
 
 def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workloads: ClusterWorkloads) -> int:
-    """Returns the number of containers of the workload's pod: by the cluster, or by the usage if that has more."""
+    """Returns the number of containers of the workload's pod: the number in the cluster or in the usage, whichever is
+    larger."""
     same = sum(
         (other.namespace, other.kind, other.workload) == (key.namespace, key.kind, key.workload) for other in grouped
     )

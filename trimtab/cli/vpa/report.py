@@ -34,7 +34,7 @@ class ResourceResult(ReportPart, frozen=True, kw_only=True):
 
     resource: str
     lower_bound: str
-    """The lower bound of the recommendation at the end; the next two fields are also of that recommendation."""
+    """The lower bound of the last recommendation. The next two fields are from the same recommendation."""
     target: str
     upper_bound: str
     starved_minutes: int
@@ -42,9 +42,9 @@ class ResourceResult(ReportPart, frozen=True, kw_only=True):
     starved_share: float
     longest_starved_minutes: int
     waste_share: float
-    """What was requested and not used, divided by what was used."""
+    """The amount that was requested but not used, divided by the amount that was used."""
     waste_per_hour: float
-    """The cores or GiB that were requested and not used, on average over time."""
+    """The cores or GiB that were requested but not used, on average over time."""
 
 
 class FlagsResult(ReportPart, frozen=True, kw_only=True):
@@ -55,7 +55,8 @@ class FlagsResult(ReportPart, frozen=True, kw_only=True):
     evictions: int
     resizes: int
     blocked_rounds: int
-    """The number of rounds in which the updater did not act because the workload had fewer pods than its minimum."""
+    """The number of rounds in which the updater did not act because the workload had too few pods
+    (`--min-replicas`)."""
     resources: list[ResourceResult]
     requests: list[RequestPoint]
 
@@ -70,7 +71,7 @@ class SimulatedContainer(ReportPart, frozen=True, kw_only=True):
 
 
 class ReactionRow(ReportPart, frozen=True, kw_only=True):
-    """The minutes until cpu requests follow a step in usage, computed by formula."""
+    """The minutes until cpu requests follow a sudden change of usage, computed by formula."""
 
     flags: str
     rise_old_pod_minutes: float

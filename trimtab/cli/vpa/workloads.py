@@ -32,8 +32,8 @@ class ClusterWorkloads:
     hpa_resources: Mapping[Workload, frozenset[str]] = field(default_factory=dict)
 
     def initial_requests(self, key: ContainerKey) -> dict[str, int]:
-        """Returns resource → the request of a container in millicores or bytes; resources without a request are
-        missing."""
+        """Returns resource → the request of a container in millicores or bytes. Resources without a request are left
+        out."""
         container = self.current.containers.get(key)
         amounts = {} if container is None else {name: container.scheduler_amount("request", name) for name in RESOURCES}
         return {name: amount for name, amount in amounts.items() if amount}
@@ -74,7 +74,7 @@ def _vpas_by_target(documents: Iterable[Document]) -> dict[Workload, tuple[Mappi
 
 
 def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[Workload, frozenset[str]]:
-    """Returns workload → the resources on whose utilization an HPA scales it."""
+    """Returns workload → the resources on whose utilization an HPA scales the workload."""
     found: dict[Workload, frozenset[str]] = {}
     for hpa in autoscalers:
         metrics = [metric for each in hpa.spec.metrics for metric in (each.resource, each.container_resource)]
@@ -92,7 +92,8 @@ def group_series(
 ) -> dict[ContainerKey, list[PodSeries]]:
     """Returns container → the series of its pods.
 
-    namespaces: if not empty, only workloads in these. workload: if not empty, only this workload, KIND/NAME or NAME.
+    `namespaces`: if not empty, only workloads in these namespaces are included. `workload`: if not empty, only the
+    workload with this name is included, given as KIND/NAME or NAME.
     """
     owners = OwnerIndex(workloads.current.pods, workloads.current.workloads)
     grouped: dict[ContainerKey, list[PodSeries]] = {}

@@ -144,7 +144,8 @@ def _explain_gone_pod(
     policies: Policies,
     facts: ClusterFacts,
 ) -> WhyPodReport:
-    """Returns what is known of a pod that does not exist. Raises UsageError with the nearest name if nothing is."""
+    """Returns what is known of a pod that does not exist. If nothing is known, raises UsageError with the most similar
+    name."""
     snapshot = build_snapshot(documents).snapshot
     stored = list(list_stored_decisions(snapshot))
     owner = find_owner(namespace, name, snapshot, stored)

@@ -18,7 +18,7 @@ _LIMIT_NOTE = "The compactor stores a limited number of decisions, so older ones
 def build_gone_node_report(
     name: str, state: CompactorState, events: Sequence[PodEventReport], notes: Sequence[str]
 ) -> WhyNodeReport | None:
-    """Join what is known of a node that does not exist, or return None if nothing is."""
+    """Returns a report of what is known of a node that does not exist, or None if nothing is known."""
     records = list_node_decisions(name, state)
     if not records and not events:
         return None
@@ -30,7 +30,9 @@ def build_gone_node_report(
 
 
 def _describe_end(records: Sequence[HistoryEntry]) -> NodeCordonReport:
-    """Returns whether and when the compactor drained the node, by its decisions, the oldest first."""
+    """Returns whether and when the compactor drained the node.
+
+    `records`: the compactor's decisions about the node, the oldest first."""
     acted = [record for record in records if not record.rehearsed]
     ending = next((record for record in reversed(acted) if record.what in _DRAIN_DECISIONS), None)
     if ending is None:

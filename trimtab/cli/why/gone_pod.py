@@ -14,11 +14,12 @@ _SUFFIXES = {
     "StatefulSet": re.compile(r"\d+"),
     **dict.fromkeys(("ReplicaSet", "DaemonSet", "Job"), re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")),
 }
-"""Kind → what its controller, or the API server, appends to its name (apimachinery, util/rand)."""
+"""Kind of owner → what is appended to the owner's name in the names of its pods (apimachinery, util/rand)."""
 
 
 def find_owner(namespace: str, name: str, snapshot: Snapshot, decisions: Sequence[HistoryEntry]) -> Owner | None:
-    """Returns the owner of a pod that is gone: the one that the compactor recorded, or the one that its name shows."""
+    """Returns the owner of a pod that is gone: the owner that the compactor recorded, or the owner that the pod's name
+    shows."""
     for entry in reversed(decisions):
         if entry.pod == f"{namespace}/{name}" and entry.owner:
             kind, _, owner_name = entry.owner.partition("/")

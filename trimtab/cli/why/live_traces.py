@@ -30,7 +30,7 @@ class _Series(msgspec.Struct, rename="camel"):
 
 class _Involved(msgspec.Struct, rename="camel"):
     field_path: str | None = None
-    """The container, if the Event is about one."""
+    """The container, if the Event is about a container."""
 
 
 class _Event(msgspec.Struct, rename="camel"):
@@ -86,8 +86,9 @@ class _LogLine(msgspec.Struct):
 
 
 def read_live_traces(cluster: ClusterOptions, own_namespace: str, namespace: str, name: str, owner: str) -> LiveTraces:
-    """Returns Events and log lines about the pod; a source that cannot be read is noted. Raises RuntimeFailure if there
-    is no cluster to connect to."""
+    """Returns Events and log lines about the pod, with a note for each source that cannot be read.
+
+    Raises RuntimeFailure if there is no cluster to connect to."""
     notes: list[str] = []
     events: tuple[PodEventReport, ...] = ()
     log: tuple[str, ...] = ()
@@ -110,9 +111,9 @@ def read_live_traces(cluster: ClusterOptions, own_namespace: str, namespace: str
 
 
 def read_events(client: Client, namespace: str, kind: str, name: str) -> tuple[PodEventReport, ...]:
-    """Returns the Events about an object, collapsed (`collapse_events`).
+    """Returns the Events about an object, repeated ones merged by `collapse_events`.
 
-    Raises KubeFault, and DecodeError for another document.
+    Raises KubeFault, and DecodeError if the response is not a list of Events.
     """
     # The core form of the API: only it can select by the object's name (kubectl describe asks so, too).
     query: dict[str, str | int | None] = {
@@ -125,8 +126,10 @@ def read_events(client: Client, namespace: str, kind: str, name: str) -> tuple[P
 
 
 def collapse_events(content: bytes) -> tuple[PodEventReport, ...]:
-    """Returns one line for all Events of a list that have the same reason, source and container: the scheduler, for
-    example, writes the same Event again and again with other numbers. The line that happened last is last."""
+    """Merges the Events of a list that have the same reason, source and container, and returns one line for each group.
+
+    The scheduler, for example, writes an Event again and again with other numbers. The line of the latest Event is
+    last."""
     groups: dict[tuple[str, str, str], list[_Event]] = {}
     for event in msgspec.json.decode(content, type=_EventList).items:
         path = (event.involved_object.field_path if event.involved_object is not None else None) or ""
@@ -158,8 +161,9 @@ def _read_log(client: Client, own_namespace: str, namespace: str, name: str, own
 
 
 def select_log_lines(text: str, namespace: str, name: str, owner: str) -> Iterator[str]:
-    """Yields the log lines (JSON) about this pod: those with its name, with the prefix of its generated name, or with
-    its topmost owner."""
+    """Yields the log lines (JSON) about this pod.
+
+    A line is about the pod if it contains the pod's name, the prefix of its generated name, or its topmost owner."""
     for line in text.splitlines():
         try:
             about = msgspec.json.decode(line, type=_LogLine)

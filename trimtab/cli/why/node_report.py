@@ -48,8 +48,8 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     kind: str = "WhyNodeReport"
     name: str
     exists: bool = True
-    """False for a node that is gone: then `cordon` says whether the compactor drained it, and `pools` are those of the
-    decisions about it."""
+    """Whether the node exists. If it does not, `cordon` says whether the compactor drained it, and `pools` are the
+    pools of the decisions about it."""
     pools: list[str]
     cordoned: bool
     cordon: NodeCordonReport
@@ -63,14 +63,15 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class FieldWriter:
-    """The client (field manager) that wrote a field last, by the object's managedFields."""
+    """The client (field manager) that was the last to write a field, according to the object's managedFields."""
 
     manager: str
     time: str
 
 
 def find_cordon_writer(document: Mapping[str, Any]) -> FieldWriter | None:
-    """Returns the client that set `spec.unschedulable` of the node, or None if its managedFields do not tell."""
+    """Returns the client that set `spec.unschedulable` of the node, or None if the node's managedFields do not show
+    it."""
     entries = (document.get("metadata") or {}).get("managedFields") or ()
     for entry in entries:
         if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}):
@@ -186,7 +187,8 @@ def report_decision(entry: HistoryEntry) -> PodDecisionReport:
 
 
 def draw_why_node(console: Console, report: WhyNodeReport) -> None:
-    """Draw who cordoned the node and how to undo it, then its place in the plan, decisions and Events."""
+    """Draw who cordoned the node and how to undo it, then its position in the plan, the decisions about it, and its
+    Events."""
     pools = f"pool {' and '.join(report.pools)}" if report.pools else "no pool"
     state = "cordoned" if report.cordoned else "open for pods"
     state = state if report.exists else "does not exist any more"

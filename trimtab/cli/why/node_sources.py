@@ -28,7 +28,8 @@ NODE_EVENTS_NAMESPACE = "default"
 
 
 def read_node_from_cluster(cluster: live_cluster.ClusterOptions, name: str, namespace: str) -> WhyNodeReport:
-    """Returns the report of a node of the live cluster. Raises UsageError if nothing is known of such a node."""
+    """Returns the report of a node of the live cluster. Raises UsageError if nothing is known of a node with this
+    name."""
     login = ClusterLogin(kubeconfig=cluster.kubeconfig, context=cluster.context, namespace=namespace)
     notes: list[str] = []
     events: tuple[PodEventReport, ...] = ()
@@ -47,8 +48,8 @@ def read_node_from_cluster(cluster: live_cluster.ClusterOptions, name: str, name
 
 
 def read_node_from_files(paths: Sequence[str], name: str, namespace: str) -> WhyNodeReport:
-    """Returns the report of a node of a snapshot. Raises UsageError with every mistake, or if nothing is known of
-    such a node."""
+    """Returns the report of a node of a snapshot. Raises UsageError with every mistake, or if nothing is known of a
+    node with this name."""
     documents, mistakes = parse_documents(live_cluster.read_paths(paths))
     if mistakes:
         raise UsageError(mistakes)
@@ -68,7 +69,8 @@ def read_node_from_files(paths: Sequence[str], name: str, namespace: str) -> Why
 def _explain_gone_node(
     name: str, names: Sequence[str], state: CompactorState, events: Sequence[PodEventReport], notes: Sequence[str]
 ) -> WhyNodeReport:
-    """Returns what is known of a node that does not exist. Raises UsageError with the nearest name if nothing is."""
+    """Returns what is known of a node that does not exist. If nothing is known, raises UsageError with the most similar
+    name."""
     report = build_gone_node_report(name, state, events, notes)
     if report is None:
         expected = "the name of a node that exists, or of which anything is known"

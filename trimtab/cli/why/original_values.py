@@ -1,7 +1,8 @@
 """The values that a pod's author wrote, by the template of its owner, and the reason of each change.
 
-The annotation on the pod names only the new values. So the policies decide about the template again: where they come to
-the value that the annotation names, the reason is the one of now. What has changed since then is said.
+The pod's annotation names only the new values. To find the reasons, the present policies decide about the template
+again. If they give the value in the annotation, their reason is reported; otherwise the report says what has changed
+since.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.podpolicy import Policies
 
 Decided = Mapping[tuple[str, str], FieldChange]
-"""Policy and field → the change that the policy makes to the owner's next pod."""
+"""Policy and field → the change that the policy would make now to the next pod of the owner."""
 
 
 def decide_about_template(
     documents: Iterable[Document], namespace: str, owner: Owner | None, policies: Policies, facts: ClusterFacts
 ) -> Decided | None:
-    """Returns the changes to the next pod of the owner, or None if its template is not among the documents."""
+    """Returns the changes that the policies would make now to the owner's next pod.
+
+    Returns None if the owner's template is not among the documents."""
     template = None if owner is None else find_template(documents, namespace, owner)
     if owner is None or template is None:
         return None
@@ -36,7 +39,7 @@ def decide_about_template(
 
 
 def find_template(documents: Iterable[Document], namespace: str, owner: Owner) -> PodTemplateSpec | None:
-    """Returns the pod template of a controller, or None if it is not among the documents, or not valid."""
+    """Returns the pod template of a controller, or None if the template is not among the documents or is not valid."""
     for document in documents:
         metadata = (document.value.get("metadata") or {}) if document.kind == owner.kind else {}
         if (metadata.get("namespace", ""), metadata.get("name")) != (namespace, owner.name):
@@ -51,7 +54,10 @@ def find_template(documents: Iterable[Document], namespace: str, owner: Owner) -
 
 
 def explain_change(policy: str, field: str, value: str, decided: Decided | None) -> tuple[str | None, str]:
-    """Returns the value before the change, None if it is not known, and why the policy changed it."""
+    """Returns the value of a field before the change, and why the policy changed it. The value is None if it is not
+    known.
+
+    `decided`: the changes that the policies would make now; None if the template of the owner is not known."""
     if decided is None:
         return None, "the pod template of its owner was not read"
     change = decided.get((policy, field))

@@ -13,15 +13,15 @@ from trimtab.policy.compiled_annotation import COMPILED_PREFIX
 
 PLACEMENT_FIELDS = ("nodeAffinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "runtimeClassName")
 SUCCESSOR_SECONDS = 300
-"""A pod that its owner creates within this time after an eviction of another pod of it may be the successor."""
+"""The seconds after an eviction in which a new pod of the same owner may be the replacement of the evicted pod."""
 
 
 def explain_pending(
     pod: Pod, changed_fields: Sequence[str] | None, owners: Sequence[Owner], states: Iterable[PoolState]
 ) -> str:
-    """Returns whether Trimtab can be a cause of the pod's wait; empty if the pod is not Pending.
+    """Returns a text that says whether Trimtab can be a reason why the pod waits; empty if the pod is not Pending.
 
-    changed_fields: the fields that the webhook changed on admission, None without a readable annotation.
+    `changed_fields`: the fields that the webhook changed on admission; None without a readable annotation.
     """
     if pod.status.phase != "Pending":
         return ""
@@ -66,7 +66,9 @@ def _describe_eviction(pod: Pod, owners: Sequence[Owner], states: Sequence[PoolS
 
 
 def _is_eviction_before(record: HistoryEntry, namespace: str, owners: Sequence[Owner], created: int | None) -> bool:
-    """Returns whether the compactor really evicted another pod of these owners before the pod was created."""
+    """Returns whether the record is an eviction of another pod of these owners, before the pod was created.
+
+    Evictions that the compactor only rehearsed do not count."""
     return (
         record.what == "evicted"
         and not record.rehearsed

@@ -31,12 +31,13 @@ class AppliedChangeReport(ReportPart, frozen=True, kw_only=True):
     """The policy that made the change; empty for changes of Trimtab itself, such as the overhead of a RuntimeClass."""
     field: str
     before: str | None
-    """The value that the author wrote, `nothing` if none, by the template of the pod's owner; null if that is not
-    known."""
+    """The value that the author wrote, by the template of the pod's owner; `nothing` if the template has no value.
+
+    Null if the value is not known."""
     value: str
     """`removed`, or the new value of the field."""
     why: str
-    """The reason by which the policy decides so now, or what has changed since."""
+    """The reason why the policy would make the same change now, or what has changed since the pod was admitted."""
 
 
 class PodDecisionReport(ReportPart, frozen=True, kw_only=True):
@@ -53,14 +54,14 @@ class PodEventReport(ReportPart, frozen=True, kw_only=True):
     """All Events about the object with the same reason, source and container."""
 
     first: str
-    """When it happened first."""
+    """When the first of these Events happened."""
     at: str
-    """When it happened last."""
+    """When the last of these Events happened."""
     count: int
     reason: str
     source: str
     note: str
-    """The message of the last one."""
+    """The message of the last of these Events."""
 
 
 class WhyPodReport(ReportPart, frozen=True, kw_only=True):
@@ -71,19 +72,20 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     namespace: str
     name: str
     exists: bool
-    """False for a pod that is gone: then `changes` are those of another pod of its owner."""
+    """Whether the pod exists. If it does not, `changes` are those of another pod of its owner."""
     owners: list[str]
     """The pod's owners as Kind/name, from the nearest controller to the topmost one."""
     created: str
     node: str
     pending: str
-    """What Trimtab has to do with a pod that is Pending; empty for any other pod."""
+    """Whether and how Trimtab is a cause of the pod's waiting if the pod is Pending; empty for any other pod."""
     changes: list[AppliedChangeReport] | None
-    """The changes at admission, by the pod's annotation, which is not verified here; null if the pod has no such
-    annotation."""
+    """The changes at admission, by the pod's annotation, whose signature is not verified here; null if the pod has no
+    such annotation."""
     findings: list[RunningFindingReport]
-    """The differences between the pod and what policies would set now, each with its reason; also policies that do not
-    select the pod."""
+    """The differences between the pod and what policies would set now, each with its reason.
+
+    Policies that do not select the pod are included."""
     decisions: list[PodDecisionReport]
     events: list[PodEventReport]
     log: list[str]
@@ -111,7 +113,9 @@ def build_why_report(
     traces: LiveTraces,
     decided: Decided | None = None,
 ) -> WhyPodReport:
-    """Join what is known of the pod. decided: what policies decide about the template of its owner, None if unknown."""
+    """Returns a report of what is known of the pod.
+
+    `decided`: the changes that the policies would make now to the owner's next pod; None if they are not known."""
     namespace = pod.metadata.namespace
     owners = find_owners(pod, facts)
     changes = list_applied_changes(pod, decided)
@@ -130,7 +134,7 @@ def build_why_report(
 def build_gone_report(
     namespace: str, name: str, snapshot: Snapshot, decided: Decided | None, traces: LiveTraces
 ) -> WhyPodReport | None:
-    """Join what is known of a pod that does not exist, or return None if nothing is."""
+    """Returns a report of what is known of a pod that does not exist, or None if nothing is known."""
     stored = sorted(list_stored_decisions(snapshot), key=lambda record: record.at)
     owner = find_owner(namespace, name, snapshot, stored)
     owners = (owner,) if owner is not None else ()

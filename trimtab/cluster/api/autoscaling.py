@@ -91,8 +91,8 @@ class ResourceMetric(ApiObject, frozen=True, kw_only=True):
 
 
 class MetricSpec(ApiObject, frozen=True, kw_only=True):
-    """A metric of a HorizontalPodAutoscaler. Of the metric sources, only the two that are measured against requests are
-    read; for any other source both fields are absent."""
+    """A metric of a HorizontalPodAutoscaler. Only the two sources that are measured against requests are read: Resource
+    and ContainerResource. For any other source, both fields are absent."""
 
     type: str = ""
     resource: ResourceMetric = ResourceMetric()

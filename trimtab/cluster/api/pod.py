@@ -38,8 +38,8 @@ class ContainerPort(ApiObject, frozen=True, kw_only=True):
 
 
 class ResourceField(ApiObject, frozen=True, kw_only=True):
-    """A request or limit that a container reads through the downward API, such as `limits.cpu`. If no container is
-    named, it is that of the reading container."""
+    """A request or limit that a container reads through the downward API, such as `limits.cpu`. If the field names no
+    container, the value is that of the container that reads it."""
 
     container_name: str = ""
     resource: str = ""
@@ -50,7 +50,7 @@ class EnvSource(ApiObject, frozen=True, kw_only=True):
 
 
 class Env(ApiObject, frozen=True, kw_only=True):
-    """An environment variable. Only what it reads from its own pod (downward API) is decoded."""
+    """An environment variable. Its value is decoded only if it comes from the pod itself (downward API)."""
 
     value_from: EnvSource | None = None
 

@@ -16,7 +16,7 @@ class VolumeNodeAffinity(ApiObject, frozen=True, kw_only=True):
 
 
 class VolumeSource(ApiObject, frozen=True, kw_only=True):
-    """A volume source of which nothing is read but that the volume has it."""
+    """A volume source whose content is not read. Only its presence in the volume matters."""
 
 
 class PersistentVolumeSpec(ApiObject, frozen=True, kw_only=True):

@@ -44,7 +44,7 @@ class WorkloadStatus(ApiObject, frozen=True, kw_only=True):
     observed_generation: int = 0
     desired_number_scheduled: int = 0
     updated_number_scheduled: int = 0
-    """The number of nodes with an up-to-date pod; only a DaemonSet has this field and the one before it."""
+    """The number of nodes with an up-to-date pod. Only a DaemonSet has this field and `desired_number_scheduled`."""
     conditions: tuple[Condition, ...] = ()
 
 

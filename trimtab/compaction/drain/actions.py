@@ -8,14 +8,15 @@ from trimtab.compaction.drain.annotation import PodToEvict
 
 
 class FailureCause(StrEnum):
-    """What the failure of a drain counts against."""
+    """Whether the failure of a drain counts against the node, against its pool too, or against neither."""
 
     NOBODY = "nobody"
     """Nothing: the cluster has changed, and the drain may be tried again as soon as a plan contains it."""
     NODE = "node"
     """The node: it waits before the drain is tried again, twice as long after each failure."""
     POOL = "pool"
-    """The node and its pool: two such failures in a row close the pool."""
+    """The node and its pool. After two drains in a row that failed in this way, no drain starts in the pool for a
+    while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,13 @@ class Release:
 
     reason: Reason
     blame: FailureCause = FailureCause.NOBODY
-    """What the end of the drain counts against."""
+    """Whether the end of the drain counts as a failure of the node, of its pool too, or of neither."""
     setback: str = ""
-    """Why the whole pool must back off, as a sentence; empty if it need not."""
+    """Why the whole pool must start no drain for a while (back off), as a sentence; empty if there is no such
+    reason."""
     opened: bool = False
-    """Whether an empty node is uncordoned because pods need it. The pool then starts no drain for a while, as after a
-    new node."""
+    """Whether an empty node is uncordoned because pending pods need it. The pool then starts no drain for a while, as
+    after the autoscaler has added a node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ MAX_CLOCK_SKEW_SECONDS = 60
 
 
 Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{0,63}\Z")]
-"""Text that has the form of a label's value, because text that is not signed may be printed on terminals too."""
+"""Text with only the characters and the length of a label value. Other text is rejected, because an annotation may be
+printed on a terminal even if its signature is not valid."""
 Moment = Annotated[Seconds, msgspec.Meta(ge=0, le=253_402_300_799)]
 """A time in seconds since 1970, before the year 10000."""
 
@@ -77,10 +78,12 @@ class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
     emptied: Moment | None = None
     """When the last successor became ready, so that the node was empty; None while the node is being drained."""
     surges: dict[str, Annotated[int, msgspec.Meta(ge=1, le=1)]] = {}
-    """namespace/Deployment that gets a second replica while its only pod moves → the number of replicas before: one."""
+    """Deployment (namespace/name) that gets a second replica while its only pod moves → its number of replicas before
+    the drain, which is always 1."""
     surged: dict[str, Moment] = {}
-    """namespace/Deployment → when its surge was started. The entry is written into the pool's state first, then here,
-    and then the Deployment is scaled. A surge is undone only if both the annotation and the state have it."""
+    """Deployment (namespace/name) → when it was scaled to a second replica (a surge). The entry is written into the
+    pool's state first, then here, and then the Deployment is scaled. A surge is undone only if both the annotation and
+    the state have an entry for it."""
     saves: int = 0
     """What the removal of the node saves according to the plan, in `unit`."""
     unit: str = ""
@@ -125,8 +128,8 @@ class _Signed(msgspec.Struct):
 
 
 def encode_annotation(annotation: DrainAnnotation, node: NodeInfo, keys: SigningKeys) -> str:
-    """Returns the annotation's value for this node. On another node, or after the node registered again, it is not
-    authentic."""
+    """Returns the annotation's value for this node. The value is not authentic on another node, or after the node has
+    registered again."""
     text = msgspec.json.encode(annotation)
     # The signature covers the node's uid: an annotation that is copied to another node, or to a new node of the name,
     # fails.
@@ -176,7 +179,8 @@ def _decode_payload(node: NodeInfo, text: str) -> DrainAnnotation | Unreadable:
 
 
 def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: str) -> DrainAnnotations:
-    """Returns the annotations on these nodes, grouped by whether the compactor of namespace `home` may act on them."""
+    """Returns the annotations on these nodes. They are grouped by whether the compactor of namespace `home` may act on
+    them."""
     ours: dict[str, DrainAnnotation | Unreadable] = {}
     others: dict[str, str] = {}
     doubtful: dict[str, NotAuthentic] = {}
@@ -202,8 +206,8 @@ def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: 
 
 
 def is_ahead(annotation: DrainAnnotation, now: Seconds) -> bool:
-    """Returns whether the annotation has a time in the future, from a clock that is ahead. Its deadlines would be hours
-    late."""
+    """Returns whether the annotation has a time in the future, written by a machine whose clock is ahead. Deadlines
+    calculated from such a time would be too late."""
     return max(annotation.since, annotation.emptied or 0, *annotation.surged.values(), 0) > now + MAX_CLOCK_SKEW_SECONDS
 
 

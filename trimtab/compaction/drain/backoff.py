@@ -1,4 +1,5 @@
-"""Decides when a whole pool backs off, because its drains left pods pending or made the autoscaler add a node.
+"""Decides when no drain may start in a whole pool for a while (it backs off), because its drains left pods pending or
+made the autoscaler add a node.
 
 If a drain ends because the cluster has changed, or if only the load has grown, nothing is counted against the pool. But
 if pods that a drain evicted are pending, or if a node was added that would not have been needed without the drains, the
@@ -31,8 +32,7 @@ from trimtab.scheduling.pod_class import PodClass
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 3600, 24 * 3600
 """The first and the longest back-off of a pool in seconds. Each one in a row is twice as long as the one before."""
 FORGET_AFTER_SECONDS = 24 * 3600
-"""If a back-off is followed by this many seconds without another setback, the next setback counts as the first
-again."""
+"""If this many seconds pass after a back-off without another setback, the next setback counts as the first again."""
 REPLACEMENT_SECONDS = 1800
 """A node that is added within this many seconds after a drain may be a replacement for the drained node."""
 SETTLED_AFTER_SECONDS = 30
@@ -140,7 +140,7 @@ def is_unplaced(pod: PodInfo, at: Seconds, pending: Seconds) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """A reason for which a pool must back off."""
+    """A reason why a pool must back off: a drain left a pod pending, or made the autoscaler add a node."""
 
     pool: str
     cause: str
@@ -255,8 +255,8 @@ def _cluster_without_drains(
 
 
 def _place_all(capacity: FreeCapacity, classes: Sequence[PodClass], nodes: Sequence[int]) -> int | None:
-    """Places all pods on these nodes and returns a node that got one of them. If they do not all fit, returns None and
-    leaves the capacity unchanged."""
+    """Places all pods on these nodes, and returns one of the nodes that received a pod. If they do not all fit, returns
+    None and leaves the capacity unchanged."""
     placements: list[tuple[PodClass, int]] = []
     for pod_class in classes:
         target = next((node for node in nodes if fits_on_node(capacity, pod_class, node)), None)

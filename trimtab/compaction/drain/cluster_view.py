@@ -37,15 +37,15 @@ class ClusterView:
     paused: str = ""
     """Why nothing may be done now, as text; empty if steps may be taken."""
     evicted_uids: frozenset[str] = frozenset()
-    """Uids of pods that were evicted after this view was taken, which still shows them unchanged."""
+    """Uids of pods that have been evicted, but that this view still shows unchanged, because it was taken before."""
 
     opened_counts: Mapping[str, int] = field(default_factory=dict)
     """Pool → how many of its drained nodes were uncordoned in the last hour for pending pods."""
     deleting_nodes: frozenset[str] = frozenset()
     """Nodes with drains in progress that the autoscaler has recently begun to delete."""
     executed_seconds: Mapping[str, float] = field(default_factory=dict)
-    """Drain → the seconds for which this replica has executed it. A drain without an entry counts as executed by it
-    from the beginning."""
+    """Drain → the seconds for which this replica has executed it. A drain without an entry counts as executed by this
+    replica from its beginning."""
 
     @property
     def autoscaler_deletions(self) -> Mapping[str, str]:

@@ -1,8 +1,9 @@
 """Drains that take too long: why the autoscaler has not removed an empty node, and which successors are late.
 
-The cause is found in annotations on the node, in the autoscaler's settings and status, and in its soft taint on nodes
-that it is about to remove. If the node itself is the cause, it waits before it is drained again. If the autoscaler or
-its node group is the cause, further drains would be useless too, so the failure counts against the pool.
+Why a node was not removed is read from annotations on the node, from the autoscaler's settings and status, and from its
+soft taint on nodes that it is about to remove. If the node itself is the cause, it waits before it is drained again. If
+the autoscaler or its node group is the cause, further drains would be useless too, so the failure counts against the
+pool.
 """
 
 from collections.abc import Iterator
@@ -104,8 +105,8 @@ def overdue_successor(
     None if no successor is late.
 
     Whether a pod can be created depends on its namespace. So the failure counts against the node only: otherwise a
-    tenant could close a whole pool with a quota. On a node of a legacy pool, a successor that waits counts against
-    nothing: a node is added for it, and the next drain begins when its own pods fit.
+    tenant could close a whole pool with a quota. In a legacy pool, a late successor counts against nothing, because the
+    autoscaler is expected to add a node for it.
     """
     for key in dict.fromkeys(move.owner_key for move in note.moves if move.owner and workloads.newly_missing(move)):
         # A pod that cannot be created will not be late: there is no reason to wait for the timeout.
@@ -138,8 +139,8 @@ class PendingPods:
     _classes: list[tuple[str, PodClass]] | None = None
 
     def fits_only_on(self, node: NodeInfo) -> str:
-        """Returns the first of these pods (namespace/name) that would fit on this node if it were uncordoned, and that
-        fits on no open node. Empty if there is none."""
+        """Returns the first pod (namespace/name) that has been pending for too long, would fit on this node if it were
+        uncordoned, and fits on no open node. Empty if there is none."""
         capacity, classes = self._calculate()
         if not classes or capacity is None:
             return ""
@@ -147,8 +148,10 @@ class PendingPods:
         return next((name for name, pod_class in classes if self._fits_only_on(capacity, pod_class, number)), "")
 
     def _fits_only_on(self, capacity: FreeCapacity, pod_class: PodClass, number: int) -> bool:
-        """Returns whether the pod fits on this node and on no open one. The capacity has all drained nodes open for the
-        calculation, but except for this node they do not count as open."""
+        """Returns whether the pod fits on this drained node and on no node that is open to pods.
+
+        In `capacity`, all drained nodes are uncordoned. The other drained nodes are not considered, because they are
+        cordoned in the cluster."""
         nodes = capacity.world.nodes
         cordoned = {n for n, node in enumerate(nodes) if node.name in self.view.annotations.ours}
         others = (n for n in range(len(nodes)) if n not in cordoned)

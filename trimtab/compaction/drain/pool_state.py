@@ -27,7 +27,7 @@ from trimtab.compaction.resize.records import ResizeRecords
 STATE_LABEL = "trimtab.dev/state"
 """The label of a state's ConfigMap; its value is the pool's name."""
 NAME_PREFIX = "trimtab-state-"
-"""The prefix of the names of these ConfigMaps."""
+"""The prefix of the names of the ConfigMaps with pool states."""
 STATE_KEY = "state.json"
 REOPENED_ANNOTATION = "trimtab.dev/resumed-at"
 """The annotation that `trimtab compactor resume --pool` writes on the ConfigMap: when the pool was reopened."""
@@ -40,7 +40,7 @@ MaxSecretSize)."""
 DELETION_SECONDS = 1800
 """For how many seconds the compactor remembers that the autoscaler began to delete a node."""
 FORGET_FACTOR = 12
-"""A failure is forgotten after the longest back-off times this number."""
+"""A failure is forgotten after the longest back-off, multiplied by this number."""
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,7 +74,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     moved: dict[str, Seconds] = {}
     """Successor (namespace/name) → when it was created."""
     ended: dict[str, Seconds] = {}
-    """Drains that have ended and whose annotations only have to be removed → when they ended."""
+    """Drain that has ended, but whose annotation may still be on the node → when it ended."""
     drains: dict[str, str] = {}
     """Node → name of the drain in progress. The entry is written before the node is cordoned. An annotation of a drain
     without an entry has no effect, and because of the entry it is noticed if the node disappears."""
@@ -86,13 +86,13 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Node with a drain in progress → namespace → number of its pods that move. The saving is divided among these
     namespaces."""
     surged: dict[str, str] = {}
-    """namespace/Deployment → the drain that gives it a second replica for the time of the drain (a surge). The entry is
-    written before the node's annotation, and that before the Deployment is scaled. A surge is undone only if both the
-    entry and the annotation exist."""
+    """Deployment (namespace/name) → the drain that gives it a second replica while its only pod moves (a surge). The
+    entry is written first, then the node's annotation, and then the Deployment is scaled. A surge is undone only if
+    both the entry and the annotation exist."""
     strikes: Annotated[int, msgspec.Meta(ge=0)] = 0
     closed: Seconds | None = None
     backoff: PoolBackoff | None = None
-    """The back-off of the pool, or None if for a day no drain has left a pod pending or made the autoscaler add a
+    """The back-off of the pool. None: in the last day, no drain has left a pod pending or made the autoscaler add a
     node."""
     judged: dict[str, Seconds] = {}
     """Drain or added node → when it was counted as a setback, so that each counts once."""
@@ -101,7 +101,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     opened: tuple[Seconds, ...] = ()
     """The times in the last hour at which drained nodes were uncordoned for pending pods."""
     quiet_until: Seconds | None = None
-    """No drain begins before this time, because an uncordoned node counts like a new one. None: no such limit."""
+    """No drain begins before this time, because a drained node was uncordoned for pending pods. None: no such limit."""
     deleting: dict[str, Seconds] = {}
     """Node of the pool that the autoscaler has begun to delete → when that was first observed."""
     left: dict[str, Seconds] = {}
@@ -116,7 +116,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     plan: tuple[str, ...] = ()
     """The nodes that the last plan would drain, in order."""
     plan_wave: int = 0
-    """The number of these nodes that are in the first wave."""
+    """The number of nodes of `plan` that are in the first wave."""
     plan_why: str = ""
     """Why nothing was planned in the whole pool, as a code and a sentence; empty if a node may be drained."""
     plan_at: Seconds | None = None
@@ -163,8 +163,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         )  # fmt: skip
 
     def knows_drain(self, node: str, drain: str) -> bool:
-        """Returns whether this drain is in progress on this node, or has ended, as the state recorded before the
-        cordon."""
+        """Returns whether the state has recorded this drain on this node, either as in progress or as ended. Every
+        drain is recorded before its node is cordoned."""
         return self.drains.get(node) == drain or drain in self.ended
 
     def with_surge(self, deployment: str, drain: str) -> "PoolState":
@@ -209,7 +209,9 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         return sum(when > now - HOUR_SECONDS for when in self.opened)
 
     def with_deletions(self, evictions: Mapping[str, int], now: Seconds) -> "PoolState":
-        """Returns the state in which the autoscaler is deleting these nodes. The evictions on each new one count
+        """Returns the state in which the autoscaler is deleting these nodes.
+
+        `evictions`: node → number of pods that its deletion evicts. For a node that is not recorded yet, they count
         towards the evictions of the hour."""
         new = {node: count for node, count in evictions.items() if node not in self.deleting}
         if not new:
@@ -218,8 +220,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         return change(self, deleting=deleting, evictions=(*self.evictions, *[now] * sum(new.values())))
 
     def with_left_nodes(self, nodes: Iterable[str], now: Seconds) -> "PoolState":
-        """Returns the state in which exactly these nodes of the pool are left to the autoscaler. A node that was left
-        to it before keeps its time."""
+        """Returns the state in which exactly these nodes of the pool are left to the autoscaler. For a node that was
+        left to the autoscaler before, the earlier time is kept."""
         return change(self, left={node: self.left.get(node, now) for node in nodes})
 
     def overdue_nodes(self, now: Seconds, removal: Seconds) -> frozenset[str]:
@@ -227,7 +229,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         return frozenset(node for node, since in self.left.items() if now - since > removal)
 
     def with_empty_node(self, node: str, shape: EmptiedNode | None) -> "PoolState":
-        """Returns the state after all pods have left this node."""
+        """Returns the state after all pods have left this node. `shape`: the node's capacity, or None if it is not
+        recorded."""
         if node in self.empty:
             return self
         emptied = self.emptied if shape is None else {**self.emptied, node: shape}
@@ -252,8 +255,9 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     ) -> "PoolState":
         """Returns the state without entries that are too old, and without nodes that no longer exist.
 
-        `annotated` has the drains whose annotation is still on a node. That such a drain has ended is not forgotten:
-        otherwise a drain whose annotation could not be removed for an hour would be continued.
+        `annotated` has the drains whose annotation is still on a node. The state keeps the record that such a drain has
+        ended, however old it is. Otherwise the drain would be continued if its annotation could not be removed for an
+        hour.
         """
         existing, with_annotation = set(nodes), set(annotated)
         failure_seconds, state = max(FORGET_FACTOR * 7200, terms.closed), self.clamp_to_now(now)
@@ -309,9 +313,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def is_final(before: PoolState, after: PoolState) -> bool:
-    """Returns whether something ended between the two states, so that the state `before` must never be used again.
-
-    That is a drain, a surge or a resize that has ended, or a pool that was closed or has begun to back off.
+    """Returns whether something ended between the two states, so that the state `before` must never be used again: a
+    drain, a surge or a resize has ended, or the pool was closed or has begun to back off.
     """
     closed = after.closed is not None and after.closed != before.closed
     closed = closed or (after.backoff is not None and after.backoff != before.backoff)

@@ -45,11 +45,11 @@ def nodes_to_open(view: ClusterView, terms: DrainTimeouts) -> dict[str, str]:
 def choose_nodes(
     capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]], closed: Sequence[int]
 ) -> dict[int, str]:
-    """Returns closed node → the first pod that is placed on it. `closed` has the nodes in order of preference; in
-    `capacity` they are open.
+    """Returns closed node → the first pod of `queue` that is placed on it.
 
-    Each pod uses an open node if there is one. Then the closed node that holds most of the remaining pods is opened
-    (among equals, the first in `closed`), and so on.
+    `closed`: the drained nodes that may be uncordoned, in order of preference; in `capacity` they are open already.
+    Each pod uses another open node if there is one. Then the closed node that holds most of the remaining pods is
+    opened (among equals, the first in `closed`), and so on.
     """
     closed_nodes, chosen = set(closed), dict[int, str]()
     open_nodes = [node for node in range(len(capacity.world.nodes)) if node not in closed_nodes]
@@ -123,7 +123,7 @@ def _fitting_pods(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]],
 
 
 def _within_allowance(chosen: dict[str, str], view: ClusterView) -> dict[str, str]:
-    """Returns the chosen nodes without those that exceed the number of nodes that a pool may uncordon in an hour."""
+    """Returns the chosen nodes, without those with which a pool would uncordon more nodes than it may in an hour."""
     notes, remaining = view.annotations.ours, dict[str, int]()
     allowed: dict[str, str] = {}
     for name, pod in chosen.items():

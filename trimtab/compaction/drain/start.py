@@ -24,8 +24,8 @@ from trimtab.compaction.plan_types import DrainStep, Observations, Wave
 def steps_within_pace(
     wave: Wave, pool: Pool, observations: Observations, now: Seconds, owed: int = 0
 ) -> tuple[DrainStep, ...]:
-    """Returns the steps of this pool that may begin now, best first, within the pool's limits for simultaneous drains
-    and for evictions per hour.
+    """Returns the steps of this pool that may begin now, best first. The pool's limits for simultaneous drains and for
+    evictions per hour are respected.
 
     `owed` is the number of pods that drains in progress still have to evict. A node with more pods than may be evicted
     in an hour may be drained if no other eviction happened in the last hour; otherwise it could never be drained.
@@ -60,8 +60,8 @@ class ActiveDrains:
 
 
 def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeouts) -> Reason | None:
-    """Returns why no drain may begin in the pool, because failures have closed it or it backs off; None if drains may
-    begin."""
+    """Returns why no drain may begin in the pool: failures have closed it, or it backs off. None if drains may begin.
+    `memory` is the pool's stored state."""
     if memory.backoff is not None and now < memory.backoff.retry_after:
         return backoff_reason(pool.name, memory.backoff, now)
     if memory.closed is None or now >= memory.closed + terms.closed:
@@ -72,8 +72,8 @@ def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeo
 
 
 def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
-    """Returns the reason why no drain may begin shortly after a drained node of the pool was uncordoned, or None if
-    none was."""
+    """Returns why no drain may begin because a drained node of the pool was uncordoned recently, or None if drains may
+    begin."""
     if memory.quiet_until is None or now >= memory.quiet_until:
         return None
     return JUST_OPENED(
@@ -92,7 +92,10 @@ def steps_to_start(
     wave: Sequence[DrainStep], pool: Pool, memory: PoolState, active: ActiveDrains, now: Seconds, terms: DrainTimeouts
 ) -> tuple[DrainStep, ...]:
     """Returns the steps that may begin in this pool now, best first. This is checked when the steps are planned, and
-    again when they begin."""
+    again when they begin.
+
+    `memory`: the pool's stored state. `active`: the drains in progress. `terms`: the time limits and the maximum number
+    of drains."""
     if closed_reason(pool, memory, now, terms) is not None or opening_reason(pool, memory, now) is not None:
         return ()
     busy, emptying = {**active.emptying, **active.emptied}, {**active.deleted, **active.emptying}

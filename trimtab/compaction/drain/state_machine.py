@@ -56,12 +56,12 @@ from trimtab.compaction.drain.release import nodes_to_open
 from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 
 MISSING_FRACTION = 4
-"""Of a workload without a PodDisruptionBudget, one pod in this many may be missing at a time (a quarter), and at least
-one pod."""
+"""A divisor: a workload without a PodDisruptionBudget may lack a quarter of its pods at a time, and at least one
+pod."""
 
 SURGE_RETRY_SECONDS = 60
-"""For how many seconds the compactor requests a second replica. If another client (an HPA, Git) removes it again, the
-drain ends."""
+"""How long, in seconds, the compactor keeps requesting a second replica for a Deployment if another client (an HPA,
+Git) removes it. After that, the drain ends."""
 
 
 @dataclass(slots=True)
@@ -132,8 +132,8 @@ class DrainPlanner:
         return self._undo_surges(note)
 
     def _with_setback(self, stop: Release, node: NodeInfo, note: DrainAnnotation) -> Release:
-        """Returns the release of the node, with a setback of the pool added if pods that the drain evicted have no
-        node, for whatever reason the drain ends."""
+        """Returns the release of the node. For whatever reason the drain ends, a setback of the pool is added if a pod
+        that the drain evicted still waits for a node."""
         # When the node was empty all successors were ready: a pod that is pending now was displaced by another cause.
         if note.emptied is not None or node.is_legacy:
             return stop
@@ -308,8 +308,8 @@ class DrainPlanner:
         return (*self._undo_surges(note), stop) if stop is not None else (*undo, *steps)
 
     def _incomplete_workload(self, moves: Iterable[PodToEvict]) -> str:
-        """Returns the first workload of the moved pods that lacks a ready pod, as text, or an empty string if none
-        does."""
+        """Returns the first workload, among those of the pods to move, that lacks a ready pod, as text; an empty string
+        if there is none."""
         for move in moves:
             missing = self.workloads.newly_missing(move) if move.owner else 0
             if missing:
@@ -320,8 +320,8 @@ class DrainPlanner:
     def _choose_evictions(
         self, order: list[PodToEvict], pod_by_uid: dict[str, PodInfo], note: DrainAnnotation
     ) -> tuple[Action, ...]:
-        """Returns the evictions to make now, in order of priority: while a pod waits, pods with a higher priority wait
-        too."""
+        """Returns the evictions to make now, pods with a lower priority first. While a pod waits, pods with a higher
+        priority wait too."""
         actions: list[Action] = []
         waiting_priority: int | None = None
         for move in order:

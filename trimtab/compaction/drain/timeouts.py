@@ -12,16 +12,17 @@ class DrainTimeouts:
     """How long the steps of a drain may take, in seconds; `strikes` and `drains` are numbers."""
 
     drain: int = 900
-    """From the cordon until the last successor is ready. The longest grace period of the pods is added."""
+    """The maximum seconds from the cordon until the last successor is ready. The longest grace period of the pods is
+    added."""
     end: int = 120
     """How long a pod may still exist after its grace period, for example because of a finalizer or a dead kubelet."""
     ready: int = 300
-    """From the creation of a successor until it is ready."""
+    """The maximum seconds from the creation of a successor until it is ready."""
     pending: int = 30
-    """From the creation of a pod until it has a node; the default scheduler needs far less."""
+    """The maximum seconds from the creation of a pod until it has a node; the default scheduler needs far less."""
     taken: int | None = None
-    """From the time at which the node is empty until it is removed. None: derived from the autoscaler's own
-    settings."""
+    """The maximum seconds from the time at which the node is empty until it is removed. None: derived from the
+    autoscaler's own settings."""
     rest: int = 3600
     """For how long a successor of a moved pod is not moved again."""
     closed: int = 3600

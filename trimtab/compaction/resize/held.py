@@ -1,5 +1,5 @@
-"""The amounts that count for pods whose resize is being verified: the larger of their requests now and of those that a
-revert restores.
+"""Which requests count for a pod whose resize is being verified: the larger of its present requests and those that a
+revert would restore.
 
 The planner of drains must not use capacity that a revert may need. kube-scheduler knows nothing of reverts and may use
 this capacity nevertheless; the revert then does not fit, and the pod is evicted and replaced.
@@ -19,8 +19,8 @@ from trimtab.compaction.resize.records import OpenResize
 
 
 def amounts_to_hold(record: OpenResize, pod: ResizablePod | None) -> Amounts:
-    """Returns resource → by how much a revert of this resize raises the pod's requests, for the resources where it
-    does.
+    """Returns resource → by how much a revert of this resize would raise the pod's requests. Resources that it would
+    not raise are left out.
 
     `pod` is None if the pod is not known; then all changes of the resize count.
     """

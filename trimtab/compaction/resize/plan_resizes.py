@@ -35,7 +35,7 @@ class ResizePlan:
     resizes: tuple[ResizeProposal, ...] = ()
     """The resizes that the plan needs, in the order of the nodes that need them first."""
     resizes_by_node: Mapping[str, tuple[ResizeProposal, ...]] = field(default_factory=dict)
-    """Drained node → the resizes that it needs in addition to those of the nodes before it."""
+    """Drained node → the resizes that its drain needs, except those that an earlier node needs already."""
 
     @property
     def added_nodes(self) -> tuple[str, ...]:
@@ -53,8 +53,10 @@ def plan_with_resizes(
     effort: int | None = None,
     without: Plan | None = None,
 ) -> ResizePlan:
-    """Returns both plans. Only those of the `proposals` that make a pod smaller count. `without` is the plan of the
-    same inventory without resizes, if it has been made already."""
+    """Returns the plan with resizes and the plan without. Only those `proposals` count that make a pod smaller.
+
+    `again` returns what a pod would request if it were admitted again. `without` is the plan without resizes of the
+    same inventory, if it has been made already."""
     if without is None:
         without = make_plan(build_cluster_model(inventory, again), pools, now, effort)
     shrinks = [proposal for proposal in proposals if proposal.is_shrink]
@@ -93,7 +95,7 @@ def _plan_with(
 
 
 def with_resized_requests(inventory: Inventory, proposals: Sequence[ResizeProposal]) -> Inventory:
-    """Returns the inventory in which the pods of these proposals request what they would after the resize."""
+    """Returns the inventory in which the pods of these proposals have their requests after the resize."""
     given_up = {proposal.uid: _given_up(proposal) for proposal in proposals}
     shared: dict[tuple[int, tuple[tuple[str, int], ...]], SchedulingRequirements] = {}
     likeness: dict[tuple[int, int], int] = {}

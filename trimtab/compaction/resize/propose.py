@@ -42,7 +42,8 @@ OPT_OUT = "trimtab.dev/opt-out"
 STEPS: Mapping[str, int] = {"cpu": 1, "memory": 1 << 20}
 """Resource → the step of which a resized request is a multiple: one millicore, one MiB."""
 MIN_CHANGES: Mapping[str, int] = {"cpu": 5, "memory": 8 << 20}
-"""Resource → the change below which a resize is not made, however large the change is relative to the request."""
+"""Resource → the smallest absolute change of a request. A smaller change is not made, even if it is a large part of the
+request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,8 +259,8 @@ class _Checker:
         wanted: WantedRequest,
         settings: ResizeSettings,
     ) -> int | Reason:
-        """Returns the wanted request within its bounds: at least the floor and the usage, at most the limit. Returns
-        the reason if there is no such request."""
+        """Returns the wanted request, raised to at least the floor and the usage, and lowered to at most the limit.
+        Returns the reason if no request satisfies these bounds."""
         now, measured = container.request(resource) or 0, self.context.use.use_of(pod.uid, container.name, resource)
         step, least = STEPS[resource], max(wanted.floor, 1)
         if wanted.amount < now:
@@ -282,14 +283,14 @@ class _Checker:
     def _drained_node(self, pool: Pool) -> str:
         """Returns a node of the pool that is being drained, or an empty string if there is none.
 
-        While there is one, its pods need the capacity of the other nodes.
+        The pods of a node that is being drained need the capacity of the other nodes.
         """
         nodes = (self._nodes.get(name) for name in sorted(self.context.leaving_nodes))
         return next((node.name for node in nodes if node is not None and pool.has_node(node)), "")
 
     # ── room ─────────────────────────────────────────────────────────────
     def _fitting(self, pod: ResizablePod, node: NodeInfo, changes: Iterable[ResizeChange]) -> tuple[ResizeChange, ...]:
-        """Returns those of the larger requests for which the node has room, and reserves that room."""
+        """Returns those changes to a larger request for which the node has room, and reserves that room."""
         free = self._free_on(node)
         fitting = []
         for change in changes:
@@ -332,8 +333,8 @@ def _is_worth(resource: str, before: int, after: int, settings: ResizeSettings) 
 
 
 def _still_counted(pod: ResizablePod, changes: Sequence[ResizeChange]) -> Amounts:
-    """Returns resource → the part of a reduction that has no effect, because an init container requests that much
-    too."""
+    """Returns resource → the part of a reduction that frees nothing on the node, because an init container still
+    requests that amount."""
     if not pod.ending:
         return {}
     counted: Amounts = {}

@@ -42,12 +42,12 @@ class OpenResize(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When the resize was recorded, before it was written to the cluster."""
     phase: ResizePhase = ResizePhase.RESIZING
     phase_since: Seconds = 0
-    """When the present phase began; 0: at `since`."""
+    """When the present phase began; 0 if it began at `since`."""
     wave: int = 0
     restarts: dict[str, int] = {}
     """Container → the number of its restarts before the resize."""
     pressure: int = 0
-    """The pod's pressure before the resize, in percent; 0 if it was not measured."""
+    """The pressure (PSI) of the pod before the resize, in percent of the time; 0 if it was not measured."""
     throttled: int = 0
     """How much of the time the pod was throttled before the resize, in percent; 0 if it was not measured."""
     was_ready: bool = True
@@ -61,7 +61,7 @@ class OpenResize(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.phase_since or self.since
 
     def in_phase(self, phase: ResizePhase, now: Seconds, code: str = "", why: str = "") -> "OpenResize":
-        """Returns the record in another phase. If no reason is given, the present one is kept."""
+        """Returns the record in another phase. If no `code` or `why` is given, the present reason is kept."""
         return change(self, phase=phase, phase_since=now, code=code or self.code, why=why or self.why)
 
 
@@ -90,7 +90,7 @@ MAX_REMEMBERED = 2_000
 """The number of workloads whose progress is remembered. The oldest are forgotten first; such a workload begins with a
 canary again."""
 FORGET_SECONDS = 14 * 86400
-"""Failures and progress that are older than this are forgotten."""
+"""Failures and progress that are older than this many seconds are forgotten."""
 
 
 class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -105,7 +105,7 @@ class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     times: tuple[Seconds, ...] = ()
     """The times of the resizes in the last hour."""
     stopped_at: Seconds | None = None
-    """When a revert found no room on its node. The pool then starts no resize for a while. None: that has not
+    """When a revert last found no room on its node. The pool then starts no resize for a while. None: that has not
     happened."""
     verified: int = 0
     """The total number of verified resizes."""
@@ -116,7 +116,7 @@ class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     freed: dict[str, int] = {}
     """Resource → the total amount that verified resizes have freed, in the scheduler's units."""
     refusals: dict[str, int] = {}
-    """Reason code → in the last round, the number of pods that a policy wants to resize and that are not resized for
+    """Reason code → the number of pods in the last round that a policy wants to resize but that are not resized for
     this reason."""
     uncovered: tuple[str, ...] = ()
     """Some of the pods that a policy wants to resize but whose node is in no pool. They are only in the records of the
@@ -191,7 +191,7 @@ class ResizeRecords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return sum(when > now - HOUR_SECONDS for when in self.times)
 
     def wave_of(self, owner: str, targets: Mapping[str, int]) -> int:
-        """Returns how many verified waves count for these requests (container/resource → amount).
+        """Returns how many verified waves of the workload count for these requests (container/resource → amount).
 
         It is 0 if the requests are much smaller than those that were verified: the workload then begins with a canary.
         """

@@ -3,7 +3,7 @@
     resizing     recorded and written; the kubelet has not finished yet
     verifying    the containers have the new resources; the pod is watched for harm
     reverting    the pod gets back its earlier requests, because of harm or because the kubelet could not resize it
-    replacing    its node has no room for them: the pod is evicted within its budget
+    replacing    the node has no room for the earlier requests: the pod is evicted within its budget
 
 If one pod is harmed, all pods of its workload that are in verification are reverted, and the workload backs off. If
 another client changes a pod's requests, the resize ends and the pod is left to that client. Only a smaller request can
@@ -24,7 +24,8 @@ from trimtab.compaction.resize.steps import Advance, Await, Finish, Replace, Res
 from trimtab.compaction.resize.types import NOT_MEASURED, MeasuredUse, ResizeProposal, ResizeSettings
 
 UNWRITTEN_SECONDS = 60
-"""If a pod is unchanged after this time, its resize was never written, because the process ended before."""
+"""If a pod is unchanged this many seconds after its resize was recorded, the resize was never written, because the
+process ended before."""
 CLOCK_SKEW_SECONDS = 30
 """By how many seconds a kubelet's clock may be behind."""
 PRESSURE_MARGIN_PERCENT = 10
@@ -237,8 +238,8 @@ class ResizePlanner:
         )
 
     def _take_room(self, record: OpenResize, pod: ResizablePod) -> bool:
-        """Returns whether the node has room for the revert, and reserves that room, so that two reverts do not use the
-        same."""
+        """Returns whether the node has room for the revert. If so, reserves that room, so that no other revert uses
+        it."""
         needed, free = amounts_to_hold(record, pod), self._free.get(pod.node, {})
         if any(amount > free.get(resource, 0) for resource, amount in needed.items()):
             return False

@@ -56,8 +56,8 @@ class ResizeProposal:
     policies: tuple[str, ...]
     reason: Reason
     still_counted: Mapping[str, int] = field(default_factory=dict)
-    """Resource → the part of the reduction that frees nothing on the node, because an init container requests that much
-    too."""
+    """Resource → the part of the reduction that frees nothing on the node, because an init container still requests
+    that amount."""
 
     @property
     def is_shrink(self) -> bool:
@@ -116,8 +116,7 @@ class ResizeSettings:
     """How long a pod must have run before it is resized, in seconds: while it starts, it may use far more than
     later."""
     max_pressure_percent: int = 20
-    """The share of a minute in which processes of the pod wait for cpu or memory (PSI `some`, 60 s) that counts as
-    harm, if it was lower before the resize."""
+    """How long, in seconds, a resized pod may be unready if it was ready before."""
     first_backoff_seconds: int = 3600
     """How long a workload waits after its first failure, in seconds; each further failure doubles the time."""
     max_backoff_seconds: int = 7 * 86400

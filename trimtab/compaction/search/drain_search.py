@@ -1,9 +1,9 @@
 """The search behind a plan: finds a set of nodes that can be drained together, and a target for each of their pods.
 
-The algorithm is best fit with exchange. Candidates are tried in order of evictions per saved price, the fewest first.
-Nodes are opened to receive pods from the other end of the same order (after the nodes that cannot be drained), and each
-pod is placed on the open node with the least free capacity that is enough. So the nodes that would be drained last are
-filled first, and no pod moves twice. `strategy.improve_search` then adds and swaps nodes.
+The algorithm is best fit with exchange. Candidates are sorted by evictions per saved price, and tried from the fewest
+on. Nodes are opened to receive pods from the end of the same order, after the nodes that cannot be drained. Each pod is
+placed on the open node with the least free capacity that is enough. So the nodes that would be drained last are filled
+first, and no pod moves twice. `strategy.improve_search` then adds and swaps nodes.
 """
 
 from collections import defaultdict
@@ -20,9 +20,10 @@ from trimtab.scheduling.pod_class import PodClass
 
 FIXED, CANDIDATE, OPEN, DRAINED, TRIED = range(5)
 MoveLog = list[tuple[int, int, int]]
-"""The moves of a search as (+1 placed or -1 removed, pod, node), which can be undone from the end."""
+"""The moves of a search, from which they can be undone, last one first. Each is (+1 for placed or -1 for removed, pod,
+node)."""
 MAX_EXCHANGES = 8
-"""The maximum length of a chain of exchanges that makes room for one pod."""
+"""The maximum number of pods that are moved one after another to make room for one pod."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,8 +57,8 @@ class Search:
     """Set of nodes → the candidates in it that may still be opened to receive pods, in search order; the last one is
     opened first."""
     _searched_positions: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    """Key of equal requests → the position from which on no candidate fits them. It stays correct because candidates
-    only become fewer."""
+    """Key of equal requests → a position in the search order: no candidate from there on fits these requests. It stays
+    correct because candidates only become fewer."""
     _failed_requests: set[int] = field(default_factory=set)
     """The ids of the requests for which no node was found."""
     _has_allowances: bool = field(init=False)
@@ -77,8 +78,8 @@ class Search:
 
     # ── the first pass ───────────────────────────────────────────────────
     def run_first_pass(self, most: int | None = None) -> None:
-        """Tries every candidate once, in order. With `most`, only that many are tried, and the others only receive
-        pods."""
+        """Tries every candidate once, in order. With `most`, only the first `most` candidates are tried; the others
+        only receive pods."""
         for node in self.order[:most]:
             if self.state[node] == CANDIDATE:
                 self.state[node] = TRIED
@@ -86,7 +87,7 @@ class Search:
                     self._open_node(node)
 
     def drain_node(self, node: int, pods: Sequence[int], log: MoveLog | None = None) -> bool:
-        """Moves all of these pods away from the node, or none of them if they do not all fit. Returns whether they were
+        """Moves all of these pods away from the node. If they do not all fit, none is moved. Returns whether they were
         moved."""
         log = [] if log is None else log
         mark = len(log)
@@ -207,7 +208,7 @@ class Search:
         return node
 
     def move_pod(self, pod: int, request: PlacementRequest, node: int, log: MoveLog) -> None:
-        """Places the pod on this node, from its own node or from its present target."""
+        """Places the pod on this node. The pod leaves its own node or, if it was moved already, its present target."""
         if pod in self.targets:
             self._lift_pod(pod, log)
         self._place_pod(pod, request, node, log)
@@ -226,8 +227,8 @@ class Search:
 
     # ── exchanges ────────────────────────────────────────────────────────
     def _exchange_pods(self, pod: int, request: PlacementRequest, log: MoveLog) -> bool:
-        """Places the pod where a smaller moved pod was, places that pod elsewhere, and so on. Returns whether all of
-        them were placed."""
+        """Places the pod where a smaller moved pod was, then places the smaller pod in the same way, and so on. Returns
+        whether all of them were placed."""
         for _ in range(MAX_EXCHANGES):
             if self.effort <= 0:
                 return False
@@ -292,8 +293,8 @@ class Search:
         self.drained_nodes.append(node)
 
     def drain_receiver(self, node: int, log: MoveLog) -> bool:
-        """Drains a node that has received pods: these are moved again, together with its own. Returns whether all of
-        them fit."""
+        """Drains a node that has received pods. These pods are moved again, together with the node's own pods. Returns
+        whether all of them fit."""
         self.index.close_node(node)
         self.state[node] = TRIED
         if self.drain_node(
@@ -351,8 +352,8 @@ class Search:
                 limits.count_arrival(request.pod_class, node, sign)
 
     def capacity_removed(self, node: int) -> int:
-        """Returns how much capacity the drain of a node removes, in the scarcer resource: the node's free capacity, and
-        what its pods need on other nodes."""
+        """Returns how much capacity the drain of a node removes, in the scarcer of cpu and memory. This is the node's
+        free capacity plus what its pods need on other nodes."""
         if node not in self._removed_capacity:
             moving = sum([e.major for pod in self.pods_to_move[node] if (e := self.requests[pod]) is not None])
             self._removed_capacity[node] = max(0, self.capacity.world.major[node]) + moving

@@ -8,7 +8,8 @@ from trimtab.machines.prices import amount_of, price_key, quote_price, with_esti
 from trimtab.scheduling.cluster_model import ClusterModel
 
 SHARE_UNIT = 1_000_000
-"""The value of an average node of its pool. It is the unit of savings if the pools save different things."""
+"""The savings of an average node of its pool, as a number. It is the unit of savings if the pools measure savings in
+different units."""
 
 
 def node_order(model: ClusterModel, pools: Mapping[int, Pool]) -> tuple[dict[int, int], str]:
@@ -67,7 +68,7 @@ def by_evictions_and_capacity(
     """Returns the nodes sorted as by `by_evictions`, but also by the capacity that a drain removes, which matters if
     capacity is scarce.
 
-    `weight` is the weight of capacity relative to evictions; both are taken as shares of their sums.
+    `weight` is the weight of capacity relative to evictions. Both are compared as shares of their sums over all nodes.
     """
     total_pods, total_capacity = (
         max(1, sum(len(loads[n]) for n in nodes)),

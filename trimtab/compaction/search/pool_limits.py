@@ -32,7 +32,7 @@ class ZoneMinimums:
     remaining_nodes: dict[str, int] = field(default_factory=dict)
     """Zone → the number of its nodes that receive pods and are not drained."""
     _user_by_zone: dict[str, str] = field(default_factory=dict)
-    """Zone → what needs it, "" if nothing does. An entry is added when the zone is first checked."""
+    """Zone → what needs the zone; empty if nothing does. An entry is added when the zone is first checked."""
 
     def __post_init__(self) -> None:
         for number, node in enumerate(self.model.nodes):
@@ -108,7 +108,7 @@ class NodeGroupMinimums:
 
 
 AmountPair = list[int]
-"""An amount of the scarcer and one of the other of cpu and memory."""
+"""(amount of the scarcer resource, amount of the other resource), of cpu and memory."""
 
 
 @dataclass(slots=True, eq=False)
@@ -132,9 +132,9 @@ class PoolLimits:
     nodes_by_zone: dict[str, int] = field(default_factory=dict)
     """Zone → the number of its nodes that receive pods and are not drained."""
     allocatable: AmountPair = field(default_factory=lambda: [0, 0])
-    """The allocatable amounts of the nodes that receive pods and are not drained."""
+    """The sum of the allocatable amounts of the nodes that receive pods and are not drained."""
     free: AmountPair = field(default_factory=lambda: [0, 0])
-    """The free amounts of the nodes that receive pods and are not drained."""
+    """The sum of the free amounts of the nodes that receive pods and are not drained."""
     requested_by_zone: dict[str, AmountPair] = field(default_factory=dict)
     """Zone → the amounts requested on its nodes that are not drained."""
     free_by_zone: dict[str, AmountPair] = field(default_factory=dict)
@@ -186,8 +186,8 @@ class PoolLimits:
             self._count_amounts(node, sign)
 
     def rejection_reason(self, node: int) -> Reason | None:
-        """Returns why the node must stay, because of the minimum of the pool, of its zone or of its node group; None if
-        none of these requires it."""
+        """Returns why the node must stay, or None if no minimum of the pool, of its zone or of its node group requires
+        it."""
         if self.model.closed_nodes[node]:
             return None
         zone, pool = self.model.nodes[node].zone, self.pool
@@ -245,7 +245,7 @@ class PoolLimits:
                 self.allowance[i] -= worst
 
     def shortage_reason(self) -> Reason | None:
-        """Returns which headroom the pool lacks now, or None if it lacks none."""
+        """Returns the reason if the pool has less free capacity than its headroom now, or None if it has enough."""
         if self.keeps_no_headroom:
             return None
         for i, resource in enumerate(self.model.main_resources):

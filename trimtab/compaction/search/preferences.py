@@ -28,7 +28,7 @@ MAX_TARGETS_PLAIN, MAX_TARGETS_PREFERRING = 6, 200
 
 
 def improve_preferences(problem: CompactionProblem, search: Search) -> None:
-    """Moves pods of the plan to targets that they prefer, if there are such targets."""
+    """Moves pods of the plan to targets that they prefer, where there are any."""
     if search.targets:
         _PreferenceOptimizer(problem, search).improve_targets()
 
@@ -52,7 +52,7 @@ class _PreferenceOptimizer:
     counts: list[dict[int, int]] = field(init=False)
     """Group → domain → pods after the plan. It is correct only for `soft_groups`."""
     _zones_of: dict[int, list[int]] = field(default_factory=dict)
-    """Set of nodes → the zones in it."""
+    """The number of a set of nodes (`PlacementRequest.node_set`) → the zones of the open nodes in the set."""
 
     def __post_init__(self) -> None:
         model, numbers, dest = self.problem.model, dict[str, int](), self.search.targets
@@ -88,8 +88,10 @@ class _PreferenceOptimizer:
                 counts[domain] = counts.get(domain, 0) + sign
 
     def improve_targets(self) -> None:
-        """Improves the targets of pods with preferences and of pods that share a node with others of their workload;
-        then those in zones with too many. It stops when `MAX_CHECKS` is reached."""
+        """Improves the targets of moved pods until `MAX_CHECKS` is reached.
+
+        First come pods with preferences, and pods that share a node with other pods of their workload. Then come pods
+        in zones with too many pods of their workload."""
         errands, moved_pods = self.search.requests, sorted(self.search.targets)
         for is_improvable in (self._is_improvable, self._is_zone_crowded):
             for pod in moved_pods:

@@ -49,8 +49,8 @@ class CompactionProblem:
     """Pod → the number of the PodDisruptionBudget that selects it."""
     candidates: list[int] = field(default_factory=list)
     unexamined: list[int] = field(default_factory=list)
-    """Candidates that were not examined closely, those to be drained last at the end. Empty unless only a part of a
-    plan was requested."""
+    """Candidates that were not examined closely, sorted so that those to be drained last are at the end. Empty unless
+    only a part of a plan was requested."""
     requests: list[PlacementRequest | None] = field(default_factory=list)
     """Pod → its placement request, or None if its placement depends on the order of moves."""
     placement_requests: PlacementRequests = field(init=False)
@@ -63,7 +63,8 @@ class CompactionProblem:
     reserved: list[tuple[PodClass, int]] = field(default_factory=list)
     """(pod class, node) of the capacity that is reserved for pods that do not exist yet."""
     ignored: list[str] = field(default_factory=list)
-    """A sentence for each pending pod that is ignored, because it prevents drains in no pool."""
+    """Sentences about pending pods that are ignored, so that they do not prevent drains, and about capacity buffers for
+    which less capacity than requested is reserved."""
 
 
 def prepare_problem(
@@ -128,7 +129,7 @@ def _refuse_nodes(problem: CompactionProblem, nodes: CandidateChecker) -> None:
 
 
 def _refuse_below_count(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
-    """Rejects all candidates of a pool that requires more nodes under the threshold before any of them is drained."""
+    """Rejects all candidates of a pool if fewer nodes than its settings require are under the threshold."""
     for pool in pools:
         candidates = [n for n in problem.candidates if problem.pool_of[n] is pool]
         if len(candidates) < pool.under_count:
@@ -150,8 +151,8 @@ def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
 
 
 def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
-    """Decides for the pods of these nodes whether they may be evicted. Pods are taken in the order of their names, in
-    which replicas follow each other."""
+    """Decides for the pods of these nodes whether they may be evicted. Pods are sorted by name, so that the replicas of
+    a workload follow each other."""
     checker, loads, budget_of = problem.eviction_checker, problem.pods_to_move, problem.budget_of
     movable_pods, nothing_moved, waived_pods = (
         problem.movable_pods,
@@ -195,7 +196,8 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
 
 
 def _refuse_committed(problem: CompactionProblem, pools: Sequence[Pool]) -> None:
-    """Rejects nodes that are paid for whether they run or not, in pools whose goal is cost.
+    """In pools whose goal is cost, rejects nodes that are covered by a commitment, because they are paid for even if
+    they are removed.
 
     A commitment covers a number of nodes of its type: first the nodes that stay anyway, then the candidates that would
     be drained last.
@@ -258,8 +260,8 @@ def _reserve_capacity(problem: CompactionProblem, pools: Sequence[Pool]) -> None
 
 
 def _close_planned_nodes(problem: CompactionProblem) -> None:
-    """Closes the nodes that the plan in progress will drain later, because a pod that is placed on one of them would
-    have to move twice."""
+    """Closes the nodes that the plan in progress will drain later. A pod that is placed on one of them would have to
+    move twice."""
     planned = {*problem.candidates, *problem.unexamined}
     for number, pool in problem.pool_of.items() if problem.context.aims else ():
         if problem.model.nodes[number].name in problem.context.aims.get(pool.name, ()) and number not in planned:
@@ -268,7 +270,7 @@ def _close_planned_nodes(problem: CompactionProblem) -> None:
 
 def _movable_pods_of(problem: CompactionProblem, pool: Pool) -> list[int]:
     """Returns the pods of the pool that may be evicted. For nodes that were not examined closely, these are all pods
-    but those of DaemonSets and static pods."""
+    except those of DaemonSets and static pods."""
     pods = problem.model.pods
     close = [p for n in problem.candidates if problem.pool_of[n] is pool for p in problem.pods_to_move[n]]
     rest = [p for n in problem.unexamined if problem.pool_of[n] is pool for p in problem.model.pods_on_node[n]]
@@ -298,7 +300,7 @@ def _set_limits(problem: CompactionProblem) -> None:
 
 
 def _create_requests(problem: CompactionProblem) -> None:
-    """Creates the placement requests. They read the counts of the capacity, so this must come after all
+    """Creates the placement requests. They read the pod counts in the capacity, so this must happen after all
     reservations."""
     classes, problem.placement_requests = problem.model.successor_class_of, PlacementRequests(problem.capacity)
     problem.requests = [None] * len(classes)

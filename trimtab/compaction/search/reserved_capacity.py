@@ -28,8 +28,8 @@ RECREATING_KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Kinds of owners whose controller recreates a pod that was deleted."""
 
 MAX_BUFFER_PODS = 500
-"""The maximum number of pods of CapacityBuffers for which capacity is kept, because everyone who may create a buffer
-may request any number."""
+"""The maximum number of pods of CapacityBuffers for which capacity is kept. Without a limit, anyone who may create a
+buffer could reserve any amount."""
 
 
 @dataclass(slots=True)
@@ -49,13 +49,14 @@ class ReservedCapacity:
     now: Seconds | None = None
     """The time of the snapshot. None: it is not known how long a pod has waited."""
     ignored: list[str] = field(default_factory=list)
-    """A sentence for each pending pod that is ignored, because it prevents drains in no pool."""
+    """Sentences about pending pods that are ignored, so that they do not prevent drains, and about capacity buffers for
+    which less capacity than requested is reserved."""
 
     def reserve_for(self, pod_class: PodClass, beneficiary: str, among: Iterable[int] | None = None) -> bool:
         """Reserves capacity for one more pod of this class. Returns whether there was enough.
 
-        That a class cannot be judged (a claim that is not bound yet, another scheduler) is ignored: it only means that
-        the pod may run on fewer nodes, and it will need the capacity on some node.
+        A class that cannot be judged (a claim that is not bound yet, another scheduler) is reserved for nevertheless:
+        the pod may run on fewer nodes than assumed, but it will need the capacity on some node.
         """
         # `change` copies: the pod class itself keeps its reason, and a plan still does not place its pods.
         pod_class = pod_class if pod_class.unjudged_reason is None else change(pod_class, unjudged_reason=None)
@@ -129,8 +130,8 @@ class ReservedCapacity:
                 )
 
     def reserve_for_draining(self, draining: Iterable[str]) -> None:
-        """Reserves capacity for the pods that are still on nodes which are being drained. This plan does not move
-        them."""
+        """Reserves capacity for the pods that are still on nodes which are being drained, because this plan does not
+        move these pods."""
         model, candidates = self.capacity.world, set(self.order)
         for node in (model.node_numbers[name] for name in sorted(draining) if name in model.node_numbers):
             for pod in model.pods_on_node[node] if node not in candidates else ():

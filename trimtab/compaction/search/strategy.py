@@ -1,7 +1,7 @@
 """Searches in two orders, chooses the better result, and improves it by local search.
 
 - Ordered by evictions alone, the search moves the fewest pods for what it saves. If capacity is the limit, it is better
-  to drain nodes that remove little usable capacity, so that more nodes can be drained; that costs evictions. The larger
+  to drain nodes that remove little usable capacity: more nodes can then be drained, with more evictions. The larger
   result is chosen only if each further eviction still saves a fair part of what the others save.
 - Local search drains one more node, or swaps one node for another. Every step is undone exactly if it saves nothing.
   The work is bounded by `Search.effort`, a number and not a time, so that equal input gives an equal plan on any
@@ -18,11 +18,11 @@ from trimtab.compaction.search.problem import CompactionProblem
 from trimtab.scheduling.best_fit_index import BestFitIndex
 
 MAX_COST_RATIO = 4
-"""An exchange may cost at most this many times as many evictions per saved price as the plan on average."""
+"""How costly an exchange may be: at most this many times the evictions per saved price that the plan has on average."""
 
 MAX_SWAP_OUT, MAX_SWAP_IN = 100, 200
-"""The maximum number of nodes that are examined for swaps: of the nodes that are drained, the last ones; of those that
-stay, the first ones."""
+"""The maximum number of nodes that are examined for swaps: the last ones of the nodes that are drained, and the first
+ones of those that stay."""
 
 
 def improve_search(search: Search, prices: Sequence[int]) -> None:
@@ -38,7 +38,7 @@ def improve_search(search: Search, prices: Sequence[int]) -> None:
 
 
 def _free_capacity(search: Search) -> int:
-    """Returns the free capacity of open nodes (scarcer resource)."""
+    """Returns the free capacity of the open nodes, in the scarcer of cpu and memory."""
     return sum(max(0, search.capacity.major[n]) for n in range(len(search.state)) if search.index.open_nodes[n])
 
 
@@ -83,7 +83,7 @@ def _swap_nodes(search: Search, prices: Sequence[int]) -> bool:
 
 
 def _exchanges(search: Search, prices: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yields (node that is not drained any more, node that is drained instead), the most promising first."""
+    """Yields (drained node that would stay, node that would be drained instead), the most promising pairs first."""
     free_capacity = _free_capacity(search)
     moved, saved = len(search.targets), sum(prices[n] for n in search.drained_nodes)
     exchanges, loads = [], search.pods_to_move

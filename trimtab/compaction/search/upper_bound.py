@@ -1,9 +1,9 @@
 """An upper bound on what any plan can save, calculated without a solver.
 
-Pods are treated as divisible. To drain a node removes its free capacity and needs capacity on other nodes for its pods;
-the sum must be available. Choosing the best set under one such limit is a fractional knapsack problem, which sorting
-solves; the resource that gives the smallest bound counts. Nodes whose pods cannot be on the same nodes (other pools,
-other zones) are bounded separately, and the bounds are added.
+Pods are treated as divisible. The drain of a node removes its free capacity, and its pods need capacity on other nodes.
+The free capacity of the cluster limits the sum of both. The choice of the best set of nodes under one such limit is a
+fractional knapsack problem, which can be solved by sorting. The resource that gives the smallest bound counts. Nodes
+whose pods cannot be on the same nodes (other pools, other zones) are bounded separately, and the bounds are added.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +19,8 @@ Amounts = tuple[int, ...]
 
 
 class Item(Struct, frozen=True, kw_only=True, gc=False):
-    """A node as an item of the knapsack: what it saves, what its drain removes of each resource, and what it has free
-    of each."""
+    """A node as an item of the knapsack: its savings and, for each resource, what its drain removes and what is free on
+    it."""
 
     node: int
     saves: int
@@ -31,7 +31,8 @@ class Item(Struct, frozen=True, kw_only=True, gc=False):
 def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: set[int], unexamined: int = 0) -> Bound:
     """Returns the sum of the bounds of all parts of the cluster.
 
-    unexamined: the number of candidates that were not examined and are in no set.
+    `candidates`: the nodes that may be drained. `pinned`: the nodes with a pod that may not move. `unexamined`: the
+    number of candidates that were not examined; they are in neither of the two sets.
     """
     parts_with_free = [(part, _free_amounts(part)) for part in parts]
     removable = candidates | pinned
@@ -81,7 +82,8 @@ def _knapsack(saves: Sequence[int], takes: Sequence[int], limit: int) -> int:
 
 
 def partition_nodes(masks: Sequence[bytearray], uses: Mapping[int, Iterable[int]], nodes: int) -> list[int]:
-    """Returns node → the number of its part. A node and all nodes that could receive its pods are in the same part.
+    """Returns node → the number of its part of the cluster. A node and all nodes that could receive its pods are in the
+    same part.
 
     `masks` are sets of nodes (node → 1 if pods may be placed on it); `uses` is node → the masks that its pods have.
     """
@@ -131,10 +133,10 @@ def bound_problem(problem: CompactionProblem, search: Search) -> Bound:
 
 
 def _all_pods(problem: CompactionProblem, node: int) -> list[int]:
-    """Returns the node's pods that move, and those that may not, as if nothing but their node constraints prevented a
+    """Returns the node's pods that move, and those that may not move, as if only their node constraints could prevent a
     move.
 
-    A DaemonSet pod is left out: it is deleted with the node and needs no other.
+    A DaemonSet pod is left out: it is deleted with the node and needs no place on another node.
     """
     pods = problem.model.pods
     return problem.pods_to_move[node] + [

@@ -69,19 +69,19 @@ def eviction_turns(
 MAX_FIRST_NODES = 24
 """The maximum number of nodes that are tried as the first one of the plan."""
 MAX_NODES_TO_REORDER = 100
-"""If a plan has more nodes than this, its first wave is full enough without reordering."""
+"""A plan with more nodes than this is not reordered, because its first wave is full enough without that."""
 EARLY_FRACTION = 10
-"""The early part of a plan is its first tenth (1 / this number), by evictions."""
+"""The early part of a plan has one in this many of its evictions (the first tenth)."""
 
 
 def choose_first_node(
     nodes: Sequence[int], needs: Mapping[int, Needs], allowed: Sequence[int], value: Mapping[int, tuple[int, int]]
 ) -> list[int]:
-    """Returns the nodes in an order with another node first, if that saves more in the early part of the plan;
-    otherwise the given order.
+    """Returns the nodes with a better first node, if another one saves more in the early part of the plan; otherwise in
+    the given order.
 
-    The best node is not always the best first one, because its budgets may keep the next nodes out of the first wave.
-    `value` is node → (evictions, savings).
+    The node that is best by itself is not always the best first one, because its budgets may keep the next nodes out of
+    the first wave. `value` is node → (evictions, savings).
     """
     if len(nodes) > MAX_NODES_TO_REORDER:
         return list(nodes)
@@ -107,7 +107,10 @@ def _early_savings(
     value: Mapping[int, tuple[int, int]],
     early: int,
 ) -> int:
-    """Returns what the first wave saves within the first `early` evictions."""
+    """Returns what the first wave saves within its first `early` evictions.
+
+    `costs`: node → budget → evictions that the node needs. `allowed`: the evictions that each budget allows. `value`:
+    node → (evictions, savings)."""
     spent: dict[int, int] = {}
     total = 0
     for node in order:
@@ -123,8 +126,8 @@ def _early_savings(
 
 
 def replay_drain(capacity: FreeCapacity, node: int, pods: Sequence[int], dest: Mapping[int, int]) -> bool:
-    """Makes all moves of one node's drain in the capacity, or, if one of them is not possible, none. Returns whether
-    they were made."""
+    """Makes all moves of one node's drain in `capacity`, and returns whether they were made. If one of them is not
+    possible, none is made. `dest` is pod → target node."""
     kind_of, next_of = capacity.world.class_of, capacity.world.successor_class_of
     capacity.cordon_node(node)
     for position, pod in enumerate(pods):

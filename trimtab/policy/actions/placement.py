@@ -165,13 +165,13 @@ def _is_overruled(placement: CompiledPlacement, draft: PodChanges) -> bool:
 
 def _preferred_name(label: NodeLabel) -> str:
     """Returns the name of the field for one preferred node label. The name includes the value, because preferences are
-    a list in which a new entry replaces no other."""
+    a list: a new entry does not replace another."""
     return f"nodeAffinity.preferred[{label.label} {format_requirement(label.selector_requirement)}]"
 
 
 def _tolerated_name(toleration: Toleration) -> str:
-    """Returns the name of the field for one toleration. The name includes the value, because tolerations are a list in
-    which a new entry replaces no other."""
+    """Returns the name of the field for one toleration. The name includes the value, because tolerations are a list: a
+    new entry does not replace another."""
     taint = f"{toleration.key or '*'}={toleration.value}" if toleration.value else toleration.key or "*"
     return f"tolerations[{taint}:{toleration.effect or '*'}]"
 

@@ -164,8 +164,8 @@ class PlacementAction:
 
 
 def resolve_labels(settings: PlacementAction, subject: PodContext) -> PlacementAction | Reason:
-    """Returns the settings with the values filled in that come from labels of the namespace or of the pod; a Reason if
-    such a label is missing or its value is not listed."""
+    """Returns the settings, with values filled in from labels of the namespace or of the pod. Returns a Reason if such
+    a label is missing or its value is not listed."""
     groups = (settings.require, *settings.require_any, settings.prefer)
     labels_to_resolve = [label for group in groups for label in group if label.in_namespace_label or label.in_pod_label]
     taints_to_resolve = [taint for taint in settings.tolerate if taint.value_from_namespace or taint.value_from_pod]

@@ -92,7 +92,7 @@ class ResourceRequestRule(RequestRule):
     request; recommendations that raise a request or add a missing one are always used."""
     running: Literal["leave", "resize"] = "leave"
     """With `from: usage`: whether running pods follow their recommendation. `resize`: the compactor resizes them in
-    place, without a restart, on nodes of pools that act. `leave`: the request is only set on new pods."""
+    place, without a restart, on nodes of pools in mode `act`. `leave`: the request is only set on new pods."""
 
     def __post_init__(self) -> None:
         RequestRule.__post_init__(self)  # `super()` without arguments does not know a class with slots

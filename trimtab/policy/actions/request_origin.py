@@ -43,7 +43,8 @@ class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     used: int = 0
     """The P95 of the recorded usage, in the scheduler's unit; 0 if the number does not come from usage."""
     bounded: tuple[str, Reason] | None = None
-    """The amount within the rule's own bounds, as text, and the reason for it; None if either depends on the pod."""
+    """The amount after the rule's own `min`, `max` and rounding, as text, and the reason for it. None if either depends
+    on the pod."""
 
 
 # The confidence from which a recommendation may lower a request, where the policy sets no other one.
@@ -236,8 +237,8 @@ def _first_number(resource: str, usage: Percentiles) -> _UsageNumber:
 
 
 def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles) -> _UsageNumber:
-    """Returns the number that the policy's rule selects; P95 if the rule is `adaptive` and the recommender has
-    published no such number. After an OOM kill, the number is at least what the container needs since then."""
+    """Returns the number that the policy's rule selects, or P95 if the rule is `adaptive` and the recommender has
+    published no adaptive number. After an OOM kill, the number is at least what the container has needed since then."""
     parsed_rule = usage_rule.parse(rule.rule)
     headroom = f" plus {parsed_rule.headroom_percent}%" if parsed_rule.headroom_percent else ""
     if parsed_rule.percentile is None and usage.request is not None:

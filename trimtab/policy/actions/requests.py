@@ -281,8 +281,8 @@ _NO_REASON = reasons.POLICY_SAYS("")
 def _is_given_by_another_policy(
     draft: PodChanges, place: ContainerRef, resource: str, own: Written, vpa: autoscalers.VpaConstraints | None
 ) -> bool:
-    """Returns whether this request is the one that another policy would have set if the author had written none. It
-    then counts as set by that policy, so that a manifest copied from a cluster is admitted again without a change."""
+    """Returns whether another policy would have set this same request if the author had written none. The request then
+    counts as set by that policy, so that a manifest copied from a cluster is admitted again without a change."""
     return any(
         isinstance(origin := find_origin(rule, draft.subject, place, resource, None, vpa), RequestOrigin)
         and quantity.is_same_quantity(
@@ -305,7 +305,7 @@ def _fills_gap(rule: RequestRule) -> bool:
 
 
 def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resource: str) -> Iterator[RequestRule]:
-    """Yields the rules of other policies that only add missing requests and that would have set this one."""
+    """Yields the rules of other policies that only add missing requests and that would have set this request."""
     withheld = draft.subject.withheld
     for turn in draft.turns:
         if turn.name == draft.policy:

@@ -57,8 +57,8 @@ def find_unmet_field(settings: RuntimeClassChoice, result: PodBeforeAndAfter) ->
 
 
 def _applied_list_that_grows(settings: RuntimeClassChoice, draft: PodChanges) -> str:
-    """Returns the name of a list to which the class would add an entry although the pod's author applies the whole list
-    again; an empty string if there is none."""
+    """Returns the name of a list that the class would extend but that the author will apply again; empty if there is
+    none. With the additional entry, the API server would refuse the second apply."""
     class_scheduling = draft.subject.facts.runtime_classes[settings.name].scheduling
     present, selector = value_or(draft.spec.tolerations, ()), value_or(draft.spec.node_selector, {})
     has_tolerations = all(is_covered(toleration, present) for toleration in class_scheduling.tolerations)

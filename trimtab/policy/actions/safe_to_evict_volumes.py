@@ -1,4 +1,5 @@
-"""Names the local volumes of pods that may be lost, so that they do not keep a node.
+"""Names the local volumes of pods that may be lost, so that they do not keep the cluster autoscaler from removing a
+node.
 
 The cluster autoscaler does not remove a node whose pods have local storage, unless the pod names the volumes that may
 be lost: `cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes` (cluster-autoscaler/utils/drain,
@@ -53,8 +54,8 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
 
 
 def find_unmet_field(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:
-    """Returns the annotation if a selected volume is missing in it, so that the volume would keep a node; otherwise
-    None."""
+    """Returns the annotation if it lacks a selected volume, which would keep the autoscaler from removing the node;
+    otherwise None."""
     annotations = result.after.annotations
     listed = set(annotations.get(LOCAL_VOLUMES, "").split(","))
     is_never_evicted = annotations.get(SAFE_TO_EVICT) == "false"

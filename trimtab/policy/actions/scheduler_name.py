@@ -20,7 +20,8 @@ LEASE_NAMESPACE = "kube-system"
 
 @policy_type
 class SchedulerChoice:
-    """The scheduler of pods, such as one that packs nodes. It is not set while that scheduler is not running."""
+    """The scheduler of pods, such as a scheduler that packs nodes. It is not set while that scheduler is not
+    running."""
 
     name: ObjectName
     """The scheduler's name: the `schedulerName` of its profile."""

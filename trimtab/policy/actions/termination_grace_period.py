@@ -32,7 +32,7 @@ class TerminationGracePeriod:
 
 
 def propose_changes(settings: TerminationGracePeriod, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
-    """Proposes the nearest grace period within the bounds, if the pod's is outside."""
+    """Proposes the nearest grace period within the bounds, if the pod's grace period is outside the bounds."""
     before = draft.spec.termination_grace_period_seconds
     after = _within_bounds(settings, _DEFAULT if before is None else before)
     if after == (_DEFAULT if before is None else before):

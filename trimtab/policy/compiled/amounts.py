@@ -25,7 +25,7 @@ def amount_text(variable: str, side: str, resource: str) -> str:
 
 
 def number_of(text: str, resource: str) -> str:
-    """Returns a CEL expression for the whole number of a quantity's text, rounded up."""
+    """Returns a CEL expression that converts a quantity, given as text, to a whole number, rounded up."""
     scale, exact = ("1000.0", "1000") if resource == "cpu" else ("1.0", "1")
     number = f"quantity({text})"
     # Nearly the next whole number: a double of 0.29 times 1000 may be a little above 290.
@@ -34,14 +34,16 @@ def number_of(text: str, resource: str) -> str:
 
 
 def quantity_number(variable: str, resource: str, side: str = "requests") -> str:
-    """Returns a CEL expression for the whole number of a request or limit; 0 if there is none."""
+    """Returns a CEL expression for a request or limit as a whole number; 0 if there is none."""
     text = amount_text(variable, side, resource)
     return f"({has_amount(variable, side, resource)} ? {number_of(text, resource)} : 0)"
 
 
 def pod_amount_expression(resource: str) -> str:
-    """Returns a CEL expression for the requests of the whole pod without overhead, as the scheduler adds them up: the
-    larger of the main containers with the sidecars, and of each init container with the sidecars before it."""
+    """Returns a CEL expression for the requests of the whole pod without overhead, as the scheduler adds them up.
+
+    It is the largest of these sums: the main containers with all sidecars; and, for each init container, that container
+    with the sidecars before it."""
     of_c, of_d = quantity_number("c", resource), quantity_number("d", resource)
     is_sidecar = "has({0}.restartPolicy) && {0}.restartPolicy == 'Always'"
     sidecars = f"{_INIT}.filter(d, {is_sidecar.format('d')}).map(d, {of_d})"
@@ -78,8 +80,8 @@ def guaranteed_expression(containers: str) -> str:
 
 
 def format_number(number: str, resource: str) -> str:
-    """Returns a CEL expression for a whole number as the text of a quantity: 250m of cpu; for other resources a
-    multiple of Mi if it is one, otherwise a plain number."""
+    """Returns a CEL expression that writes a whole number as a quantity. Cpu is written as in 250m. Other resources are
+    written in Mi if the number is a multiple of 1Mi, otherwise as a plain number."""
     if resource == "cpu":
         return f"({number} % 1000 == 0 ? string({number} / 1000) : string({number}) + 'm')"
     return f"({number} % 1048576 == 0 ? string({number} / 1048576) + 'Mi' : string({number}))"

@@ -56,8 +56,10 @@ def runtime_class_parts(settings: RuntimeClassChoice, *, names_daemons: bool) ->
 
 
 def _fits_the_class() -> Iterator[str]:
-    """Yields the conditions under which the API server can merge the class's node selector with the pod's, and under
-    which a required term remains."""
+    """Yields the conditions under which a node can satisfy both the class and the pod.
+
+    Their node selectors must not contradict each other, and at least one required term of the pod must not contradict
+    the class."""
     yield f"!has({_SELECTOR}) || {_NEEDED}.all(k, !(k in {_SELECTOR}) || {_SELECTOR}[k] == {_NEEDED}[k])"
     value = f"{_NEEDED}[e.key]"
     conflict = (

@@ -31,7 +31,7 @@ _LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
 _HASHES = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
 """Kind of a ReplicaSet's controller → the label of the pod with the hash in which the ReplicaSet's name ends."""
 _UNKNOWN_KINDS = ("CronJob",)
-"""Kinds of controllers of Jobs. Nothing in a pod names its CronJob."""
+"""Kinds of controllers above a Job. They cannot be matched, because nothing in a pod names its CronJob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class MatchExpressions:
     constraints: Manifest
     """The value of `spec.matchConstraints`."""
     conditions: tuple[str, ...]
-    """CEL expressions that read only the request and the object."""
+    """CEL expressions that read only the admission request and the object."""
     guards: tuple[str, ...]
     """CEL expressions that also read the namespace's labels or the parameters."""
 

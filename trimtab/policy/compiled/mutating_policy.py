@@ -261,8 +261,8 @@ def find_conflicts(policies: Sequence[PodPolicy]) -> tuple[str, ...]:
 
 
 def _decided_fields(policy: PodPolicy) -> frozenset[str]:
-    """Returns each field that only the first policy may decide, with its value. Two policies with equal values do not
-    conflict."""
+    """Returns the names of the fields that the policy decides and that only the first of several policies may
+    decide."""
     actions, fields = policy.spec.actions, set()
     for word, field in (("runtimeClassName", actions.runtime_class), ("schedulerName", actions.scheduler_name)):
         fields |= {word} if field is not None else set()

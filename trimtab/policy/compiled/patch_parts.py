@@ -99,7 +99,7 @@ def entry_part(
 ) -> PatchPart:
     """Returns the change that adds one label or annotation.
 
-    `value` is a CEL expression for its text; `source` is one that is true if there is a value.
+    `value` is a CEL expression for the text to set; `source` is a CEL expression that is true if there is such a text.
     """
     path = LABELS if part == "labels" else ANNOTATIONS
     present = has_entry(path, key)
@@ -246,8 +246,8 @@ def prepare_parents(parts: Sequence[PatchPart]) -> str:
 
 
 def resolved_source(label: NodeLabel) -> str:
-    """Returns a CEL expression that is true if the label of the pod or namespace exists from which the value of this
-    node label is taken."""
+    """Returns a CEL expression that is true if the source of this node label's value exists, which is a label of the
+    pod or of its namespace."""
     if label.in_namespace_label is not None:
         path = NAMESPACE_LABELS
         return f"{has_entry(path, label.in_namespace_label)} && {path}[{cel_string(label.in_namespace_label)}] != ''"

@@ -278,8 +278,8 @@ def _toleration_piece(wishes: Sequence[AddedToleration]) -> tuple[str, str]:
 
 
 def _not_tolerated(wish: AddedToleration, operator: str, value: str) -> str:
-    """Returns a CEL expression that is true if no toleration of the pod covers this one (pkg/util/tolerations
-    `isSuperset`)."""
+    """Returns a CEL expression that is true if no toleration of the pod covers the wanted toleration
+    (pkg/util/tolerations `isSuperset`)."""
     key, effect = cel_string(wish.key or ""), cel_string(wish.effect or "")
     field = "(has(t.{0}) ? t.{0} : '')".format
     has_seconds = "has(t.tolerationSeconds)"

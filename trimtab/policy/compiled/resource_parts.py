@@ -187,8 +187,8 @@ def _otherwise_text(rule: RequestRule, resource: str) -> str:
 
 
 def _usage_text(rule: RequestRule, resource: str, where: str) -> str:
-    """Returns a CEL expression for the request that follows from the parameters: the number of the policy's rule,
-    checked and bounded."""
+    """Returns a CEL expression for the request that is computed from the parameters. It takes the number that the
+    policy's rule selects, checks it, and limits it to the rule's bounds."""
     assert isinstance(rule, ResourceRequestRule)
     for field, is_set in (
         ("minConfidence", rule.min_confidence is not None), ("maxAge", rule.max_age is not None),
@@ -298,7 +298,8 @@ def _is_read(resource: str) -> str:
 
 
 def _container_parts(names: dict[tuple[str, str], str]) -> Iterator[PatchPart]:
-    """Yields one change for each of the lists of containers: all new amounts, and the maps that hold them."""
+    """Yields one change for each list of containers (main and init): it writes all new amounts, and creates the maps
+    that hold them."""
     for part in PARTS:
         amounts = {key: f"variables.{name}{part}" for key, name in names.items()}
         path = f"object.spec.{part}"

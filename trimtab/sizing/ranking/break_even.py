@@ -22,7 +22,8 @@ class BreakEven:
     less_memory: TypeScore
     more_memory: TypeScore
     gib_per_core: float
-    """Workloads with less memory per core than this cost less on `less_memory`, those with more on `more_memory`."""
+    """The ratio of memory to cores at which both cost the same. Workloads with less memory per core cost less on
+    `less_memory`, and those with more on `more_memory`."""
 
 
 def usable_ratio(score: TypeScore) -> float:
@@ -31,7 +32,7 @@ def usable_ratio(score: TypeScore) -> float:
 
 
 def find_break_even(one: TypeScore, other: TypeScore) -> BreakEven | None:
-    """Returns where the two types cost the same, or None if one of them is cheaper at every ratio."""
+    """Returns the ratio at which the two types cost the same, or None if one of the two is cheaper at every ratio."""
     less, more = sorted((one, other), key=usable_ratio)
     gib, cores = less.capacity.free_gib, more.capacity.free_cores
     ratio = more.candidate.price / less.candidate.price * gib / cores

@@ -35,9 +35,9 @@ class Performance(StrEnum):
     """How the measured speed of a core counts in a ranking."""
 
     OFF = "off"
-    """It does not count: every core counts as one, as for kube-scheduler."""
+    """The measured speed does not count: every core counts as one, as for kube-scheduler."""
     CLAMPED = "clamped"
-    """It counts as measured, but limited to between 0.8 and 1.5."""
+    """The measured speed counts, but is limited to between 0.8 and 1.5."""
     ROOT = "root"
     """The square root of the measured speed counts."""
 
@@ -65,7 +65,8 @@ class CandidateRules:
     """Whether the AWS VPC CNI, without prefix delegation, limits the number of pods of a type."""
     performance: Performance = Performance.OFF
     measured: NodeReservation | None = None
-    """What kubelet and container runtime were measured to use, in place of a formula; None: the formula is used."""
+    """The usage of kubelet and container runtime as it was measured, which replaces the formula. None: the formula is
+    used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,8 @@ class NodeReservation:
     """What kubelet, container runtime and system use of a node: a base, and an amount for each pod."""
 
     cores: float = 0.0
-    """Reserved cores: of the machine itself if a formula gives them, normalised by speed if they were measured."""
+    """The reserved cores. If a formula gives them, they are cores of the machine; if they were measured, they are
+    normalised by speed."""
     gib: float = 0.0
     cores_per_pod: float = 0.0
     gib_per_pod: float = 0.0
@@ -105,8 +106,8 @@ class CapacityRules:
     """Rules for how full a node may become."""
 
     buffer_pods: float = 1.0
-    """For how many average pods a node keeps room in every resource, because real pods do not fill a node
-    completely."""
+    """The number of average pods for which each node keeps room, in every resource, because real pods do not fill a
+    node completely."""
     max_load: float | None = None
     """The share of the cores that may be in use, or None for no limit."""
 
@@ -124,7 +125,8 @@ def measure_capacity(workload: PoolWorkload, candidate: Candidate, rules: Capaci
 
 
 def _capacity_with(workload: PoolWorkload, candidate: Candidate, rules: CapacityRules, pods: float) -> NodeCapacity:
-    """Returns the capacity if the node's reservation is that for this number of pods."""
+    """Returns the node's capacity for the workload, if kubelet and container runtime use what they need for this number
+    of pods."""
     daemons, speed, buffer = workload.daemons, candidate.performance, rules.buffer_pods
     total = max(0.0, pods) + daemons.pods
     reserved_cores = candidate.reservation.reserved_cores(total, speed)

@@ -28,7 +28,7 @@ class CommittedNodes:
     unused: int
     """The number of committed nodes that the workload does not need."""
     share: float
-    """The share of the workload that they hold, from 0 to 1."""
+    """The share of the workload that these committed nodes hold, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +49,10 @@ class CommitmentCover:
 def cover_by_commitments(
     workload: PoolWorkload, candidates: Iterable[Candidate], commitments: Mapping[str, int], rules: CapacityRules
 ) -> CommitmentCover:
-    """Returns what the committed nodes hold. `commitments`: type → number of nodes; a type that is not a candidate
-    holds nothing.
+    """Returns which part of the workload the committed nodes hold.
 
-    The type that holds most of the workload for its price is filled first, so that the dearest nodes stay unused.
+    `commitments`: type → number of nodes; a type that is not a candidate holds nothing. The nodes of the type that
+    holds most of the workload for its price are filled first, so that the most expensive nodes stay unused.
     """
     offered = {candidate.name: candidate for candidate in candidates}
     measured = [

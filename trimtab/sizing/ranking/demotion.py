@@ -1,9 +1,10 @@
-"""A priority map for the cluster autoscaler's expander in which groups for which the cloud has no nodes come last for
-an hour.
+"""A priority map for the cluster autoscaler's expander, in which a node group comes last for an hour if the cloud has
+no nodes for it. Such a group is called demoted.
 
 The map that `trimtab machines priorities --apply` writes is the base. It is kept in an annotation of the ConfigMap,
 together with the time until which each group is demoted, so that the base can be restored even if the recommender
-restarts. If the map's text is not the result of these two, another client has changed it, and it is left as it is.
+restarts. If the map's text is not the result of the base and these times, another client has changed it, and it is left
+as it is.
 """
 
 import json
@@ -72,8 +73,8 @@ def record_demotions(base: str, demotions: Mapping[str, Seconds]) -> dict[str, s
 def update_demotions(
     data: Mapping[str, str], annotations: Mapping[str, str], autoscaler: Autoscaler, now: Seconds
 ) -> DemotedMap | MapLeftAlone:
-    """Returns the map with the groups in Backoff demoted for an hour from now, and with those restored whose hour is
-    over.
+    """Returns the priority map as it should be now. Groups in Backoff are demoted for an hour from now, and groups
+    whose hour is over get their priority back.
 
     `data` and `annotations` are those of the ConfigMap. A group is demoted only if the base gives it a priority above
     `DEMOTED_PRIORITY`. If the autoscaler is silent, no group is demoted, because its status may be old; earlier
@@ -118,11 +119,11 @@ def update_demotions(
 def find_out_of_stock(
     groups: Iterable[NodeGroupStatus], demotions: Mapping[str, Seconds], now: Seconds
 ) -> dict[str, Seconds]:
-    """Returns group → the time until which it is demoted: an hour from now for a group in Backoff, and the remaining
-    time for earlier demotions.
+    """Returns group → the time until which the group is demoted: an hour from now for a group in Backoff, and the
+    remaining time for earlier demotions.
 
-    The expander then chooses another group. Otherwise it would choose the same group again whenever the autoscaler's
-    own back-off ends.
+    While a group is demoted, the expander chooses another group. Without the demotion, it would choose the same group
+    again whenever the autoscaler's own Backoff ends.
     """
     lasting = {name: until for name, until in demotions.items() if until > now}
     return lasting | {group.name: now + DEMOTION_SECONDS for group in groups if group.scale_up == OUT_OF_STOCK}

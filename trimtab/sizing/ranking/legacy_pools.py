@@ -163,8 +163,8 @@ def find_missing_room(
     """Returns the pods of the next `batch` legacy nodes for which the new pool has no room. Placeholders do not count
     as using room.
 
-    `legacy` are the nodes of the legacy pool. `prices`: node → micro-dollars an hour; the dearest nodes come first,
-    those without a price last. Pods that wait for a node get the room before pods that still run.
+    `legacy` are the nodes of the legacy pool. `prices`: node → micro-dollars an hour. The most expensive nodes come
+    first, and nodes without a price last. Pods that wait for a node get the room before pods that still run.
     """
     workload = [pod for pod in inventory.pods if not (pod.is_finished or scope.has_pod(pod))]
     by_node: dict[str, list[PodInfo]] = {}
@@ -192,7 +192,7 @@ def find_missing_room(
 
 
 def placeholder_name(pod: PodInfo) -> str:
-    """Returns the name of this pod's placeholder, which is always the same."""
+    """Returns the name of the pod's placeholder. The name depends only on the pod, so it is the same in every run."""
     # Pods of one workload differ in the last characters of their names only, so that a name cut at a length would not
     # tell them apart.
     return f"trimtab-placeholder-{sha256(pod.key.encode()).hexdigest()[:16]}"
@@ -213,9 +213,9 @@ def plan_placeholders(
 ) -> PlaceholderChange:
     """Returns which placeholders to create and which to delete:
 
-    - once the pods of the next nodes have room without placeholders, all of them are deleted;
+    - once the pods of the next nodes have room without placeholders, all placeholders are deleted;
     - otherwise each of these pods has a placeholder, and no other pod has one;
-    - while a legacy node is drained (`is_draining`), none are created.
+    - while a legacy node is drained (`is_draining`), no placeholders are created.
 
     `pods` are those of the cluster. A placeholder that has finished is deleted, and created again at the next run.
     """
@@ -236,10 +236,10 @@ def render_placeholders(
     priority_class: str,
     taints: Iterable[Taint],
 ) -> list[dict[str, object]]:
-    """Returns the manifest of a placeholder for each of these pods: with the same requests, and only for nodes of the
-    new pool.
+    """Returns the manifests of the placeholders for these pods. A placeholder has the requests of its pod, and can run
+    only on nodes of the new pool.
 
-    `selector` are node labels of the new pool, and `taints` those that all of its nodes have.
+    `selector` are node labels of the new pool, and `taints` the taints that all of its nodes have.
     """
     tolerations = [{"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in taints]
     placeholders: list[dict[str, object]] = []

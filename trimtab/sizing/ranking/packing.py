@@ -1,9 +1,9 @@
 """Places the real pods of a workload on empty nodes of chosen machine types, by kube-scheduler's filters.
 
-A ratio says how much of a workload a node could hold. Whether the real pods, with their sizes and constraints, fit on
-that many nodes is another question. Here the pods are placed one by one, the largest first. The nodes have the labels
-and taints of a node of the pool, and are spread over its zones. DaemonSets use on each node what they use on average
-today. Disruption budgets do not matter, because nothing is evicted.
+The number of nodes that the ranking calculates from sums of requests may be too small for the real pods, with their
+sizes and constraints. So the pods are placed here one by one, the largest first. The nodes have the labels and taints
+of a node of the pool, and are spread over its zones. DaemonSets use on each node what they use on average today.
+Disruption budgets do not matter, because nothing is evicted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,9 +25,9 @@ from trimtab.sizing.ranking.capacity import Candidate, NodeCapacity
 from trimtab.sizing.ranking.workload import ARCH_LABEL, GIB, PoolWorkload
 
 MAX_NODES = 5_000
-"""With more nodes than this, no packing is tried: the autoscaler's own limit is of this size."""
+"""With more nodes than this, the pods are not placed one by one. The autoscaler's own limit is of this size."""
 MAX_SCALE = 3
-"""Pods that do not fit on this many times the calculated number of nodes fit on none: a constraint prevents it."""
+"""If pods do not fit on this many times the calculated number of nodes, they fit on none: a constraint prevents it."""
 _ATTEMPTS = 24
 _MAX_TRIES = 16
 """How many nodes, the emptiest first, are tried for a pod before best fit over all nodes is tried."""
@@ -53,10 +53,11 @@ class PackedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackingCheck:
-    """How many nodes the real pods need, compared with the number that the ratios give."""
+    """The number of nodes that the real pods need, compared with the number that was calculated from the sums of
+    requests."""
 
     modelled: tuple[int, ...]
-    """For each type, the number of nodes that the ratios give."""
+    """For each type, the number of nodes that was calculated from the sums of requests."""
     packed: tuple[int, ...]
     """For each type, the number of nodes on which all pods fit; the largest number that was tried if some pods never
     fit."""
@@ -65,7 +66,8 @@ class PackingCheck:
 
     @property
     def ratio(self) -> float:
-        """The number of nodes that the real pods need, divided by the number that the ratios give."""
+        """The number of nodes that the real pods need, divided by the number that was calculated from the sums of
+        requests."""
         return sum(self.packed) / max(1, sum(self.modelled))
 
 
@@ -73,8 +75,8 @@ def check_by_packing(
     inventory: Inventory, nodes: Iterable[NodeInfo], workload: PoolWorkload, stock: Sequence[NodeStock],
     max_scale: float | None = None, committed: Sequence[NodeStock] = (),
 ) -> PackingCheck | None:  # fmt: skip
-    """Returns the smallest multiple of the stock, with all types in proportion, on which all pods of the pool fit. None
-    if the pods need more than `max_scale` times the stock.
+    """Returns the smallest multiple of the nodes in `stock` on which all pods of the pool fit, with all types in
+    proportion; None if the pods need more than `max_scale` times these nodes.
 
     `nodes` are the pool's present nodes, whose pods are placed. `committed` are nodes that exist in any case and are
     not counted in the result. Pods that would not fit on any number of nodes are listed instead.
@@ -115,7 +117,7 @@ def _scaled(counts: Sequence[int], scale: float) -> tuple[int, ...]:
 
 
 def _least_scale(stock: Sequence[NodeStock], workload: PoolWorkload) -> float:
-    """Returns the smallest multiple of the stock on which the sum of all requests fits."""
+    """Returns the smallest multiple of the nodes in `stock` on which the sum of all requests fits."""
     cores = sum(one.count * _node_cores(one, workload) for one in stock)
     gib = sum(one.count * _node_gib(one, workload) for one in stock)
     return min(0.99, max(workload.cores / cores, workload.gib / gib))
@@ -183,10 +185,9 @@ def _take_turns(groups: Sequence[Sequence[_Waiting]]) -> list[_Waiting]:
 def _share_pods(capacity: FreeCapacity, pods: Iterable[_Waiting], ranges: Sequence[range]) -> list[list[_Waiting]]:
     """Divides the pods between the types so that cpu and memory of each type fill up equally.
 
-    Each pod goes to the type for which the share of the fullest resource grows least; a steep power makes the fullest
-    one count. Pods of different sizes take turns in proportion, so that the mix of the remaining pods is always that of
-    the whole. Every node of a type can then get the same mix of pods, so that no cpu is left without memory or the
-    other way round.
+    Each pod goes to the type on which it adds least to the fullest resource. Pods of different sizes are taken in
+    proportion to their numbers, so that the remaining pods always have the same mix as all pods. Every node of a type
+    can then get this mix, so that no cpu is left without memory, and no memory without cpu.
     """
     totals = [
         (sum(capacity.major[node] for node in nodes) or 1, sum(capacity.minor[node] for node in nodes) or 1)
@@ -213,8 +214,8 @@ def _fill_evenly(capacity: FreeCapacity, pods: Iterable[_Waiting], nodes: range)
     fit.
 
     The largest pods come first, so every node gets its part of each size (longest processing time first). For a given
-    number of nodes this leaves fewer pods over than best fit, which fills the first nodes with what suits them and
-    keeps the rest for the last ones.
+    number of nodes, fewer pods are left over than with best fit, which fills the first nodes with the pods that fit
+    them best and leaves the other pods for the last nodes.
     """
     model, first = capacity.world, nodes[0]
     scale = [1 / max(1, model.allocatable_amount(first, resource)) for resource in model.main_resources]

@@ -77,7 +77,8 @@ def rate_groups(
 
 
 def _expected_priorities(text: str, names: list[str], legacy: list[str]) -> dict[str, int]:
-    """Returns the priority that each group is meant to have, from the position of its exact name in the text."""
+    """Returns the priority that each group is meant to have. A group in `legacy` has `LEGACY_PRIORITY`. Any other group
+    has the priority of its exact name in the text, or `CATCH_ALL_PRIORITY` if the text does not name it."""
     parsed = parse_expander_map(text)
     written = parsed.texts if isinstance(parsed, ExpanderMap) else {}
     place = {

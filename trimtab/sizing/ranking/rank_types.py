@@ -39,7 +39,7 @@ class Ranking:
     left_out: Mapping[str, Reason]
     """Type → why it is not a candidate."""
     cover: CommitmentCover = field(default_factory=CommitmentCover)
-    """What is held by nodes that are paid for anyway. `workload` is the part without them."""
+    """The part of the workload on nodes that are paid for whether they run or not. `workload` is the rest."""
 
     @property
     def best(self) -> TypeScore | None:
@@ -51,8 +51,8 @@ class Ranking:
 
 
 def rank_types(workload: PoolWorkload, candidates: Iterable[Candidate], rules: RankingRules) -> Ranking:
-    """Returns the candidates sorted by GiB of the workload per dollar, best first; equal ones by the price of whole
-    nodes, then by name."""
+    """Returns the candidates sorted by GiB of the workload per dollar, best first. Candidates with equal values are
+    sorted by the price of whole nodes, then by name."""
     scores: list[TypeScore] = []
     left_out: dict[str, Reason] = {}
     for candidate in candidates:
@@ -106,10 +106,10 @@ def _empty_node_size(
 
 
 def _put_dominating_first(scores: list[TypeScore]) -> Iterator[TypeScore]:
-    """Yields the scores in an order in which the first one is not dominated by any other.
+    """Yields the scores in an order in which no other score dominates the first one (see `_dominates`).
 
-    A type with larger limits at the same price may have a larger surcharge for volumes, and so come after a smaller
-    type; it must come first nevertheless.
+    A type with larger limits at the same price may have a larger surcharge for volumes, and so be sorted after a
+    smaller type. It is still put first.
     """
     if scores:
         winner = scores[0]
@@ -155,8 +155,9 @@ def decide_switch(
 ) -> SwitchDecision | None:
     """Returns whether to prefer the best type instead of `current`, or None if there is no candidate.
 
-    `wins` is the number of runs in a row, this one included, in which the best type was better by more than the
-    hysteresis. If the current type is left out (not offered, without a price, too small), it is replaced at once.
+    The best type must be better by more than `hysteresis` in at least `dwell` runs in a row. `wins` is the number of
+    such runs so far, this one included. If the current type is left out (not offered, without a price, too small), it
+    is replaced at once.
     """
     best = ranking.best
     if best is None:

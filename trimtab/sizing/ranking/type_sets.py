@@ -50,8 +50,8 @@ def find_cheapest_sets(ranking: Ranking, buffer_pods: float, max_types: int = 2,
     sets.
 
     Types are chosen with the buffer that the ranking keeps free on each node, because large nodes fill better. The
-    nodes are then counted without the buffer, as the sums of requests need them; how many nodes the real pods need is
-    calculated by `packing`.
+    nodes are then counted without the buffer, from the sums of requests. `packing` calculates how many nodes the real
+    pods need.
     """
     workload = ranking.workload
     demand = _demand_of_zone(workload)
@@ -102,7 +102,8 @@ def _demand_of_zone(workload: PoolWorkload) -> _Vector:
 
 
 def _supply_of(score: TypeScore, workload: PoolWorkload, buffer_pods: float) -> _Vector:
-    """Returns what a node holds, plus the room for `buffer_pods` average pods that the ranking had subtracted."""
+    """Returns what a node holds without the buffer: its capacity plus the room for `buffer_pods` average pods, which
+    the ranking had subtracted."""
     capacity, buffer = score.capacity, buffer_pods / workload.pods
     return (
         capacity.free_cores + buffer * workload.cores,

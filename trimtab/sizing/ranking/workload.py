@@ -25,7 +25,7 @@ class DaemonShare:
     """What DaemonSet and static pods request on each node, on average over the nodes."""
 
     cores: float = 0.0
-    """Normalised cores."""
+    """The requested cores, normalised by the speed of the node."""
     gib: float = 0.0
     pods: float = 0.0
     volumes: float = 0.0
@@ -46,7 +46,7 @@ class PoolWorkload:
     used_cores: float | None = None
     """Normalised cores in use, or None if the usage is not known."""
     largest_pods: tuple[tuple[float, float], ...] = ()
-    """(cores, GiB) of each pod for which no other pod is larger in both."""
+    """(cores, GiB) of the largest pods: those for which no other pod is larger in both cores and memory."""
     architectures: frozenset[str] = frozenset()
     """The architectures of the nodes on which the pods run."""
 
@@ -135,7 +135,8 @@ def _share_daemons(inventory: Inventory, bound: Iterable[PodInfo], speed: Mappin
 
 
 def _largest_sizes(sizes: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Returns the sizes for which no other size is at least as large in both, those with most cores first."""
+    """Returns the sizes for which no other size is at least as large in both cores and memory. Those with the most
+    cores come first."""
     largest: list[tuple[float, float]] = []
     for cores, gib in sorted(set(sizes), reverse=True):
         if not largest or gib > largest[-1][1]:

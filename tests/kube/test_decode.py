@@ -50,3 +50,26 @@ def test_an_object_written_in_another_order_is_read_as_well(order: tuple[str, ..
     given = {"type": "ADDED", "object": {name: parts[name] for name in order}}
     found = decode.decode_change("Pod", json.dumps(given, separators=(",", ":")).encode())
     assert found == (False, msgspec.convert(parts, Pod))
+
+
+def test_environment_variables_are_skipped_where_nothing_reads_them() -> None:
+    plain = {"name": "HOME", "value": "/"}
+    reading = {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}}
+    container = {"name": "app", "image": "app:1", "env": [plain, reading]}
+    pod = {"metadata": {"name": "web"}, "spec": {"containers": [container], "initContainers": [container]}}
+    event = json.dumps({"type": "ADDED", "object": pod}).encode()
+    for body in (pod, {**pod, "status": {"conditions": None}}):  # a null is decoded in another way
+        item = decode.decode_item("Pod", msgspec.Raw(json.dumps(body).encode()), skip_env=True)
+        assert decode.decode_change("Pod", event, skip_env=True) == (False, item)
+        assert isinstance(item, Pod)
+        for own in (*item.spec.containers, *item.spec.init_containers):
+            assert (own.image, own.env) == ("app:1", ())
+
+
+def test_a_pod_whose_environment_variables_were_skipped_is_written_like_any_other() -> None:
+    pod = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "app", "env": [{"name": "A", "value": "b"}]}]}}
+    item = decode.decode_item("Pod", msgspec.Raw(json.dumps(pod).encode()), skip_env=True)
+    assert msgspec.json.decode(msgspec.json.encode(item)) == {
+        "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "app"}]},
+    }

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from trimtab.cluster.api.meta import ApiObject, Metadata, change
+from trimtab.cluster.api.pod import PodWithoutEnv
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import without_nulls
@@ -63,11 +64,18 @@ _page_decoder = msgspec.json.Decoder(ListPage)
 _event_decoder = msgspec.json.Decoder(Event)
 _minimal_decoder = msgspec.json.Decoder(_MinimalObject)
 _status_decoder = msgspec.json.Decoder(ApiStatus)
-_typed_event_decoders = {
-    kind: msgspec.json.Decoder(msgspec.defstruct(f"{kind}Event", [("type", str), ("object", shape)], frozen=True))
-    for kind, shape in SHAPES.items()
-}
+
+
+def _event_decoder_of(shape: type[ApiObject]) -> msgspec.json.Decoder[Any]:
+    """Returns the decoder of watch events with objects of this type."""
+    fields = [("type", str), ("object", shape)]
+    return msgspec.json.Decoder(msgspec.defstruct(f"{shape.__name__}Event", fields, frozen=True))
+
+
+_typed_event_decoders = {kind: _event_decoder_of(shape) for kind, shape in SHAPES.items()}
 _shape_decoders = {kind: msgspec.json.Decoder(shape) for kind, shape in SHAPES.items()}
+_pod_event_decoder_without_env = _event_decoder_of(PodWithoutEnv)
+_pod_decoder_without_env = msgspec.json.Decoder(PodWithoutEnv)
 
 
 PLAIN_SELECTOR_KINDS = frozenset({"ReplicationController"})
@@ -98,15 +106,17 @@ def decode_event(line: bytes, doing: str) -> Event:
         raise InvalidResponse(f"{doing}: the line is not a watch event: {error}") from error
 
 
-def decode_change(kind: str, line: bytes) -> tuple[bool, ApiObject] | None:
+def decode_change(kind: str, line: bytes, *, skip_env: bool = False) -> tuple[bool, ApiObject] | None:
     """Returns (whether the object was deleted, the object) for a line that is a plain change, as nearly every line is.
 
-    Returns None for any other line; `decode_event` decodes such a line.
+    Returns None for any other line; `decode_event` decodes such a line. With `skip_env`, which is for pods only, the
+    object is a `PodWithoutEnv`.
     """
     if kind in PLAIN_SELECTOR_KINDS:
         return None
     try:
-        watch_event: Any = _typed_event_decoders[kind].decode(without_managed_fields(line))
+        decoder = _pod_event_decoder_without_env if skip_env else _typed_event_decoders[kind]
+        watch_event: Any = decoder.decode(without_managed_fields(line))
     except (msgspec.DecodeError, UnicodeError):
         return None
     return (
@@ -150,12 +160,13 @@ def decode_metadata(raw: Raw) -> Metadata:
         return Metadata()
 
 
-def decode_item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
+def decode_item(kind: str, raw: Raw, *, skip_env: bool = False) -> ApiObject | UndecodableObject:
     """Returns the object of a kind in `SHAPES`, or an `UndecodableObject`. A null counts as an absent field, as for the
-    API server."""
+    API server. With `skip_env`, which is for pods only, the object is a `PodWithoutEnv`."""
     try:
         if kind not in PLAIN_SELECTOR_KINDS:
-            return _with_kind(kind, _shape_decoders[kind].decode(raw))
+            decoder: Any = _pod_decoder_without_env if skip_env else _shape_decoders[kind]
+            return _with_kind(kind, decoder.decode(raw))
     except (msgspec.DecodeError, UnicodeError):
         pass
     try:
@@ -163,7 +174,7 @@ def decode_item(kind: str, raw: Raw) -> ApiObject | UndecodableObject:
         plain: Any = without_nulls(msgspec.json.decode(raw))
         if kind in PLAIN_SELECTOR_KINDS:
             _wrap_selector(plain)
-        return _with_kind(kind, msgspec.convert(plain, SHAPES[kind]))
+        return _with_kind(kind, msgspec.convert(plain, PodWithoutEnv if skip_env else SHAPES[kind]))
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
         meta = decode_metadata(raw)
         where = f"{kind} {meta.namespace}/{meta.name}" if meta.namespace else f"{kind} {meta.name}"

@@ -301,7 +301,9 @@ class Reflector(Generic[V]):
             self._set_state(events=event_count)
 
     def _apply_line(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
-        quick = decode.decode_change(self.source.kind, line) if initial is None else None
+        if initial is not None:
+            return self._apply_other(line, initial)
+        quick = decode.decode_change(self.source.kind, line, skip_env=self.store.skip_env)
         if quick is not None:
             gone, item = quick
             self._version = self.store.apply_event(item, gone=gone) or self._version
@@ -321,7 +323,7 @@ class Reflector(Generic[V]):
         if initial is not None:
             self.store.read_item(watch_event.object, initial)
         else:
-            item = decode.decode_item(self.source.kind, watch_event.object)
+            item = decode.decode_item(self.source.kind, watch_event.object, skip_env=self.store.skip_env)
             self._version = self.store.apply_event(item, gone=watch_event.type == "DELETED") or self._version
         return initial
 

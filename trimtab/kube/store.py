@@ -50,6 +50,8 @@ class ObjectStore(Generic[V]):
         self._values: dict[Key, tuple[str, V]] = {}
         self._unreadable: dict[Key, Unreadable] = {}
         self._doubts = self._settled_doubts = 0
+        self.skip_env = bool(getattr(hold, "skip_env", False))
+        """Whether the transform reads no environment variables of pods, so that they are not decoded."""
 
     def retransform_next_list(self) -> None:
         """Has every object of the next list transformed again, because the transform function now returns different
@@ -77,7 +79,7 @@ class ObjectStore(Generic[V]):
 
     def read_item(self, raw: Raw, fresh: StoreSnapshot[V]) -> None:
         """Adds one item to a list that is being read."""
-        item = decode.decode_item(self.kind, raw)
+        item = decode.decode_item(self.kind, raw, skip_env=self.skip_env)
         if isinstance(item, decode.UndecodableObject):
             fresh.unreadable[decode.object_key(item.metadata)] = item.unreadable
             return
@@ -106,7 +108,8 @@ class ObjectStore(Generic[V]):
     def apply_event(self, item: ApiObject | decode.UndecodableObject, *, gone: bool) -> str:
         """Applies one event, and returns the version of the list after it."""
         meta: Metadata = item.metadata  # type: ignore[union-attr]
-        key, old = decode.object_key(meta), self._values.get(decode.object_key(meta))
+        key = decode.object_key(meta)
+        old = self._values.get(key)
         unreadable = item.unreadable if isinstance(item, decode.UndecodableObject) and not gone else None
         new = None if gone or isinstance(item, decode.UndecodableObject) else (meta.resource_version, self._hold(item))
         with self._lock:

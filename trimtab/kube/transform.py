@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -265,6 +265,8 @@ class PlannerPodTransform:
     """Turns a pod from the API server into a pod of the planner, with the same result as for a captured pod. Not
     thread-safe."""
 
+    skip_env: ClassVar[bool] = True
+    """The planner reads neither environment variables nor resize policies; see `ObjectStore.skip_env`."""
     max_parts: int = _MAX_PLANNER_PARTS
     _pruner: FieldPruner = field(default_factory=FieldPruner)
     _reader: PodReader = field(default_factory=PodReader)

@@ -314,6 +314,6 @@ class _PodSpecWithoutEnv(PodSpec, frozen=True, kw_only=True):
 
 
 class PodWithoutEnv(Pod, frozen=True, kw_only=True):
-    """A pod whose containers' environment variables are not decoded: `env` is empty."""
+    """A pod whose containers' environment variables and resize policies are not decoded: both are empty."""
 
     spec: _PodSpecWithoutEnv = _PodSpecWithoutEnv()

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.build import facts, namespace, policies, policy, quota, review, usage, workload
+from tests.build import facts, namespace, node, policies, policy, quota, review, usage, workload
 from trimtab.admission.admission_result import AdmissionOutcome
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
+from trimtab.cluster.api.core import Taint
+from trimtab.cluster.replicas import Replicas
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings
 
@@ -110,6 +112,19 @@ def test_room_that_comes_back_in_a_quota_is_noticed(more):
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
     changes = [len(door(pod, use(cpu)).record.decision.changes) for cpu in ("800m", "700m", "100m")]
     assert changes[0] == changes[1] == changes[2] - 1
+
+
+def test_what_only_the_check_of_new_nodes_reads_is_recorded():
+    strict = "{constraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule}], by: [app]}"
+    door, pod = Door(policies(policy(f"{{topologySpread: {strict}}}"))), manifest(labels={"app": "web"})
+    closed = (Taint(key="pool", value="", effect="NoSchedule"),)
+    nodes = facts(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}, taints=closed)).nodes
+    wants = [{("team-a", "Deployment", "web"): Replicas(wanted=wanted)} for wanted in (1, 3)]
+    # Without nodes, the number of replicas is not read.
+    worlds = [WORLD, replace(WORLD, nodes=nodes, replicas=wants[0]), replace(WORLD, nodes=nodes, replicas=wants[1])]
+    outcomes = [door(pod, world).record.outcome for world in worlds]
+    assert outcomes == [AdmissionOutcome.CHANGED, AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED]
+    assert door.hits == 1
 
 
 def test_another_namespace_is_another_pod():

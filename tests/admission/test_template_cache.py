@@ -11,6 +11,7 @@ from tests.build import (
     container_usage,
     facts,
     namespace,
+    node,
     policies,
     policy,
     quota,
@@ -117,6 +118,8 @@ REST = "{requests: {cpu: {from: usage, otherwise: 10m}}, limits: {cpu: remove}"
         ("{annotations: {note: '*'}}", "}", {"annotations": {"note": "y"}}),
         ("{owners: ['ReplicaSet/*4f']}", "}", {"template_hash": "6b7c"}),
         ("{exclude: [{owners: ['ReplicaSet/*7c']}]}", "}", {"template_hash": "6b7c"}),
+        ("{owners: ['ReplicaSet/web-5d4f']}", "}", {"template_hash": "6b7c"}),
+        ("{podSelector: {matchLabels: {tier: a}}}", "}", {"labels": {"tier": "b"}}),
         ("{containers: {images: ['*:1']}}", "}", {"tag": "2"}),
         ("{containers: {notImages: ['web:2']}}", "}", {"tag": "2"}),
         ("{}", ", labels: {add: {tier: c}}}", {"labels": {"tier": "c"}}),
@@ -130,6 +133,17 @@ def test_what_a_policy_reads_may_not(match, actions, other):
     if "template_hash" not in other:
         assert second_is_shared(manifest(), manifest("6b7c"), by)
     assert not second_is_shared(manifest(), manifest(**other), by)
+
+
+def test_a_name_with_a_quotation_mark_in_a_reason_shares_nothing():
+    by = policies(policy(REST + ", labels: {add: {tier: c}, override: true}}"))
+    assert not second_is_shared(manifest(name='we"b-'), manifest("6b7c", name='we"b-'), by)
+
+
+def test_images_with_a_slash_after_the_digests_mark_may_be_of_another_registry():
+    by = policies(policy(REST + "}", match="{containers: {images: ['docker.io/*']}}"))
+    pods = [manifest(containers=[{"name": "app", "image": image}]) for image in ("web@a/b", "web@a.b/b")]
+    assert not second_is_shared(*pods, by)
 
 
 OTHER = (NAMESPACE, "ReplicaSet", "web-6b7c")
@@ -177,6 +191,11 @@ def test_a_pod_that_the_server_refuses_for_its_labels_shares_nothing():
     assert not second_is_shared(manifest(labels={"tier": "not a value"}), manifest("6b7c"))
 
 
+def test_annotations_that_the_server_would_refuse_only_with_the_changes_share_nothing():
+    added = [policy(f"{{annotations: {{add: {{{name}: '{'x' * 58_000}'}}}}}}", name=name) for name in ("a", "b")]
+    assert not second_is_shared(manifest(), manifest("6b7c", annotations={"note": "y" * 40_000}), policies(*added))
+
+
 def test_another_namespace_is_another_template():
     assert not second_is_shared(manifest(), manifest("6b7c"), namespace="team-b")
 
@@ -186,6 +205,36 @@ def test_other_policies_forget_all_templates():
     door.is_shared(manifest())
     door.by = policies(policy("{requests: {cpu: {from: usage, otherwise: 10m}}}"))
     assert not door.is_shared(manifest("6b7c"))
+
+
+def with_nodes(*pools: str):
+    """The cluster with one node in each of these pools."""
+    nodes = [node(f"n{number}", labels={"pool": pool}, cpu="4") for number, pool in enumerate(pools)]
+    return replace(WORLD, nodes=facts(*nodes).nodes)
+
+
+@pytest.mark.parametrize("template_hash", ["5d4f", "6b7c"])
+def test_a_decision_is_not_reused_when_its_node_is_gone(template_hash):
+    door, both, one = Door(PLACED), with_nodes("web", "batch"), with_nodes("web")
+    door.is_shared(manifest(), both)
+    # The cached response of the first pod is checked with the new nodes first, and dropped.
+    assert not door.is_shared(manifest(), one)
+    assert not door.is_shared(manifest(template_hash), one)
+
+
+PLACED = policies(policy("{placement: {nodeSelector: {pool: batch}}}"))
+
+
+def test_a_pod_that_names_its_token_volume_elsewhere_is_not_cached_for_others():
+    def pod(token, tier):
+        made = manifest(labels={"tier": f"kube-api-access-{tier}"})
+        made["spec"]["volumes"][0]["name"] = f"kube-api-access-{token}"
+        return made
+
+    door = Door(policies(policy(REST + "}", match="{podLabels: {tier: '*-bbbbb'}}")))
+    door.is_shared(pod("aaaaa", "bbbbb"))
+    assert door.is_shared(pod("bbbbb", "bbbbb"))
+    assert not door.is_shared(pod("ccccc", "ccccc"))
 
 
 def test_each_pod_gets_its_own_signature():

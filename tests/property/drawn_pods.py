@@ -148,6 +148,13 @@ def manifests(draw):
     }
 
 
+def with_token(manifest, token):
+    """As the ServiceAccount plugin leaves it."""
+    volume = {"name": f"kube-api-access-{token}", "projected": {"sources": []}}
+    volumes = [*(manifest["spec"].get("volumes") or []), volume]
+    return {**manifest, "spec": {**manifest["spec"], "volumes": volumes}}
+
+
 def read(manifest) -> Pod:
     """As the answer reads it."""
     return msgspec.convert(without_nulls(manifest), Pod)

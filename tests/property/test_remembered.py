@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.build import quota, review
 from tests.property import strategies as some
+from tests.property.drawn_pods import with_token
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -18,13 +19,6 @@ _USES = st.builds(
     st.sampled_from(["0", "1", "1900m"]),
     st.sampled_from(["requests.cpu", "limits.cpu", "pods"]),
 )
-
-
-def with_token(manifest, token):
-    """As the ServiceAccount plugin leaves it."""
-    volume = {"name": f"kube-api-access-{token}", "projected": {"sources": []}}
-    volumes = [*(manifest["spec"].get("volumes") or []), volume]
-    return {**manifest, "spec": {**manifest["spec"], "volumes": volumes}}
 
 
 @st.composite

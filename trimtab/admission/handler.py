@@ -139,7 +139,9 @@ def _decide_and_store(
     instance = read_instance(pod, raw, token_name, namespace, recorded_facts, policies)
     shared_finding = None if instance is None else memory.templates.reuse_decision(instance, facts, reads, terms.signer)
     if shared_finding is not None:
-        memory.store_finding(key, shared_finding, pod, reads)
+        # Values that the template does not compare may contain the name of the token volume.
+        if is_shareable(pod, token_name, shared_finding):
+            memory.store_finding(key, shared_finding, pod, reads)
         return shared_finding
     answers = NO_ANSWERS if request.dry_run else memory.answers
     metadata_reads = None if instance is None else MetadataReads()

@@ -34,7 +34,7 @@ from trimtab.cluster.api.pod import Pod, Volume
 from trimtab.policy import reasons
 from trimtab.policy.changed_annotation import annotation_text
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.fact_dependencies import FactDependencies, Freshness
+from trimtab.policy.fact_dependencies import FactDependencies, Freshness, track_dependencies
 from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodContext
 from trimtab.policy.podpolicy import Policies
 
@@ -164,9 +164,14 @@ def _is_still_valid(
     if freshness is Freshness.NODES:
         if any(kept_field.reason.code in _NODE_CODES for kept_field in decision.fields_kept):
             return False
-        entry.reads.nodes = facts.nodes
-        if explain_missing_node(entry.before, decision.pod, facts, namespace, terms) is not None:
+        # With other nodes, the check may read other facts too. The record itself may also belong to a template, for
+        # which nothing has been checked again, so it is replaced and not changed.
+        recorded_facts, further_reads = track_dependencies(facts)
+        if explain_missing_node(entry.before, decision.pod, recorded_facts, namespace, terms) is not None:
             return False
+        entry.reads = msgspec.structs.replace(
+            entry.reads, nodes=facts.nodes, answers={**further_reads.answers, **entry.reads.answers}
+        )
     # The reason contains the use, and where the use fell there may be room now.
     if any(kept_field.reason.code in _QUOTA_CODES for kept_field in decision.fields_kept):
         return False

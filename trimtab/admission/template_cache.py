@@ -140,10 +140,10 @@ class TemplateCache:
         entry = self._templates.get(key)
         if not isinstance(entry, _Candidate):
             return entry
+        # Removed first: if an exception is raised, the next pod with this key is decided by itself.
+        del self._templates[key]
         template = _build_template(entry)
-        if template is None:
-            del self._templates[key]
-        else:
+        if template is not None:
             self._templates[key] = template
         return template
 
@@ -197,9 +197,12 @@ def _without_tags(spec: PodSpec) -> PodSpec:
 
 
 def _name_of(image: str) -> str:
-    """Returns the image without its tag and digest, but with the character before them (distribution/reference: a tag
-    contains no slash)."""
-    base, at, _ = image.partition("@")
+    """Returns the image without its tag and digest, but with the character before them. An image with a slash in its
+    digest is returned as it is (distribution/reference: neither a tag nor a digest contains one)."""
+    base, at, digest = image.partition("@")
+    # The API server checks no images, and patterns would take what is before such a slash for a registry.
+    if "/" in digest:
+        return image
     path, slash, last = base.rpartition("/")
     name, colon, _ = last.partition(":")
     return f"{path}{slash}{name}{colon}{at}"
@@ -296,7 +299,9 @@ def _is_named(instance: TemplateInstance, finding: AdmissionFinding) -> bool:
         (decision.changes, decision.fields_kept, decision.would, decision.skipped, finding.warnings)
     )
     texts += finding.patch + finding.response
-    return any(name and name.encode() in texts for name in names)
+    # As names are written in JSON, without the quotation marks around them: the API server does not check the names of
+    # owners, which may contain any character.
+    return any(name and msgspec.json.encode(name)[1:-1] in texts for name in names)
 
 
 def _finding_for(template: _Template, instance: TemplateInstance, signer: MarkerSigner) -> AdmissionFinding | None:
@@ -314,7 +319,8 @@ def _finding_for(template: _Template, instance: TemplateInstance, signer: Marker
         patched = msgspec.convert(apply_patch_in_place(msgspec.to_builtins(pod), operations), type(pod))
     except (ValueError, msgspec.ValidationError):
         return None  # the pod is decided by itself
-    if patched != after:
+    # The size of all annotations together was checked for the template's own pod.
+    if patched != after or any(metadata_errors(after)):
         return None
     return msgspec.structs.replace(
         finding,

@@ -27,7 +27,7 @@ from certs.pem_files import CertificateFiles, read_chain
 from certs.problems import CertsError, Problem
 
 SHARED_LIFETIME = timedelta(days=90)
-"""Life of a pair that servers renew by themselves: nobody has to remember it, so it may be short."""
+"""Life of a pair that servers renew by themselves: no person has to renew it, so it may be short."""
 
 OVERLAP = SERVING_LIFETIME + CLOCK_SKEW
 """How long an authority stays trusted after its successor was added: nothing it signed lives longer."""

@@ -35,8 +35,8 @@ _TIMEOUT_REPLY = problem_reply(408, "the body did not arrive in time", "a comple
 _FORBIDDEN_REPLY = problem_reply(
     403, "only the API server may send reviews", "a client certificate of TRIMTAB_WEBHOOK_CLIENT_CA_FILE"
 )
-_TOO_MANY_BODIES_REPLY = problem_reply(503, "too many large bodies are in progress", "the same body a little later")
-_TOO_MANY_CHECKS_REPLY = problem_reply(503, "too many checks are in progress", "the same review a little later")
+_TOO_MANY_BODIES_REPLY = problem_reply(503, "too many large bodies are in progress", "the same request a little later")
+_TOO_MANY_CHECKS_REPLY = problem_reply(503, "too many checks are in progress", "the same request a little later")
 _PUBLIC_ROUTES = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")})
 """Routes without a client certificate: neither a kubelet's probe nor a scraper presents one."""
 _THREADS = 4

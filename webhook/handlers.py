@@ -171,6 +171,6 @@ def answer_probe(service: Service, path: str) -> HttpReply:
 
 def _readiness(service: Service) -> HttpReply:
     if service.stop.is_requested:
-        return status_reply(503, "stopping", "the process was asked to stop")
+        return status_reply(503, "stopping", "the process is about to stop")
     ready, why = service.ready()
     return status_reply(200, "ready", why) if ready else status_reply(503, "not ready", why)

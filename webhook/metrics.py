@@ -33,38 +33,40 @@ class WebhookMetrics:
         self._policy_label, self._reason_label = Bounded(), Bounded()
         self._reviews = Counter(
             "trimtab_reviews",
-            "Reviews answered, by path and HTTP status.",
+            "The number of reviews that were answered, by path and HTTP status.",
             ["path", "code"],
             registry=registry,
         )
         self._review_counters: dict[tuple[str, int], Counter] = {}
         self._seconds = LabelledHistogram(
             "trimtab_review_duration_seconds",
-            "Seconds from a whole request body to the answer, by path.",
+            "The seconds from the end of the request body to the answer, by path.",
             _SECONDS,
             registry,
             label="path",
         )
         self._decisions = Counter(
             "trimtab_decisions",
-            "Actions of policies on pods (done, warned of or left out), by policy, action and reason code.",
+            "The number of actions of policies on pods (done, warned of or left out), by policy, action and "
+            "reason code.",
             ["policy", "action", "reason"],
             registry=registry,
         )
         self._failures = Counter(
             "trimtab_errors",
-            "Errors of the webhook by kind; the pods were admitted unchanged, except for the kind `denied`.",
+            "The number of errors of the webhook by kind; the pods were admitted unchanged, except for the kind "
+            "`denied`.",
             ["kind"],
             registry=registry,
         )
         self._outcomes = Counter(
             "trimtab_review_outcomes",
-            "Reviews of pods by outcome, with dry runs apart.",
+            "The number of reviews of pods by outcome; dry runs are counted separately.",
             ["outcome", "dry_run"],
             registry=registry,
         )
         self._patch_bytes = LabelledHistogram(
-            "trimtab_patch_bytes", "Bytes of the patches that were sent.", _BYTES, registry
+            "trimtab_patch_bytes", "The number of bytes of the patches that were sent.", _BYTES, registry
         )
 
     def observe_review(self, path: str, status: int, seconds: float) -> None:
@@ -94,29 +96,33 @@ class WebhookMetrics:
 
     def add_certificate_expiry(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: when the certificate expires, in seconds since 1970."""
-        self._add_gauge("trimtab_certificate_expiry_timestamp_seconds", "When the serving certificate expires.", read)
+        self._add_gauge(
+            "trimtab_certificate_expiry_timestamp_seconds",
+            "The time at which the serving certificate expires, in seconds since 1970.",
+            read,
+        )
 
     def add_facts_age(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: seconds since the facts were last known to be current."""
         self._add_gauge(
             "trimtab_facts_age_seconds",
-            "Seconds since the facts of the cluster were last known to be current; NaN: never yet.",
+            "The seconds since the webhook's view of the cluster was last known to be current; NaN if it never was.",
             read,
         )
 
     def add_policies(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: the number of policies in force."""
-        self._add_gauge("trimtab_policies", "Policies in force in this replica.", read)
+        self._add_gauge("trimtab_policies", "The number of policies in force in this replica.", read)
 
     def add_problems(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: policies, recommendations and other objects that cannot be decoded."""
-        self._add_gauge("trimtab_invalid_objects", "Objects of the cluster that are invalid.", read)
+        self._add_gauge("trimtab_invalid_objects", "The number of objects of the cluster that are invalid.", read)
 
     def add_recommendations(self, read: Callable[[], RecommendationAges]) -> None:
         """Adds gauges, read at each scrape: containers of existing workloads by the age of their recommendation."""
         says = (
-            "Containers of existing workloads whose recommendation is fresh, past half of the age at which it expires, "
-            "or expired."
+            "The number of containers of existing workloads, by state of their recommendation: fresh, past half "
+            "of the age at which it expires, or expired."
         )
         gauge = Gauge("trimtab_recommended_containers", says, ("age",), registry=self._registry)
         for age in ("fresh", "aging", "ended"):
@@ -124,7 +130,7 @@ class WebhookMetrics:
 
     def add_paused(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: whether all changes are paused."""
-        self._add_gauge("trimtab_paused", "1 while all changes are paused.", read)
+        self._add_gauge("trimtab_paused", "1 while Trimtab is paused, so no pod is changed.", read)
 
     def render_text(self) -> bytes:
         """Returns the Prometheus text; for `Service.metrics`."""
@@ -239,7 +245,7 @@ class DecisionLogger:
         self._counter.count_record(record)
         if seconds >= SLOW_SECONDS:
             slow = {"seconds": round(seconds, 3), "bytes": record.size, "user": record.user_name}
-            self._log.warning("a review was slow", **slow, **_log_fields(record))
+            self._log.warning("the review took long", **slow, **_log_fields(record))
         outcome, decision = record.outcome, record.decision
         if outcome is AdmissionOutcome.CHANGED and decision is not None:
             policies = record.finding.policies
@@ -249,7 +255,10 @@ class DecisionLogger:
             self._log.warning("pod denied", why=str(decision.denied), user=record.user_name, **_log_fields(record))
         elif outcome is AdmissionOutcome.TOO_LARGE:
             self._log.warning(
-                "pod too large, not decided", why=record.problem, user=record.user_name, **_log_fields(record)
+                "the pod is too large, so Trimtab did not decide about it",
+                why=record.problem,
+                user=record.user_name,
+                **_log_fields(record),
             )
             if record.problem:
                 self._meters.count_failure("denied")

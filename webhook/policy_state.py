@@ -302,9 +302,15 @@ class StateLogger:
                 self._log.warning("policy rejected, the previous version stays in force", policy=name, why=why)
         for problem in after.facts.problems:
             if problem not in before.facts.problems:
-                self._log.warning("unreadable, the previous version is used", where=problem.where, why=problem.problem)
+                self._log.warning(
+                    "an object cannot be read, and its previous version is used",
+                    where=problem.where,
+                    why=problem.problem,
+                )
         if after.terms.paused is not before.terms.paused:
-            self._log.warning("all changes are paused" if after.terms.paused else "changes are resumed")
+            self._log.warning(
+                "Trimtab is paused, so no pod is changed" if after.terms.paused else "changes are resumed"
+            )
         if after.facts.vpa_acts is not before.facts.vpa_acts:
             self._log.info("the VPA's webhook", acts=after.facts.vpa_acts)
 
@@ -313,7 +319,9 @@ class StateLogger:
         before, self._unreadable = self._unreadable, health.unreadable_objects()
         for problem in self._unreadable:
             if problem not in before:
-                self._log.warning("unreadable, decisions ignore it", where=problem.where, why=problem.problem)
+                self._log.warning(
+                    "an object cannot be read, and decisions ignore it", where=problem.where, why=problem.problem
+                )
         if health.complete:
             self._log_age(health)
         elif health.seconds_since_start > PATIENCE_SECONDS and not self._is_late:
@@ -323,9 +331,13 @@ class StateLogger:
     def _log_age(self, health: PolicyStateHealth) -> None:
         age = health.data_age() or 0.0
         if age > STALE_SECONDS and not self._is_stale:
-            self._log.warning("facts are stale and still used", age=round(age), troubles=health.list_errors())
+            self._log.warning(
+                "the webhook's view of the cluster is outdated and still used",
+                age=round(age),
+                troubles=health.list_errors(),
+            )
         elif age <= STALE_SECONDS and self._is_stale:
-            self._log.info("facts are fresh again", age=round(age))
+            self._log.info("the webhook's view of the cluster is current again", age=round(age))
         self._is_stale = age > STALE_SECONDS
 
     def on_error(self, what: str, error: Exception) -> None:

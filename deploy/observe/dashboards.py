@@ -279,7 +279,7 @@ PODS = Dashboard(
                  "{{policy}} {{trouble}} {{side}}", "percentunit"),
         )),
         Row("Pod overhead by RuntimeClass", (
-            _one("Pods", "Running pods of each RuntimeClass.",
+            _one("Pods", "The number of running pods of each RuntimeClass.",
                  f"max by (runtime_class) {_led('trimtab_runtime_class_pods', 'watchdog')}", "{{runtime_class}}"),
             _one("Cores", "Reserved in addition to the requests of containers.",
                  f"max by (runtime_class) {_led('trimtab_overhead_cpu_cores', 'watchdog')}", "{{runtime_class}}",

@@ -97,7 +97,8 @@ def _sample_view() -> TopView:
         at=_AT, leader="trimtab-compactor-6c5f8-x7lq2", paused="",
         pools=(
             PoolOverview(name="db", mode="rehearse", nodes=2, cpu=59, memory=79, next=(), planned=0,
-                     waits="`mode: act` in the pool's ConfigMap, because the pool is in dry run", saved="0 nodes"),
+                     waits="`mode: act` in the pool's ConfigMap, because the pool is in mode rehearse",
+                     saved="0 nodes"),
             PoolOverview(name="web", mode="act", nodes=8, cpu=50, memory=59, next=("web-3", "web-4"), planned=3,
                      waits="the end of the drain of web-1", saved="4 nodes, $561 a month"),
         ),

@@ -69,14 +69,14 @@ def test_h5_a_patch_that_gives_another_pod_is_found():
     before, after = pod(), pod(labels={"a": "b"})
     assert (
         check_patch(before, after, (), lambda p: p, facts(), "team-a")
-        == "the patch does not result in the pod that was decided"
+        == "the patched pod differs from the pod that was decided"
     )
 
 
 def test_h5_a_decision_that_is_not_stable_is_found():
     before, after = pod(), pod(labels={"a": "b"})
     told = check_patch(before, after, diff_pods(before, after), lambda p: before, facts(), "team-a")
-    assert told == "a second decision would change the pod once more"
+    assert told == "a second decision about the changed pod would change it again"
 
 
 def test_h6_a_dry_run_gets_the_same_patch():

@@ -53,7 +53,8 @@ def test_the_patch_is_sent_with_a_warning_that_names_the_overhead():
     assert found.decision.pod.spec.runtime_class_name == "kata-fc"
     (warning,) = warnings_of(found)
     assert warning.startswith(
-        "sandbox runtimeClass: RuntimeClass kata-fc adds an overhead of cpu 250m; ResourceQuota q may refuse the pod: "
+        "sandbox runtimeClass: RuntimeClass kata-fc adds an overhead of cpu 250m, but ResourceQuota q may refuse "
+        "the pod: "
     )
 
 
@@ -114,14 +115,16 @@ def test_of_another_required_action_its_name_is_told():
     found = decide_pod(SMALL, policies(rule), world(), NAMESPACE)
     (warning,) = warnings_of(found)
     assert found.outcome is AdmissionOutcome.CHANGED
-    assert warning.startswith("floor requests: the policy requires this action; ResourceQuota q may refuse the pod: ")
+    assert warning.startswith(
+        "floor requests: the policy requires this action, but ResourceQuota q may refuse the pod: "
+    )
 
 
 def test_what_another_plugin_refuses_stays_a_fault_of_the_patch():
     large = pod(container(requests={"cpu": "3"}))
     narrow = facts(namespace(NAMESPACE), limit_range(max={"cpu": "2"}))
     wrong = new_rejection(SMALL, large, narrow, NAMESPACE, DEFAULT_SETTINGS, quota_may_refuse=True)
-    assert "the API server would refuse it" in str(wrong)
+    assert "the API server would refuse the changed pod" in str(wrong)
 
 
 @pytest.mark.parametrize("before", ["800m", "100m"])

@@ -101,7 +101,7 @@ def test_settings_of_thousands_of_lines_are_no_pools():
 @pytest.mark.parametrize("include", [list(range(9000)), [1] * 20_000, [[]] * 15_000, [{"a": 1}] * 6000])
 def test_specs_of_thousands_of_entries_are_no_policies(include):
     spec = {"match": {"namespaces": {"include": include}}, "actions": {"labels": {"add": {"a": "b"}}}}
-    assert "spec: expected at most 4000 entries of lists and mappings, got" in told(policy_review(spec))
+    assert "spec: expected at most 4000 entries in lists and mappings, got" in told(policy_review(spec))
 
 
 def test_a_large_config_map_of_anything_else_is_let_in():

@@ -52,4 +52,4 @@ def test_the_shipped_policies_come_with_the_wheel(installed: Path) -> None:
 
 
 def test_the_demo_runs_from_the_wheel(installed: Path) -> None:
-    assert "They match the offline decision" in python(installed, "-m", "trimtab", "demo")
+    assert "The answers match the offline decision" in python(installed, "-m", "trimtab", "demo")

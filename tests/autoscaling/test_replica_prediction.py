@@ -85,7 +85,8 @@ def test_both_forms_of_the_band_agree(k: float, target: int) -> None:
 @pytest.mark.parametrize(
     ("k", "replicas", "target", "bounds", "expected"),
     [
-        (1, 3, 80, (1, 20), "stays at 3 as long as the ratio of mean usage to P90 does not change."),
+        (1, 3, 80, (1, 20), "stays at 3, as long as the ratio of the mean of the usage to its 90th percentile does "
+                            "not change."),
         (0.5, 2, 70, (2, 20), "stays at 2, but a higher count falls, whatever the load is."),
         (1, 20, 50, (2, 20), "stays at 20, but a lower count rises, whatever the load is."),
     ],
@@ -104,7 +105,7 @@ def test_a_count_that_stays_says_what_holds_it(
 def test_the_sentence_names_counts_direction_and_speed() -> None:
     prediction = predict_replicas(mean_to_p90=1, replicas=3, total=3000, target_percent=50, max_replicas=20)
     assert describe_prediction(prediction) == (
-        "At constant load the replica count goes up: 3 → 6 → 11 → 20 → 20; only the HPA's bound stops the change; each "
-        "round takes "
-        "3 to 4 days with the recommender's half-life of 24 hours, and an hour with 15 minutes."
+        "At constant load the replica count goes up: 3 → 6 → 11 → 20 → 20; only the bound of the HPA (minReplicas or "
+        "maxReplicas) stops the change; each round takes 3 to 4 days if the half-life of the VPA's recommender is 24 "
+        "hours, and an hour if it is 15 minutes."
     )

@@ -71,7 +71,7 @@ def test_a_metric_of_pods_wakes_up_nothing(metric: str, is_found: bool) -> None:
     [
         (
             1,
-            "If the manifest is applied at peak load, up to 2 pods are deleted at once, and the HPA adds them again "
+            "If the manifest is applied at peak load, up to 2 pods are deleted at once, and the HPA adds pods again "
             "only step by step.",
         ),
         (
@@ -96,7 +96,7 @@ def test_a_vpa_that_leaves_a_single_pod_alone_does_not_evict_it_either() -> None
     bounded = vpa(containers=({"containerName": "*", "minAllowed": {"cpu": "50m"}},))
     [alone], [evicted] = (find("L18", workload(replicas=count), bounded) for count in (1, 2))
     assert (alone.severity, evicted.severity) == ("warning", "error")
-    assert "does not evict so few pods" in alone.outcome
+    assert "does not evict pods of a workload with so few replicas" in alone.outcome
 
 
 def test_a_maximum_of_one_resource_leaves_the_other_without_one() -> None:
@@ -135,7 +135,7 @@ def test_pods_that_cannot_grow_in_place_are_one_finding_for_each_resource() -> N
     recommended = {"containerRecommendations": [{"containerName": "web", "target": {"cpu": "1", "memory": "1Gi"}}]}
     wanting = {**vpa("InPlaceOrRecreate"), "status": {"recommendation": recommended}}
     [found] = find("N03", workload(replicas=3), wanting, node, *pods)
-    assert found.sentence.endswith("for pod web-0, but node n has 40m free (2 more pods like it).")
+    assert found.sentence.endswith("for pod web-0, but node n has 40m free (2 more pods have the same problem).")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def admitted(*arguments: str | Path) -> dict:  # type: ignore[type-arg]
 def test_what_a_policy_would_do_that_only_watches_is_told_once(tmp_path: Path) -> None:
     watching = POLICY.replace("spec:", "spec:\n  mode: warn", 1)
     output = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, watching)).stdout
-    assert (output.count("limits.cpu"), output.count("does not make this change in its mode")) == (1, 1)
+    assert (output.count("limits.cpu"), output.count("so the pod does not get this change")) == (1, 1)
 
 
 def test_a_deployment_stands_for_the_pods_it_would_make(tmp_path: Path) -> None:
@@ -114,7 +114,8 @@ def test_all_mistakes_are_named_together_and_nothing_is_done(tmp_path: Path) -> 
         ("kind: Service\nmetadata: {name: x}\n", "expected a Pod, or an object with a pod template, got none"),
         (
             "apiVersion: platform.example.com/v1\nkind: Kafka\nmetadata: {name: x}\n",
-            "none; Kafka (platform.example.com) has no pod template, and whether it creates pods is not known",
+            "none; Kafka (platform.example.com) has no pod template, and Trimtab does not know whether such an "
+            "object creates pods",
         ),
         ("just text\n", "expected an API object with a kind"),
         (DEPLOYMENT.replace("cpu: 1", "cpu: [1]"), "resources.requests"),

@@ -282,7 +282,7 @@ def test_what_only_the_committed_manifest_gets_is_told(tmp_path: Path) -> None:
     command = ("admit", "-f", path, "--policies", write(tmp_path, _TWO_CLASSES), "-o", "yaml")
     result = trimtab(*command)
     assert "priorityClassName: high" in result.stdout
-    assert "once the first changes are committed" in result.stderr
+    assert "after you commit the first changes" in result.stderr
     path.write_text(result.stdout)
     again = trimtab(*command)
     assert (again.stdout, "committed" in again.stderr) == (result.stdout, False)

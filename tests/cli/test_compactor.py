@@ -65,11 +65,11 @@ def test_what_a_pool_waits_for_is_said() -> None:
     assert waits(ready) == ""
     assert waits(PoolState()) == "a plan that drains a node"
     assert waits(ready, paused="said so") == "said so"
-    assert waits(ready, leader="") == "a compactor that leads"
+    assert waits(ready, leader="") == "a compactor that leads (holds the Lease)"
     assert "dry run" in waits(ready, Pool(name="web"))
     assert "drain of n1" in waits(PoolState(plan=("n2",), drains={"n1": "d"}))
     assert "two" not in waits(PoolState(strikes=2, closed=NOW - 10))
-    assert "closed for another 3590 s" in waits(PoolState(strikes=2, closed=NOW - 10))
+    assert "closed for 3590 more seconds" in waits(PoolState(strikes=2, closed=NOW - 10))
     assert "limit of" in waits(PoolState(plan=("n1",), evictions=(NOW,) * 200))
 
 
@@ -112,10 +112,10 @@ def test_a_history_without_new_decisions_says_when_the_last_one_was() -> None:
         return console.export_text().strip()
 
     assert text(HistoryFilter(since=NOW - 300)) == (
-        "no decision in the last 5 minutes; the last was at 2027-01-15T06:00:00Z"
+        "no decision in the last 5 minutes; the last decision was at 2027-01-15T06:00:00Z"
     )
     assert text(HistoryFilter(since=NOW - 3600)).startswith("no decision in the last 1 hour;")
-    assert text(HistoryFilter(node="other", since=NOW - 300)) == "no decision of the compactor is stored"
+    assert text(HistoryFilter(node="other", since=NOW - 300)) == "the compactor has stored no decision"
     assert history.build_history_report(state).empty_because == ""
 
 

@@ -27,7 +27,7 @@ def signed() -> str:
     [
         (signed(), KEYS, "drain d1 of pool web since"),
         (signed(), KEYS, "; authentic; cordoned"),
-        (signed(), OTHERS, "was not made by this compactor"),
+        (signed(), OTHERS, "this compactor did not make the signature"),
         (signed(), None, "unverified"),
         ('{"drain":"d1","pool":"web","since":1}', KEYS, "no signature"),
         ("{", KEYS, "the annotation of the node is invalid"),

@@ -21,7 +21,7 @@ def test_a_rehearsal_does_nothing_and_the_real_thing_breaks_no_budget() -> None:
     assert "nodes cordoned: 0, pods evicted: 0" in rehearsed
     assert "removed" in acted
     assert "9 nodes → 4" in acted
-    assert "0 of them twice; violated PodDisruptionBudgets: 0" in acted
+    assert "pods evicted (0 of them twice), 0 PodDisruptionBudgets violated" in acted
 
 
 def test_five_vendors_keep_different_parts_of_the_same_node() -> None:
@@ -38,4 +38,4 @@ def test_the_best_machine_types_are_checked_with_the_pods() -> None:
     draw_machines(Console(file=written, width=200))
     lines = written.getvalue()
     assert "GiB per $/h" in lines
-    assert "The cheapest with the real pods" in lines
+    assert "The cheapest types when the pods of the snapshot are placed" in lines

@@ -65,17 +65,25 @@ def test_a_lease_that_may_still_be_held_has_a_leader_whatever_our_clock_says(age
 def test_a_lease_that_nobody_renews_is_named_with_its_age_and_the_state_of_the_pods() -> None:
     said = problem(lease(1500), deployment(1, 0))
     since = format_timestamp(NOW - 1500)
-    assert said.startswith(f"compactor-1 last renewed the Lease at {since}, 25 min ago, but it lasts 30 s; ")
-    assert "0 of 1 replicas of its Deployment trimtab-compactor are ready (`kubectl -n trimtab-system describe" in said
+    assert said.startswith(
+        f"compactor-1 last renewed the Lease at {since}, 25 min ago, but the Lease expires after 30 s; "
+    )
+    assert (
+        "0 of 1 replicas of the compactor's Deployment trimtab-compactor are ready (for the cause: `kubectl -n "
+        "trimtab-system describe" in said
+    )
 
 
 @pytest.mark.parametrize(
     ("server", "text"),
     [
         ((None, None), "no compactor has run in this namespace; there is no Deployment"),
-        ((lease(10, holder=""), deployment(0, 0)), "no replica holds the Lease"),
-        ((lease(9000), deployment(0, 0)), "scaled to 0 replicas (`kubectl -n trimtab-system scale deployment"),
-        ((lease(9000), deployment(1, 1)), "(`kubectl -n trimtab-system logs deploy/trimtab-compactor`)"),
+        ((lease(10, holder=""), deployment(0, 0)), "no replica of the compactor holds the Lease"),
+        (
+            (lease(9000), deployment(0, 0)),
+            "scaled to 0 replicas (to start one: `kubectl -n trimtab-system scale deployment",
+        ),
+        ((lease(9000), deployment(1, 1)), "(for the cause: `kubectl -n trimtab-system logs deploy/trimtab-compactor`)"),
     ],
 )
 def test_what_is_known_of_a_compactor_that_does_not_lead_is_said(server: Any, text: str) -> None:
@@ -105,7 +113,10 @@ def test_the_status_names_the_nodes_that_others_cordoned() -> None:
     assert status.cordoned_by_others == ["n2"]
     console = Console(record=True, width=300)
     report.draw_status(console, status)
-    assert "cordoned by other clients: n2; `trimtab why node NODE` says by which" in console.export_text()
+    assert (
+        "nodes that other clients cordoned: n2; `trimtab why node NODE` shows which client cordoned a node"
+        in console.export_text()
+    )
 
 
 def test_an_age_is_in_its_largest_whole_unit() -> None:

@@ -46,7 +46,7 @@ def test_the_fix_leaves_nothing_that_it_claims_and_keeps_the_rest(tmp_path: Path
     file = tmp_path / "app.yaml"
     file.write_text("# ours\n" + Path(BAD).read_text() + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")
     result = run_lint("-f", str(file), "--fix", str(tmp_path / "fixed"))
-    assert "which fix" in result.stderr
+    assert "The changes fix" in result.stderr
     fixed = (tmp_path / "fixed" / "app.yaml").read_text()
     assert fixed.startswith("# ours\n")
     assert fixed.endswith("---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")
@@ -61,7 +61,7 @@ def test_a_fix_that_removes_a_count_says_how_to_keep_the_running_count(tmp_path:
     assert lines[handover].strip().startswith("kubectl get deployment ")
     assert "set the count to 1" in lines[handover - 1]
     assert "edit-last-applied" in lines[handover + 1]
-    assert lines[handover + 2].startswith("Review them, then run: kubectl apply --server-side")
+    assert lines[handover + 2].startswith("Review the changed files, then run: kubectl apply --server-side")
     other = str(FOLDER / "L29" / "bad.yaml")
     assert "handover" not in run_lint("-f", other, "--rule", "L29", "--fix", str(tmp_path / "other")).stderr
 

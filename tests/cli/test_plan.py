@@ -67,7 +67,7 @@ def test_cores_are_told_where_a_price_is_missing_and_that_is_noted(cluster: Path
 
 def test_what_is_assumed_offline_is_said(cluster: Path) -> None:
     assert (
-        "there are no observations of earlier rounds, so the plan assumes that no pod of the pools is moving"
+        "there are no stored observations of earlier rounds, so the plan assumes that no pod of the pools is moving"
         in told("plan", "--cluster", cluster)["notes"]
     )
 
@@ -94,7 +94,7 @@ def test_a_pool_of_the_snapshot_that_cannot_be_read_is_noted_and_stops_no_other(
     broken = config_map("broken", {}, labels={"trimtab.dev/pool": "broken"})
     report = told("plan", "--cluster", snapshot(tmp_path, *half_empty(pool("web", "preset: keen"), broken)))
     assert [pool["name"] for pool in report["pools"]] == ["web"]
-    assert any("left out" in note and "ConfigMap broken" in note for note in report["notes"])
+    assert any("is ignored" in note and "ConfigMap broken" in note for note in report["notes"])
 
 
 def test_pools_in_files_count_before_those_in_the_snapshot(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_plan_without_nodes_is_no_failure_and_says_why(tmp_path: Path) -> None
 def test_the_bound_says_what_holds_the_plan(tmp_path: Path) -> None:
     kept = pod("web-0", on="a", annotations={SAFE: "false"})
     text = told("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), kept), *KEEN)["bound"]["text"]
-    assert "1 node holds a pod that may not move" in text
+    assert "1 node holds a pod that may not be moved" in text
 
 
 def test_a_node_that_goes_is_explained(cluster: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_pod_without_a_place_is_explained_with_what_every_node_says(tmp_path: 
 def test_a_finished_pod_is_explained(tmp_path: Path) -> None:
     cluster = snapshot(tmp_path, *half_empty(pod("done", on="c", phase="Succeeded")))
     result = trimtab("plan", "--cluster", cluster, "--explain", "pod", "default/done")
-    assert "it is finished" in result.output
+    assert "the pod is finished" in result.output
 
 
 # ── other forms ──────────────────────────────────────────────────────────
@@ -295,8 +295,8 @@ def test_a_snapshot_without_pods_is_a_mistake_for_no_node_is_known_to_be_empty(t
 def test_nodes_and_pods_without_a_name_are_a_mistake(tmp_path: Path) -> None:
     result = trimtab("plan", "--cluster", snapshot(tmp_path, node(""), node("b"), pod("", "b")), *KEEN)
     assert result.exit_code == 2
-    assert "a name for every node, got 1 without one" in result.output
-    assert "a name for every pod, got 1 without one" in result.output
+    assert "a name for every node, got 1 without a name" in result.output
+    assert "a name for every pod, got 1 without a name" in result.output
 
 
 def test_the_same_file_twice_is_the_same_cluster(tmp_path: Path) -> None:
@@ -319,8 +319,8 @@ def test_a_snapshot_without_budgets_or_attach_limits_says_so(tmp_path: Path) -> 
              "spec": {"volumeName": "v"}}  # fmt: skip
     volume = {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"csi": {"driver": "d.example.com"}}}
     notes = " ".join(told("plan", "--cluster", snapshot(tmp_path, node("a"), claimed, claim, volume))["notes"])
-    assert "no PodDisruptionBudget is in the snapshot" in notes
-    assert "no CSINode with a limit is in the snapshot" in notes
+    assert "the snapshot contains no PodDisruptionBudget" in notes
+    assert "the snapshot contains no CSINode with a limit" in notes
     whole = told("plan", "--cluster", snapshot(tmp_path, *half_empty(budget("web", 1))))["notes"]
     assert not any("is in the snapshot:" in note for note in whole)
 
@@ -369,7 +369,7 @@ def test_a_node_without_a_place_tells_the_room_after_the_plan(tmp_path: Path) ->
     cluster = snapshot(tmp_path, node("a"), node("b", cpu="2"), pod("web-0", on="a", cpu="3"),
                        pod("api-0", on="b", annotations={SAFE: "false"}))  # fmt: skip
     result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
-    assert "after the plan, pod default/web-0 alone fits on 0 of" in result.output
+    assert "after the plan, pod default/web-0 alone would fit on 0 of" in result.output
 
 
 def test_a_pod_that_may_stand_once_in_a_zone_fits_in_it_when_it_comes_from_there(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_a_pod_that_may_stand_once_in_a_zone_fits_in_it_when_it_comes_from_there
     cluster = snapshot(tmp_path, node("a", **zone), node("b", **zone), pod("web-0", on="a", spec=apart("web", "zone")),
                        pod("api-0", on="a", cpu="3"), pod("db-0", on="b", cpu="2"))  # fmt: skip
     result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
-    assert "after the plan, pod default/web-0 alone fits on 1 of 1 other nodes" in result.output
+    assert "after the plan, pod default/web-0 alone would fit on 1 of 1 other nodes" in result.output
 
 
 def test_pools_that_share_nodes_are_told_and_touch_none_of_them(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_bound_that_the_settings_set_does_not_speak_of_volume(tmp_path: Path) 
     """Two nodes at 85 % are no candidates: the free volume is not the limit."""
     pods = [pod("web-0", "a", cpu="3400m"), pod("web-1", "b", cpu="3400m")]
     text = " ".join(trimtab("plan", "--cluster", snapshot(tmp_path, *machines("a", "b"), *pods)).stdout.split())
-    assert "No plan can free more than 0 nodes, because no other node is a candidate." in text
+    assert "No plan can drain more than 0 nodes, because no other node may be drained." in text
 
 
 def test_what_a_preset_leaves_on_purpose_is_priced_by_its_setting(tmp_path: Path) -> None:

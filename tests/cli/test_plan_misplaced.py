@@ -68,5 +68,5 @@ def test_pods_of_kube_system_are_named_without_a_policy_that_would_change_nothin
 def test_the_table_names_them_and_prints_the_policy(tmp_path: Path) -> None:
     items = [*SCATTERED, *(pod(f"web-{n}", n, **HELD) for n in "abcd")]
     shown = trimtab("plan", "--cluster", snapshot(tmp_path, *items)).stdout
-    assert "4 pods that may not move" in shown
+    assert "4 pods that may not be moved" in shown
     assert "kind: PodPolicy" in shown

@@ -43,8 +43,8 @@ def test_a_vpa_that_recommends_nothing_keeps_its_pods_for_a_day(now: str, count:
 
 def test_a_node_that_stays_for_a_vpa_names_it(tmp_path: Path) -> None:
     report = told("plan", "--cluster", snapshot(tmp_path, *four_pods(replica_set(), vpa(target=""))), *KEEN)
-    assert "VerticalPodAutoscaler team/web changes pods, but has no recommendation yet" in str(report)
-    assert any("1 of them recommend nothing" in note for note in report["notes"])
+    assert "VerticalPodAutoscaler team/web changes the requests of pods, but has no recommendation yet" in str(report)
+    assert any("1 of the VerticalPodAutoscalers recommend nothing" in note for note in report["notes"])
 
 
 @pytest.mark.parametrize(("mode", "count"), [("Recreate", 2), ("InPlaceOrRecreate", 0), ("InPlace", 0)])

@@ -88,7 +88,7 @@ def test_explain_has_words_for_every_condition(tmp_path: Path, condition: str) -
     means, but = found["whom"]
     assert means
     assert not means.startswith("every pod")
-    assert but == f"but not: {means}"
+    assert but == f"except: {means}"
 
 
 def test_an_unknown_name_gets_the_nearest_one(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_compiled_policies_are_listed_with_what_they_do(cluster: Path) -> None:
     ]  # fmt: skip
     text = trimtab("policies", "list", "--cluster", cluster).stdout
     assert "denies pods" in text
-    assert "nothing: it has no binding" in text
+    assert "nothing, because the policy has no binding" in text
     names = trimtab("policies", "list", "--cluster", cluster, "-o", "name").stdout.split()
     assert names[-1] == "validatingadmissionpolicy/trimtab-requires-cost"
 
@@ -47,10 +47,10 @@ def test_compiled_policies_are_listed_with_what_they_do(cluster: Path) -> None:
 def test_a_policy_with_a_mistake_is_named_and_left_out(tmp_path: Path) -> None:
     result = trimtab("policies", "list", "--cluster", snapshot(tmp_path, document("a"), document("b", mode="aply")))
     assert result.exit_code == 0
-    assert "An invalid policy is left out: cluster: PodPolicy b spec.mode" in result.stderr
+    assert "An invalid policy is ignored: cluster: PodPolicy b spec.mode" in result.stderr
     assert "did you mean 'apply'?" in result.stderr
 
 
 def test_files_and_a_cluster_are_not_listed_together(cluster: Path) -> None:
     result = trimtab("policies", "list", cluster, "--cluster", cluster)
-    assert (result.exit_code, "PATH or --cluster" in result.stderr) == (2, True)
+    assert (result.exit_code, "PATH (a file or folder with policies) or --cluster" in result.stderr) == (2, True)

@@ -86,7 +86,7 @@ def test_a_namespace_or_label_can_be_asked_for(cluster: Path) -> None:
 
 def test_a_table_says_how_many_and_a_wrong_name_which_there_are(cluster: Path) -> None:
     table = run_verb("policies", "rollout", "first", "--cluster", cluster, "--at", "100").stdout.splitlines()
-    assert table[0] == "first at 100%: 40 of 40 owners included"
+    assert table[0] == "policy first at a rollout of 100%: 40 of 40 owners of pods included"
     assert [line.split() for line in table if line][1][:2] == ["NAMESPACE", "OWNER"]
     names = run_verb("policies", "rollout", "first", "--cluster", cluster, "--at", "0", "-o", "name")
     assert (names.exit_code, names.stdout) == (0, "")

@@ -60,9 +60,9 @@ def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("claims", "said"),
     [
-        (WHY.replace("true", "false"), "acts: false, but the policy makes a difference"),
+        (WHY.replace("true", "false"), "the case says `acts: false`, but the policy makes a difference"),
         (WHY.replace("set-by-policy", "no-policy"), "because: no-policy is expected, but missing"),
-        (WHY + "beside: [other]\n", "there is no policy other"),
+        (WHY + "beside: [other]\n", "the case names the policy other, which does not exist"),
         (WHY + "becuase: []\n", "unknown field"),
     ],
 )
@@ -92,7 +92,9 @@ def test_a_case_needs_only_its_before(folder: Path) -> None:
     for path in (why, folder / "small" / "web.after.yaml"):
         path.unlink()
     result = mine(folder)
-    assert result.stdout == "small/web: web.why.yaml does not exist; `--accept` writes it\n0 of 1 cases passed.\n"
+    assert (
+        result.stdout == "small/web: the file web.why.yaml does not exist; `--accept` writes it\n0 of 1 cases passed.\n"
+    )
     assert mine(folder, "--accept").exit_code == 0
     assert yaml.safe_load(why.read_text()) == {
         "apiVersion": "examples.trimtab.dev/v1", "kind": "Expectation", "says": "Write here what this case shows.",

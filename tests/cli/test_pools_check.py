@@ -105,4 +105,4 @@ def test_files_are_compared_with_the_nodes_of_the_cluster(tmp_path: Path, cluste
     all_nodes = pool("every", "nodes: all")
     result = check(written(tmp_path, "mine.yaml", pool("web"), all_nodes), "--cluster", cluster)
     assert result.exit_code == 1
-    assert "2 nodes also belong to web: n1, n2 (node-in-two-pools)" in result.stdout
+    assert "2 nodes of this pool also belong to web: n1, n2 (node-in-two-pools)" in result.stdout

@@ -96,9 +96,9 @@ def test_a_report_of_a_version_that_knew_less_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "word"),
     [(None, "a file that can be read"), ("{}", "required field"), ("[",
-        "got a document of another "
-        "form (Expected `object`"),
-     ('{"kind": "PlanReport", "containers": []}', "a PlanReport")],
+        "got a document with another "
+        "structure (Expected `object`"),
+     ('{"kind": "PlanReport", "containers": []}', "a report of the kind PlanReport")],
 )  # fmt: skip
 def test_a_file_that_is_no_report_is_named(tmp_path: Path, content: str | None, word: str) -> None:
     path = tmp_path / "before.json"

@@ -199,7 +199,7 @@ def test_without_a_snapshot_the_table_has_no_column_that_it_takes_one_for(
     assert text.startswith("A request for 1 of 1 container")
     for title in ("PODS", "SAVES $", "SEVERITY", "? →"):
         assert title not in text
-    assert "memory: the source has no memory usage of the container" in " ".join(text.split())
+    assert "memory: the source of usage has no memory usage of the container" in " ".join(text.split())
 
 
 def test_usage_that_went_through_gzip_is_read(tmp_path: Path) -> None:

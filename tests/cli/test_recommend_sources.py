@@ -55,7 +55,7 @@ def test_what_a_start_takes_can_be_left_out_and_is_told(tmp_path: Path) -> None:
     with serving(answer) as server:
         report = told("recommend", "--prometheus", server.url, *given)
     assert report["containers"][0]["cpu"]["max"] == "250m"
-    assert any("used up to 9.00 cores when it started" in note for note in report["notes"])
+    assert any("used up to 9.00 cores during its start" in note for note in report["notes"])
 
 
 def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
     saved.write_text(json.dumps(matrix(({"namespace": "shop", "pod": WEB, "container": "app"}, points))))
     notes = told("recommend", "--usage", file, "--usage", saved)["notes"]
     assert (
-        "2 samples were left out, because the value is not a number, is below zero, or is more than any machine has."
+        "2 samples were ignored, because the value is not a number, is below zero, or is more than any machine has."
         in notes
     )
     assert f"{file}: 1 amount below zero or not a number could not be used (the first in line 2)." in notes
@@ -97,7 +97,7 @@ def test_a_prometheus_that_does_not_answer_says_what_to_do(answer: Answer, words
     [
         ({}, "p5", ""),
         ({"ready": False}, "p95", "cannot change pods"),
-        ({"allowed": False}, "p95", "may not read whether"),
+        ({"allowed": False}, "p95", "no permission to read whether"),
     ],
 )
 def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(

@@ -67,8 +67,8 @@ def test_a_small_range_and_many_pods_are_told() -> None:
     options = ("--cpu", "64", "--memory", "256Gi", "--max-pods", "450", "--node-cidr", "24")
     (one,) = told("reserved", "formula", *options, "--profile", "gardener")["nodes"]
     notes = " ".join(one["notes"])
-    assert "four fifths of its pod range are 204" in notes
-    assert "253 pods an address" in notes
+    assert "four fifths of the addresses of the pod range are enough for 204" in notes
+    assert "addresses for only 253 pods" in notes
     assert "gc_thresh" in notes
 
 
@@ -105,13 +105,13 @@ def test_all_mistakes_are_told_at_once() -> None:
 def test_exactly_one_way_to_name_a_node() -> None:
     assert "got none" in trimtab("reserved", "formula").output
     both = trimtab("reserved", "formula", "--type", "m5.large", "--cpu", "4")
-    assert (both.exit_code, "--cpu with --memory and --type" in both.output) == (2, True)
+    assert (both.exit_code, "--cpu together with --memory and --type" in both.output) == (2, True)
     assert "--memory: expected an amount above 0" in trimtab("reserved", "formula", "--cpu", "4").output
 
 
 def test_a_large_share_is_told() -> None:
     result = trimtab("reserved", "formula", "--cpu", "2", "--memory", "8Gi", "--profile", "openshift")
-    assert "larger nodes waste less" in " ".join(result.output.split())
+    assert "of larger nodes a smaller share is reserved" in " ".join(result.output.split())
 
 
 def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_pool_without_a_recommendation_says_why_instead_of_a_snippet(tmp_path:
     nodes = snapshot(tmp_path, worker("a"), worker("b", pool="db"))
     options = saved(tmp_path, [busy("a", 30)])
     text = trimtab("reserved", "measure", "--cluster", nodes, *options, "--snippet", "kubelet").stdout
-    assert "# pool db (containerd): no recommendation: no kubelet of the pool reported" in text
+    assert "# pool db (containerd): no recommendation, because no kubelet of the pool reported" in text
 
 
 def test_more_pods_are_planned_for_on_request(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     assert "--cluster live, --prometheus URL" in trimtab("reserved", "measure").output
     nodes = snapshot(tmp_path, worker("a"))
     alone = trimtab("reserved", "measure", "--cluster", nodes)
-    assert (alone.exit_code, "got --cluster alone" in alone.output) == (2, True)
+    assert (alone.exit_code, "got --cluster without --summary" in alone.output) == (2, True)
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
     result = trimtab("reserved", "measure", "--cluster", nodes, "--summary", broken, "--configz", broken)

@@ -124,4 +124,4 @@ def test_what_is_asked_must_make_sense(tmp_path: Path) -> None:
 def test_a_broken_policy_of_the_cluster_is_told_and_left_out(tmp_path: Path) -> None:
     broken = json.loads(json.dumps(POLICY).replace("50m", "much"))
     report = told("admit", "--cluster", snapshot(tmp_path, pod(), broken, WEBHOOK), "--running")
-    assert any("An invalid policy is left out" in note for note in report["notes"])
+    assert any("An invalid policy is ignored" in note for note in report["notes"])

@@ -65,7 +65,7 @@ def test_the_class_is_rendered_with_the_larger_overhead_until_pods_are_made_agai
     rendered = yaml.safe_load(result.stdout)
     assert rendered["overhead"] == {"podFixed": {"cpu": "250m", "memory": "92Mi"}}
     assert (rendered["handler"], rendered["scheduling"]) == ("kata-fc", {"nodeSelector": {"sandbox": "kata"}})
-    assert "6 running pods of kata keep a different overhead until they are recreated" in result.stderr
+    assert "6 running pods with RuntimeClass kata keep a different overhead until they are recreated" in result.stderr
     lower = yaml.safe_load(trimtab("runtimeclass", "render", "kata", *asked, "--lower").stdout)
     assert lower["overhead"] == {"podFixed": {"cpu": "115m", "memory": "92Mi"}}
 
@@ -120,7 +120,9 @@ def test_a_teams_cost_has_the_sandboxes_share_apart(tmp_path: Path) -> None:
     assert [row["sandboxPerPod"] for row in document["classes"] if row["name"] == "kata"] == [per_pod]
     assert red["workloadPerPod"]["dollarsPerMonth"] == 73.0  # the pod that cannot be read is not counted
     text = trimtab("runtimeclass", "cost", "--cluster", path).stdout
-    assert "A pod of kata costs on average $73.00 (1 cores, 0 GiB) for its containers" in " ".join(text.split())
+    assert "A pod with RuntimeClass kata costs on average $73.00 (1 cores, 0 GiB) for its containers" in " ".join(
+        text.split()
+    )
     assert [word for word in ("shop", "20.0%", "cannot be read") if word not in text] == []
 
 

@@ -63,7 +63,7 @@ def test_without_a_word_nothing_is_changed_and_what_would_be_is_said(process: st
     report = told(found, process)
     assert found.writes == 0
     assert f"Secret ours/trimtab-{process}-signing: a new key signs" in report
-    assert f"Nothing was changed. To rotate: trimtab certs rotate-signing-key {process} --yes" in report
+    assert f"Nothing was changed. To rotate the key, run: trimtab certs rotate-signing-key {process} --yes" in report
     assert "not authentic" not in report
 
 
@@ -80,7 +80,7 @@ def test_a_rotation_keeps_the_key_of_today_for_verification(process: str) -> Non
 def test_what_the_forgotten_key_signed_is_named_and_holds_the_compactors_rotation_up() -> None:
     found = Cluster(SECOND, by=FIRST)
     report = told(found)
-    assert "no longer authentic: the annotation on node n1" in report
+    assert "no longer authentic after the rotation: the annotation on node n1" in report
     assert "no longer authentic: the state of pool web" in report
     with pytest.raises(UsageError, match="--force"):
         told(found, confirmed=True)
@@ -103,7 +103,8 @@ def test_the_webhooks_key_signs_for_seconds_only_so_nothing_of_it_is_looked_for(
 
 
 @pytest.mark.parametrize(("found", "says"), [
-    (Cluster(None), "the process itself creates the first one"), (Cluster(FIRST, secret=False), "no such Secret"),
+    (Cluster(None), "the process itself writes "
+                    "the first one"), (Cluster(FIRST, secret=False), "no Secret of this name"),
 ])  # fmt: skip
 def test_where_there_is_no_key_none_is_made_from_outside(found: Cluster, says: str) -> None:
     with pytest.raises(UsageError, match=says):

@@ -37,5 +37,5 @@ def test_a_command_of_the_tutorial_does_what_it_says(folder: Path, command: list
 
 def test_the_policy_of_the_tutorial_only_warns_at_first(folder: Path) -> None:
     result = CliRunner().invoke(cli, ["admit", "-f", "your-manifests.yaml", "--policies", "mine.yaml"])
-    assert "0 of 7 changed" in result.output
-    assert "does not make this change in its mode" in result.output
+    assert "0 of 7 pods changed" in result.output
+    assert "so the pod does not get this change" in result.output

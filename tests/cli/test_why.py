@@ -51,7 +51,7 @@ def test_what_the_annotation_says_and_what_policies_say_now_are_joined(tmp_path:
     assert (change["policy"], change["field"], change["value"]) == (
         "no-limits", "containers[app].limits.cpu", "removed",
     )  # fmt: skip
-    assert (change["before"], change["why"]) == (None, "the pod template of its owner was not read")
+    assert (change["before"], change["why"]) == (None, "the pod template of the pod's owner was not read")
     assert [(one["policy"], one["what"]) for one in report["findings"]] == [("sizes", "unpatched")]
 
 
@@ -129,7 +129,7 @@ def test_each_change_has_the_value_that_the_author_wrote_and_the_reason(tmp_path
 def test_a_policy_that_is_gone_explains_no_change_any_more(tmp_path: Path) -> None:
     [change] = why(tmp_path, changed_pod(), replica_set(), POLICY, WEBHOOK)["changes"]
     assert change["before"] is None
-    assert change["why"].startswith("the policy does not say so any more")
+    assert change["why"].startswith("the present policy does not make this change")
 
 
 def test_a_pod_that_is_gone_is_explained_by_decisions_and_by_another_pod_of_its_owner(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_a_pod_that_is_gone_is_explained_by_decisions_and_by_another_pod_of_its_
     assert (report["exists"], report["owners"], report["node"]) == (False, ["ReplicaSet/web-1"], "n7")
     assert [one["what"] for one in report["decisions"]] == ["evicted"]
     assert report["changes"][0]["before"] == "2"
-    assert "The changes are those of web-1-bcdfg, another pod of ReplicaSet/web-1." in report["notes"]
+    assert "The changes that are shown are those of web-1-bcdfg, another pod of ReplicaSet/web-1." in report["notes"]
     text = trimtab("why", "pod", "shop/web-1-zzzzz", "--cluster", snapshot(tmp_path, *items)).stdout
-    assert "It does not exist any more." in text
+    assert "The pod does not exist any more." in text
 
 
 def test_a_pod_that_is_gone_is_found_by_its_name_and_what_is_not_known_is_said(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_pod_that_is_gone_is_found_by_its_name_and_what_is_not_known_is_said(t
     assert report["changes"] is None
     said = " ".join(report["notes"])
     assert "No other pod of ReplicaSet/web-1 exists." in said
-    assert "No stored decision of the compactor is about it" in said
+    assert "No stored decision of the compactor is about this pod" in said
     assert "keeps Events for an hour" in said
 
 
@@ -194,7 +194,7 @@ def test_a_pending_pod_is_the_successor_of_a_pod_that_the_compactor_evicted(tmp_
         return why(tmp_path, pending(pod()), WEBHOOK, state(entry))["pending"]
 
     assert verdict(60).endswith(
-        "It may be the successor of a pod that Trimtab evicted: shop/web-1-older, at 2026-11-01T23:59:00Z."
+        "The pod may be the successor of a pod that Trimtab evicted: shop/web-1-older, at 2026-11-01T23:59:00Z."
     )
     for other in (verdict(3600), verdict(-60), verdict(60, rehearsed=True)):
         assert other.endswith("Trimtab did not change this pod.")

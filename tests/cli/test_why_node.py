@@ -43,13 +43,13 @@ def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp
     assert found["cordon"]["by"] == "trimtab"
     assert found["cordon"]["since"] == "2027-01-15T08:00:00Z"
     assert found["cordon"]["text"].startswith(
-        "Trimtab's compactor of namespace trimtab-system cordoned it to drain it for pool web (drain d7)"
+        "Trimtab's compactor of namespace trimtab-system cordoned this node to drain it for pool web (drain d7)"
     )
     assert found["cordon"]["undo"][0].startswith("trimtab compactor release --yes n1")
     assert [one["what"] for one in found["decisions"]] == ["started"]
     text = why(tmp_path, drained(), pool("web", "mode: act"), form="table").stdout
     assert "Node n1  in pool web, cordoned" in text
-    assert "To undo it:" in text
+    assert "To undo the cordon:" in text
 
 
 def test_an_empty_node_waits_for_the_autoscaler(tmp_path: Path) -> None:
@@ -97,7 +97,8 @@ def test_a_node_that_was_drained_and_is_gone_is_answered_from_the_history(tmp_pa
     found = report_of_gone(tmp_path, node("web-8"), history)
     assert (found["exists"], found["pools"], found["cordon"]["by"]) == (False, ["web"], "trimtab")
     assert found["cordon"]["text"] == (
-        "Trimtab's compactor drained it for pool web (drain d7, begun at 2027-01-15T08:00:00Z), and the empty node was "
+        "Trimtab's compactor drained this node for pool web (drain d7, begun at 2027-01-15T08:00:00Z), and the "
+        "empty node was "
         "gone at 2027-01-15T08:10:00Z"
     )
     assert [one["what"] for one in found["decisions"]] == ["started", "emptied", "removed"]
@@ -108,9 +109,9 @@ def test_a_node_that_was_drained_and_is_gone_is_answered_from_the_history(tmp_pa
 
 def test_a_node_that_is_gone_and_was_not_drained_is_not_called_drained(tmp_path: Path) -> None:
     found = report_of_gone(tmp_path, state(entry(0, "started", rehearsed=True)))
-    assert found["cordon"]["text"] == "no stored decision says that Trimtab's compactor drained it"
+    assert found["cordon"]["text"] == "no stored decision says that Trimtab's compactor drained this node"
     text = report_of_gone(tmp_path, state(entry(0, "started"), entry(9, "abandoned")))["cordon"]["text"]
-    assert text.endswith("and ended that at 2027-01-15T08:00:09Z: w")
+    assert text.endswith("and ended the drain at 2027-01-15T08:00:09Z: w")
 
 
 def report_of_gone(folder: Path, *items: Any) -> Any:

@@ -82,7 +82,7 @@ def test_braces_in_quotes_are_no_template():
 
 
 def test_a_key_twice_is_told_where_it_is_the_second_time():
-    assert told("a: 1\nb: 2\na: 3\n") == [(3, "the key 'a' once", "the key twice")]
+    assert told("a: 1\nb: 2\na: 3\n") == [(3, "the key 'a' once", "the same key twice")]
 
 
 @pytest.mark.parametrize("text", ["a: [1, 2", "a: {b: c\n", 'a: "x', '{"a": 1', "a: b: c\n", "\x00", "%bad\n"])

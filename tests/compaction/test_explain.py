@@ -46,7 +46,7 @@ def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
     assert lines == (
         "pod default/x-1 is evicted from node a in wave 1 of 1",
         "pod default/x-1 fits on node b, allowed by budget default/x",
-        "budget default/x allows 1 disruption now",
+        "at present budget default/x allows 1 disruption",
         "at present, the pod would also fit on 0 of 1 other nodes that stay",
     )
 
@@ -54,7 +54,10 @@ def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
-        ({}, "node b could be drained instead of others: before any drain, other nodes have room for its 1 pod"),
+        (
+            {},
+            "node b could be drained instead of other nodes: before any drain, the other nodes have room for its 1 pod",
+        ),
         ({"spec": {"nodeSelector": {HOST: "b"}}}, "node b could not be drained instead of others"),
     ],
 )

@@ -48,7 +48,7 @@ def test_it_stays_for_the_buffer_by_name() -> None:
 def test_what_a_buffer_asks_for_beyond_all_nodes_stops_no_pool_and_is_told() -> None:
     found = planned(*TWO, template("3"), buffer(5))
     assert found.pools == {}
-    assert any("capacity is kept for 2 of 5 pods of capacity buffer default/spare" in note for note in found.notes)
+    assert any("capacity is reserved for 2 of 5 pods of capacity buffer default/spare" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("replicas", [500, 2_000_000_000])
@@ -63,7 +63,7 @@ def test_a_buffer_of_any_number_of_pods_costs_no_more_than_its_room(replicas: in
 def test_a_buffer_that_cannot_be_told_keeps_no_room_and_is_named(broken: list[Item]) -> None:
     found = planned(*TWO, *broken)
     assert len(found.all_steps) == 1
-    assert any("capacity buffer default/spare" in note and "no room is kept" in note for note in found.notes)
+    assert any("capacity buffer default/spare" in note and "no room is reserved" in note for note in found.notes)
 
 
 def test_what_is_not_resolved_yet_counts_as_the_buffer_says_itself() -> None:

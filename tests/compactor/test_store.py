@@ -116,9 +116,9 @@ STATE = encode_state(PoolState(surged={"bank/web": "d1"}))
     ("changed", "why"),
     [
         ({"signature": ""}, "no signature"),
-        ({"signature": "00" * 16}, "not made by this compactor"),
-        ({"serial": "8"}, "not made by this compactor"),
-        ({STATE_KEY: encode_state(PoolState(surged={"bank/web": "d2"}))}, "not made by this compactor"),
+        ({"signature": "00" * 16}, "this compactor did not make the signature"),
+        ({"serial": "8"}, "this compactor did not make the signature"),
+        ({STATE_KEY: encode_state(PoolState(surged={"bank/web": "d2"}))}, "this compactor did not make the signature"),
     ],
 )
 def test_a_state_that_somebody_else_wrote_is_put_aside_and_never_believed(changed: dict[str, str], why: str) -> None:

@@ -43,7 +43,7 @@ def test_policies_check_reads_a_live_cluster_as_every_other_verb(tmp_path: Path)
 
 def test_the_help_of_the_webhook_says_when_it_reads_the_clusters_policies() -> None:
     text = " ".join(run_verb("webhook", "--help").output.split())
-    assert "Default: the recommended set; with --cluster live, the cluster's PodPolicies." in text
+    assert "Default: the recommended policies; with --cluster live, the cluster's PodPolicies." in text
 
 
 def test_the_demo_names_the_option_by_which_its_numbers_are_made_again(pool: Path) -> None:

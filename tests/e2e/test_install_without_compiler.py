@@ -50,7 +50,7 @@ def test_make_demo_from_a_clone(surroundings: dict[str, str], tmp_path: Path) ->
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)
-    assert "They match the offline decision" in run(surroundings, tmp_path, "make", "demo")
+    assert "The answers match the offline decision" in run(surroundings, tmp_path, "make", "demo")
     assert "gunicorn_h1c" not in run(surroundings, tmp_path, ".venv/bin/python", "-m", "pip", "list")
 
 

@@ -111,7 +111,7 @@ def test_groups_out_of_stock_are_demoted_with_the_rights_that_install_grants(
         left = read_map(cluster)
         assert left is not None
         assert left["data"] == {"priorities": "100: ["}
-        assert "another client changed the map" in lines.getvalue()
+        assert "another client changed the priority map" in lines.getvalue()
         with pytest.raises(NotAllowed):
             get_plain(client, "ConfigMap", "extension-apiserver-authentication", "kube-system")
     finally:

@@ -31,7 +31,7 @@ def test_kubectl_shows_a_pool_and_a_forged_one_is_neither_kept_nor_believed(clus
         table = cluster.kubectl("get", "pools").splitlines()
         assert table[0].split() == ["NAME", "MODE", "NODES", "DRAINING", "NEXT", "SAVED", "UPDATED", "WAITS"]
         assert table[1].split()[:4] == [name, "rehearse", "3", "0"]
-        assert "`mode: act` in the pool's ConfigMap, because the pool is in dry run" in table[1]
+        assert "`mode: act` in the pool's ConfigMap, because the pool is in mode rehearse" in table[1]
         cluster.patch("PoolStatus", name, {"status": {"mode": "act", "next": "every node", "waits": ""}})
         cluster.apply(forged("invented"))
         cluster.eventually(lambda: status(cluster, name).get("mode") == "rehearse", within=40, what="written again")

@@ -52,7 +52,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_two_clusters_are_refused_with_their_names_and_what_to_do(both: str) -> None:
     done = recommend(both)
     assert done.returncode == 2
-    assert '--prometheus: expected the usage of one cluster, got cluster: "prod", "stage"' in done.stderr
+    assert '--prometheus: expected the usage of one cluster only, got cluster: "prod", "stage"' in done.stderr
     assert "--matcher 'cluster=\"prod\"'" in done.stderr
     assert "--by cluster" in done.stderr
     assert done.stdout == ""
@@ -127,7 +127,7 @@ def test_without_a_certificate_the_options_that_it_takes_are_named(guarded: str,
         done = recommend(guarded, *more)
         assert done.returncode == 3
         assert (
-            "the server requires a client certificate or does not trust this one: set --certificate and --key"
+            "the server requires a client certificate, or does not trust this one: set --certificate and --key"
             in done.stderr
         )
         assert "Traceback" not in done.stderr

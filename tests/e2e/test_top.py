@@ -40,8 +40,8 @@ def test_top_shows_what_is_next_and_savings_what_was_removed(cluster: Cluster, t
     with compactor(cluster, tmp_path, MOVE_COOLDOWN_SECONDS="0"):
         cluster.eventually(lambda: "next #1" in run(cluster, "top", "--once"), within=40)
         shown = " ".join(run(cluster, "top", "--once", "--pool", name).split())
-        assert f"{name}: next wave " in shown
-        assert "waits for: `mode: act` in the pool's ConfigMap, because the pool is in dry run" in shown
+        assert f"{name}: drained next: " in shown
+        assert "waits for: `mode: act` in the pool's ConfigMap, because the pool is in mode rehearse" in shown
         assert "0 nodes were removed" in run(cluster, "savings")
         cluster.apply(pool(cluster, name, pace={"drains": 1}))
         emptied = cluster.eventually(

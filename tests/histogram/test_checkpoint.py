@@ -120,7 +120,7 @@ def test_a_checkpoint_that_was_changed_anywhere_is_unreadable_or_says_the_same(d
 def test_another_version_is_not_read() -> None:
     found = decode("here", msgspec.json.encode({**msgspec.json.decode(TEXT), "schema": 3}).decode())
     assert isinstance(found, Unreadable)
-    assert "schema is 3" in found.problem
+    assert "schema version 3" in found.problem
 
 
 TEXT = encode(kept(), kept().list_containers(), ShardLayout())

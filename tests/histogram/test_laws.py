@@ -176,7 +176,7 @@ def test_a_checkpoint_cut_short_is_refused_whole(values: list[tuple[int, float]]
 
 
 def test_a_checkpoint_of_another_version_is_refused() -> None:
-    with pytest.raises(DamagedHistogram, match="version is 9"):
+    with pytest.raises(DamagedHistogram, match="version 9"):
         DailyHistograms.load(b"\x09" + DailyHistograms().dump()[1:])
 
 

@@ -325,6 +325,6 @@ def test_what_cannot_be_read_is_a_mistake_for_whoever_reads_the_capture(salt: by
         wrong.append(found.unreadable)
     reading = load_snapshot([("capture", encode_capture(Snapshot({}), wrong, salt=salt))])
     assert [mistake.entry.split()[0] for mistake in reading.mistakes] == ["Pod", "Node", "ConfigMap"]
-    assert all("could be read when the capture was made" in mistake.sentence for mistake in reading.mistakes)
+    assert all("an object that `trimtab capture` was able to read" in mistake.sentence for mistake in reading.mistakes)
     for name in ("shop", "odd"):
         assert (name in str(reading.mistakes)) is (salt is None)

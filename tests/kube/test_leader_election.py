@@ -287,7 +287,7 @@ def test_trouble_is_told_and_not_raised() -> None:
 
 
 def test_terms_that_would_let_two_write_are_refused() -> None:
-    with pytest.raises(ValueError, match="must together be shorter than the lease of 20 s"):
+    with pytest.raises(ValueError, match="must together be shorter than the Lease's duration of 20 s"):
         LeaderElector(
             OneLease(), "ns", "l", "one", timings=LeaseTimings(lease_duration_seconds=20, renew_deadline_seconds=12)
         )  # type: ignore[arg-type]

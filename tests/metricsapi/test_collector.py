@@ -224,10 +224,10 @@ def test_a_rule_that_is_gone_is_unknown_and_one_that_comes_is_asked_at_once() ->
 
 def test_a_replica_is_ready_when_every_pod_was_tried_twice() -> None:
     world = World(problem=SCRAPE_FAILED("10.0.0.1:8080: no route"))
-    assert world.collector.readiness() == (False, "the process waits for the rules and the pods")
+    assert world.collector.readiness() == (False, "the process has not read the rules and the pods yet")
     world.collector.replace_inputs([RATE], pods("a", "b"))
     world.live(5)
-    assert world.collector.readiness() == (False, "2 of 2 scrape targets have had no second scrape yet")
+    assert world.collector.readiness() == (False, "2 of 2 scrape targets have not been scraped twice yet")
     world.live(7)
     assert world.collector.readiness() == (True, "1 rules, 2 scrape targets")
 

@@ -79,7 +79,7 @@ def test_no_rules_are_no_mistake() -> None:
         (SCRAPE.replace("rate", "rates"), "kind: expected one of rate, gauge, got 'rates'; did you mean 'rate'?"),
         (SCRAPE.replace("series: http_requests_total", ""), "series: expected the name of a series"),
         (SCRAPE.replace("pods: {app: web}", ""), "pods: expected labels of the pods to scrape"),
-        (SCRAPE + "  query: up", "query: expected no such field in a rule with `from: scrape`"),
+        (SCRAPE + "  query: up", "query: expected only fields that belong to a rule with `from: scrape`"),
         (QUERY.replace("gauge", "rate"), "kind: expected gauge in a rule with `from: query`"),
         (QUERY.replace("depth, from", "a/b, from"), "name: expected a name of letters"),
         (QUERY.replace("2m", "2h"), "maxAge: expected a duration from 1s to 1h"),

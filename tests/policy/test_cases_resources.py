@@ -174,7 +174,7 @@ def test_e2_the_limit_range_is_named():
         for kept_field in decided(came, NO_CPU_LIMIT, facts(DEFAULTS)).fields_kept
         if kept_field.loud
     ]
-    assert messages == ["LimitRange abc would set a cpu limit again, or requires one"]
+    assert messages == ["LimitRange abc would set a cpu limit again, or requires a limit"]
 
 
 def test_e6_a_limit_above_the_maximum_is_refused_with_and_without_us():

@@ -101,7 +101,7 @@ def test_a_bomb_is_refused():
 def test_two_policies_of_one_name_hear_of_each_other():
     document = policy("{limits: {cpu: remove}}")
     load_result = load_policies([("a.yaml", document.encode()), ("b.yaml", document.encode())])
-    assert [(m.file, m.todo) for m in load_result.mistakes] == [("b.yaml", "a.yaml:3 has a policy with this name")]
+    assert [(m.file, m.todo) for m in load_result.mistakes] == [("b.yaml", "the policy in a.yaml:3 has this name")]
 
 
 @pytest.mark.parametrize(

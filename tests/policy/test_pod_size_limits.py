@@ -65,7 +65,7 @@ def test_a_pod_over_the_gate_goes_through_unchanged_with_its_reason_and_its_numb
         AdmissionOutcome.TOO_LARGE,
     )
     assert messages["warnings"] == [
-        "trimtab: the pod is unchanged: the pod has 257 tolerations, but Trimtab decides about pods with at most 256"
+        "trimtab: the pod is unchanged: the pod has 257 tolerations, but Trimtab handles only pods with at most 256"
         " [too-large]"
     ]
 

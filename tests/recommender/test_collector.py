@@ -100,7 +100,7 @@ def test_a_prometheus_that_lost_everything_is_asked_again_for_it() -> None:
         source = histories(server.url)
         collect(source, diary, START)
         played.empty = True
-        with pytest.raises(GarbledSource, match="Prometheus has no containers"):
+        with pytest.raises(GarbledSource, match="Prometheus has no series of containers"):
             collect(source, diary, START + 3600)
         assert diary.imported_until == {"shop": START, "team": START}
         played.empty = False

@@ -196,4 +196,4 @@ def without(library: str) -> Iterator[None]:
 def test_a_column_that_is_nearly_one_is_named(header: str, meant: str) -> None:
     (mistake,) = csv_rows("usage.csv", f"timestamp,{header}\n2026-01-05,1\n".encode()).mistakes
     assert f"did you mean {meant!r}" in mistake.todo
-    assert mistake.todo.startswith("the columns are timestamp, namespace, pod, container, ")
+    assert mistake.todo.startswith("the possible columns are timestamp, namespace, pod, container, ")

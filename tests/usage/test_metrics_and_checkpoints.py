@@ -69,7 +69,7 @@ def test_a_checkpoint_gives_cpu_and_no_memory() -> None:
 def test_a_checkpoint_that_a_vpa_would_refuse_is_a_mistake() -> None:
     book, found = BatchHistory(), CheckpointSource.from_file("vpa.yaml", CHECKPOINT.replace("v3", "v2").encode())
     found.add_to_batch(book)
-    assert "the version is v2" in str(found.mistakes[0])
+    assert "has the version v2" in str(found.mistakes[0])
 
 
 def test_a_file_without_checkpoints_is_a_mistake() -> None:
@@ -105,4 +105,6 @@ def test_a_recommendation_is_advice_and_no_usage() -> None:
 
 def test_vpas_that_recommend_nothing_yet_are_a_mistake() -> None:
     silent = RECOMMENDS[: RECOMMENDS.index("  status:")]
-    assert "VPAs that recommend nothing yet" in str(CheckpointSource.from_file("vpa.yaml", silent.encode()).mistakes[0])
+    assert "VPAs that do not recommend anything yet" in str(
+        CheckpointSource.from_file("vpa.yaml", silent.encode()).mistakes[0]
+    )

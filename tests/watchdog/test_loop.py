@@ -148,7 +148,10 @@ def test_a_harmful_policy_is_set_to_warn_and_says_why() -> None:
     found.look()
     assert patches(found) == [{"metadata": {"resourceVersion": "7", "uid": "uid-memory"}, "spec": {"mode": "warn"}}]
     [event] = [event for event in found.events if event["reason"] == "HarmBrake"]
-    assert "3 of 8 pods that memory changed, but 0 of 6 pods that it matches and did not change" in event["note"]
+    assert (
+        "3 of 8 pods with a change of policy memory, but 0 of 6 pods that the policy matches and did not change"
+        in event["note"]
+    )
     brake = next(c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
     assert (brake["status"], brake["reason"]) == ("True", "OomKilled")
     assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="set-to-warn") == 1

@@ -69,7 +69,10 @@ def test_a_broken_policy_is_told_with_the_loaders_words_and_once() -> None:
     broken = replace(BASE, broken={"a": wrong})
     told.herald.on_change(BASE, broken)
     told.herald.on_change(broken, replace(broken, terms=replace(DEFAULT_SETTINGS, paused=True)))
-    assert told.lines == ["policy rejected, the previous version stays in force", "all changes are paused"]
+    assert told.lines == [
+        "policy rejected, the previous version stays in force",
+        "Trimtab is paused, so no pod is changed",
+    ]
     assert "spec.mode: expected one of apply, warn" in told.out.getvalue()
 
 
@@ -77,7 +80,10 @@ def test_stale_facts_are_told_once_and_that_they_are_fresh_again() -> None:
     told = Told()
     for seconds in (1.0, STALE_SECONDS + 1, STALE_SECONDS + 9, 2.0, 3.0):
         told.herald.on_round(Played(seconds=seconds))
-    assert told.lines == ["facts are stale and still used", "facts are fresh again"]
+    assert told.lines == [
+        "the webhook's view of the cluster is outdated and still used",
+        "the webhook's view of the cluster is current again",
+    ]
 
 
 def test_a_stream_that_was_given_up_and_the_first_minute_of_the_next_are_not_called_stale() -> None:
@@ -102,4 +108,6 @@ def test_an_object_nobody_can_read_is_told_once() -> None:
     told = Told()
     for _ in range(2):
         told.herald.on_round(Played(broken=(Unreadable("Node n1", "nonsense"),)))
-    assert [(line["event"], line["where"]) for line in told.said] == [("unreadable, decisions ignore it", "Node n1")]
+    assert [(line["event"], line["where"]) for line in told.said] == [
+        ("an object cannot be read, and decisions ignore it", "Node n1")
+    ]

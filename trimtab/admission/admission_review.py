@@ -79,7 +79,7 @@ def _without_object(body: bytes) -> Review:
 
 
 def _raise_too_deep() -> Review:
-    raise NotAReview("expected JSON that is not nested this deeply")
+    raise NotAReview("expected JSON with fewer levels of nesting")
 
 
 def encode(review: Review, response: bytes) -> bytes:

@@ -216,10 +216,10 @@ def _required_objection(
     is_new = name != value_or(before.spec.runtime_class_name, "")
     if is_new and overhead and any(action == "runtime_class" for _, action in required):
         amounts = ", ".join(f"{resource} {value}" for resource, value in sorted(overhead.items()))
-        cause = f"RuntimeClass {name} adds an overhead of {amounts}"
+        cause = f"RuntimeClass {name} adds an overhead of {amounts} to the pod"
     else:
         cause = "the policy requires this action"
-    sentence = f"{cause}; ResourceQuota {base.quota} may refuse the pod: {base.reason.sentence}"
+    sentence = f"{cause}, but ResourceQuota {base.quota} may refuse the pod: {base.reason.sentence}"
     return replace(base, reason=reasons.QUOTA_MAY_REFUSE(sentence))
 
 

@@ -248,12 +248,12 @@ def check_patch(
         # `to_builtins` costs a quarter of `to_plain_json`, and leaves lists as tuples.
         patched = msgspec.convert(apply_patch_in_place(msgspec.to_builtins(before), operations), type(before))
     except (CannotApply, msgspec.ValidationError) as error:
-        return f"the patch cannot be applied: {error}"
+        return f"Trimtab's patch cannot be applied to the pod: {error}"
     if patched != after:
-        return "the patch does not result in the pod that was decided"
+        return "the patched pod differs from the pod that was decided"
     redecided = decide_again(after)
     if redecided != after:
-        return "a second decision would change the pod once more"
+        return "a second decision about the changed pod would change it again"
     return new_rejection(before, after, facts, namespace, terms, quota_may_refuse=quota_may_refuse)
 
 
@@ -272,7 +272,7 @@ def new_rejection(
     if rejection is not None and rejection.plugin == resourcequota.PLUGIN and quota_may_refuse:
         return None
     if rejection is not None and _first_rejection(before, facts, namespace, terms) is None:
-        return f"the API server would refuse it: {rejection.message}"
+        return f"the API server would refuse the changed pod: {rejection.message}"
     return None
 
 

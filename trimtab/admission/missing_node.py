@@ -54,16 +54,16 @@ def explain_missing_node(
             f"{n} {quantity.format_quantity(n, v)}" for n, v in sorted(pod_requests(changed_spec).items()) if v
         )
         return reasons.NO_NODE(
-            f"no node that the pod may use has room for {amounts} next to its DaemonSet pods; without the "
-            "change, a node has"
+            f"no node that the pod may use has room for {amounts} in addition to its DaemonSet pods; without the "
+            "change, such a node exists"
         )
     if _has_node(changed_spec, nodes.closed, [shape.allocatable for shape in nodes.closed], machines):
         return reasons.NODE_UNKNOWN(
-            "all nodes that have these labels and no taints other than those that the pod tolerates are cordoned"
+            "all nodes that have the required labels, and whose taints the pod tolerates, are cordoned"
         )
     if nodes.may_grow:
         return reasons.NODE_UNKNOWN(_growth_sentence(nodes))
-    return reasons.NO_NODE("no node has these labels and no taints other than those that the pod tolerates")
+    return reasons.NO_NODE("no node has the required labels and only taints that the pod tolerates")
 
 
 def _unreachable_domains(
@@ -89,17 +89,17 @@ def _unreachable_domains(
     if problem is None or describe(submitted) is not None:
         return None
     if nodes.may_grow:
-        return reasons.NODE_UNKNOWN(f"{problem}; an autoscaler may add one")
+        return reasons.NODE_UNKNOWN(f"{problem}; an autoscaler may add such a node")
     return reasons.NO_NODE(problem)
 
 
 def _growth_sentence(nodes: NodeShapes) -> str:
-    base = "no existing node has these labels and no taints other than those that the pod tolerates"
+    base = "at present no node has the required labels and only taints that the pod tolerates"
     if not nodes.growing:
-        return f"{base}; an autoscaler may add one"
+        return f"{base}; an autoscaler may add such a node"
     unnamed = len(nodes.growing) - _MAX_NAMED_GROUPS
     names = ", ".join(nodes.growing[:_MAX_NAMED_GROUPS]) + (f" and {unnamed} more" if unnamed > 0 else "")
-    return f"{base}; the autoscaler may add one in a node group that has no node: {names}"
+    return f"{base}; the autoscaler may add such a node in a node group that is empty now: {names}"
 
 
 def _free_after_daemons(nodes: NodeShapes) -> list[Amounts]:

@@ -75,8 +75,13 @@ def why_not_admitted(document: Document) -> str | None:
     group, is_read = group_of(document), bool(template_paths(kind, value))
     if kind in _POD_CREATING_KINDS.get(group, ()):
         if is_read:
-            return f"{document.entry_name}: its operator may create more pods than the manifest has templates for"
-        return f"{document.entry_name}: its operator creates the pods, and the manifest has no pod template"
+            return (
+                f"{document.entry_name}: the operator of this object may create more pods than the manifest has "
+                "templates for"
+            )
+        return (
+            f"{document.entry_name}: the operator of this object creates the pods, and the manifest has no pod template"
+        )
     if is_read:
         return None
     if kind in _INSTALLER_KINDS.get(group, ()):
@@ -223,7 +228,9 @@ def _read_template(
         for index, container in enumerate(pod.spec.containers):
             if not container.image:
                 where = (*path, "spec", "containers", index, "image")
-                return document.error_at(where, "a value", "nothing", f"the operator of {kind} completes it")
+                return document.error_at(
+                    where, "a value", "nothing", f"nothing, because the operator of {kind} completes the template"
+                )
     return _build_location(document, kind, path, pod, is_one_of_many=is_one_of_many)
 
 

@@ -266,12 +266,14 @@ def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subjec
     replicas, name = _max_replicas(subject), quota.metadata.name
     if replicas is None:
         owner = subject.top_owner or "the pod"
-        sentence = f"ResourceQuota {name} counts {increase.name}, and it is not known how many pods {owner} creates"
+        sentence = (
+            f"ResourceQuota {name} counts {increase.name}, and Trimtab does not know how many pods {owner} creates"
+        )
     else:
         used = quota.status.used.get(increase.name, "0")
         sentence = (
             f"{increase.name} {increase.written} for each of {replicas} pods would exceed "
-            f"{100 - MARGIN_PERCENT}% of ResourceQuota {name}: {used} of {effective_hard(quota)[increase.name]} "
-            "is used"
+            f"{100 - MARGIN_PERCENT}% of ResourceQuota {name}, of which {used} of "
+            f"{effective_hard(quota)[increase.name]} is used"
         )
     return reasons.QUOTA_WOULD_REFUSE(sentence)

@@ -104,7 +104,8 @@ def with_vpa_targets(pod: Pod, namespace: str, facts: ClusterFacts, now: Seconds
         created = parse_timestamp(manager.metadata.creation_timestamp)
         if now is None or created is None or now - created < MAX_SILENCE_SECONDS:
             return (
-                f"VerticalPodAutoscaler {namespace}/{manager.metadata.name} changes pods, but has no recommendation yet"
+                f"VerticalPodAutoscaler {namespace}/{manager.metadata.name} changes the requests of pods, but "
+                "has no recommendation yet"
             )
         return pod
     main = [place for place in subject.container_refs if place.part == "containers"]

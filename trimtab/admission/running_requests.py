@@ -127,7 +127,7 @@ def _wanted_request(
     except NotAQuantity as error:
         return reasons.RUNNING_NOT_MEASURED(str(error))
     if amount <= 0:
-        return reasons.RUNNING_NOT_MEASURED(f"container {place.name} would have no {resource} request")
+        return reasons.RUNNING_NOT_MEASURED(f"by the policies, container {place.name} would have no {resource} request")
     return WantedRequest(
         amount=amount, policy=change.policy, reason=change.reason, floor=floor,
         used=_recorded_peak(before, place, resource),
@@ -138,7 +138,7 @@ def _autoscaler_refusal(subject: PodContext, place: ContainerRef, resource: str)
     name, facts = place.container.name, subject.facts
     for kind in ("VerticalPodAutoscaler", "HorizontalPodAutoscaler"):
         if kind not in facts.listed_kinds:
-            return reasons.RUNNING_AUTOSCALERS_UNSEEN(f"the objects of kind {kind} have not been read yet")
+            return reasons.RUNNING_AUTOSCALERS_UNSEEN(f"Trimtab has not read the objects of kind {kind} yet")
     constraints = subject.compute_once(autoscalers.index_vpa_constraints).constraints_for(place, resource)
     if constraints is not None:
         return reasons.RUNNING_VPA(f"VPA {constraints.name} manages the {resource} of container {name}")
@@ -159,7 +159,9 @@ def _usage_refusal(
         return reasons.RUNNING_NOT_MEASURED(usage.reason.sentence)
     end = usage.validity_end(rule.max_age)
     if now is not None and end is not None and now > end:
-        return reasons.RUNNING_NOT_MEASURED(f"the recommendation for container {name} has ended")
+        return reasons.RUNNING_NOT_MEASURED(
+            f"the recommendation for container {name} has ended, and there is no newer one"
+        )
     origin = find_origin(rule, before, place, resource, None, None)
     if not isinstance(origin, RequestOrigin) or not origin.is_recommended:
         return reasons.RUNNING_NOT_MEASURED(
@@ -183,7 +185,7 @@ def _find_usage(subject: PodContext, container: str, resource: str) -> Container
             return usage
     if missing is not None:
         return missing
-    reason = reasons.FROM_DEFAULT(f"no usage is known of container {container}")
+    reason = reasons.FROM_DEFAULT(f"no usage of container {container} is known")
     return NotYet(reason=reason, have="no history", need="a day of usage")
 
 

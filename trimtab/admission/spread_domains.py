@@ -50,11 +50,14 @@ def describe_unreachable_domains(
         if replicas is not None and replicas <= most:
             continue
         if closed := sorted(domains - reachable):
-            return f"no node of {key} {', '.join(closed[:3])} can hold the pod, so {_only(most, key)}"
+            return f"no node in {key} {', '.join(closed[:3])} can hold the pod, so {_only(most, key)}"
         if len(domains) < (least := value_or(constraint.min_domains, 1)):
-            return f"the policy requires {least} domains of {key}, and {len(domains)} exist, so {_only(most, key)}"
+            return (
+                f"the policy requires {least} different values of {key}, but the nodes have only {len(domains)}, "
+                f"so {_only(most, key)}"
+            )
     return None
 
 
 def _only(most: int, key: str) -> str:
-    return f"no more than {most} pods of its owner would have a node with a constraint over {key}"
+    return f"with a spread constraint over {key}, at most {most} pods of its owner would get a node"

@@ -64,7 +64,7 @@ def _policy_errors(value: Any) -> Iterable[ConfigError]:
     document = Document(file=KIND, index=0, value=value)
     entry_count = _count_entries(value.get("spec") if isinstance(value, dict) else None)
     if entry_count > MAX_ENTRIES:
-        return [document.error_at(("spec",), f"at most {MAX_ENTRIES} entries of lists and mappings", str(entry_count))]
+        return [document.error_at(("spec",), f"at most {MAX_ENTRIES} entries in lists and mappings", str(entry_count))]
     return load_document(document)[1]
 
 

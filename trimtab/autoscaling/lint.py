@@ -48,7 +48,10 @@ class NotChecked:
     rules: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"Some rules were not checked, because this input is missing: {self.need.value}: {', '.join(self.rules)}"
+        return (
+            f"Some rules were not checked, because this input is missing: {self.need.value} (rules "
+            f"{', '.join(self.rules)})"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,12 +146,20 @@ def describe_prediction(prediction: ReplicaPrediction) -> str:
     if prediction.direction is ReplicaDirection.AT_REST:
         stays = f"At constant load the replica count stays at {prediction.counts[0]}"
         if prediction.pull is ReplicaDirection.AT_REST:
-            return f"{stays} as long as the ratio of mean usage to P90 does not change."
+            return f"{stays}, as long as the ratio of the mean of the usage to its 90th percentile does not change."
         moves = "higher count falls" if prediction.pull is ReplicaDirection.DOWN else "lower count rises"
         return f"{stays}, but a {moves}, whatever the load is."
-    bound = "; only the HPA's bound stops the change" if prediction.ends_at_bound else ""
+    bound = (
+        "; only the bound of the HPA (minReplicas or maxReplicas) stops the change" if prediction.ends_at_bound else ""
+    )
     if prediction.direction is ReplicaDirection.UP:
-        speed = "each round takes 3 to 4 days with the recommender's half-life of 24 hours, and an hour with 15 minutes"
+        speed = (
+            "each round takes 3 to 4 days if the half-life of the VPA's recommender is 24 hours, and an hour if "
+            "it is 15 minutes"
+        )
     else:
-        speed = "each round takes hours with the recommender's half-life of 24 hours, and minutes with 15 minutes"
+        speed = (
+            "each round takes hours if the half-life of the VPA's recommender is 24 hours, and minutes if it is "
+            "15 minutes"
+        )
     return f"At constant load the replica count goes {prediction.direction}: {counts}{bound}; {speed}."

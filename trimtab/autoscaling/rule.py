@@ -31,10 +31,10 @@ class Needs(StrEnum):
 
     LIVE = "objects of a running cluster (--cluster)"
     NODES = "nodes (--cluster, or Node manifests)"
-    USAGE = "usage history (--usage, or published recommendations)"
+    USAGE = "a history of usage (--usage, or published recommendations)"
     REPLICAS = "the history of replica counts (--usage with several pods of a workload)"
     MANIFESTS = "manifests (-f), because in a cluster every Deployment has a replica count"
-    VERSION = "the version of Kubernetes (--kubernetes 1.37, or nodes)"
+    VERSION = "the Kubernetes version (--kubernetes 1.37, or nodes)"
     VPA_WEBHOOK = "webhook configurations and EndpointSlices (--cluster live)"
     AUTOSCALER_FLAGS = "the flags of the cluster autoscaler (its Deployment among the objects)"
     RESERVATIONS = "measured reservations of nodes"

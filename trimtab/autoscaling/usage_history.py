@@ -23,7 +23,7 @@ class ResourceUsage:
     idle: float | None = None
     """The P90 of the quietest day, or None if there are less than three days of history."""
     pod_means: tuple[float, ...] = ()
-    """The mean of each pod; empty if the pods cannot be told apart."""
+    """The mean of each pod; empty if the pods cannot be distinguished."""
     start_peak: float | None = None
     """The median of the peaks in the first minutes of a container, or None if no start was observed."""
     days: float = 0.0

@@ -45,11 +45,15 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
         lines = capture.content.count(b"\n") - 2
         click.echo(f"{output_file}: {lines} objects", err=True)
     if capture.forbidden:
-        click.echo(f"objects that this user may not list are not included: {', '.join(capture.forbidden)}", err=True)
+        click.echo(
+            "The snapshot does not contain these kinds of objects, because you may not list them: "
+            f"{', '.join(capture.forbidden)}",
+            err=True,
+        )
     if capture.metrics_problem:
         click.echo(capture.metrics_problem, err=True)
     for problem in capture.unreadable:
-        click.echo(f"an object that cannot be read is included only by name: {problem}", err=True)
+        click.echo(f"The snapshot contains only the name of an object that cannot be read: {problem}", err=True)
 
 
 def _choose_file(output: str, output_file: str | None) -> str | None:

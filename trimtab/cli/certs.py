@@ -110,8 +110,16 @@ def rotate_cluster_certificate(where: InstallationLogin, *, authority: bool, for
         secret = _get_object(client, "Secret", CERTIFICATE_SECRET, where.namespace)
         folder = shared.files_in_secret(secret or {})
         if secret is None or folder is None or folder.authority_key is None:
-            got = "none" if folder is None else "a pair that another issuer signed"
-            raise UsageError([ConfigError(file=where.secret_ref, expected="a pair that the replicas issue", got=got)])
+            got = "none" if folder is None else "a pair of certificate and key that another issuer signed"
+            raise UsageError(
+                [
+                    ConfigError(
+                        file=where.secret_ref,
+                        expected="a pair of certificate and key that the webhook's replicas issue",
+                        got=got,
+                    )
+                ]
+            )
         new_files, outcome = _rotate_files(where, folder, authority=authority, forget=forget)
         kube_objects.replace_plain(Writer(client=client), shared.with_files(secret, new_files))
     return f"{where.secret_ref}: {outcome}"
@@ -127,15 +135,15 @@ def _rotate_files(
         files = certs.sole_authority(folder)
         # After this, clients trust the newest authority alone, so it must have signed the certificate that is served.
         if not certs.is_usable(files, now):
-            got = "a pair that an older authority signed"
+            got = "a certificate that an older authority signed"
             raise UsageError(
-                [ConfigError(file=where.secret_ref, expected="a pair that the newest authority signed", got=got)]
+                [ConfigError(file=where.secret_ref, expected="a certificate that the newest authority signed", got=got)]
             )
         return files, "older authorities are no longer trusted"
     if authority:
         return certs.next_pair(
             folder, now=now
-        ), "a new authority was created; it signs when both webhook configurations trust it"
+        ), "a new authority was created; it signs certificates as soon as both webhook configurations trust it"
     return certs.reissued_pair(
         folder, certificate_names(WEBHOOK_NAME, where.namespace), now=now
     ), "a new certificate and key were issued"
@@ -201,7 +209,7 @@ def verb() -> None:
 @verb.command("issue")
 @_FOLDER
 @click.option("--name", "names", multiple=True, metavar="DNS|IP", help=f"Default: {', '.join(DEFAULT_NAMES)}.")
-@click.option("--force", is_flag=True, help="Issue a new certificate even if none is due for renewal.")
+@click.option("--force", is_flag=True, help="Issue a new certificate even if the present one is not due for renewal.")
 def issue_certificate(folder: Path, names: tuple[str, ...], force: bool) -> None:
     """Issue a CA and a serving certificate into FOLDER, or renew those that are due."""
     try:
@@ -263,7 +271,9 @@ def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output
 @verb.command("rotate")
 @click.option("--authority", is_flag=True, help="Also create a new authority; the old one stays trusted.")
 @click.option(
-    "--forget-old", is_flag=True, help="Stop trusting older authorities. Use it after a key of an authority was stolen."
+    "--forget-old",
+    is_flag=True,
+    help="Stop trusting older authorities. Use this option after the key of an authority was stolen.",
 )
 @add_login_options
 def rotate_certificate(authority: bool, forget_old: bool, where: InstallationLogin) -> None:
@@ -279,9 +289,9 @@ def rotate_certificate(authority: bool, forget_old: bool, where: InstallationLog
 @verb.command("rotate-signing-key")
 @click.argument("process", type=click.Choice(signing_key.PROCESSES))
 @click.option(
-    "--yes", is_flag=True, help="Rotate the key. Without this option the command only lists what it would do."
+    "--yes", is_flag=True, help="Rotate the key. Without this option the command only lists what a rotation would do."
 )
-@click.option("--force", is_flag=True, help="Rotate the key even if signatures in the cluster become invalid.")
+@click.option("--force", is_flag=True, help="Rotate the key even if existing signatures in the cluster become invalid.")
 @add_login_options
 def rotate_signing_keys(process: str, yes: bool, force: bool, where: InstallationLogin) -> None:
     """Rotate the key with which the webhook signs annotations of pods, or the compactor signs annotations of nodes and

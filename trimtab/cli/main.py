@@ -19,7 +19,10 @@ VERBS = {
     "simulate": ("trimtab.cli.simulate.command", "Simulate the whole compaction and show what is left."),
     "recommend": ("trimtab.cli.recommend.command", "Recommend requests from usage."),
     "recommender": ("trimtab.cli.recommender", "Run the recommender: collect usage and publish recommendations."),
-    "compactor": ("trimtab.cli.compactor.command", "Run the compactor: drain nodes; status, history, pause, resume."),
+    "compactor": (
+        "trimtab.cli.compactor.command",
+        "Run the compactor, which drains nodes; show its status and history; pause and resume it.",
+    ),
     "machines": (
         "trimtab.cli.machines.command",
         "Rank machine types for a workload, and set the autoscaler's priorities.",
@@ -28,7 +31,10 @@ VERBS = {
         "trimtab.cli.fleet.command",
         "Recommend, plan and report for many clusters, on this machine or on Spark.",
     ),
-    "scheduler": ("trimtab.cli.scheduler", "Print a kube-scheduler that packs nodes: configuration, manifests."),
+    "scheduler": (
+        "trimtab.cli.scheduler",
+        "Print a kube-scheduler that fills nodes one after the other: configuration, manifests.",
+    ),
     "pools": ("trimtab.cli.pools.command", "Check pools; import them from another compactor's configuration."),
     "policies": ("trimtab.cli.policies.command", "Check, test, list and explain policies; print their schema."),
     "reserved": ("trimtab.cli.reserved.command", "Show what is reserved on nodes, by formula and as measured."),
@@ -36,16 +42,19 @@ VERBS = {
     "runtimeclass": ("trimtab.cli.runtimeclass", "Measure what a sandbox runtime costs for each pod."),
     "idle": (
         "trimtab.cli.idle.command",
-        "Show workloads that could sleep, claims that are mostly empty, and objects that no pod names.",
+        "Show workloads that could sleep, volume claims that are mostly empty, and objects that no pod names.",
     ),
     "vpa": ("trimtab.cli.vpa.command", "Simulate a VPA on usage, and propose VPAs."),
     "autoscaler": ("trimtab.cli.autoscaler.command", "Replay the cluster autoscaler, and propose its flags."),
     "savings": ("trimtab.cli.savings.command", "Show what removed nodes saved, by pool and by team."),
-    "top": ("trimtab.cli.top.command", "Watch pools and nodes live: what is drained next, and what it waits for."),
+    "top": (
+        "trimtab.cli.top.command",
+        "Watch pools and nodes live: which nodes are drained next, and what a drain waits for.",
+    ),
     "capture": ("trimtab.cli.capture", "Write a snapshot of the cluster to a file."),
     "why": (
         "trimtab.cli.why.command",
-        "Show why a pod or a node is as it is: policies, decisions, Events, log.",
+        "Show why a pod or a node is as it is: policies, the compactor's decisions, Events, log.",
     ),
     "explain": ("trimtab.cli.explain.command", "Explain a reason code, a setting or a field, offline."),
     "certs": ("trimtab.cli.certs", "Issue, rotate and check the webhook's certificates."),
@@ -165,5 +174,5 @@ def main() -> None:
         if sys.flags.dev_mode:
             raise
         click.echo(f"trimtab failed because of a bug: {type(error).__name__}: {error}", err=True)
-        click.echo("For the traceback: python -X dev -m trimtab …", err=True)
+        click.echo("To see the traceback, run: python -X dev -m trimtab …", err=True)
         sys.exit(EXIT_FAILED)

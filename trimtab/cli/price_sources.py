@@ -26,8 +26,10 @@ def add_price_option(function: F) -> F:
     """Decorate a click command with `--prices`; the command receives the sources as `price_paths`."""
     return click.option(
         "--prices", "price_paths", multiple=True, metavar="FILE|URL",
-        help="The prices that you pay, which take precedence over labels, settings and list prices: OpenCost's "
-             "CSV, or the JSON of its /assets or of Prometheus' node_total_hourly_cost.",
+        help=
+            "A file with the prices that you pay: OpenCost's CSV, or the JSON of OpenCost's /assets or of the "
+            "Prometheus metric node_total_hourly_cost. These prices take precedence over labels, settings and "
+            "list prices.",
     )(function)  # fmt: skip
 
 

@@ -14,9 +14,9 @@ from trimtab.runtime.files import RuntimeFault
 
 
 @click.command("recommender")
-@click.option("--once", is_flag=True, help="Run one round and exit, for a CronJob.")
+@click.option("--once", is_flag=True, help="Run one round and exit. Use this option for a CronJob.")
 @click.option(
-    "--listen", metavar="HOST:PORT", help="The address for metrics, health and /missing. Default: 0.0.0.0:9090."
+    "--listen", metavar="HOST:PORT", help="The address that serves metrics, health and /missing. Default: 0.0.0.0:9090."
 )
 @click.option("--prometheus", metavar="URL", help="The URL of Prometheus. Default: the metrics API (metrics-server).")
 @click.option(
@@ -25,7 +25,9 @@ from trimtab.runtime.files import RuntimeFault
     help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
 )
 @click.option(
-    "--ready-file", type=click.Path(path_type=Path), help="A file to write when the process serves its pages."
+    "--ready-file",
+    type=click.Path(path_type=Path),
+    help="A file that the process writes as soon as it serves its HTTP pages.",
 )
 def verb(
     once: bool, listen: str | None, prometheus: str | None, kubeconfig: Path | None, ready_file: Path | None

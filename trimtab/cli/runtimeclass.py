@@ -101,7 +101,7 @@ class _Sum:
 @live_cluster.add_cluster_options
 @click.option(
     "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
-    help="Sum the costs by namespace, or by a label of the pod or its namespace, such as team.",
+    help="Sum the costs by namespace, or by a label of the pod or of its namespace, such as team.",
 )  # fmt: skip
 @output.add_output_options
 def report_cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file: str | None) -> None:
@@ -128,7 +128,9 @@ def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
     if price is None:
         core, gib = LIST_PRICE.monthly_cost(1000, 0), LIST_PRICE.monthly_cost(0, 1 << 30)
         prices = f"${core:.2f} a core and ${gib:.2f} a GiB in a month"
-        notes.append(f"No node has a price: costs are those of a general-purpose machine, {prices}.")
+        notes.append(
+            f"No node has a price, so costs are computed with the prices of a general-purpose machine, {prices}."
+        )
     labels = {
         namespace_shape.metadata.name: value_or(namespace_shape.metadata.labels, {})
         for namespace_shape in snapshot.objects_of(Namespace)
@@ -206,12 +208,12 @@ def _draw_cost(console: Console, report: RuntimeClassCostReport) -> None:
     for row in report.classes:
         if row.name != WITHOUT_LABEL:
             console.print(
-                f"A pod of {row.name} costs on average {_cost_text(row.workload_per_pod)} for its containers and "
-                f"{_cost_text(row.sandbox_per_pod)} for its sandbox."
+                f"A pod with RuntimeClass {row.name} costs on average {_cost_text(row.workload_per_pod)} for its "
+                f"containers and {_cost_text(row.sandbox_per_pod)} for its sandbox."
             )
     unreadable = sum(row.unreadable_pods for row in report.teams)
     if unreadable:
-        console.print(f"Amounts of {unreadable} pods cannot be read: they are not included.")
+        console.print(f"{unreadable} pods have amounts that cannot be read, so the costs do not include these pods.")
     for note in report.notes:
         console.print(note)
 
@@ -256,7 +258,9 @@ class RuntimeClassReport(ReportPart, frozen=True, kw_only=True):
 
 _SUMMARIES = click.option(
     "--summary", "summaries", multiple=True, required=True, metavar="FILE",
-    help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary; use several files for several times.",
+    help=
+        "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary. Pass several files for several "
+        "times.",
 )  # fmt: skip
 
 
@@ -296,7 +300,9 @@ def measure_overhead(
 @click.argument("name", metavar="RUNTIMECLASS")
 @live_cluster.add_cluster_options
 @_SUMMARIES
-@click.option("--lower", is_flag=True, help="Print the measured overhead even if the RuntimeClass has a higher one.")
+@click.option(
+    "--lower", is_flag=True, help="Print the measured overhead even if the RuntimeClass has a higher overhead."
+)
 def render_runtime_class(
     name: str, cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], lower: bool
 ) -> None:
@@ -339,7 +345,7 @@ def _render_manifest(runtime_class: RuntimeClass, overhead: ResourceList) -> dic
 def _note_outdated_pods(snapshot: Snapshot, name: str, overhead: ResourceList) -> Iterator[str]:
     others = sum(not is_same_list(value_or(pod.spec.overhead, {}), overhead) for pod in _active_pods(snapshot, name))
     if others:
-        yield f"{others} running pods of {name} keep a different overhead until they are recreated."
+        yield f"{others} running pods with RuntimeClass {name} keep a different overhead until they are recreated."
 
 
 def _active_pods(snapshot: Snapshot, name: str) -> Iterator[Pod]:
@@ -427,18 +433,21 @@ def _draw_overhead(console: Console, report: RuntimeClassReport) -> None:
     for row in report.classes:
         if row.over:
             names = join_first(row.over, _MAX_NAMES)
-            console.print(f"{row.name}: pods that use more memory than their requests and overhead: {names}")
+            console.print(
+                f"RuntimeClass {row.name}: pods that use more memory than their requests and overhead: {names}"
+            )
         if row.no_nodes is not None:
             console.print(f"{row.name}: {_WHY_NO_NODES[row.no_nodes]}")
 
 
 _MAX_NAMES = 10
 _WHY_NO_NODES = {
-    "no-label": "no node has the labels that the class selects.",
-    "cordoned": "all nodes that the class selects are cordoned.",
-    "tainted": "the nodes that the class selects have taints that the class does not tolerate; each pod must tolerate "
-    "them itself.",
-    "may-come": "no node has the labels that the class selects now; an autoscaler may create one.",
+    "no-label": "no node has the labels that the RuntimeClass selects.",
+    "cordoned": "all nodes that the RuntimeClass selects are cordoned.",
+    "tainted": "the nodes that the RuntimeClass selects have taints that it does not tolerate; each pod must tolerate "
+    "these taints itself.",
+    "may-come": "at present no node has the labels that the RuntimeClass selects; an autoscaler may create such a "
+    "node.",
 }
 
 

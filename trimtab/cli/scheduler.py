@@ -38,7 +38,9 @@ def verb() -> None:
 @inputs.add_pool_options
 @click.option("--name", default=DEFAULT_NAME, show_default=True, help="The schedulerName of the profile.")
 @click.option("--for", "form", type=click.Choice(FORMS), default="kubernetes", show_default=True,
-              help="A KubeSchedulerConfiguration, or the settings of the cloud that runs your scheduler.")  # fmt: skip
+              help=
+                  "The scheduler's configuration (a KubeSchedulerConfiguration), or the settings of the cloud "
+                  "that runs your scheduler.")  # fmt: skip
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
 def config(pool_nodes: SelectedNodes, name: str, form: str, output_file: str | None) -> None:
     """Print a scheduler configuration with MostAllocated, weighted by what cpu and memory cost on your nodes."""
@@ -56,11 +58,14 @@ def config(pool_nodes: SelectedNodes, name: str, form: str, output_file: str | N
 @verb.command("manifests")
 @inputs.add_pool_options
 @click.option(
-    "--name", default=DEFAULT_NAME, show_default=True, help="The schedulerName; also the name of its objects."
+    "--name",
+    default=DEFAULT_NAME,
+    show_default=True,
+    help="The schedulerName of the profile, which is also the name of the objects.",
 )
 @click.option("-n", "--namespace", default="kube-system", show_default=True, help="The namespace of the scheduler.")
 @click.option("--image", default=f"{SCHEDULER_IMAGE}:{DEFAULT_VERSION}", show_default=True,
-              help="The image of kube-scheduler: use the version of your cluster.")  # fmt: skip
+              help="The image of kube-scheduler. Use the version of your cluster.")  # fmt: skip
 @click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
 def manifests(pool_nodes: SelectedNodes, name: str, namespace: str, image: str, output_file: str | None) -> None:
     """Print a second kube-scheduler that packs pods: account, permissions, configuration and two replicas. Apply it

@@ -46,7 +46,7 @@ def add_namespace_options(function: F) -> F:
     for option in (
         click.option(
             "-A", "--all-namespaces", is_flag=True, help=
-                "Include all namespaces, even if one is named. This is the default."
+                "Include all namespaces, even if --namespace names one. This is the default."
         ),
         click.option(
             "-n", "--namespace", "namespaces", multiple=True, metavar="NAME", shell_complete=complete_namespaces,

@@ -34,24 +34,28 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
     keys = signing_keys.keys_of(secret) if secret is not None else None
     key_secret = f"Secret {namespace}/{secret_of(process)}"
     if secret is None or keys is None:
-        got = "no such Secret" if secret is None else "no Secret: the process itself creates the first one"
+        got = (
+            "no Secret of this name"
+            if secret is None
+            else "no signing key, because the process itself writes the first one"
+        )
         raise UsageError([ConfigError(file=key_secret, expected="a signing key", got=got)])
     lost_signatures = tuple(_find_lost_signatures(client, namespace, secret, keys)) if process == "compactor" else ()
-    yield f"{key_secret}: a new key signs, and signatures of the present key stay valid."
+    yield f"{key_secret}: a new key signs from now on, and signatures of the present key stay valid."
     if keys.previous is not None:
         yield "Signatures of the previous key are no longer valid."
-    yield from (f"  no longer authentic: {what}" for what in lost_signatures)
+    yield from (f"  no longer authentic after the rotation: {what}" for what in lost_signatures)
     if not confirmed:
-        yield f"Nothing was changed. To rotate: trimtab certs rotate-signing-key {process} --yes"
+        yield f"Nothing was changed. To rotate the key, run: trimtab certs rotate-signing-key {process} --yes"
         return
     if lost_signatures and not force:
-        expected = "no signature that only the key before the current one made: a compactor that leads signs again"
+        expected = "no signature of the key before the present one (a compactor that leads signs such objects again)"
         raise UsageError(
             [
                 ConfigError(
                     file=key_secret,
                     expected=expected,
-                    got=f"{', '.join(lost_signatures)}; --force rotates the key anyway",
+                    got=f"{', '.join(lost_signatures)}; with --force the key is rotated anyway",
                 )
             ]
         )

@@ -31,7 +31,9 @@ from trimtab.watchdog.settings import Settings
     help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
 )
 @click.option(
-    "--ready-file", type=click.Path(path_type=Path), help="A file to write when the process serves its pages."
+    "--ready-file",
+    type=click.Path(path_type=Path),
+    help="A file that the process writes as soon as it serves its HTTP pages.",
 )
 def verb(
     listen: str | None,

@@ -19,14 +19,16 @@ from webhook.policy_state import InvalidPolicyFiles, from_files
 
 @click.command("webhook")
 @click.option(
-    "--listen", metavar="HOST:PORT", help="The address to serve on. Default: 0.0.0.0:8443; port 0 takes a free one."
+    "--listen",
+    metavar="HOST:PORT",
+    help="The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port.",
 )
 @click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="The folder with tls.crt and tls.key.")
 @click.option(
     "--policies",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Policies. Default: the recommended set; with --cluster live, the cluster's PodPolicies.",
+    help="The policies to serve. Default: the recommended policies; with --cluster live, the cluster's PodPolicies.",
 )
 @click.option(
     "--cluster",
@@ -35,7 +37,11 @@ from webhook.policy_state import InvalidPolicyFiles, from_files
     help="The source of the objects that decisions depend on: a snapshot, or `live` to watch the cluster.",
 )
 @click.option("--overhead", type=click.Choice(["server", "webhook"]), help="The component that writes pod overhead.")
-@click.option("--ready-file", type=click.Path(path_type=Path), help="A file to write when the webhook serves requests.")
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path),
+    help="A file that the webhook writes as soon as it serves requests.",
+)
 def verb(
     listen: str | None,
     certs_folder: Path | None,

@@ -25,7 +25,7 @@ Item = dict[str, Any]
 
 KEPT = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease", "trimtab-system"})
 KEPT_KINDS = frozenset({"RuntimeClass", "PriorityClass", "StorageClass", "ConfigMap"})
-"""Kinds whose objects keep their own name, because the name says nothing about a person or a team. The only ConfigMaps
+"""Kinds whose objects keep their own name, because the name identifies neither a person nor a team. The only ConfigMaps
 in a capture are those of Trimtab and of the cluster autoscaler."""
 NAMES = frozenset(
     {"name", "namespace", "generateName", "uid", "nodeName", "nominatedNodeName", "containerName", "claimName"}

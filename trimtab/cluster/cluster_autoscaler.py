@@ -113,7 +113,7 @@ class Autoscaler:
     def is_silent(self, now: Seconds | None) -> bool:
         """Returns whether the autoscaler has not updated its status for two minutes. An update whose time cannot be
         read counts as missing. So does an update from more than two minutes in the future, because the clocks then
-        differ too much to tell its age."""
+        differ too much to compute its age."""
         return now is not None and (self.updated is None or abs(now - self.updated) > MAX_SILENCE_SECONDS)
 
     def silence_reason(self, now: Seconds) -> str:
@@ -121,7 +121,7 @@ class Autoscaler:
         reports a time in the future."""
         ahead = self.updated is not None and self.updated > now
         return (
-            "reports a time in the future: its clock or Trimtab's is wrong"
+            "reports a time in the future, so its clock or Trimtab's is wrong"
             if ahead
             else "has not reported for two minutes"
         )
@@ -157,7 +157,9 @@ def parse_status(status: str, updated: str = "", arguments: Iterable[str] = ()) 
     status_map = _parse_yaml_status(status)
     state = _from_yaml(status_map) if status_map is not None else _from_text_status(status)
     if state is None:
-        return Unreadable(f"ConfigMap {STATUS_NAME}", "the YAML status of 1.30 and later, or the older text")
+        return Unreadable(
+            f"ConfigMap {STATUS_NAME}", "the YAML status of the cluster autoscaler 1.30 and later, or the older text"
+        )
     time = parse_go_time(updated) or parse_go_time(str((status_map or {}).get("time", "")))
     return Autoscaler(
         healthy=state.healthy, scale_up=state.scale_up, groups=state.groups, updated=time, flags=flags,

@@ -172,34 +172,36 @@ def _replica_counts(shape: Workload) -> ReplicaCounts:
 
 
 def _failure_message(condition: Condition) -> str:
-    return condition.message or condition.reason or "the object does not contain a reason"
+    return condition.message or condition.reason or "the object contains no reason"
 
 
 def _snapshot_notes(
     names: Counter[str], nodes_by_name: Mapping[str, NodeInfo], pods: Sequence[PodInfo]
 ) -> Iterable[str]:
     for name in sorted(name for name, count in names.items() if count > 1):
-        yield f"{names[name]} nodes have the name {name}, so the compactor drains none of them"
+        yield f"{names[name]} nodes have the same name {name}, so the compactor drains none of them"
     for key in sorted(set(_conflicting_pods(pods).values())):
         yield f"pod {key} appears more than once with different contents, so no drain is planned for its node"
     # Most likely the node was deleted between the two lists, or the files are of different times.
     strays = Counter([pod.node for pod in pods if pod.node and pod.node not in nodes_by_name])
     for name in sorted(strays):
-        yield f"{strays[name]} pods name node {name} as theirs, which is not in the snapshot"
+        yield f"{strays[name]} pods run on node {name}, which is not in the snapshot"
 
 
 def _forbidden_notes(kinds: frozenset[str], devices_of_cluster: Devices) -> Iterable[str]:
     """Yields, for each kind that the user may not list, a note that says what is unknown because of that."""
     if rest := sorted(kinds.difference(devices_of_cluster.forbidden)):
-        yield f"{join_plurals(rest)} may not be listed, so no room is kept for capacity buffers"
+        yield f"you may not list {join_plurals(rest)}, so no room is reserved for capacity buffers"
     if devices_of_cluster.forbidden:
         yield (
-            f"{join_plurals(devices_of_cluster.forbidden)} may not be listed, so pods with resource claims are "
-            "not moved"
+            f"you may not list {join_plurals(devices_of_cluster.forbidden)}, so pods with resource claims are not moved"
         )
 
 
 def _pdb_notes(pdbs: Iterable[Pdb]) -> Iterable[str]:
     for budget in pdbs:
         if budget.selector_problem:
-            yield f"budget {budget.key} is not valid ({budget.selector_problem}), so no pod of its namespace is moved"
+            yield (
+                f"PodDisruptionBudget {budget.key} is not valid ({budget.selector_problem}), so no pod of its "
+                "namespace is moved"
+            )

@@ -42,7 +42,7 @@ class ConfigError:
 
 
 MAX_MISTAKES = 20
-"""How many mistakes of one document are reported at most. Nobody fixes more at once, and each one costs a search for
+"""How many mistakes of one document are reported at most. A user fixes no more at once, and each one costs a search for
 its line and for a similar name."""
 
 # Characters. All names that Trimtab knows are shorter, so a longer word resembles none of them.
@@ -54,7 +54,7 @@ def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
     if len(mistakes) <= MAX_MISTAKES:
         return list(mistakes)
     last = mistakes[MAX_MISTAKES]
-    todo = f"fix these {MAX_MISTAKES} first"
+    todo = f"fix these {MAX_MISTAKES} mistakes first"
     more = ConfigError(file=last.file, entry=last.entry, expected="no further mistakes", got="more mistakes", todo=todo)
     return [*mistakes[:MAX_MISTAKES], more]
 

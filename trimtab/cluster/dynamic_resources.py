@@ -41,7 +41,7 @@ class Devices:
         total: Counter[str] = Counter()
         for name in claims:
             if self.forbidden:
-                return f"claim {name or 'without a name yet'}: {join_plurals(self.forbidden)} may not be listed"
+                return f"claim {name or 'without a name yet'}: you may not list {join_plurals(self.forbidden)}"
             claimed = self.claims.get((namespace, name), "is not in the snapshot")
             if isinstance(claimed, str):
                 return f"claim {name or 'without a name yet'} {claimed}"

@@ -41,16 +41,16 @@ POOL_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?")
 """The names that a pool may have: with Trimtab's prefix added, a name must still be valid as a ConfigMap's name and as
 a label value."""
 DIFFERENCE_NOTES = (
-    "only cpu decides whether a node is under-used, as with estafette; the memory threshold of the preset is not used",
-    "Trimtab evicts pods through the eviction API and respects PodDisruptionBudgets; estafette deleted pods "
-    "without regard to them",
-    "Trimtab drains a node only if all of its pods fit on other nodes; estafette relied on the number of "
-    "under-used nodes",
-    "nothing is drained before you set `mode: act` for the pool",
+    "only cpu decides whether a node is under-used, as in estafette; Trimtab does not use the memory threshold "
+    "of the preset",
+    "Trimtab evicts pods through the eviction API and respects PodDisruptionBudgets; estafette deleted pods and "
+    "ignored the budgets",
+    "Trimtab drains a node only if all of its pods fit on other nodes; estafette only counted the under-used nodes",
+    "no node is drained before you set `mode: act` for the pool",
 )
 TIMES_UNKNOWN = (
-    "neither the Deployment of estafette nor its Helm values are among the files, so Trimtab uses the defaults "
-    "of its code: a node is under-used after 300 s and old enough after 1200 s"
+    "the files contain neither the Deployment of estafette nor its Helm values, so Trimtab uses the defaults of "
+    "estafette's code: a node is under-used after 300 s and old enough after 1200 s"
 )
 
 

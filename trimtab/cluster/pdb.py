@@ -64,7 +64,7 @@ def _selector_problem(selector: LabelSelector | None) -> str:
         if expression.operator not in OPERATORS:
             return f"operator {expression.operator!r} is not one of {', '.join(sorted(OPERATORS))}"
         if (expression.operator in ("In", "NotIn")) != bool(expression.values):
-            return f"operator {expression.operator} on {expression.key!r} does not fit its values"
+            return f"the operator {expression.operator} of {expression.key!r} does not allow its list of values"
     return ""
 
 

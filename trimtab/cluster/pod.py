@@ -357,7 +357,7 @@ def _requests_of(shape: Shape) -> Amounts | Unreadable:
     except NotAQuantity as error:
         return Unreadable(where, str(error))
     negative = negative_request(shape.spec)
-    return requests if negative is None else Unreadable(where, f"the request {negative} is below zero")
+    return requests if negative is None else Unreadable(where, f"the request {negative} is negative")
 
 
 def _required_terms(terms: PodAffinity | UnsetType) -> tuple[PodAffinityTerm, ...]:

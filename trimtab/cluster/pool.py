@@ -318,7 +318,7 @@ def pause_reason(metadata: Metadata) -> str:
     # Both are read: in an emergency, a person may use `kubectl label` or `kubectl annotate`.
     for marks in (value_or(metadata.labels, {}), value_or(metadata.annotations, {})):
         if PAUSED_MARK in marks and marks[PAUSED_MARK].lower() != "false":
-            return f"namespace {metadata.name} has {PAUSED_MARK}: {marks[PAUSED_MARK]}"
+            return f"namespace {metadata.name} has the annotation {PAUSED_MARK}: {marks[PAUSED_MARK]}"
     return ""
 
 

@@ -316,7 +316,10 @@ def _read_pool(document: Document, name: str, text: object) -> tuple[Pool | None
     if problem:
         return None, [
             document.error_at(
-                ("data", SETTINGS_KEY), "settings of one pool", problem, "remove what is not a setting of a pool"
+                ("data", SETTINGS_KEY),
+                "settings of one pool",
+                problem,
+                "remove the fields that are not settings of a pool",
             )
         ]
     # The settings are YAML within YAML: their mistakes have lines of the inner text, so the file's name says which text
@@ -330,7 +333,7 @@ def _read_pool(document: Document, name: str, text: object) -> tuple[Pool | None
     if len(reading.documents) > 1:
         return None, [
             reading.documents[1].error_at(
-                (), "one document of settings", "a second document", "write both documents into one"
+                (), "one document of settings", "a second document", "merge the two documents into one"
             )
         ]
     pool, mistakes = read_settings(reading.documents[0], name)

@@ -57,8 +57,9 @@ _LATEST_SECONDS = 32_503_680_000
 
 NO_RECOMMENDATION = Code(
     "no-recommendation",
-    "The usage of this container is not known yet.",
-    "Nothing to do: the policy's `otherwise` is used. Usage is known after a day of history; see `trimtab recommend`.",
+    "Trimtab does not know the usage of this container yet.",
+    "Nothing to do: the policy's `otherwise` is used. The usage is known after a day of history; see `trimtab "
+    "recommend`.",
 )
 
 
@@ -211,11 +212,15 @@ def decode(where: str, payload: str) -> Workloads | Unreadable:
         return Unreadable(where, str(error))
     if decoded.schema not in READABLE_SCHEMAS:
         return Unreadable(
-            where, f"the schema is {decoded.schema}, but this version of Trimtab reads schema 1 and {SCHEMA_VERSION}"
+            where,
+            f"the recommendation has the schema version {decoded.schema}, but this version of Trimtab reads "
+            f"the versions 1 and {SCHEMA_VERSION}",
         )
     # A document that a person wrote by hand may leave the checksum out.
     if decoded.checksum and decoded.checksum != workloads_checksum(plain_workloads):
-        return Unreadable(where, "the checksum does not match, so the text was changed or cut short")
+        return Unreadable(
+            where, "the checksum of the recommendation does not match, so its text was changed or cut short"
+        )
     # One impossible number makes the whole shard suspect: a partial one would mix good and damaged recommendations.
     problem = next(_problems(decoded.workloads), None)
     return Unreadable(where, problem) if problem else decoded.workloads
@@ -243,18 +248,18 @@ def _percentile_problems(resource: str, percentiles: Percentiles | None) -> Iter
     other_amounts = [v for v in (percentiles.request, percentiles.floor, percentiles.pod_use) if v is not None]
     # Checked before any comparison: `parse` raises for what is not a quantity.
     if not all(map(is_quantity, (*ascending, *other_amounts))):
-        yield f"{resource} is not a quantity"
+        yield f"the {resource} amount is not a quantity"
     elif (amounts := [0, *map(parse, ascending)]) != sorted(amounts) or any(parse(v) < 0 for v in other_amounts):
-        yield f"{resource} is below zero, or its percentiles do not ascend"
+        yield f"the {resource} amount is negative, or its percentiles do not ascend"
     if any(share is not None and not 0 <= share <= 1 for share in (percentiles.confidence, percentiles.share)):
         yield f"the confidence or the share of {resource} is not between 0 and 1"
     if min(percentiles.passed, percentiles.record, percentiles.kills, percentiles.killed or 0) < 0:
-        yield f"a count of {resource} is below zero"
+        yield f"a count of {resource} samples or days is negative"
 
 
 def _usage_problems(usage: ContainerUsage) -> Iterator[str]:
     if any(number is not None and number < 0 for number in (usage.days, usage.samples)):
-        yield "the number of days or of samples is below zero"
+        yield "the number of days or of samples is negative"
     if usage.confidence is not None and not 0 <= usage.confidence <= 1:
         yield "the confidence is not between 0 and 1"
     moments = (usage.computed_at, usage.last_sample_at, usage.ends_at)
@@ -325,7 +330,7 @@ class ShardLayout:
 
 def _doubled(count: int) -> int:
     if count >= MAX_SHARDS:
-        raise ShardOverflow(f"there are more than {MAX_SHARDS} shards of {MAX_SHARD_BYTES} bytes")
+        raise ShardOverflow(f"the recommendations need more than {MAX_SHARDS} ConfigMaps of {MAX_SHARD_BYTES} bytes")
     return 2 * count
 
 

@@ -293,7 +293,7 @@ def _qos_of(pod: Pod) -> QoS:
 
 def _find_obstacle(pod: Pod, owner_kind: str) -> str:
     if MIRROR_ANNOTATION in value_or(pod.metadata.annotations, {}) or owner_kind == "Node":
-        return "is a static pod, which a file of its node describes"
+        return "is a static pod, which a file on its node defines"
     operating_system = value_or(pod.spec.os, None)
     if operating_system is not None and operating_system.name == "windows":
         return "runs on Windows, where the kubelet does not resize pods"

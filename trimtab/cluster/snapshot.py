@@ -125,7 +125,12 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
             forbidden.add(document.entry_name.removeprefix(f"{FORBIDDEN_KIND} "))
         elif kind is None:
             mistakes.append(
-                document.error_at((), "an API object with a kind", quote_value(document.value), "is this a manifest?")
+                document.error_at(
+                    (),
+                    "an API object with a kind",
+                    quote_value(document.value),
+                    "check whether the file is a Kubernetes manifest",
+                )
             )
         elif kind not in SHAPES_BY_KIND:
             # `kubectl get all` returns many kinds that no decision needs; their number is reported.
@@ -169,7 +174,7 @@ def _capture_mistake(document: Document) -> ConfigError:
     meta = document.value.get("metadata")
     namespace = meta.get("namespace") if isinstance(meta, dict) else None
     got = f"{document.value[UNREADABLE_FIELD]}{f' (namespace {namespace})' if namespace else ''}"
-    return document.error_at((), "an object that could be read when the capture was made", got)
+    return document.error_at((), "an object that `trimtab capture` was able to read", got)
 
 
 def _with_label_selector(document: Document) -> Document:

@@ -19,7 +19,7 @@ from decimal import Decimal
 PUBLISHED_PERCENTILES = (Decimal(5), Decimal(50), Decimal(90), Decimal(95), Decimal(99), Decimal(100))
 """The percentiles that a recommendation holds in addition to the recommender's own request; 100 is `max`."""
 MAX_HEADROOM_PERCENT = 1000
-EXPECTED_RULE = "a rule such as p95, p99.5, max or adaptive, with headroom as in p99 +15%, or +15% alone"
+EXPECTED_RULE = "a rule such as p95, p99.5, max or adaptive, with headroom as in p99 +15%, or the headroom +15% alone"
 
 _RULE = re.compile(
     r"(?:(?P<share>p\d{1,2}(?:\.\d)?|max|adaptive)|(?=\+))\s*(?:\+\s*(?P<headroom>\d{1,4})\s*%)?", re.ASCII

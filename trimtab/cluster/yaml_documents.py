@@ -172,7 +172,7 @@ def unpack_gzip(content: bytes) -> bytes:
         # Read up to the limit and then one byte: the size in a gzip trailer is modulo 2^32 and may be forged.
         text = gzip_file.read(MAX_UNPACKED_BYTES)
         if gzip_file.read(1):
-            raise OSError(f"it unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB")
+            raise OSError(f"the file unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB")
         return text
 
 
@@ -282,7 +282,9 @@ def _read_yaml(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
     try:
         deep = line_beyond_max_depth(text)
         if deep is not None:
-            return _single_mistake(file, f"at most {MAX_DEPTH} levels of nesting", "more", "reduce the nesting", deep)
+            return _single_mistake(
+                file, f"at most {MAX_DEPTH} levels of nesting", "more", "write the document with fewer levels", deep
+            )
         nodes = list(yaml.compose_all(text, Loader=LOADER))
     except yaml.MarkedYAMLError as error:
         return _yaml_mistake(file, text, error)
@@ -315,7 +317,11 @@ def _yaml_mistake(file: str, text: str, error: yaml.MarkedYAMLError) -> ParseRes
             file, "spaces for indentation", "a tab", "YAML does not allow tabs: replace them by spaces", line,
             row.index("\t") + 1,
         )  # fmt: skip
-    todo = "the file seems to be cut short" if line is not None and line >= len(rows) and text[-1:] != "\n" else ""
+    todo = (
+        "the file seems to be cut short, or is not YAML"
+        if line is not None and line >= len(rows) and text[-1:] != "\n"
+        else ""
+    )
     problem = " ".join(part for part in (error.problem, error.context) if part)
     return _single_mistake(file, "YAML", problem, todo, line, mark.column + 1 if mark else None)
 

@@ -56,7 +56,7 @@ def parse_spans(text: str) -> SpannedDocument:
     """Returns the spans of the first document. Raises ValueError if there is no document, and yaml.YAMLError if the
     text is not valid YAML."""
     if line_beyond_max_depth(text):
-        raise ValueError("nested too deeply")
+        raise ValueError("the text has too many levels of nesting")
     builder = _Builder(text)
     return SpannedDocument(builder.build_document(), bool(builder.anchors))
 

@@ -62,7 +62,7 @@ class YamlComposer:
             self._add(
                 node,
                 "a document whose aliases do not multiply its size",
-                "aliases that expand to far more",
+                "aliases that expand to a far larger document",
                 "write the values out, or remove the aliases",
             )
             return None
@@ -95,10 +95,12 @@ class YamlComposer:
                 continue
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is None:
-                self._add(key_node, "a plain name as the key", "a list or mapping", "quote the key")
+                self._add(key_node, "a plain name as the key", "a list or mapping", "write the key in quotes")
                 continue
             if key in own:
-                repetition = self._mistake(key_node, f"the key {key!r} once", "the key twice", "remove one of the keys")
+                repetition = self._mistake(
+                    key_node, f"the key {key!r} once", "the same key twice", "remove one of the two keys"
+                )
                 self.repeated.append(repetition)
             own[key] = self._value(value_node)
         # A key of the mapping itself takes precedence over a merged one (YAML 1.1 merge type).

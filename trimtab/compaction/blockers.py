@@ -30,7 +30,7 @@ def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason
     if value is None or value == "false":
         return None
     if key == RENAMED_KEEP:
-        return MISREAD(f"{subject} has the annotation {key}, which was renamed: use {KEEP_ANNOTATION}")
+        return MISREAD(f"{subject} has the annotation {key}, which now has another name: use {KEEP_ANNOTATION}")
     if value == "true":
         return code(f"{subject} has the annotation {key}: {value}")
     return unreadable_reason(subject, key, value)
@@ -38,7 +38,9 @@ def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason
 
 def unreadable_reason(subject: str, key: str, value: str) -> Reason:
     """Returns the reason for an annotation with a value that is neither true, false nor a duration."""
-    return MISREAD(f"{subject} has the annotation {key}: {value[:40]!r}, which Trimtab does not understand")
+    return MISREAD(
+        f"{subject} has the annotation {key} with the value {value[:40]!r}, which Trimtab does not understand"
+    )
 
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -189,7 +191,9 @@ class EvictionChecker:
         owner = pod.owner
         if isinstance(verdict, Evictable) and owner and (pod.namespace, owner.kind, owner.name) in unsettled:
             return Blocked(
-                r.UNSETTLED(f"a pod of {owner.kind} {pod.namespace}/{owner.name} was moved and is not ready yet")
+                r.UNSETTLED(
+                    f"a pod of {owner.kind} {pod.namespace}/{owner.name} was moved, and its successor is not ready yet"
+                )
             )
         return verdict
 
@@ -225,7 +229,11 @@ class EvictionChecker:
         kind, name = pod.owner.kind, pod.owner.name
         if kind not in EVICTABLE_OWNERS:
             return (
-                None if safe else r.STRANGE_OWNER(f"pod {pod.key} belongs to {kind}/{name}, a kind unknown to Trimtab")
+                None
+                if safe
+                else r.STRANGE_OWNER(
+                    f"pod {pod.key} belongs to {kind}/{name}, and Trimtab does not know this kind of owner"
+                )
             )
         if kind == "Job" and not pool.jobs and not safe:
             return r.JOB(f"pod {pod.key} belongs to Job {name}")
@@ -360,7 +368,7 @@ class EvictionChecker:
         for name in pod.claims:
             claim = self.inventory.claims.get((pod.namespace, name))
             if claim is not None and claim.is_local:
-                return r.LOCAL_VOLUME(f"volume {claim.volume} of pod {pod.key} is local to its node (claim {name})")
+                return r.LOCAL_VOLUME(f"volume {claim.volume} of pod {pod.key} exists only on its node (claim {name})")
         if not pod.local_volumes or pod.annotations.get(SAFE) == "true":
             return None
         scratch_volumes = pod.annotations.get(SAFE_VOLUMES, "").split(",")
@@ -373,13 +381,15 @@ class EvictionChecker:
     def _system_reason(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Reason | None:
         # Without a ready webhook the API server admits pods unchanged, or rejects them with failurePolicy Fail.
         if self._is_last_webhook(pod):
-            return r.OUR_WEBHOOK(f"pod {pod.key} is the last ready replica of Trimtab's own webhook")
+            return r.OUR_WEBHOOK(f"pod {pod.key} is the last ready replica of Trimtab's webhook")
         if pod.priority >= CRITICAL_PRIORITY and (obstacle := self._critical_obstacle(pod, pool, over)):
-            return r.CRITICAL(f"pod {pod.key} has priority {pod.priority}{obstacle}")
+            return r.CRITICAL(f"pod {pod.key} has the priority {pod.priority}{obstacle}")
         if pod.namespace != "kube-system" or over or pod.annotations.get(SAFE) == "true":
             return None
         if self.now is not None and pod.created is not None and self.now < pod.created + HOUR_SECONDS:
-            return r.SYSTEM_YOUNG(f"pod {pod.key} is a system pod without a budget and younger than an hour")
+            return r.SYSTEM_YOUNG(
+                f"pod {pod.key} is a system pod without a PodDisruptionBudget, and it is younger than an hour"
+            )
         return None
 
     def _critical_obstacle(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> str:
@@ -393,11 +403,11 @@ class EvictionChecker:
         if pod.priority >= NODE_CRITICAL_PRIORITY or pool.critical_pods is ProtectCritical.ALWAYS:
             return ", and pods of this priority are never evicted"
         if pod.owner is None:
-            return " but no controller"
+            return " but no controller that would recreate it"
         if over:
             return "" if self._ready_replicas(pod) > 1 else " but no second ready replica"
         is_safe = pool.critical_pods is ProtectCritical.UNLESS_SAFE and pod.annotations.get(SAFE) == "true"
-        return "" if is_safe else " but no budget"
+        return "" if is_safe else " but no PodDisruptionBudget"
 
     def _ready_replicas(self, pod: PodInfo) -> int:
         """Returns the number of ready pods of the pod's owner: from the owner's status, or counted if the owner is not
@@ -416,7 +426,7 @@ class EvictionChecker:
             return None
         age = self.now - pod.created
         if age < pool.min_pod_age:
-            return r.YOUNG_POD(f"pod {pod.key} is {age} s old, but the pool requires {pool.min_pod_age} s")
+            return r.YOUNG_POD(f"pod {pod.key} is {age} s old, but the pool requires an age of {pool.min_pod_age} s")
         return None
 
     # ── budgets ──────────────────────────────────────────────────────────
@@ -428,7 +438,7 @@ class EvictionChecker:
         """
         if len(over) > 1:
             names = " and ".join(self.inventory.pdbs[n].key for n in over)
-            return Blocked(r.TWO_BUDGETS(f"{len(over)} budgets select pod {pod.key} ({names})"))
+            return Blocked(r.TWO_BUDGETS(f"{len(over)} PodDisruptionBudgets select pod {pod.key} ({names})"))
         if not over and (reason := self._rollout_reason(pod, pool)) is not None:
             return Blocked(reason)
         if not over:
@@ -445,7 +455,9 @@ class EvictionChecker:
         if not pod.is_ready and (budget.always_evictable or budget.is_healthy):
             return UNRESTRICTED
         if not pod.is_ready and not budget.allowed:
-            return Blocked(r.NOT_READY_POD(f"pod {pod.key} is not ready, and budget {budget.key} lacks healthy pods"))
+            return Blocked(
+                r.NOT_READY_POD(f"pod {pod.key} is not ready, and budget {budget.key} has too few healthy pods")
+            )
         return Evictable(over[0]) if budget.allowed else Blocked(self._no_disruption_reason(pod, budget))
 
     def _budget_problem(self, budget: Pdb) -> Reason | None:
@@ -458,7 +470,7 @@ class EvictionChecker:
     def _no_disruption_reason(self, pod: PodInfo, budget: Pdb) -> Reason:
         if budget.max_allowed < 1:
             return r.BUDGET_NEVER(f"budget {budget.key} never allows a disruption of pod {pod.key}")
-        return r.BUDGET_SPENT(f"budget {budget.key} allows no disruption of pod {pod.key} now")
+        return r.BUDGET_SPENT(f"at present budget {budget.key} allows no disruption of pod {pod.key}")
 
 
 def _may_scale(pool: Pool, namespace: str) -> bool:

@@ -111,7 +111,11 @@ class CandidateChecker:
 
     def _unreadable_reason(self, number: int) -> Reason | None:
         doubt = self.model.unreadable_nodes.get(number)
-        return r.UNREADABLE(f"node {self.model.nodes[number].name}: {doubt}") if doubt is not None else None
+        return (
+            r.UNREADABLE(f"something about node {self.model.nodes[number].name} cannot be read: {doubt}")
+            if doubt is not None
+            else None
+        )
 
     def _other_owner_reason(self, node: NodeInfo) -> Reason | None:
         if KARPENTER_POOL in node.labels and not self.context.plans_karpenter:
@@ -131,14 +135,18 @@ class CandidateChecker:
         nodes = self.context.aims.get(pool.name)
         if nodes is None or node.name in nodes:
             return None
-        return r.NOT_AIMED_AT(f"the plan in progress in pool {pool.name} keeps node {node.name}")
+        return r.NOT_AIMED_AT(
+            f"pods of pool {pool.name} are still moving, and the plan in progress keeps node {node.name}"
+        )
 
     def _age_reason(self, node: NodeInfo, pool: Pool) -> Reason | None:
         if self.context.now is None or node.created is None:
             return None
         age = self.context.now - node.created
         if age < pool.node_age:
-            return r.YOUNG(f"node {node.name} is {age} s old, but pool {pool.name} requires {pool.node_age} s")
+            return r.YOUNG(
+                f"node {node.name} is {age} s old, but pool {pool.name} requires an age of {pool.node_age} s"
+            )
         return None
 
     def _back_off_reason(self, node: NodeInfo) -> Reason | None:
@@ -159,7 +167,8 @@ class CandidateChecker:
                 share = requested * 1000 // allocatable
                 name = self.model.nodes[number].name
                 return r.BUSY(
-                    f"{share / 10:.1f} % of the {resource} of node {name} is requested, more than {percent} %"
+                    f"{share / 10:.1f} % of the {resource} of node {name} is requested, more than the threshold "
+                    f"of {percent} %"
                 )
         return None
 
@@ -183,7 +192,8 @@ class CandidateChecker:
         duration = at - since if since is not None else 0
         if duration < pool.under_for:
             return r.NOT_LONG(
-                f"node {node.name} has been under the threshold for only {duration} s of {pool.under_for} s"
+                f"node {node.name} has been under the threshold for only {duration} s, but the pool requires "
+                f"{pool.under_for} s"
             )
         return None
 
@@ -243,7 +253,7 @@ def _state_reason(node: NodeInfo, ours: Collection[str]) -> Reason | None:
         return r.NOT_READY(f"node {node.name} is not ready")
     if node.is_cordoned and node.name not in ours:
         unverified = f"; its annotation {CORDONED_BY_US} is unverified" if CORDONED_BY_US in node.annotations else ""
-        return r.FOREIGN_CORDON(f"node {node.name} was cordoned by another client{unverified}")
+        return r.FOREIGN_CORDON(f"a client other than Trimtab cordoned node {node.name}{unverified}")
     if node.maintenance_condition:
         return r.MAINTAINED(
             f"another client drains or maintains node {node.name} (condition {node.maintenance_condition})"
@@ -298,7 +308,7 @@ def _cluster_health_reason(model: ClusterModel) -> Reason | None:
     unready = sum(not node.is_ready for node in model.nodes)
     # The cluster autoscaler's --ok-total-unready-count (3) and --max-total-unready-percentage (45).
     if unready > 3 and unready * 100 > MAX_UNREADY_PERCENT * len(model.nodes):
-        return r.UNWELL(f"{unready} of {len(model.nodes)} nodes are not ready")
+        return r.UNWELL(f"{unready} of {len(model.nodes)} nodes of the cluster are not ready")
     return None
 
 
@@ -306,12 +316,12 @@ def _timing_reason(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: P
     if now.now is None:
         return None
     if not is_any_open(pool.windows, now.now):
-        return r.CLOSED_WINDOW(f"no node of pool {pool.name} may be drained at this time")
+        return r.CLOSED_WINDOW(f"the time is outside of the windows in which nodes of pool {pool.name} may be drained")
     created_times = [created for number in nodes if (created := model.nodes[number].created) is not None]
     newest = max(created_times, default=None)
     if newest is not None and now.now - newest < pool.quiet:
         return r.NOT_QUIET(
-            f"a node joined pool {pool.name} {now.now - newest} s ago, and the pool waits {pool.quiet} s"
+            f"a node joined pool {pool.name} {now.now - newest} s ago, and the pool waits {pool.quiet} s after that"
         )
     return None
 
@@ -325,14 +335,14 @@ def _autoscaler_reason(pool: Pool, nodes: Iterable[NodeInfo], now: PlanningConte
     if autoscaler.is_silent(now.now):
         return r.NO_AUTOSCALER(f"the cluster autoscaler {autoscaler.silence_reason(now.now or 0)}")
     if autoscaler.restarting:
-        return r.NO_AUTOSCALER("the cluster autoscaler deleted its status: it is restarting, or it was stopped")
+        return r.NO_AUTOSCALER("the cluster autoscaler deleted its status, because it restarts or was stopped")
     if not autoscaler.healthy:
         return r.AUTOSCALER_ILL("the cluster autoscaler reports the cluster as unhealthy")
     threshold, most = with_options(autoscaler, pool.group_options).threshold, pool.lead_max_threshold
     if pool.autoscaler is Precedence.LEAD and not pool.dry_run and threshold > most:
         return r.THRESHOLD_TOO_HIGH(
-            f"pool {pool.name} has `autoscaler: lead`, but the cluster autoscaler itself removes nodes under "
-            f"{threshold} %; lead.maxThreshold allows {most} %"
+            f"pool {pool.name} has `autoscaler: lead`, but the cluster autoscaler itself removes nodes whose "
+            f"utilization is under {threshold} %, more than the {most} % that lead.maxThreshold allows"
         )
     scaling = describe_scale_up(autoscaler, pool.name, nodes)
     return r.SCALING_UP(f"the cluster autoscaler is scaling up {scaling}") if scaling else None

@@ -27,15 +27,19 @@ def _explain_drained(plan: Plan, name: str) -> Iterable[str]:
             if step.node == name:
                 yield (
                     f"node {name} is drained in wave {number} of {len(plan.waves)}, as node {place} of "
-                    f"{len(wave.steps)}"
+                    f"{len(wave.steps)} in this wave"
                 )
-                yield f"{step.reason}; the drain evicts {len(step.moves)}"
+                yield f"{step.reason}; the drain evicts {format_count(len(step.moves), 'pod')}"
                 yield from map(_explain_move, step.moves)
 
 
 def _explain_move(move: Move) -> str:
     turn = f" in turn {move.turn + 1}" if move.turn else ""
-    budget = f", allowed by budget {move.budget}" if move.budget else ", and no budget selects it"
+    budget = (
+        f", which PodDisruptionBudget {move.budget} allows"
+        if move.budget
+        else ", and no PodDisruptionBudget selects it"
+    )
     return f"pod {move.pod} fits on node {move.target}{budget}{turn}"
 
 
@@ -43,7 +47,7 @@ def _explain_budget(model: ClusterModel, move: Move) -> Iterable[str]:
     """Yields a line that says what the PodDisruptionBudget of a move allows now."""
     budget = next((budget for budget in model.inventory.pdbs if budget.key == move.budget), None)
     if budget is not None:
-        yield f"budget {budget.key} allows {budget.allowed} disruption{'' if budget.allowed == 1 else 's'} now"
+        yield f"at present budget {budget.key} allows {budget.allowed} disruption{'' if budget.allowed == 1 else 's'}"
 
 
 def _explain_kept(plan: Plan, model: ClusterModel, name: str) -> Iterable[str]:
@@ -72,11 +76,10 @@ def _explain_alternative(plan: Plan, model: ClusterModel, name: str) -> str:
     if isinstance(placement, DrainPlacement):
         count = format_count(len(pods), "pod")
         return (
-            f"node {name} could be drained instead of others: before any drain, other nodes have room for its {count}"
+            f"node {name} could be drained instead of other nodes: before any drain, the other nodes have room "
+            f"for its {count}"
         )
-    return (
-        f"node {name} could not be drained instead of others, even before any other node is drained: {placement.reason}"
-    )
+    return f"node {name} could not be drained instead of other nodes, even before any other drain: {placement.reason}"
 
 
 def explain_pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
@@ -117,7 +120,7 @@ def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: M
 
 
 def _explain_node_of_pod(plan: Plan, name: str) -> tuple[str, ...]:
-    return (f"the pod's node {name} stays: {plan.refusals[name]}",) if name in plan.refusals else ()
+    return (f"node {name} of the pod stays: {plan.refusals[name]}",) if name in plan.refusals else ()
 
 
 def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:

@@ -156,7 +156,8 @@ class Planner:
         if self.problem.savings[node] * 1000 >= pool.least_gain * mean * len(self.problem.pods_to_move[node]):
             return True
         self.problem.refusals[node] = r.NO_GAIN(
-            f"node {self.model.nodes[node].name} would move {format_count(len(self.problem.pods_to_move[node]), 'pod')}"
+            f"to drain node {self.model.nodes[node].name}, "
+            f"{format_count(len(self.problem.pods_to_move[node]), 'pod')} would have to move"
         )
         return False
 
@@ -184,7 +185,8 @@ class Planner:
             saves=self.problem.savings[node], evictions=len(self.problem.pods_to_move[node])
         )
         self.problem.refusals[node] = r.AUTOSCALERS(
-            f"node {name} is under the autoscaler's own threshold of {threshold} %, so the autoscaler will remove it"
+            f"the utilization of node {name} is under the autoscaler's own threshold of {threshold} %, so the "
+            "autoscaler will remove the node"
         )
         return True
 
@@ -299,7 +301,7 @@ class Planner:
         )  # fmt: skip
         count = format_count(len(moves), "pod")
         says = (
-            f"node {name} has {count} to move, and other nodes have room"
+            f"node {name} has {count} to move, and the other nodes have room"
             if moves
             else f"node {name} has no pods to move"
         )
@@ -327,27 +329,29 @@ class Planner:
             return cause
         if receivers[number]:
             own = (
-                f"pod {self.model.pods[cause].key}, which runs on it, fits on no other node"
+                f"pod {self.model.pods[cause].key} on the node fits on no other node"
                 if isinstance(cause, int)
-                else "no other rule keeps the node"
+                else "no other rule prevents its drain"
             )
             return r.WORTH_KEEPING(f"node {name} receives {receivers[number]} pods of drained nodes; {own}")
         if not isinstance(cause, int):
-            return r.NOT_TRIED(f"node {name} was not tried, because the search reached its limit on other nodes")
+            return r.NOT_TRIED(f"the search reached its limit on other nodes, before it tried node {name}")
         pod = self.model.pods[cause].key
-        return r.NO_PLACE(f"not all pods of node {name} fit on other nodes: pod {pod} does not")
+        return r.NO_PLACE(f"not all pods of node {name} fit on other nodes; pod {pod} does not fit")
 
     def _notes(self) -> tuple[str, ...]:
         notes = [*self.model.inventory.notes, *self.problem.ignored]
         if self.problem.context.observations is None:
             notes.append(
-                "there are no observations of earlier rounds, so the plan assumes that no pod of the pools is moving"
+                "there are no stored observations of earlier rounds, so the plan assumes that no pod of the "
+                "pools is moving"
             )
         if self.problem.context.now is None:
-            notes.append("the time of the snapshot is not known, so rules that need a clock are not applied")
+            notes.append("the time of the snapshot is not known, so rules that depend on the time are not applied")
         if self.problem.context.autoscaler is None:
             notes.append(
-                "the status of the cluster autoscaler is not known, so the plan assumes that it is healthy and idle"
+                "the status of the cluster autoscaler is not known, so the plan assumes that the autoscaler is "
+                "healthy and removes no node"
             )
         return tuple(notes)
 

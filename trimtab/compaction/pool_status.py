@@ -114,16 +114,17 @@ def _printer_columns() -> list[Schema]:
 
 
 _DESCRIPTIONS = {
-    "mode": "act, rehearse or off.",
-    "nodes": "The nodes of the pool.",
-    "draining": "Nodes that are being drained, or that have no more pods to evict and wait for their removal.",
+    "mode": "The mode of the pool: act, rehearse or off.",
+    "nodes": "The number of nodes in the pool.",
+    "draining": "The number of nodes that are being drained, or that have no more pods to evict and wait for their "
+    "removal.",
     "next": "The nodes that the last plan would drain first, as text.",
     "plan": "The nodes that the last plan would drain, in order; at most 50.",
     "wave": "The number of nodes in the first wave of the plan.",
     "waits": "What the next drain waits for. Empty if nothing delays it.",
-    "savedNodes": "The nodes that were removed after a drain.",
+    "savedNodes": "The number of nodes that were removed after a drain.",
     "saved": "What the removed nodes save, as text.",
-    "updated": "When the compactor wrote this status. It writes at least every five minutes.",
+    "updated": "When the compactor wrote this status, which it does at least every five minutes.",
 }
 
 
@@ -138,9 +139,9 @@ def _schema() -> Schema:
     }
     return {
         "type": "object",
-        "description": "The state of a pool, which only the compactor writes. No process reads it: the settings of "
+        "description": "The state of a pool. Only the compactor writes it, and no process reads it: the settings of "
         "a pool "
-        "are in its ConfigMap, and what another client writes here has no effect.",
+        "are in its ConfigMap, so changes by other clients have no effect.",
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},

@@ -5,30 +5,31 @@ from trimtab.cluster.reason import Code
 # ── pods ─────────────────────────────────────────────────────────────────
 NO_OWNER = Code(
     "pod-without-owner",
-    "The pod has no controller that would recreate it.",
+    "The pod has no controller that would recreate it on another node.",
     'Create the pod from a Deployment, or set the annotation cluster-autoscaler.kubernetes.io/safe-to-evict: "true".',
 )
 STRANGE_OWNER = Code(
     "pod-of-unknown-owner",
     "The owner of the pod is of a kind whose behavior Trimtab does not know.",
-    'If the owner recreates its pods, set safe-to-evict: "true" on them.',
+    'If the owner recreates its pods, set the annotation cluster-autoscaler.kubernetes.io/safe-to-evict: "true" '
+    "on the pods.",
 )
 OWNER_GONE = Code(
     "owner-missing",
-    "The owner of the pod does not exist, so nothing would recreate the pod.",
+    "The owner of the pod does not exist, so no controller would recreate the pod.",
     "Delete the pod if it is not needed.",
 )
 OWNER_SHORT = Code(
     "owner-not-whole",
-    "The workload of the pod has fewer ready pods than it wants, and no PodDisruptionBudget allows that: a "
-    "rollout or a failure is in progress.",
-    "Wait until all pods are ready, or create a budget. In a workload of three or more pods, one pod that has "
-    "not been ready for ten minutes does not block a drain.",
+    "The workload of the pod has fewer ready pods than its number of replicas, and no PodDisruptionBudget allows "
+    "that: a rollout or a failure is in progress.",
+    "Wait until all pods are ready, or create a PodDisruptionBudget. In a workload of three or more pods, one "
+    "pod that has not been ready for ten minutes does not block a drain.",
 )
 SINGLE = Code(
     "single-replica",
     "The pod is the only replica of its workload.",
-    "Run two replicas, or allow the move with protect.singleReplicas: false.",
+    "Run two replicas, or allow the move with protect.singleReplicas: false in the pool.",
 )
 NO_RIGHT_TO_SCALE = Code(
     "single-replica-without-right",
@@ -37,8 +38,8 @@ NO_RIGHT_TO_SCALE = Code(
 )
 JOB = Code(
     "job-running",
-    "The Job of the pod would start from the beginning.",
-    "Wait until the Job ends, or allow the eviction with protect.jobs: false.",
+    "The Job of the pod would start again from the beginning.",
+    "Wait until the Job ends, or allow the eviction with protect.jobs: false in the pool.",
 )
 UNSAFE = Code(
     "not-safe-to-evict",
@@ -47,24 +48,24 @@ UNSAFE = Code(
 )
 LOCAL_DATA = Code(
     "local-data",
-    "The pod stores data on the node that would be lost.",
+    "The pod stores data on the node, and the data would be lost.",
     "If the data may be lost, list the volume in cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes.",
 )
 LOCAL_VOLUME = Code(
     "local-volume",
-    "The persistent volume of the pod is local to this node.",
+    "The persistent volume of the pod exists only on this node.",
     "Only the operator of the workload can move such a pod.",
 )
 GROUP = Code(
     "pod-group-spans-nodes",
-    "The pod belongs to a group of pods that run only together, and the group is on several nodes: the eviction "
-    "of one pod would stop them all.",
-    "Wait until the group ends; a group on one node moves as a whole.",
+    "The pod belongs to a group of pods that run only together, and the group is spread over several nodes, so "
+    "the eviction of one pod would stop all of them.",
+    "Wait until the group ends. A group whose pods are all on one node can be moved as a whole.",
 )
 TWO_BUDGETS = Code(
     "two-budgets",
-    "More than one PodDisruptionBudget selects the pod; the eviction API then returns status 500.",
-    "Make the selectors of the budgets disjoint.",
+    "More than one PodDisruptionBudget selects the pod, and for such pods the eviction API returns status 500.",
+    "Change the selectors of the budgets, so that only one budget selects the pod.",
 )
 BUDGET_NEVER = Code(
     "budget-never-allows",
@@ -73,7 +74,7 @@ BUDGET_NEVER = Code(
 )
 BUDGET_SPENT = Code(
     "budget-spent",
-    "The PodDisruptionBudget of the pod allows no disruption now.",
+    "At present the PodDisruptionBudget of the pod allows no disruption.",
     "Wait until all pods that the budget selects are ready.",
 )
 BUDGET_STALE = Code(
@@ -81,49 +82,61 @@ BUDGET_STALE = Code(
     "The status of the PodDisruptionBudget is older than the budget.",
     "Wait until the disruption controller updates the status.",
 )
-BUDGET_BROKEN = Code("budget-broken", "The selector of the PodDisruptionBudget is invalid.", "Correct the selector.")
+BUDGET_BROKEN = Code(
+    "budget-broken",
+    "The selector of the PodDisruptionBudget is invalid.",
+    "Correct the selector of the PodDisruptionBudget.",
+)
 CRITICAL = Code(
     "system-critical",
-        "The priority of the pod says that the system depends on it, and no PodDisruptionBudget allows one of "
-        "its pods to be missing.",
-    "Run two replicas and a budget that allows one disruption, or see protect.criticalPods; a pod with "
-    "system-node-critical always stays.",
+        "According to its priority the system depends on the pod, and no PodDisruptionBudget allows one pod of "
+        "its workload to be unavailable.",
+    "Run two replicas and create a budget that allows one disruption, or set protect.criticalPods in the pool. A "
+    "pod with the priority system-node-critical is never moved.",
 )  # fmt: skip
 OUR_WEBHOOK = Code(
     "last-webhook-replica",
-        "The pod is the last ready replica of Trimtab's own webhook: without it, pods are not changed on "
-        "admission.",
-    "Run two replicas; the pod can move when the other one is ready.",
+        "The pod is the last ready replica of Trimtab's webhook. Without this replica, pods would be admitted "
+        "unchanged.",
+    "Run two replicas; the pod can be moved as soon as the other replica is ready.",
 )  # fmt: skip
 SYSTEM_YOUNG = Code(
     "system-pod-without-budget",
     "The pod is a kube-system pod without a PodDisruptionBudget and younger than an hour.",
-    "Create a PodDisruptionBudget for the pod, or wait.",
+    "Create a PodDisruptionBudget for the pod, or wait until the pod is an hour old.",
 )
-YOUNG_POD = Code("pod-too-young", "The pod has not run long enough.", "Wait.")
+YOUNG_POD = Code("pod-too-young", "The pod has run for less time than the pool requires.", "Wait.")
 NOT_READY_POD = Code(
     "pod-not-ready",
     "The pod is not ready, and its PodDisruptionBudget has too few healthy pods.",
     "Repair the pod, or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget.",
 )
-MOVED_BEFORE = Code("moved-before", "The pod was moved recently.", "Wait.")
+MOVED_BEFORE = Code("moved-before", "The compactor moved the pod only a short time ago.", "Wait.")
 UNSETTLED = Code(
     "workload-unsettled",
-    "A pod of the same workload was moved recently and is not ready yet.",
-    "Wait until that pod is ready.",
+    "A pod of the same workload was moved recently, and its successor is not ready yet.",
+    "Wait until the successor is ready.",
 )
 GOING = Code(
-    "pod-terminating", "The pod is being deleted already, but the node is in use until the pod is gone.", "Wait."
+    "pod-terminating",
+    "The pod is already being deleted, but the node cannot be removed before the pod is gone.",
+    "Wait.",
 )
 
 # ── nodes ────────────────────────────────────────────────────────────────
-NO_POOL = Code("node-in-no-pool", "No pool contains this node.", "Create a pool for it if it should be compacted.")
+NO_POOL = Code(
+    "node-in-no-pool", "No pool contains this node.", "If the node should be compacted, create a pool for it."
+)
 SHARED_POOLS = Code(
-    "node-in-two-pools", "More than one pool contains this node.", "Make the selectors of the pools disjoint."
+    "node-in-two-pools",
+    "More than one pool contains this node.",
+    "Change the selectors of the pools, so that only one pool contains the node.",
 )
 POOL_OFF = Code("pool-disabled", "The pool of the node is disabled.", "Set enabled: true in the pool.")
 UNREADABLE = Code(
-    "node-unreadable", "Trimtab cannot read something about the node.", "The message names what cannot be read."
+    "node-unreadable",
+    "Trimtab cannot read a field or an object that belongs to the node.",
+    "The message names what cannot be read.",
 )
 MISREAD = Code(
     "annotation-not-understood",
@@ -141,12 +154,15 @@ KARPENTER = Code(
     "Use Karpenter's consolidation.",
 )
 FOREIGN_CORDON = Code(
-    "cordoned-by-another", "Another client cordoned the node.", "Uncordon the node, or wait until that client is done."
+    "cordoned-by-another",
+    "A client other than Trimtab cordoned the node.",
+    "Uncordon the node, or wait until the other client has finished.",
 )
 DOUBTFUL_CORDON = Code(
     "annotation-not-authentic",
-    "The annotation trimtab.dev/cordoned-for of the node was not signed by this compactor for this node.",
-    "See `trimtab doctor`; `trimtab compactor release --yes NODE` removes the annotation and uncordons the node.",
+    "The node has the annotation trimtab.dev/cordoned-for, but this compactor did not sign it for this node.",
+    "Check the node with `trimtab doctor`; `trimtab compactor release --yes NODE` removes the annotation and "
+    "uncordons the node.",
 )  # fmt: skip
 GOING_NODE = Code("node-being-deleted", "Another client is deleting the node.", "Nothing.")
 NOT_READY = Code(
@@ -154,31 +170,37 @@ NOT_READY = Code(
 )
 MAINTAINED = Code(
     "node-in-maintenance", "A condition of the node says that another client drains or maintains it.",
-    "Wait until that client is done; it then removes the condition.",
+    "Wait until the other client has finished; it then removes the condition.",
 )  # fmt: skip
 CONTROL_PLANE = Code("control-plane-node", "The node runs the control plane.", "Nothing.")
-YOUNG = Code("node-too-young", "The node is younger than the pool requires for a drain.", "Wait.")
-STARTING = Code("node-starting", "The node has a startup taint, so it is not initialized yet.", "Wait.")
+YOUNG = Code("node-too-young", "The node is younger than the age that the pool requires for a drain.", "Wait.")
+STARTING = Code("node-starting", "The node has a startup taint, which means that it is not initialized yet.", "Wait.")
 BUSY = Code(
     "node-not-under-used",
-    "The requests on the node are above the pool's threshold.",
+    "The requests of the pods on the node are above the pool's threshold.",
     "To let the plan drain the node, raise or remove underUsed in the pool.",
 )
-NOT_LONG = Code("not-under-used-long-enough", "The node has not been under-used for long enough.", "Wait.")
+NOT_LONG = Code(
+    "not-under-used-long-enough",
+    "The requests on the node have been under the pool's threshold for too short a time.",
+    "Wait.",
+)
 FEW = Code(
     "too-few-under-used",
-    "Fewer nodes are under-used than the pool requires.",
+    "Fewer nodes than the pool requires (underUsed.count) have requests under the threshold.",
     "Wait, or lower underUsed.count in the pool.",
 )
-BLOCKED = Code("pod-must-stay", "A pod on the node may not move.", "See the reason of the pod.")
+BLOCKED = Code(
+    "pod-must-stay", "A pod on the node may not be moved.", "See the reason of the pod in the output of `trimtab plan`."
+)
 NO_PLACE = Code(
     "no-place",
     "The pods of the node do not all fit on other nodes.",
-    "Keep the node, or free capacity: lower requests, or use fewer constraints.",
+    "Keep the node, or make room on other nodes: lower requests, or remove constraints of the pods.",
 )
 AT_MINIMUM = Code(
     "pool-at-minimum",
-    "The pool (or its zone) would have fewer nodes than its minimum.",
+    "Without the node, the pool (or its zone) would have fewer nodes than its minimum.",
     "Lower keep.nodes or keep.nodesPerZone in the pool, or the autoscaler's minimum of the node group.",
 )
 LAST_OF_ZONE = Code(
@@ -188,42 +210,50 @@ LAST_OF_ZONE = Code(
 )
 AS_A_WHOLE = Code(
     "node-group-scales-as-a-whole",
-    "The node group of the node scales only as a whole (a slice of accelerators), so a single drained node would "
-    "never be removed.",
+    "The node group of the node can be scaled only as a whole (a slice of accelerators), so the autoscaler would "
+    "never remove a single drained node.",
     "Nothing to do, unless you can scale the whole group to zero.",
 )
 NO_HEADROOM = Code(
     "headroom",
-    "The drain would use the capacity that the pool keeps free.",
+    "The drain would use the free capacity that the pool reserves.",
     "Lower the pool's keep.headroom or keep.spare.",
 )
 PAID = Code(
-    "node-covered-by-commitment", "A commitment of the pool covers the node: it is paid for whether it runs or not.",
+    "node-covered-by-commitment",
+        "A commitment of the pool covers the node, which means that you pay for the node whether it runs or not.",
     "When the commitments end, lower them in the pool.",
 )  # fmt: skip
 NO_GAIN = Code(
     "not-worth-it",
-    "The drain of the node saves too little for the number of pods that would move.",
+    "To drain the node, too many pods would have to move for the small saving.",
     "To allow such drains, lower pace.leastGain in the pool.",
 )
 BACK_OFF = Code(
-    "drain-failed-before", "The last drain of the node failed recently.", "Wait; the wait doubles with each failure."
+    "drain-failed-before",
+    "The last drain of the node failed recently.",
+    "Wait; the compactor waits twice as long after each failure.",
 )
-AUTOSCALERS = Code("autoscaler-removes-node", "The cluster autoscaler is expected to remove the node.", "Nothing.")
+AUTOSCALERS = Code(
+    "autoscaler-removes-node", "The cluster autoscaler will probably remove the node by itself.", "Nothing."
+)
 NOT_TRIED = Code(
-    "node-not-evaluated", "The search for a plan reached its limit before it tried the node.",
+    "node-not-evaluated", "The search for a plan reached its limit before the node was tried.",
     "Nothing to do: the next plan starts with the state of the cluster at that time.",
 )  # fmt: skip
 NOT_AIMED_AT = Code(
-    "not-in-the-plan-under-way", "Pods of the pool are moving, and the plan in progress keeps the node.",
+    "not-in-the-plan-under-way",
+        "Pods of the pool are still moving, and the plan that is carried out keeps this node.",
     "Nothing to do: the compactor makes the next plan when the pods are ready.",
 )  # fmt: skip
 WORTH_KEEPING = Code(
-    "receives-pods", "The node stays because the plan places pods on it, not because a rule keeps it.",
-    "`trimtab plan --explain node NAME` says whether it could be drained instead of others.",
+    "receives-pods", "The plan places pods of other nodes on this node; no rule prevents its drain.",
+    "`trimtab plan --explain node NAME` says whether this node could be drained instead of others.",
 )  # fmt: skip
 PROMISED = Code(
-    "capacity-reserved", "The node keeps capacity for a pod that does not run yet.", "Wait until that pod runs."
+    "capacity-reserved",
+    "Capacity on the node is reserved for a pod that does not run yet.",
+    "Wait until the pod of the message runs.",
 )
 GOES = Code("node-removable", "All pods of the node fit together on other nodes.", "Nothing.")
 
@@ -234,16 +264,16 @@ EMPTY_POOL = Code(
     "Correct the labels of the nodes or the selector of the pool.",
 )
 CLOSED_WINDOW = Code("outside-window", "The time is outside the pool's windows.", "Wait, or widen the windows.")
-NOT_QUIET = Code("pool-not-quiet", "A node was added to the pool recently.", "Wait.")
+NOT_QUIET = Code("pool-not-quiet", "A node was added to the pool only a short time ago.", "Wait.")
 PODS_WAIT = Code(
     "pods-waiting",
-    "Pods that could use the pool wait for a node.",
+    "Pods that could run in the pool are Pending.",
     "Wait until the pods run, or lower pendingLimit in the pool.",
 )
 NO_AUTOSCALER = Code(
     "autoscaler-silent",
-    "The cluster autoscaler has not reported for two minutes, or its clock differs by more than that: a drained "
-    "node might never be removed.",
+    "The cluster autoscaler has not reported its status for two minutes, or its clock is wrong by more than "
+    "that, so drained nodes might never be removed.",
     "Repair the autoscaler, or synchronize the clocks.",
 )
 AUTOSCALER_ILL = Code(
@@ -263,7 +293,7 @@ THRESHOLD_TOO_HIGH = Code(
 )
 UNWELL = Code("too-many-nodes-not-ready", "Too many nodes of the cluster are not ready.", "Repair the nodes first.")
 
-NODE_GONE = Code("node-not-found", "The node of the plan no longer exists.", "Nothing.")
+NODE_GONE = Code("node-not-found", "The plan contains a node that no longer exists.", "Nothing.")
 NODE_CHANGED = Code(
-    "node-changed", "The node runs other pods than those that the plan was made for.", "Wait for the next plan."
+    "node-changed", "The pods on the node are not those for which the plan was made.", "Wait for the next plan."
 )

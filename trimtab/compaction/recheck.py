@@ -104,7 +104,7 @@ class Recheck:
         for number, count in self._needed_evictions(node).items():
             budget, spent = self.problem.model.inventory.pdbs[number], self.spent_disruptions[number]
             if not budget.allowed:
-                return BUDGET_SPENT(f"budget {budget.key} allows no disruption now")
+                return BUDGET_SPENT(f"at present budget {budget.key} allows no disruption")
             if spent and spent + count > budget.allowed:
                 return BUDGET_SPENT(
                     f"nodes that are being drained use up budget {budget.key}, which allows {budget.allowed} "

@@ -68,8 +68,8 @@ class ClusterReader:
             stale = self.settings.max_watch_age_seconds
             return NotYet(
                 reason=STALE("the API server has not answered for too long"),
-                have=f"objects as of {age:.0f} s ago",
-                need=f"objects as of at most {stale:g} s ago",
+                have=f"objects of {age:.0f} s ago",
+                need=f"objects that are at most {stale:g} s old",
             )
         return self._view(self.watch.take_snapshot())
 
@@ -139,12 +139,14 @@ class ClusterReader:
 
     def _paused(self, snapshot: Snapshot) -> str:
         if self.settings.paused:
-            return "TRIMTAB_COMPACTOR_PAUSED is set"
+            return "the setting TRIMTAB_COMPACTOR_PAUSED is set"
         if reason := pause_reason_in(snapshot.objects_of(Namespace), self.settings.namespace):
             return reason
         unreadable = self.watch.unreadable_objects()
         return (
-            f"an object cannot be read, so the state of the cluster is not known: {unreadable[0]}" if unreadable else ""
+            f"an object cannot be read, so the compactor does not know the state of the cluster: {unreadable[0]}"
+            if unreadable
+            else ""
         )
 
 

@@ -24,8 +24,8 @@ WARNING_DECISIONS = frozenset({
 })  # fmt: skip
 """The decisions that are reported as Events of the type Warning."""
 HOW_TO_UNDO = (
-    ". Trimtab's compactor cordoned the node; to undo it: `trimtab compactor release --yes {node}`, or `trimtab"
-    " compactor pause` for all nodes"
+    ". Trimtab's compactor cordoned the node. To uncordon it, run `trimtab compactor release --yes {node}`, or "
+    "`trimtab compactor pause` for all nodes"
 )
 _GROUPS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
 

@@ -152,7 +152,7 @@ class Drainer:
                 and not _is_deleted(node)
                 and self._is_known(node, note)
             ):
-                reason = STOPPING(f"{why}: node {node.name} is uncordoned again")
+                reason = STOPPING(f"{why}, so node {node.name} is uncordoned again")
                 with apart.collect_errors():
                     self.error_guard.run_guarded(
                         "end", partial(self._release_drain, view, node, note, reason), about=node.name
@@ -214,14 +214,16 @@ class Drainer:
             return
         self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
         reason = UNKNOWN(
-            f"node {node.name} is uncordoned again: the state of pool {note.pool} has no drain {note.drain}"
+            f"node {node.name} is uncordoned again, because the state of pool {note.pool} does not contain drain "
+            f"{note.drain}"
         )
         self.pool_states.record_decision("released", reason, pool="", at=view.now, node=node.name, drain=note.drain)
 
     def _correct_time(self, view: ClusterView, node: NodeInfo, note: DrainAnnotation) -> None:
         self.actuator.cordon_node(node, view.versions[node.name], notes.clamp_to_now(note, view.now))
         reason = AHEAD(
-            f"the time of the annotation on node {node.name} is in the future, so its time-outs count from now"
+            f"the time of the annotation on node {node.name} is in the future, so the time-outs of the drain "
+            "count from now"
         )
         self._record("corrected", reason, view, node, note)
 

@@ -23,30 +23,38 @@ from trimtab.compactor.loop import Loop
 from trimtab.runtime.metrics import Bounded, add_build_info
 
 _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "capacity": ("Capacity of the pool's ready nodes by resource, in cores, bytes or pods.", ("pool", "resource")),
+    "capacity": ("The capacity of the pool's ready nodes by resource, in cores, bytes or pods.", ("pool", "resource")),
     "allocatable": (
-        "Allocatable amount of the pool's ready nodes by resource, in cores, bytes or pods.", ("pool", "resource"),
+        "The allocatable amount of the pool's ready nodes by resource, in cores, bytes or pods.", ("pool", "resource"),
     ),
     "requested": (
-        "Requests of the pods on the pool's ready nodes by resource, in cores, bytes or pods, including DaemonSets.",
+        "The requests of the pods on the pool's ready nodes by resource, in cores, bytes or pods, including "
+        "DaemonSets.",
         ("pool", "resource"),
     ),
     "full_nodes": (
-        "Ready nodes that are at least 99 percent full, by the resource that is full.", ("pool", "resource"),
+        "The number of ready nodes that are at least 99 percent full, "
+        "by the resource that is full.", ("pool", "resource"),
     ),
     "under_used_nodes": (
-        "Ready nodes that are at or below the pool's `underUsed` thresholds now, for however short a time.", ("pool",),
+        "The number of ready nodes whose requests are at or below the pool's `underUsed` thresholds now, no "
+        "matter for how long.", ("pool",),
     ),
-    "cost_dollars_per_hour": ("The present cost of the pool's nodes; absent if no price is known.", ("pool",)),
-    "unpriced_nodes": ("Nodes without a known price, which the cost does not include.", ("pool",)),
-    "unreadable_objects": ("Nodes and pods with invalid amounts, which the sums do not include.", ("pool", "what")),
+    "cost_dollars_per_hour": (
+        "The present cost of the pool's nodes in dollars an hour; absent if no price is known.", ("pool",)),
+    "unpriced_nodes": ("The number of nodes without a known price, which the cost does not include.", ("pool",)),
+    "unreadable_objects": (
+        "The number of nodes and pods with invalid amounts, which the sums do not include.", ("pool", "what")),
     "node_info": (
-        "1 for each node of the pool; joins the metrics of other exporters with pools, zones and machine types.",
+        "Always 1, for each node of the pool: joins the metrics of other exporters with pools, zones and machine "
+        "types.",
         ("pool", "node", "zone", "instance_type"),
     ),
-    "node_cost_dollars_per_hour": ("The present cost of a node; absent if its price is not known.", ("pool", "node")),
+    "node_cost_dollars_per_hour": (
+        "The present cost of a node in dollars an hour; absent if its price is not known.", ("pool", "node")),
     "node_performance_ratio": (
-        "The speed of a node's core divided by that of m5.large; absent if no measurement of its type is known.",
+        "The speed of a node's core relative to a core of m5.large; absent if no measurement of the machine type "
+        "is known.",
         ("pool", "node"),
     ),
 }  # fmt: skip
@@ -126,65 +134,91 @@ class Metrics:
         def counter(name: str, says: str, *labels: str) -> Counter:
             return Counter(f"{prefix}{name}", says, labels, registry=registry)
 
-        self.nodes = gauge("nodes", "Nodes by state: staying, planned, emptying (being drained), emptied (drained).",
+        self.nodes = gauge("nodes",
+            "The number of nodes by state: staying, planned, emptying (being drained), emptied (drained).",
                            "pool", "state")  # fmt: skip
-        self.refusals = gauge("refused_nodes", "Nodes that the last plan does not drain, by reason code.", "reason")
-        self.evictions = counter("evictions", "Evictions by result: evicted, or refused by the API server.",
+        self.refusals = gauge(
+            "refused_nodes", "The number of nodes that the last plan does not drain, by reason code.", "reason"
+        )
+        self.evictions = counter("evictions",
+            "The number of evictions by result: evicted, or refused by the API server.",
                                  "pool", "result")  # fmt: skip
-        self.drains = counter("drains", "Drains that ended: removed (the node), released (uncordoned), abandoned.",
+        self.drains = counter("drains",
+            "The number of drains that ended, by result: removed (the node was removed), released (uncordoned), "
+            "abandoned.",
                               "pool", "how", "reason")  # fmt: skip
-        self.twice = gauge("repeatedly_moved_pods", "Pods whose predecessor was moved only a short time before.")
+        self.twice = gauge(
+            "repeatedly_moved_pods",
+            "The number of evicted pods whose predecessor was also moved only a short time before.",
+        )
         self.pending = counter(
-            "pending_seconds", "Seconds that successors of evicted pods waited for a node, in total."
+            "pending_seconds", "The seconds that successors of evicted pods waited for a node, in total."
         )
         self.saved = gauge(
-            "removed_nodes", "Nodes that were removed after a drain, since the pool was created.", "pool"
+            "removed_nodes", "The number of nodes that were removed after a drain, since the pool was created.", "pool"
         )
         self.gained = gauge("savings",
-            "Savings of all nodes that were removed after a drain, in the unit of the label.",
+            "The savings of all nodes that were removed after a drain, in the unit that the label names.",
                             "pool", "unit")  # fmt: skip
         self.worth = gauge(
-            "plan_savings", "Savings of the last plan if it is carried out, in the unit of the label.", "unit"
+            "plan_savings",
+            "The savings of the last plan if it is carried out, in the unit that the label names.",
+            "unit",
         )
-        self.plan_seconds = gauge("plan_duration_seconds", "The duration of the last plan.")
+        self.plan_seconds = gauge(
+            "plan_duration_seconds", "The duration of the computation of the last plan, in seconds."
+        )
         self.scaler = gauge(
             "autoscaler_healthy",
-            "1 if the autoscaler is healthy, 0 if it is unhealthy or silent, NaN if its health is not known.",
+            "1 if the cluster autoscaler is healthy, 0 if it is unhealthy or does not report, NaN if its health "
+            "is not known.",
         )
         self.closed = gauge("pool_closed", "1 while the pool is closed after failures: no drain starts in it.", "pool")
         self.paused = gauge("paused", "1 while the compactor is paused.")
-        self.unread = counter("unreadable_states", "States of pools that could not be read and were copied.", "pool")
+        self.unread = counter(
+            "unreadable_states",
+            "The number of pool states that could not be read, and of which the compactor kept a copy.",
+            "pool",
+        )
         self.others = gauge(
             "foreign_nodes",
-            "Nodes with the annotation of a compactor of another namespace, which this compactor does not change.",
+            "The number of nodes with the annotation of a compactor of another namespace. This compactor does "
+            "not change such nodes.",
         )
         self.doubtful = gauge(
             "unauthentic_nodes",
-            "Nodes with a compactor's annotation that this compactor did not sign, which it does not change.",
+            "The number of nodes with a drain annotation that this compactor did not sign. This compactor does "
+            "not change such nodes.",
         )
         self.resizes = counter(
-            "resizes", "Resizes of running pods by result: resized, verified, reverted, stopped (a revert found no "
-            "room), replaced, rejected.", "pool", "result", "reason",
+            "resizes",
+                "The number of resizes of running pods by result: resized, verified, reverted, stopped (no room "
+                "for the former requests), replaced, rejected.", "pool", "result", "reason",
         )  # fmt: skip
-        self.open_resizes = gauge("open_resizes", "Resizes in progress, by phase.", "pool", "phase")
+        self.open_resizes = gauge("open_resizes", "The number of resizes in progress, by phase.", "pool", "phase")
         self.resize_freed = gauge(
             "resize_freed",
-            "Requests that verified resizes freed since the pool was created, in cores or bytes.",
+            "The requests that verified resizes freed since the pool was created, in cores or bytes.",
             "pool",
             "resource",
         )
         self.unresized = gauge(
             "unresized_pods",
-            "Pods that policies want to resize but that were not resized, by reason code.",
+            "The number of pods that policies want to resize but that were not resized, by reason code.",
             "pool",
             "reason",
         )
         self.uncovered = gauge(
-            "uncovered_resizes", "Pods that policies want to resize on nodes that are not in exactly one pool."
+            "uncovered_resizes",
+            "The number of pods that policies want to resize, on nodes that are in no pool or in several pools.",
         )
-        self.backing_off = gauge("resize_backoffs", "Workloads whose resizes back off after a failure.", "pool")
+        self.backing_off = gauge(
+            "resize_backoffs", "The number of workloads that are not resized for a while after a failed resize.", "pool"
+        )
         self.keys = gauge("signing_keys", "1 once the leader has read its signing keys, 0 while it waits for them.")
-        self.faults = counter("errors", "Errors of the compactor by operation; each is in the log.", "kind")
+        self.faults = counter(
+            "errors", "The number of errors of the compactor by operation; the log contains each of them.", "kind"
+        )
         for kind in WORK_KINDS:
             self.faults.labels(kind)
         self._faults: Tally[str] = Tally()
@@ -194,7 +228,7 @@ class Metrics:
         )
         Gauge(
             f"{prefix}data_age_seconds",
-            "Seconds since the watched objects were last known to be current; NaN while this replica does not lead.",
+            "The age in seconds of the compactor's view of the cluster; NaN while this replica does not lead.",
             registry=registry,
         ).set_function(age)
 

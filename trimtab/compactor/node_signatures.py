@@ -58,10 +58,10 @@ class NodeSigner:
         if not signature:
             return "the state has no signature"
         if not self.keys.verify(signature, _PURPOSE, self.uid, pool, str(serial), text):
-            return "the signature of the state was not made by this compactor for this pool"
+            return "this compactor did not make the signature of the state for this pool"
         least = self.serials.get(pool, 0)
         return (
-            f"the state is older than the current one: its number is {serial}, the current number is {least}"
+            f"the state is older than the current one: it has the number {serial}, but the current number is {least}"
             if serial < least
             else ""
         )
@@ -86,7 +86,8 @@ class NodeSigner:
         secret = self.read_secret()
         if secret is None:
             raise OtherKeys(
-                f"Secret {self.namespace}/{SECRET} no longer contains the keys that were read, so it is read again"
+                f"Secret {self.namespace}/{SECRET} no longer contains the keys that the compactor read, so it is "
+                "read again"
             )
         serials = {**_serials(secret), pool: serial}
         text = base64.b64encode(msgspec.json.encode(serials)).decode()
@@ -100,7 +101,7 @@ def open_signer(writer: Writer, namespace: str) -> NodeSigner:
     signing_keys.read_or_create(writer.client, SECRET, namespace)
     signer = read_signer(writer, namespace)
     if signer is None:
-        raise NoSigningKeys(f"Secret {namespace}/{SECRET} was deleted while it was read")
+        raise NoSigningKeys(f"Secret {namespace}/{SECRET} was deleted while the compactor read it")
     return signer
 
 

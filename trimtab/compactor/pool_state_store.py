@@ -84,15 +84,15 @@ class PoolStates:
         unread, self._unreadable = self._unreadable, {}
         for pool, why in sorted(unread.items()):
             exists = pool in pools
-            sentence = f"the state of pool {pool} cannot be read, so the pool is closed for a while: {why}"
+            sentence = f"the state of pool {pool} cannot be read, so no drain starts in the pool for a while: {why}"
             if not exists:
                 self.states.pop(pool, None)
                 # A user who deletes a pool deletes its state too: there is nothing to report.
                 if why.problem == DELETED:
                     continue
                 sentence = (
-                    f"a state of pool {pool}, which does not exist, cannot be read, so Trimtab leaves it "
-                    f"unchanged: {why}"
+                    f"the state of pool {pool} cannot be read, and the pool does not exist, so Trimtab leaves "
+                    f"the state unchanged: {why}"
                 )
             self.record_decision("unreadable", UNREAD(sentence), pool=pool if exists else "", at=at)
 
@@ -177,7 +177,7 @@ class ConfigMapPoolStateStore:
         try:
             observed = listing.list_kinds(self.writer.client, (source,))
             if observed.unreadable:
-                raise ActuatorUnavailable(f"read the state of pools: {observed.unreadable[0]}")
+                raise ActuatorUnavailable(f"read the stored states of pools: {observed.unreadable[0]}")
             states = dict(filter(None, map(self._read_state, observed.snapshot.objects_of(ConfigMap))))
             for pool in self._of_previous_key:
                 if isinstance(memory := states[pool], PoolState):
@@ -201,14 +201,14 @@ class ConfigMapPoolStateStore:
             self._skip_serials(pool)
             copy = self._copy_unreadable(shape, pool)
             self.log.warning("state.unreadable", where=state.where, problem=state.problem, kept=copy)
-            return pool, Unreadable(state.where, f"{state.problem}; a copy is in ConfigMap {copy}")
+            return pool, Unreadable(state.where, f"{state.problem}; a copy of the state is in ConfigMap {copy}")
         self._serials[pool] = _parse_serial(shape.data.get(SERIAL, ""))
         if shape.data and self.signing.is_of_previous_key(*_signed_fields(shape)):
             self._of_previous_key.add(pool)
         return pool, state
 
     def _missing_state(self, pool: str) -> Unreadable:
-        """Returns the error for a pool whose state is missing. The pool is closed, so that nobody can reopen a pool by
+        """Returns the error for a pool whose state is missing. The pool is closed, so no client can reopen a pool by
         deleting its state."""
         self._skip_serials(pool)
         return Unreadable(f"ConfigMap {config_map_name(pool)}", DELETED)

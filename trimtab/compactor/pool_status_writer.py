@@ -70,7 +70,7 @@ class PoolStatusWriter:
         try:
             self._write(statuses, view.now)
         except NotFound:
-            self._report("the definition of PoolStatus is not installed, so kubectl does not show pools")
+            self._report("the definition of PoolStatus is not installed, so `kubectl get pools` shows nothing")
         except KubeFault as error:
             self._report(str(error))
         else:
@@ -96,7 +96,9 @@ class PoolStatusWriter:
     def _report(self, problem: str) -> None:
         if problem != self._problem:
             self._problem = problem
-            self.log.warning("pool-status.not-written", problem=problem, effect="only `kubectl get pools` is affected")
+            self.log.warning(
+                "pool-status.not-written", problem=problem, effect="only the output of `kubectl get pools` is affected"
+            )
 
 
 def object_name(pool: str) -> str:

@@ -5,9 +5,9 @@ from trimtab.cluster.reason import Code
 
 UNREAD = Code(
     "state-unreadable",
-    "The state of a pool cannot be read, or its signature is not valid. The compactor copied the state and began "
-    "a new one.",
-    "The message names the copy; `trimtab compactor resume --pool NAME` reopens the pool at once.",
+    "The stored state of a pool cannot be read, or its signature is not valid. The compactor kept a copy of it "
+    "and started with an empty state.",
+    "The message names the copy. `trimtab compactor resume --pool NAME` opens the pool at once.",
 )  # fmt: skip
 EVICTED = Code(
     "pod-evicted", "The pod was evicted to drain its node.", "Nothing to do: its successor runs on another node."
@@ -21,28 +21,31 @@ IS_EMPTY = Code(
     "Nothing.",
 )
 SCALED = Code(
-    "workload-surged", "A workload with one replica was scaled to two while its pod moves, or back to one.", "Nothing."
+    "workload-surged",
+    "A workload with one replica was scaled to two replicas while its pod moves, or back to one.",
+    "Nothing.",
 )
 SURGE_LEFT = Code(
     "workload-left-surged",
-        "A drain gave a workload a second replica, but the annotation on its node no longer exists.",
+        "A drain gave a workload a second replica, but the annotation that recorded this no longer exists on the "
+        "node.",
     "If the workload has two replicas and you want one, scale it to one.",
 )  # fmt: skip
 POLICIES_UNSEEN = Code(
     "policies-not-synced", "The compactor has not yet read all objects on which policies depend.",
-    "Wait, or check the log for a missing permission.",
+    "Wait. If it takes longer than a minute, check the compactor's log for a missing permission.",
 )  # fmt: skip
 UNSEEN = Code(
     "cluster-not-synced",
-    "The compactor has not read all objects yet.",
-    "Wait, or check the log for a permission that the compactor lacks.",
+    "The compactor has not read all objects of the cluster yet.",
+    "Wait. If it takes longer than a minute, check the compactor's log for a missing permission.",
 )
 STALE = Code(
     "data-too-old",
-    "The API server has not answered for too long, and the compactor does not use outdated data.",
+    "The API server has not answered for too long, and the compactor decides nothing with outdated data.",
     "Wait.",
 )
-PLANNED = Code("plan-changed", "The compactor made a plan that differs from the one before.", "Nothing.")
+PLANNED = Code("plan-changed", "The compactor made a plan that differs from the previous one.", "Nothing.")
 BEGUN = Code("drain-started", "The node is cordoned, and its pods are being evicted.", "Nothing.")
 NO_CORDON = Code(
     "cordon-refused", "The API server rejects the cordon, so the compactor does not drain the node for a while.",

@@ -61,13 +61,15 @@ class RemovedNodes:
         memory = self.pool_states.state_of(pool)
         if self.agreed_surges.get(name) != memory.surged[name]:
             self.pool_states.set_state(pool, memory.without_surges(name))
-            sentence = f"Deployment {name} may still have the second replica that drain {memory.surged[name]} gave it"
+            sentence = f"drain {memory.surged[name]} gave Deployment {name} a second replica, which it may still have"
             self.pool_states.record_decision("left-surged", SURGE_LEFT(sentence), pool=pool, at=view.now)
             return
         collector, done = ErrorCollector(), False
         with collector.collect_errors():
             if self.actuator.scale_deployment(name, 2, 1):
-                sentence = f"Deployment {name} was scaled back to 1 replica, because the drain has ended"
+                sentence = (
+                    f"Deployment {name} was scaled back to 1 replica, because the drain of its pod's node has ended"
+                )
                 self.pool_states.record_decision("scaled", SCALED(sentence), pool=pool, at=view.now)
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).without_surges(name))
             done = True

@@ -77,7 +77,7 @@ class ResizeReader:
         if age > self.max_age_seconds:
             return NotYet(
                 reason=STALE("the API server has not answered for too long"),
-                have=f"pods as of {age:.0f} s ago", need=f"pods as of at most {self.max_age_seconds:g} s ago",
+                have=f"pods as of {age:.0f} s ago", need=f"pods that are at most {self.max_age_seconds:g} s old",
             )  # fmt: skip
         return {pod.uid: pod for pod in self._informers.values_of("Pod")}
 
@@ -96,7 +96,7 @@ class ResizeReader:
             except KubeFault as error:
                 # Without knowledge nothing is resized; it is tried again in the next round.
                 self._checked_at = None
-                return NOT_SUPPORTED(f"it is not known whether the cluster can resize pods: {error}")
+                return NOT_SUPPORTED(f"Trimtab does not know whether the cluster can resize pods: {error}")
             self._obstacle = NOT_SUPPORTED(f"this cluster cannot resize running pods: {problem}") if problem else None
         return self._obstacle
 
@@ -107,7 +107,7 @@ class ResizeReader:
     def note_missing_permission(self, message: str) -> Reason:
         """Remembers for a while that this process may not resize pods, and returns the reason."""
         self._checked_at = self.elapsed()
-        self._obstacle = REJECTED(f"the compactor may not resize pods: {message}")
+        self._obstacle = REJECTED(f"the compactor has no permission to resize pods: {message}")
         return self._obstacle
 
     def measure_use(self, pods: Mapping[str, ResizablePod], nodes: Collection[str]) -> MeasuredUse:

@@ -236,7 +236,7 @@ class Resizer:
         if pool.dry_run or not pool.enabled:
             return r.NOT_ACTING(f"pool {pool.name} {'is in dry run' if pool.enabled else 'is disabled'}")
         if not is_any_open(pool.windows, view.now):
-            return r.NOT_ACTING(f"no window of pool {pool.name} is open")
+            return r.NOT_ACTING(f"the time is outside of the windows of pool {pool.name}")
         return self.obstacle
 
     # ── one pool ─────────────────────────────────────────────────────────
@@ -371,7 +371,7 @@ class Resizer:
             self._set_records(pool, memory.resizes.without_open(proposal.uid))
             self._tell("resize-rejected", self.obstacle, pool, view, step.record, pod)
         elif outcome.status is ResizeStatus.REJECTED:
-            reason = r.REJECTED(f"pod {pod.key} cannot be resized: {outcome.message}")
+            reason = r.REJECTED(f"the API server does not accept the resize of pod {pod.key}: {outcome.message}")
             self._set_records(pool, reject_step(memory.resizes, step, view.now))
             self._tell("resize-rejected", reason, pool, view, step.record, pod)
         else:
@@ -386,7 +386,7 @@ class Resizer:
             self._in_flight[step.uid] = (pod.version, now)
         elif outcome.status in (ResizeStatus.NOT_PERMITTED, ResizeStatus.REJECTED):
             # The record stays: it is tried again in every round.
-            raise ActuatorForbidden(f"revert pod {pod.key}: {outcome.message}")
+            raise ActuatorForbidden(f"the former requests of pod {pod.key} could not be restored: {outcome.message}")
 
     def _replace(self, pool: str, view: ClusterView, step: Replace, now: float) -> None:
         pod = self._pods[step.uid]
@@ -403,24 +403,26 @@ class Resizer:
         are those for a drain, and the pool must be in mode `act`."""
         pod = next((each for each in view.inventory.pods if each.uid == uid), None)
         if pool is None or pod is None or view.paused or pool.dry_run or not pool.enabled:
-            return r.NOT_ACTING("the pool of the pod evicts no pods now")
+            return r.NOT_ACTING("at present the pool of the pod evicts no pods")
         if not is_any_open(pool.windows, view.now):
-            return r.NOT_ACTING(f"no window of pool {pool.name} is open")
+            return r.NOT_ACTING(f"the time is outside of the windows of pool {pool.name}")
         if uid in self._evict_at:
             return r.WAITS("the API server refused the eviction of the pod a moment ago")
         if (
             self.pool_states.state_of(pool.name).to_observations({}).recent_evictions(view.now)
             >= pool.evictions_per_hour
         ):
-            return r.PACE(f"pool {pool.name} has evicted {pool.evictions_per_hour} pods in an hour")
+            return r.PACE(
+                f"pool {pool.name} has already evicted {pool.evictions_per_hour} pods within an hour, its limit"
+            )
         budgets = PdbIndex.from_pdbs(view.inventory.pdbs)
         verdict = EvictionChecker(view.inventory, budgets, view.now).judge_pod(pod, pool)
         if isinstance(verdict, Blocked):
             return verdict.reason
         if not isinstance(verdict, Evictable):
-            return r.CANNOT(f"a drain would not evict pod {pod.key}")
+            return r.CANNOT(f"the rules for drains do not allow the eviction of pod {pod.key}")
         if verdict.budget is not None and view.inventory.pdbs[verdict.budget].allowed < 1:
-            return r.WAITS(f"budget {view.inventory.pdbs[verdict.budget].key} allows no disruption now")
+            return r.WAITS(f"at present budget {view.inventory.pdbs[verdict.budget].key} allows no disruption")
         return None
 
     # ── what is told ─────────────────────────────────────────────────────
@@ -434,7 +436,7 @@ class Resizer:
             if what == "resize-verified":
                 self._told.add(step.record.owner)
         elif isinstance(step, Revert) and step.is_new:
-            reason = step.reason.code(f"the resize of pod {step.record.pod} is reverted: {step.reason}")
+            reason = step.reason.code(f"the resize of pod {step.record.pod} is reverted, because {step.reason}")
             self._tell("resize-reverted", reason, pool, view, step.record, None)
         elif isinstance(step, Advance) and step.stops_pool:
             self._tell("resize-stopped", step.reason, pool, view, step.record, None)

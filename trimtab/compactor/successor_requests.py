@@ -215,8 +215,8 @@ class ReadmissionWatcher:
         """Returns the function for a plan that returns a successor's requests; None if there is no policy and no VPA;
         NotYet while not everything has been read."""
         if self._policy_informers is not None and not self._policy_informers.is_synced:
-            reason = POLICIES_UNSEEN("policies and VPAs have not been read yet")
-            return NotYet(reason=reason, have="no list", need="all of them")
+            reason = POLICIES_UNSEEN("the compactor has not read policies and VPAs yet")
+            return NotYet(reason=reason, have="no list", need="all policies and VPAs")
         self._apply_changes()
         if not self.state.is_needed:
             return None
@@ -226,8 +226,8 @@ class ReadmissionWatcher:
                 list_sources(own), {**projections_by_kind(own), **dict.fromkeys(TEMPLATE_KINDS, keep_template)}
             )
         if not self._fact_informers.is_synced:
-            reason = POLICIES_UNSEEN("the objects on which policies depend have not been read yet")
-            return NotYet(reason=reason, have="some lists", need="all of them")
+            reason = POLICIES_UNSEEN("the compactor has not read the objects on which policies depend yet")
+            return NotYet(reason=reason, have="some lists", need="all lists")
         self._apply_changes()
         return self.state.requests_lookup(int(clock.utc_now().timestamp()))
 

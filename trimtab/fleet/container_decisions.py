@@ -213,7 +213,7 @@ def _summarize(
     window = history.windows[resource]
     if not window.last:
         return NotYet(
-            reason=NO_USAGE(f"the source has no {resource} usage of the container"), have="nothing",
+            reason=NO_USAGE(f"the source of usage has no {resource} usage of the container"), have="nothing",
             need=required_history(resource),
         )  # fmt: skip
     return summarize_usage(

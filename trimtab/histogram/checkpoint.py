@@ -67,7 +67,7 @@ def decode_v1(text: str) -> ShardV1:
     errors of msgspec."""
     shard = msgspec.json.decode(text, type=ShardV1)
     if shard.checksum != compute_checksum(shard):
-        raise DamagedHistogram("the checksum does not match, so the text was changed or cut short")
+        raise DamagedHistogram("the checksum of the checkpoint does not match, so its text was changed or cut short")
     return shard
 
 
@@ -220,7 +220,9 @@ def decode(where: str, text: str) -> Shard | Unreadable:
         schema = msgspec.json.decode(text, type=_Schema).schema
         if schema not in READABLE_SCHEMAS:
             return Unreadable(
-                where, f"the schema is {schema}, but this version of Trimtab reads the schemas 1 and {CURRENT_SCHEMA}"
+                where,
+                f"the checkpoint has the schema version {schema}, but this version of Trimtab reads the "
+                f"versions 1 and {CURRENT_SCHEMA}",
             )
         shard = _decode_v1_shard(text) if schema == 1 else _decode_v2(text)
         for containers in shard.workloads.values():
@@ -242,7 +244,7 @@ def _decode_v2(text: str) -> Shard:
     """Returns the content of a text of schema 2. Raises DamagedHistogram, zlib.error and msgspec.DecodeError."""
     stored = msgspec.json.decode(text, type=_Text)
     if stored.checksum != compute_checksum(stored):
-        raise DamagedHistogram("the checksum does not match, so the text was changed or cut short")
+        raise DamagedHistogram("the checksum of the checkpoint does not match, so its text was changed or cut short")
     workloads = msgspec.msgpack.decode(zlib.decompress(stored.workloads), type=Workloads)
     return Shard(count=stored.count, widths=stored.widths, until=stored.until, day=stored.day, workloads=workloads)
 

@@ -112,10 +112,10 @@ def check_row(row: DailyRow) -> int:
     """Returns the day of a row. Raises DamagedHistogram if the parts of the row contradict each other."""
     days = unpack_days(row.histogram)
     if len(days) != 1:
-        raise DamagedHistogram(f"{row.container}: the row contains {len(days)} days")
+        raise DamagedHistogram(f"{row.container}: the row contains {len(days)} days instead of one")
     day = days[0][0]
     if not day * DAY <= row.first <= row.last < (day + 1) * DAY or not 0 <= row.hours <= ALL_HOURS:
-        raise DamagedHistogram(f"{row.container}: the seconds of the row are not those of its day")
+        raise DamagedHistogram(f"{row.container}: the times in the row do not belong to the day of the row")
     return day
 
 
@@ -137,7 +137,7 @@ def merge_rows(rows: Iterable[DailyRow], days: int) -> MergedContainerHistory:
     for row in rows:
         if row.resource not in parts:
             raise DamagedHistogram(
-                f"{row.container}: the row is of {row.resource}, but only rows of cpu and memory are supported"
+                f"{row.container}: the row has usage of {row.resource}, but only rows of cpu and memory are supported"
             )
         parts[row.resource].add_row(row)
         if row.oom is not None:

@@ -333,7 +333,7 @@ class DailyHistograms:
         except (struct.error, zlib.error) as error:
             raise DamagedHistogram(str(error)) from None
         if version != _VERSION and version not in _EARLIER_VERSIONS:
-            raise DamagedHistogram(f"the version is {version}, but this Trimtab reads version {_VERSION}")
+            raise DamagedHistogram(f"the data has the version {version}, but this Trimtab reads version {_VERSION}")
         window = cls(days)
         window.newest, window.first, window.last = newest, first, last
         hours_length = 0 if version in _EARLIER_VERSIONS else _DAY_BYTES * days

@@ -153,7 +153,7 @@ class UsageHistogram:
         self.top = top
         """The largest value, exact."""
         self.shift = 1 + is_paired
-        """Lower bits of a half (see `upper_halves_of`) that are not told apart: 1, or 2 where buckets are counted in
+        """Lower bits of a half (see `upper_halves_of`) that are not distinguished: 1, or 2 where buckets are counted in
         pairs."""
 
     @property

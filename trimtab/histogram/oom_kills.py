@@ -14,7 +14,7 @@ MIN_BUMP_UP_BYTES = 100 << 20
 """After a kill, a container gets a fifth more memory than it had, and at least this many bytes (100 MiB) more (VPA:
 recommender/model, OOM bump-up)."""
 MAX_BYTES = float(64 << 40)
-"""More memory than any machine has. A limit above it says nothing about the container."""
+"""More memory than any machine has. A higher limit gives no information about the container."""
 _ROUNDING = 1.01
 """A request up to this many times the floor counts as equal to the floor, because the request was rounded up to a
 mebibyte or more."""

@@ -311,7 +311,7 @@ def decode_checkpoint(status: CheckpointStatus, half_life: float = DAY) -> Check
     """Returns the history in a checkpoint's status. Raises CheckpointRejected if the VPA would reject it."""
     if status.version != CHECKPOINT_VERSION:
         raise CheckpointRejected(
-            f"the version is {status.version or 'none'}, but only {CHECKPOINT_VERSION} is supported"
+            f"the checkpoint has the version {status.version or 'none'}, but Trimtab supports only {CHECKPOINT_VERSION}"
         )
     return CheckpointHistory(
         cpu=_decode_histogram(status.cpu_histogram, CPU_SCALE, half_life),
@@ -327,7 +327,7 @@ def _decode_histogram(status: HistogramStatus, scale: Scale, half_life: float) -
     try:
         buckets = {int(bucket): weight for bucket, weight in status.bucket_weights.items()}
     except ValueError as error:
-        raise CheckpointRejected(f"a bucket that is not a number: {error}") from None
+        raise CheckpointRejected(f"the number of a bucket in the histogram is not a number: {error}") from None
     histogram.load_checkpoint(status.total_weight, buckets, parse_timestamp(status.reference_timestamp))
     return histogram
 

@@ -25,12 +25,13 @@ SPARE = 1.5
 CLAIM_MOSTLY_EMPTY = Code(
     "claim-mostly-empty",
     "Most of the claim's volume was free at each measurement.",
-    "Create a smaller claim, copy the content and mount the new claim: a claim cannot shrink.",
+    "Create a smaller claim, copy the content, and mount the new claim, because a claim cannot shrink.",
 )
 CLAIM_CLASS_DEAR = Code(
     "claim-class-dear",
-    "Another StorageClass of the same provisioner costs less for each GiB.",
-    "Measure the volume's operations and throughput; if the cheaper class serves them, move the claim.",
+    "Another StorageClass of the same provisioner costs less per GiB.",
+    "Measure the operations and the throughput of the volume. If the cheaper class is fast enough, move the "
+    "claim to it.",
 )
 
 
@@ -110,7 +111,7 @@ def _dear_finding(
     saved = usage.capacity_bytes / GIB * (price.dollars_per_gib - other.dollars_per_gib)
     speed = "and is at least as fast" if as_fast else "and may be slower"
     sentence = (
-        f"{other.name} ({other.volume_type}) costs ${other.dollars_per_gib:g} a GiB, {price.name} "
+        f"{other.name} ({other.volume_type}) costs ${other.dollars_per_gib:g} per GiB, {price.name} "
         f"({price.volume_type}) costs ${price.dollars_per_gib:g}, {speed}"
     )
     return ClaimFinding(

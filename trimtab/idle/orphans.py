@@ -28,18 +28,19 @@ from trimtab.idle.unjudged_objects import (
 
 VOLUME_RELEASED = Code(
     "volume-released",
-    "The claim of the volume no longer exists, and no other claim can bind to it. The volume is still paid for.",
-    "Check its content, then delete the PersistentVolume and the disk, or clear its claimRef to use it again.",
+    "The claim of the volume no longer exists, and no other claim can bind to the volume, but you still pay for it.",
+    "Check the content of the volume, then delete the PersistentVolume and the disk. To use the volume again, "
+    "clear its claimRef.",
 )
 CLAIM_UNMOUNTED = Code(
     "claim-unmounted",
     "No pod, no pod template and no other object names the claim.",
-    "Check its content, then delete the claim; take a VolumeSnapshot first if you are not sure.",
+    "Check the content of the claim, then delete it. If you are not sure, create a VolumeSnapshot first.",
 )
 LOAD_BALANCER_WITHOUT_ENDPOINTS = Code(
     "load-balancer-without-endpoints",
     "The Service has a load balancer, but no pod and no endpoint behind it.",
-    "Delete the Service, or make it a ClusterIP until its pods exist.",
+    "Delete the Service, or change its type to ClusterIP until its pods exist.",
 )
 CONFIG_MAP_UNNAMED = Code(
     "config-map-no-pod-names",
@@ -53,22 +54,24 @@ SECRET_UNNAMED = Code(
 )
 NODE_WITHOUT_GROUP = Code(
     "node-without-group",
-    "The node belongs to no node group, while other nodes do: no autoscaler removes it.",
+    "The node belongs to no node group, while other nodes do, so no autoscaler removes the node.",
     "Find out who created the machine, then drain and delete it, or label the node with its group.",
 )
 NO_PODS_READ = Code(
     "orphans-need-pods",
-    "Trimtab knows whether a pod names an object only if pods and their templates were read with their environments.",
+    "Trimtab can only decide whether a pod names an object if it has read the pods and their templates with "
+    "their environments.",
     "Pass the output of kubectl get pods,deployments,statefulsets,daemonsets,cronjobs -A -o yaml, or --cluster live.",
 )
 NO_GROUPS_READ = Code(
     "orphans-need-node-groups",
-    "No node shows a node group, so no node is an exception.",
-    "If the machines have no groups, do nothing; otherwise label the nodes trimtab.dev/pool.",
+    "No node shows which node group it belongs to, so Trimtab cannot decide which node is an exception.",
+    "If the machines have no groups, do nothing. Otherwise set the label trimtab.dev/pool on the nodes.",
 )
 PODS_MISSING = Code(
     "orphan-pods-missing",
-    "A workload should have pods behind the load balancer, but has none now.",
+    "According to its number of replicas, a workload should have pods behind the load balancer, but at present "
+    "it has none.",
     "Find out why the workload has no pods.",
 )
 
@@ -199,7 +202,7 @@ def _config_findings(manifests: Iterable[Manifest], index: MentionIndex, facts: 
         if reason is not None:
             yield UnjudgedObject(name, reason)
         else:
-            yield Orphan(name, _CODES[name[0]]("no pod names it"), _created(manifest))
+            yield Orphan(name, _CODES[name[0]]("no pod names this object"), _created(manifest))
 
 
 def _volume_findings(manifests: Iterable[Manifest]) -> Iterator[_Finding]:
@@ -209,7 +212,7 @@ def _volume_findings(manifests: Iterable[Manifest]) -> Iterator[_Finding]:
         if phase not in ("Released", "Failed") or _mapping(manifest.get("metadata")).get("deletionTimestamp"):
             continue
         claim = _mapping(spec.get("claimRef"))
-        sentence = f"the volume is {phase}: its claim {claim.get('namespace')}/{claim.get('name')} no longer exists"
+        sentence = f"the volume is {phase}, and its claim {claim.get('namespace')}/{claim.get('name')} no longer exists"
         yield _storage_orphan(
             manifest, VOLUME_RELEASED(sentence), _mapping(spec.get("capacity")).get("storage"),
             spec.get("storageClassName"),
@@ -233,7 +236,7 @@ def _claim_findings(by_kind: Mapping[str, list[Manifest]], index: MentionIndex) 
             continue
         requests = _mapping(_mapping(spec.get("resources")).get("requests"))
         size = _mapping(status.get("capacity")).get("storage") or requests.get("storage")
-        yield _storage_orphan(manifest, CLAIM_UNMOUNTED("no pod names it"), size, spec.get("storageClassName"))
+        yield _storage_orphan(manifest, CLAIM_UNMOUNTED("no pod names this claim"), size, spec.get("storageClassName"))
 
 
 def _is_of_stateful_set(name: Name, templates: Iterable[tuple[str, str]]) -> bool:
@@ -335,7 +338,9 @@ def _node_findings(manifests: Sequence[Manifest]) -> Iterator[_Finding]:
         return
     yield from ("Node" for _ in machines)
     for node in without:
-        yield Orphan(name_of(node), NODE_WITHOUT_GROUP("the node shows no node group"), _created(node))
+        yield Orphan(
+            name_of(node), NODE_WITHOUT_GROUP("the node shows no node group, but other nodes do"), _created(node)
+        )
 
 
 def _is_kept_apart(node: Manifest) -> bool:

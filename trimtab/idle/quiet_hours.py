@@ -30,7 +30,7 @@ QUIET_SHARE_OF_PEAK = 0.1
 
 TOO_FEW_WEEKS = Code(
     "quiet-hours-need-weeks",
-    "The quiet hours of a week are known only after every hour of it was observed at least twice.",
+    "The quiet hours of a week are known only after each hour of the week was observed at least twice.",
     "Provide usage of at least 14 days.",
 )
 

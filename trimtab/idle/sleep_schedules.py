@@ -131,7 +131,7 @@ def _downscaler_schedules(manifest: Manifest, where: str) -> Iterator[SleepSched
         windows = [_WINDOW.fullmatch(part.strip()) for part in text.split(",")]
         zones = {window[7] for window in windows if window}
         if len(zones) != 1 or None in windows:
-            raise ValueError(f"{key} {text!r} is not DAY-DAY HH:MM-HH:MM ZONE")
+            raise ValueError(f"{key} {text!r} does not have the form DAY-DAY HH:MM-HH:MM ZONE")
         events = [event for window in windows if window for event in _window_events(window, asleep=key == _DOWNTIME)]
         yield SleepSchedule(
             source=where, namespace=name if kind == "Namespace" else namespace, zone=_check_zone(zones.pop()),
@@ -208,7 +208,7 @@ def _minute(value: Any) -> int:
     """Returns the minute of the day for "HH:MM". Raises ValueError, also for kube-green's patterns such as *:*."""
     hour, colon, minute = str(value).partition(":")
     if not colon or not hour.isdecimal() or not minute.isdecimal() or int(hour) > 23 or int(minute) > 59:
-        raise ValueError(f"{value!r} is not a time of day HH:MM")
+        raise ValueError(f"{value!r} is not a time of day in the form HH:MM")
     return int(hour) * 60 + int(minute)
 
 

@@ -23,34 +23,36 @@ OWNER_DECIDES = Code(
 )
 CONTROLLER_WRITES = Code(
     "orphan-controller-writes-it",
-    "A controller writes the object, as the names of its field managers show, and also reads it.",
+    "A controller writes the object, as its field managers show, and probably also reads it.",
     "Nothing to do. If the controller no longer exists, delete the object yourself.",
 )
 OPERATOR_LABEL = Code(
     "orphan-operator-label",
-    "A label or annotation of the object belongs to an operator, which finds its objects by it.",
-    "If the domain is your organization's and nothing selects by it, name it with --own-domain.",
+    "A label or annotation of the object belongs to an operator, which finds its objects by such labels.",
+    "If the domain of the label is your organization's and no component selects by it, pass the domain with "
+    "--own-domain.",
 )
 API_READER = Code(
     "orphan-read-through-the-api",
-    "A pod may read every object of this kind in the namespace through the API, by the permissions of its "
-    "service account.",
-    "Find out what the program reads, or set resourceNames in its role.",
+    "A pod may read every object of this kind in the namespace through the API, because its service account has "
+    "the permission.",
+    "Find out which objects the program reads, or restrict its role with resourceNames.",
 )
 PLATFORM_OBJECT = Code(
     "orphan-of-the-platform",
-    "The object belongs to Kubernetes or to the platform: a root CA, a bootstrap token, an object of kube-system.",
+    "The object belongs to Kubernetes or to the platform, such as a root CA, a bootstrap token or an object in "
+    "kube-system.",
     "Nothing.",
 )
 WEBHOOK_CERTIFICATE = Code(
     "orphan-webhook-certificate",
-    "The Secret has the name of a certificate, and its namespace serves a webhook or an aggregated API.",
-    "Nothing to do while that webhook is served.",
+    "The name of the Secret is that of a certificate, and its namespace serves a webhook or an aggregated API.",
+    "As long as that webhook or API is served, do nothing.",
 )
 HELM_RELEASE = Code(
     "orphan-helm-release",
     "The object stores a release of Helm, which reads it.",
-    "Uninstall the release with helm if it is not needed.",
+    "If the release is not needed, uninstall it with helm.",
 )
 ACCOUNT_TOKEN = Code(
     "orphan-service-account-token",
@@ -121,7 +123,7 @@ def gather_reader_facts(manifests: Iterable[Manifest], own_domains: Iterable[str
 
 
 def reason_to_leave_out(manifest: Manifest, facts: ReaderFacts) -> Reason | None:
-    """Returns why nothing can be said about a ConfigMap or Secret to which no object refers, or None if it can be
+    """Returns why Trimtab cannot decide about a ConfigMap or Secret to which no object refers, or None if it can be
     reported.
 
     These are checked, in this order: an owner, Helm, a service account, the platform, a controller that writes the
@@ -171,11 +173,11 @@ def _reason_by_label(manifest: Manifest, facts: ReaderFacts) -> Reason | None:
     for key in _labels_of(manifest):
         domain, slash, _ = key.partition("/")
         if slash and key not in _PLAIN_KEYS and domain not in _PLAIN_DOMAINS and domain not in facts.own_domains:
-            return OPERATOR_LABEL(f"the object has {key}")
+            return OPERATOR_LABEL(f"the object has the label or annotation {key}")
     # Sidecars of dashboards and alert rules select by labels without a domain.
     for key in _labels_of(manifest):
         if key.endswith(("_dashboard", "_datasource", "_alert", "_rule", "_notifier")):
-            return OPERATOR_LABEL(f"the object has {key}")
+            return OPERATOR_LABEL(f"the object has the label or annotation {key}")
     return None
 
 

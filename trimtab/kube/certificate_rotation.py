@@ -239,7 +239,8 @@ class CertificateRotator:
             case certs.WaitUntil(waiting):
                 if waiting != self._last_waiting:
                     self._log.info(
-                        "certificate waits until its new authority is trusted", why="; ".join(map(str, waiting))
+                        "the new certificate is not served yet, because its authority is not trusted everywhere",
+                        why="; ".join(map(str, waiting)),
                     )
                 self._last_waiting = waiting
                 return False
@@ -318,6 +319,7 @@ def step_until_pair(rotator: CertificateRotator, log: Logger, patience: float = 
         last_error = error_text or last_error
         if clock.elapsed_seconds() > deadline:
             raise MissingKeyPair(
-                f"there is no certificate after {patience:g} s: {last_error or 'API servers do not trust it yet'}"
+                f"there is no certificate after {patience:g} s: "
+                f"{last_error or 'API servers do not trust the new certificate yet'}"
             )
         pause.wait(0.0 if is_changed else 1.0)

@@ -365,7 +365,7 @@ def _describe_kubeconfig_problem(kubeconfig: str | None, context: str | None, er
         return f"stat {paths[0]}: no such file or directory; name a kubeconfig with --kubeconfig or KUBECONFIG"
     names = _context_names(kubeconfig)
     if context and names is not None and context not in names:
-        return f'the context "{context}" does not exist; there are {", ".join(sorted(names)) or "none"}'
+        return f'the context "{context}" does not exist; the kubeconfig has {", ".join(sorted(names)) or "no contexts"}'
     return f"the kubeconfig {os.pathsep.join(paths)} names no cluster: {error}"
 
 

@@ -1,4 +1,4 @@
-"""Evicts a pod, and tells the possible outcomes apart.
+"""Evicts a pod, and distinguishes the possible outcomes.
 
 Measured on Kubernetes 1.36: success is 201 with a Status; an exhausted PodDisruptionBudget is 429 without Retry-After;
 a budget that its controller has not processed yet is 429 with Retry-After; two budgets for one pod are 500; another pod

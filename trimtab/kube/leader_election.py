@@ -1,4 +1,4 @@
-"""Elects one leader among the replicas, such that its writes end before those of another leader begin.
+"""Elects one leader among the replicas, so that its writes end before those of another leader begin.
 
 A Lease alone does not ensure this, because a leader that was suspended may still believe that it leads. Three rules
 prevent two leaders from writing at the same time:
@@ -107,8 +107,8 @@ class LeaderElector:
         if self.timings.renew_deadline_seconds + self._write_deadline >= self.timings.lease_duration_seconds:
             raise ValueError(
                 f"a renew deadline of {self.timings.renew_deadline_seconds:g} s and a write deadline of "
-                f"{self._write_deadline:g} s must together be shorter "
-                f"than the lease of {self.timings.lease_duration_seconds} s"
+                f"{self._write_deadline:g} s must together be shorter than the Lease's duration of "
+                f"{self.timings.lease_duration_seconds} s"
             )
 
     @property
@@ -124,7 +124,7 @@ class LeaderElector:
     def check_leading(self, doing: str) -> None:
         """Raises NotLeading if no write may begin now. It is the `fence` of a `Writer`."""
         if not self.is_leading:
-            raise NotLeading(f"{doing}: {self.identity} does not lead {self._namespace}/{self._name}")
+            raise NotLeading(f"{doing}: {self.identity} does not hold the Lease {self._namespace}/{self._name}")
 
     def run(self, stop: threading.Event) -> None:
         """Renews the Lease, or tries to acquire it, until `stop` is set; then releases it."""

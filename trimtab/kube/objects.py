@@ -71,8 +71,8 @@ def read_object(client: Client, kind: str, name: str, namespace: str = "") -> Ap
 
 
 def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
-    """Applies a document (server-side apply): takes ownership of its fields, whoever has written them, and of no
-    others.
+    """Applies a document (server-side apply): takes ownership of its fields, even if another client has written
+    them, and of no other fields.
 
     The kind must be in `resources.LIST_SOURCES`. Returns the object's metadata with its new version.
     """

@@ -1,4 +1,4 @@
-"""Resizes a running pod, and tells the possible outcomes apart.
+"""Resizes a running pod, and distinguishes the possible outcomes.
 
 The requests of containers are changed through the pod's `resize` subresource, with a strategic merge patch: containers
 are found by their names, and everything that is not named stays the same. The patch names the pod's uid and

@@ -56,7 +56,9 @@ def read_or_create(client: Client, name: str, namespace: str) -> SigningKeys:
         # Another replica stored a key first: read that one and use it.
         except Conflict:
             continue
-    raise NoSigningKeys(f"other clients changed Secret {namespace}/{name} {_MAX_ATTEMPTS} times while a key was stored")
+    raise NoSigningKeys(
+        f"other clients changed Secret {namespace}/{name} {_MAX_ATTEMPTS} times while Trimtab stored a key in it"
+    )
 
 
 def rotate_keys(keys: SigningKeys) -> SigningKeys:

@@ -68,17 +68,17 @@ class ExpanderMap:
 def parse_expander_map(text: str) -> ExpanderMap | InvalidMap | UnjudgedMap:
     """Returns the map as the autoscaler reads it (gopkg.in/yaml.v2 into map[int][]string, then Go's regexp)."""
     if not text:
-        return InvalidMap("the map is empty")
+        return InvalidMap("the priority map is empty")
     try:
         documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.composer.ComposerError as error:
-        return UnjudgedMap(f"the anchors and aliases of the map: {error}")
+        return UnjudgedMap(f"Trimtab does not resolve anchors and aliases of YAML in the map: {error}")
     except yaml.YAMLError as error:
-        return InvalidMap(f"the map is not YAML: {error}")
+        return InvalidMap(f"the priority map is not valid YAML: {error}")
     except (ValueError, RecursionError) as error:
         return UnjudgedMap(str(error))
     if len(documents) > 1:
-        return UnjudgedMap("the map has more than one document")
+        return UnjudgedMap("the priority map has more than one YAML document")
     if not documents or documents[0] is None:
         return ExpanderMap({}, {})
     node = documents[0]
@@ -108,7 +108,7 @@ def _read_priority(node: yaml.Node) -> int | InvalidMap | UnjudgedMap:
         return int(node.value)
     if node.tag.endswith(":str") and not any(char.isdigit() for char in node.value) and node.value != "<<":
         return InvalidMap(f"the priority {node.value!r} is not a number")
-    return UnjudgedMap(f"the priority {node.value!r}")
+    return UnjudgedMap(f"the priority {node.value!r}, which is not a plain number")
 
 
 def _read_patterns(node: yaml.Node) -> tuple[str, ...] | InvalidMap | UnjudgedMap:
@@ -126,7 +126,7 @@ def _read_patterns(node: yaml.Node) -> tuple[str, ...] | InvalidMap | UnjudgedMa
         if not isinstance(item, yaml.ScalarNode):
             return InvalidMap("a pattern is not text")
         if not item.tag.endswith(":str"):
-            return UnjudgedMap(f"the pattern {item.value!r} without quotes")
+            return UnjudgedMap(f"the pattern {item.value!r}, which is not in quotes")
         patterns.append(item.value)
     return tuple(patterns)
 
@@ -197,10 +197,10 @@ def replay_priorities(text: str, expected: Mapping[str, int]) -> list[str]:
     """
     parsed = parse_expander_map(text)
     if not isinstance(parsed, ExpanderMap):
-        return [f"the map cannot be used: {parsed.problem}"]
+        return [f"the priority map cannot be used: {parsed.problem}"]
     found = {group: parsed.priority_of(group) for group in expected}
     return [
-        f"group {group} would have priority {found[group]}, not {priority}"
+        f"node group {group} would have the priority {found[group]}, not {priority}"
         for group, priority in expected.items()
         if found[group] != priority
     ]

@@ -68,7 +68,7 @@ class _Translator:
 
     def translate(self) -> str:
         if not self.text.isascii():
-            raise _Unjudged("characters beyond ASCII")
+            raise _Unjudged("characters outside of ASCII")
         parts: list[str] = []
         depth, can_repeat, was_repeated = 0, False, False
         while self.position < len(self.text):
@@ -76,10 +76,10 @@ class _Translator:
             repeat = self._read_repeat(char)
             if repeat is not None:
                 if was_repeated:
-                    raise _Invalid("a repetition is repeated")
+                    raise _Invalid("a repetition operator follows another repetition operator")
                 if not can_repeat:
                     starts = not parts or parts[-1] in ("(", "(?:", "|")
-                    raise (_Invalid if starts else _Unjudged)("a repetition of nothing")
+                    raise (_Invalid if starts else _Unjudged)("a repetition operator has nothing to repeat")
                 parts.append(repeat)
                 was_repeated = True
                 continue
@@ -92,7 +92,7 @@ class _Translator:
             elif char == ")":
                 depth -= 1
                 if depth < 0:
-                    raise _Invalid("a parenthesis is closed that was not opened")
+                    raise _Invalid("a parenthesis is closed but was not opened")
                 parts.append(char)
             elif char == "[":
                 parts.append(self._read_class())
@@ -113,10 +113,10 @@ class _Translator:
             low, _, high = match.groups()
             counts = [int(low), int(high)] if high else [int(low)]
             if max(counts) > MAX_REPEATS or counts != sorted(counts):
-                raise _Invalid("the count of a repetition")
+                raise _Invalid("the count of a repetition is too large or not a number")
             self.repeats *= max(1, *counts)
             if self.repeats > MAX_REPEATS:
-                raise _Unjudged("repetitions of repetitions")
+                raise _Unjudged("a repetition of a repetition")
             found = match[0]
         else:
             return None
@@ -169,7 +169,7 @@ class _Translator:
             if low > high:
                 raise _Invalid("a range that ends before it begins")
         if re.search(r".-.-", body):
-            raise _Unjudged("two ranges in one")
+            raise _Unjudged("two ranges share one character")
         self.position = end + 1
         inside = body.removeprefix("^")
         closed = inside.replace("]", r"\]")

@@ -80,7 +80,7 @@ def read_request(method: str, raw_path: bytes, query: bytes) -> ApiRequest:
 
 def _read_metric_request(namespace: str, name: str, metric: str, parameters: dict[str, list[str]]) -> ApiRequest:
     if any(parameters.get("metricLabelSelector", ())):
-        message = "metricLabelSelector is not supported: a rule selects series by its `labels` and names them"
+        message = "metricLabelSelector is not supported, because the rule itself selects series by its `labels`"
         return InvalidRequest(400, "BadRequest", message)
     text = (parameters.get("labelSelector") or [""])[0]
     try:

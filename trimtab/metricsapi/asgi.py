@@ -1,4 +1,4 @@
-"""The ASGI application: probes and the metrics page for everyone, the API for users whom an API server names.
+"""The ASGI application: probes and the metrics page for any client, the API for users whom an API server names.
 
 Requests to the API are handled in the same order as in Kubernetes' own servers: which user sends it (401), what it
 requests (404), whether the user may do that (403), the response. Responses come from memory. They are computed in

@@ -1,7 +1,7 @@
 """Whether a user may read a metric. The API server decides this by SubjectAccessReview, and the answer is remembered
 for a few seconds.
 
-No answer is ever assumed: while the API server does not respond, nobody gets a value.
+No answer is ever assumed: while the API server does not respond, no user gets a value.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Collector:
         twice, or when enough time has passed."""
         with self._lock:
             if self._warm_since is None:
-                return False, "the process waits for the rules and the pods"
+                return False, "the process has not read the rules and the pods yet"
             waited = self.elapsed() - self._warm_since
             missing = sum(count < 2 for count in self._attempts.values())
             self._is_warm = (
@@ -130,7 +130,7 @@ class Collector:
             )
             if self._is_warm:
                 return True, f"{len(self._rules)} rules, {len(self._attempts)} scrape targets"
-            return False, f"{missing} of {len(self._attempts)} scrape targets have had no second scrape yet"
+            return False, f"{missing} of {len(self._attempts)} scrape targets have not been scraped twice yet"
 
     def answer_request(self, request: DiscoveryRequest | MetricRequest) -> ApiReply:
         """Returns the response to an authorized request."""

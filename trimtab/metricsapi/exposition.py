@@ -97,7 +97,9 @@ class BodyReader:
         if (problem := self._problems.get(number)) is not None:
             return problem
         if not self._found[number]:
-            return SERIES_MISSING(f"the body of {self._size} bytes has no series {one.name}{dict(one.labels) or ''}")
+            return SERIES_MISSING(
+                f"the body of {self._size} bytes contains no series {one.name}{dict(one.labels) or ''}"
+            )
         return self._found[number]
 
     def _read_lines(self, block: bytes) -> None:
@@ -117,7 +119,7 @@ class BodyReader:
         value = float(sample[2]) if sample is not None and _is_number(sample[2]) else None
         if sample is None or value is None or abs(value) >= MAX_VALUE:
             text = (name + line)[:120].decode(errors="replace").rstrip()
-            problem = BODY_MALFORMED(f"this line is not a sample with a finite value: {text!r}")
+            problem = BODY_MALFORMED(f"this line of the series is not a sample with a finite value: {text!r}")
             self._problems |= dict.fromkeys(numbers, problem)
             return
         key: int | None = None

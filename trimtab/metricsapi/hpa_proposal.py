@@ -73,16 +73,22 @@ def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposa
         return NotYet(reason=reason, have=f"{len(rates)} points", need=f"{MIN_POINTS}")
     quiet, busy = rates[len(rates) // 20], rates[-1 - len(rates) // 20]
     if busy < MIN_SPREAD * quiet or busy <= 0:
-        reason = HISTORY_TOO_FLAT(f"the rate is between {quiet:.3g} and {busy:.3g} requests per second")
-        return NotYet(reason=reason, have=f"{quiet:.3g} to {busy:.3g}", need=f"a factor of {MIN_SPREAD:g}")
+        reason = HISTORY_TOO_FLAT(
+            f"the rate in the history is only between {quiet:.3g} and {busy:.3g} requests per second"
+        )
+        return NotYet(
+            reason=reason, have=f"{quiet:.3g} to {busy:.3g}", need=f"a rate that varies by a factor of {MIN_SPREAD:g}"
+        )
     slope, base, correlation = _fit_line(points)
     if slope <= 0 or correlation < MIN_CORRELATION:
-        reason = CPU_UNRELATED(f"the correlation of cpu and rate is {correlation:.2f}")
+        reason = CPU_UNRELATED(f"the correlation of cpu usage and request rate is {correlation:.2f}")
         return NotYet(reason=reason, have=f"{correlation:.2f}", need=f"{MIN_CORRELATION:g}")
     threshold = (terms.cpu_request * terms.utilization - base) / slope
     if threshold <= 0:
         wanted = terms.cpu_request * terms.utilization
-        reason = REQUEST_TOO_SMALL(f"at most {wanted:.3g} cores are wanted, but {base:.3g} are needed without load")
+        reason = REQUEST_TOO_SMALL(
+            f"a pod should use at most {wanted:.3g} cores, but needs {base:.3g} cores without any load"
+        )
         return NotYet(reason=reason, have=f"{wanted:.3g} cores", need=f"more than {base:.3g}")
     least, most = _replica_range(points, threshold)
     return HpaProposal(

@@ -19,9 +19,13 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         add_build_info(registry)
-        self.rules = Gauge("trimtab_metrics_api_rules", "Rules of metrics that are in force.", registry=registry)
+        self.rules = Gauge(
+            "trimtab_metrics_api_rules", "The number of rules of metrics that are in force.", registry=registry
+        )
         self.targets = Gauge(
-            "trimtab_metrics_api_targets", "Pages of pods that the process scrapes.", registry=registry
+            "trimtab_metrics_api_targets",
+            "The number of metrics pages of pods that the process scrapes.",
+            registry=registry,
         )
         self.invalid_rules = Gauge(
             "trimtab_metrics_api_invalid_rules",
@@ -29,23 +33,33 @@ class Metrics:
             registry=registry,
         )
         self.samples = Counter(
-            "trimtab_metrics_api_samples", "Scrapes and queries that gave samples.", ["source"], registry=registry
+            "trimtab_metrics_api_samples",
+            "The number of scrapes and queries that gave samples.",
+            ["source"],
+            registry=registry,
         )
         self.failures = Counter(
-            "trimtab_metrics_api_failures", "Scrapes and queries that failed, by reason.", ["reason"], registry=registry
+            "trimtab_metrics_api_failures",
+            "The number of scrapes and queries that failed, by reason.",
+            ["reason"],
+            registry=registry,
         )
         self.requests = Counter(
-            "trimtab_metrics_api_requests", "Requests to the API, by HTTP status.", ["status"], registry=registry
+            "trimtab_metrics_api_requests",
+            "The number of requests to the API, by HTTP status.",
+            ["status"],
+            registry=registry,
         )
         self.answers = Counter(
             "trimtab_metrics_api_answers",
-            "Responses to requests for a metric: `values`, `empty` (no pod has a value now), `unknown` (no rule).",
+            "The number of responses to requests for a metric: `values`, `empty` (no pod has a value now), "
+            "`unknown` (no rule).",
             ["answer"],
             registry=registry,
         )
         self.seconds = LabelledHistogram(
             "trimtab_metrics_api_request_duration_seconds",
-                "Duration of a response, including the authorization.", _BOUNDS,
+                "The duration of a response in seconds, including the authorization.", _BOUNDS,
             registry,
         )  # fmt: skip
 
@@ -61,7 +75,8 @@ class Metrics:
     def add_certificate_expiry(self, read: Callable[[], float]) -> None:
         """Adds a metric with the time at which the serving certificate expires."""
         Gauge(
-            "trimtab_metrics_api_certificate_expiry_timestamp_seconds", "When the serving certificate expires.",
+            "trimtab_metrics_api_certificate_expiry_timestamp_seconds",
+                "The time at which the serving certificate expires, in seconds since 1970.",
             registry=self.registry,
         ).set_function(nan_on_error(read))  # fmt: skip
 
@@ -83,5 +98,5 @@ class _PodValues(RegistryCollector):
         yield family
 
     def _family(self) -> GaugeMetricFamily:
-        says = "Pods with a value of a metric (`served`), or with samples but no value now (`withheld`)."
+        says = "The number of pods with a value of a metric (`served`), or with samples but no value now (`withheld`)."
         return GaugeMetricFamily("trimtab_metrics_api_pods", says, labels=["metric", "state"])

@@ -78,7 +78,9 @@ def run(settings: Settings, logger: Logger) -> NoReturn:
         if problem is None:
             logger.info("certificate reloaded", folder=str(settings.certs_folder))
         else:
-            logger.warning("certificate files rejected, the previous ones stay", code=problem.code, why=problem.says)
+            logger.warning(
+                "certificate files rejected, the previous certificate stays in use", code=problem.code, why=problem.says
+            )
 
     loader = certs.CertificateLoader(settings.certs_folder, log_reload, settings.client_ca_file)
     launch_gunicorn(APPLICATION, settings, logger, loader.front)
@@ -89,7 +91,7 @@ def _write_first_authorities(settings: Settings, client: Client) -> None:
     try:
         config = read_request_header_config(client)
         if isinstance(config, Unreadable):
-            raise CannotServe(f"{config}; without this ConfigMap no client can be identified")
+            raise CannotServe(f"{config}; without this ConfigMap the process cannot identify any client")
         write_client_authorities(settings.client_ca_file, config)
     except (KubeFault, OSError) as error:
         raise CannotServe(str(error)) from error

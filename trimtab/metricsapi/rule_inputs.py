@@ -94,7 +94,7 @@ class RulesReader:
 
     def _note_problem(self, problem: str) -> None:
         if problem and problem != self._last_problem:
-            self.log.warning("rules are not read, the last valid ones stay in force", why=problem)
+            self.log.warning("the rules cannot be read, the last valid rules stay in force", why=problem)
         self._last_problem, self.is_invalid = problem, bool(problem)
 
 
@@ -158,12 +158,15 @@ class RequestHeaderKeeper:
             problem = str(config) if isinstance(config, Unreadable) else ""
             if isinstance(config, RequestHeaderConfig):
                 if write_client_authorities(self.file, config):
-                    self.log.info("authorities of the aggregation layer written", file=str(self.file))
+                    self.log.info(
+                        "the certificates of the aggregation layer's authorities were written to a file",
+                        file=str(self.file),
+                    )
                 self.config = config
         except (KubeFault, OSError) as error:
             problem = str(error)
         if problem and problem != self._last_problem:
-            self.log.warning("the aggregation layer's configuration is not read", why=problem)
+            self.log.warning("the configuration of the aggregation layer cannot be read", why=problem)
         self._last_problem = problem
 
 

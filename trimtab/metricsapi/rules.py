@@ -221,7 +221,7 @@ def _find_contradictions(section: Mapping[str, Any], values: Mapping[str, Any], 
     foreign = _QUERY_FIELDS if source is SampleSource.SCRAPE else _SCRAPE_FIELDS
     for key in foreign:
         if key in section:
-            yield InvalidValue((*path, key), f"no such field in a rule with `from: {source}`")
+            yield InvalidValue((*path, key), f"only fields that belong to a rule with `from: {source}`")
     needed = "series" if source is SampleSource.SCRAPE else "query"
     if needed not in section:
         yield InvalidValue((*path, needed), _EXPECTED[needed], "nothing")
@@ -231,7 +231,7 @@ def _find_contradictions(section: Mapping[str, Any], values: Mapping[str, Any], 
     if source is SampleSource.SCRAPE and "pods" not in section:
         yield InvalidValue((*path, "pods"), "labels of the pods to scrape, such as {app: web}", "nothing")
     if values.get("token") is not None and not values.get("endpoint", ScrapeEndpoint()).is_secure:
-        todo = "a token is sent only over verified TLS"
+        todo = "no token together with unverified TLS, because it would be sent to any server"
         yield InvalidValue((*path, "endpoint", "scheme"), "https, because `token` is set", "http", todo)
 
 

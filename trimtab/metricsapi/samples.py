@@ -81,7 +81,7 @@ def value_of_pair(
 ) -> MetricValue | NotYet:
     """Returns the present value of a metric, or what is missing for it."""
     if pair is None:
-        return NotYet(reason=FIRST_SAMPLE(f"{rule.name} has no sample"), have="none", need="a sample")
+        return NotYet(reason=FIRST_SAMPLE(f"{rule.name} has no sample"), have="none", need="at least one sample")
     age = now - pair.new.at
     if age > rule.max_age_seconds:
         reason = STALE_SAMPLE(f"the newest sample of {rule.name} is {age:.0f} s old")
@@ -129,7 +129,7 @@ class SampleStore:
         pair = self._pairs.get((uid, rule.name))
         # A gauge has no gap: a newer value is always better.
         if pair is not None and rule.kind is MetricKind.RATE and sample.at - pair.new.at < self.min_gap_seconds:
-            return CLOSE_SAMPLE(f"the sample is only {sample.at - pair.new.at:.1f} s newer than the one before")
+            return CLOSE_SAMPLE(f"the sample is only {sample.at - pair.new.at:.1f} s newer than the previous sample")
         self._pairs[uid, rule.name] = SamplePair(sample) if pair is None else pair.followed_by(sample)
         return None
 

@@ -177,9 +177,11 @@ class PodScraper:
             if (problem := reader.read_part(part)) is not None:
                 return problem
             if elapsed_seconds() > deadline:
-                return SCRAPE_FAILED(f"{connection.host}:{connection.port}: no complete body before the timeout")
+                return SCRAPE_FAILED(
+                    f"{connection.host}:{connection.port}: the body was not complete before the timeout"
+                )
         if response.length:
-            return BODY_MALFORMED(f"the body ends {response.length} bytes too early")
+            return BODY_MALFORMED(f"the connection ended {response.length} bytes before the end of the body")
         return reader.finish_body()
 
     def _take_connection(self, target: ScrapeTarget) -> _PodConnection:

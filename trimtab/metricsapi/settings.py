@@ -65,7 +65,7 @@ class Settings:
     so that it soon has a rate."""
 
     max_sample_gap_seconds: float = 600.0
-    """The maximum number of seconds between two samples of a rate: with a longer gap, the rate says nothing about the
+    """The maximum number of seconds between two samples of a rate: with a longer gap, the rate does not describe the
     present."""
 
     max_scrapes_per_second: int = 100

@@ -113,11 +113,11 @@ def _describe_conflict(impossible: _KeyRequirements) -> str:
     """Returns a sentence that says why no value of this label satisfies all requirements."""
     key, same = impossible
     if _requires_presence_and_absence({r.operator for r in same}):
-        return f"label {key} must both exist and be absent"
+        return f"label {key} of the node must both exist and be absent"
     words = " and ".join(map(_describe_requirement, same[:_MAX_QUOTED])) + (
         " and other conditions" if len(same) > _MAX_QUOTED else ""
     )
-    return f"no value of label {key} is {words}"
+    return f"no value of the node label {key} is {words}"
 
 
 def _whole_numbers_between(requirements: list[SelectorRequirement], values: frozenset[str]) -> frozenset[str]:

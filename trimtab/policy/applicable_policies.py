@@ -337,5 +337,8 @@ def _container_inputs(container: Container) -> tuple[object, ...]:
 
 
 def _not_in_rollout(policy: PodPolicy) -> FieldKept:
-    reason = reasons.NOT_IN_ROLLOUT(f"the policy is rolled out to only {policy.spec.rollout}% of owners")
+    reason = reasons.NOT_IN_ROLLOUT(
+        f"the policy is rolled out to only {policy.spec.rollout}% of the owners of pods, and this owner is not "
+        "included yet"
+    )
     return FieldKept(field="", policy=policy.name, reason=reason)

@@ -237,13 +237,16 @@ def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
         requirement.change_requirement == "TargetLowerThanRequests"
         for requirement in update_policy.eviction_requirements
     ):
-        return "the VPA's eviction requirements allow it only to lower requests"
+        return "the VPA's eviction requirements allow the VPA only to lower requests"
     min_replicas = MIN_REPLICAS if update_policy.min_replicas is None else update_policy.min_replicas
     replicas = subject.replicas
     if replicas is None and min_replicas > 1:
-        return f"the number of replicas of {subject.top_owner} is not known, and the VPA's updater needs {min_replicas}"
+        return (
+            f"the number of replicas of {subject.top_owner} is not known, and the VPA's updater needs at least "
+            f"{min_replicas}"
+        )
     if replicas is not None and replicas.wanted < min_replicas:
-        return f"the VPA's updater does not act on fewer than {min_replicas} replicas"
+        return f"the VPA's updater does not evict pods of a workload with fewer than {min_replicas} replicas"
     return ""
 
 

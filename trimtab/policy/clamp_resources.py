@@ -133,7 +133,9 @@ def _drop_unasked_qos_changes(draft: PodChanges, state: _ContainerResource) -> _
     # Only cpu and memory determine the class (pkg/apis/core/helper/qos/qos.go, `supportedQoSComputeResources`).
     if state.resource not in POD_LEVEL:
         return state
-    reason = reasons.GUARANTEED_LEFT_ALONE("the pod is Guaranteed, and the policy does not set `guaranteed: change`")
+    reason = reasons.GUARANTEED_LEFT_ALONE(
+        "the pod has the QoS class Guaranteed, and the policy does not set `guaranteed: change`"
+    )
     if state.request is not None and not state.request.changes_guaranteed:
         draft.leave_unchanged(state.request_name, reason, policy=state.request.policy)
         state = replace(state, request=None)
@@ -152,7 +154,9 @@ def _drop_circular_limit(draft: PodChanges, state: _ContainerResource) -> _Conta
     # A request of 100% of the limit and a limit of once the request agree with each other: both stay.
     if _factor(wanted_limit.factor) * share.percent == 100 and not share.bounded:
         return state
-    reason = reasons.CIRCULAR(f"{share.policy} computes the request as a share of this limit")
+    reason = reasons.CIRCULAR(
+        f"policy {share.policy} computes the request as a share of this limit, so the limit cannot follow the request"
+    )
     draft.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted_limit.policy)
     return replace(state, limit=None)
 
@@ -207,10 +211,10 @@ def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | Non
     """Returns why the limit cannot be removed, or None if it can."""
     facts, resource = state.subject.facts, state.resource
     if not {"LimitRange", "ResourceQuota"} <= facts.listed_kinds:
-        return reasons.FACTS_MISSING("LimitRanges and ResourceQuotas have not been listed yet")
+        return reasons.FACTS_MISSING("LimitRanges and ResourceQuotas have not been read yet")
     bound = state.bounds.limit_restored_by
     if bound is not None:
-        sentence = f"LimitRange {bound.by} would set a {resource} limit again, or requires one"
+        sentence = f"LimitRange {bound.by} would set a {resource} limit again, or requires a limit"
         return reasons.LIMIT_RANGE_KEEPS_LIMIT(sentence)
     limit_range = _limit_range_for_pods(state)
     if limit_range is not None:
@@ -246,7 +250,7 @@ def _clamp_request(
     # The VPA would multiply the limit by its target divided by the request: a smaller request means a larger limit.
     if vpa is not None and vpa.keeps_ratio and fixed_limit is not None:
         reason = reasons.VPA_RATIO(
-            f"VPA {vpa.name} keeps the limit:request ratio, and the limit {fixed_limit} is not changed"
+            f"VPA {vpa.name} keeps the ratio of limit to request, and the limit {fixed_limit} is not changed"
         )
         draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
         return state.written_request, None
@@ -348,7 +352,9 @@ def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Writt
     peak = None if usage is None or usage.max is None else quantity.scheduler_value("memory", usage.max)
     # Without any record a default may be far too small, and as a limit it kills.
     if peak is None and usage is None and (state.place, "memory") in draft.guesses:
-        reason = reasons.LIMIT_AFTER_DEFAULT("the request is only a default, and no usage of memory is known")
+        reason = reasons.LIMIT_AFTER_DEFAULT(
+            "the request is only a default, and Trimtab knows no memory usage of the container"
+        )
         draft.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
         return author_limit
     if usage is not None and peak is not None:
@@ -357,7 +363,7 @@ def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Writt
         highest = None if state.bounds.max is None else _round_down(state, state.bounds.max.value)
         if amount < lowest and highest is not None and highest < lowest:
             reason = reasons.LIMIT_BELOW_PEAK(
-                f"a LimitRange allows {_format(state, highest)}, but the peak is {usage.max}"
+                f"a LimitRange allows at most {_format(state, highest)}, but the container's peak is {usage.max}"
             )
             draft.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
             return author_limit
@@ -380,7 +386,7 @@ def _limit_not_lowered(draft: PodChanges, state: _ContainerResource, limit: Writ
         return limit
     # The second call sees the limit of the first one, which is not the author's.
     if not draft.was_set_before(state.limit_name, author_limit):
-        sentence = f"the author set the limit {author_limit}, and {_format(state, amount)} is less"
+        sentence = f"the author set the limit {author_limit}, and the policy's limit {_format(state, amount)} is lower"
         draft.leave_unchanged(state.limit_name, reasons.LIMIT_NOT_LOWERED(sentence), policy=state.limit.policy)
     return author_limit
 

@@ -283,7 +283,7 @@ def _keeps_unverified_marker(subject: PodContext) -> bool:
 
 def _untrusted_marker(subject: PodContext) -> FieldKept:
     if subject.settings.signer.keys is None:
-        reason = reasons.MARKER_UNVERIFIED("no signing key is available to verify the annotation")
+        reason = reasons.MARKER_UNVERIFIED("without a signing key Trimtab cannot verify the annotation")
     else:
         reason = reasons.MARKER_NOT_OURS("Trimtab did not write this annotation for this pod within the last seconds")
     return FieldKept(field=f"annotations[{changed_annotation.ANNOTATION}]", policy="", reason=reason)
@@ -389,7 +389,9 @@ def _run_step(
         draft.restore_savepoint(savepoint)
         failures.append(f"{draft.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")
         draft.leave_unchanged(
-            name, reasons.ACTION_FAILED(f'the step "{name}" failed with {type(error).__name__}'), loud=True
+            name,
+            reasons.ACTION_FAILED(f'the step "{name}" of the decision failed with {type(error).__name__}'),
+            loud=True,
         )
 
 

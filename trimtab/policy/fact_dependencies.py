@@ -1,4 +1,4 @@
-"""Records which cluster facts a decision reads, and tells whether newer facts have the same values.
+"""Records which cluster facts a decision reads, and returns whether newer facts have the same values.
 
 `track_dependencies` returns facts that record everything that is read from them. A cache stores this record
 (`FactDependencies`) with a response, and calls `check_freshness` when newer facts arrive: the response may be used

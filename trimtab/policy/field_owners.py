@@ -7,7 +7,7 @@ find the values that they wrote: if Trimtab had replaced one, the API server wou
 - server-side apply is recorded in `metadata.managedFields`: an entry of operation `Apply` lists the fields that its
   manager wrote. Flux's kustomize-controller applies in this way only.
 
-Fields that nobody wrote may be added, because neither kind of apply compares them.
+Fields that no client wrote may be added, because neither kind of apply compares them.
 """
 
 import re

@@ -34,7 +34,7 @@ def _check_quantity(value: Any) -> str:
         raise ValueError("a quantity such as 250m, 1.5, 128Mi or 1e3")
     # YAML reads 0.5 as a binary fraction; the text keeps the author's digits.
     if isinstance(value, float):
-        raise ValueError('quotes around a fraction, such as "0.5", or 500m')
+        raise ValueError('a fraction in quotes, such as "0.5", or 500m')
     if quantity.parse(value) <= 0:
         raise ValueError("a quantity above zero")
     return str(value)
@@ -189,8 +189,8 @@ Required = Annotated[
     bool,
     Field(
         strict=True,
-        description="Deny a pod that would run without this action, and state why. Only with `match.namespaces`; pods "
-        "are admitted while the webhook is down.",
+        description="Deny a pod that would run without this action, and state why. The field needs `match.namespaces`. "
+        "While the webhook is down, such pods are admitted.",
     ),
 ]
 """True: a pod without what this action sets is refused."""

@@ -20,16 +20,16 @@ from trimtab.policy.required_action_rules import required_actions
 SWITCHED_OFF = Code("switched-off", "The policy is switched off.", "Set `enabled: true` to switch it on.")
 AUTHOR_CHOOSES = Code(
     "match-chosen-by-author",
-    "A policy with a required action matches by a field that the pod's author sets: a pod without that field is "
-    "not denied.",
-    "Match only by namespace if the action must be enforced against every author.",
+    "A policy with a required action has a `match` that reads a field which the pod's author sets: a pod without "
+    "that field is not denied.",
+    "If the action must be enforced for every author, match only by namespace.",
 )
 NOT_IN_CLUSTER = Code(
     "not-in-the-cluster",
-    "The policy names a namespace, or nodes, that the cluster does not have now.",
-    "Correct the name. If a node group grows from zero, or the namespace is created later, do nothing.",
+    "The policy names a namespace or nodes that do not exist in the cluster at present.",
+    "Correct the name in the policy. If a node group grows from zero, or the namespace is created later, do nothing.",
 )
-NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to no owner.", "Raise `rollout` above 0%.")
+NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to no owner of pods.", "Raise `rollout` above 0%.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +69,9 @@ def _requires_class(policy: PodPolicy) -> bool:
 
 def _find_inactive(policy: PodPolicy) -> Iterator[Reason]:
     if not policy.spec.enabled:
-        yield SWITCHED_OFF("`enabled` is false")
+        yield SWITCHED_OFF("`enabled` of the policy is false")
     elif policy.spec.rollout == 0:
-        yield NO_SHARE("`rollout` is 0%")
+        yield NO_SHARE("`rollout` of the policy is 0%")
 
 
 def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iterator[Reason]:
@@ -87,7 +87,8 @@ def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iter
         if not any(all(shape.labels.get(key) == value for key, value in selector.items()) for shape in shapes):
             labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
             yield NOT_IN_CLUSTER(
-                f"RuntimeClass {runtime_class.metadata.name} selects nodes of {labels}, but there is no such node"
+                f"RuntimeClass {runtime_class.metadata.name} selects nodes with {labels}, but the cluster has no "
+                "such node"
             )
     if actions.runtime_class and actions.runtime_class.name not in facts.runtime_classes:
         denies = ", so every pod that the policy matches is denied" if _requires_class(policy) else ""
@@ -160,7 +161,7 @@ def _find_author_choices(policy: PodPolicy) -> Iterator[Reason]:
     for conditions in (match, *match.exclude):
         for field, word in _AUTHOR_FIELDS:
             if getattr(conditions, field):
-                yield AUTHOR_CHOOSES(f"an action is required, but `match` reads {word}")
+                yield AUTHOR_CHOOSES(f"an action is required, but `match` reads {word}, which the pod's author chooses")
 
 
 _AUTHOR_FIELDS = (

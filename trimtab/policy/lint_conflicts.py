@@ -22,7 +22,7 @@ DISAGREES = Code(
 )
 NEVER_DECIDES = Code(
     "always-overruled",
-    "A policy of higher priority matches every pod of this one and decides every field that this one sets.",
+    "A policy of higher priority matches all pods of this policy, and decides every field that this policy sets.",
     "Raise this policy's priority, or narrow the `match` of the other policy.",
 )
 
@@ -39,7 +39,7 @@ def find_disagreements(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iter
         differences = find_differences(policy.spec.actions, other.spec.actions)
         if differences and can_meet(policy.spec.match, other.spec.match):
             text = ", ".join(f"{one.field} {one.own} ({one.other} in the other policy)" for one in differences)
-            yield DISAGREES(f"{other.name} also has priority {other.spec.priority} and decides first: {text}")
+            yield DISAGREES(f"policy {other.name} also has priority {other.spec.priority} and decides first: {text}")
 
 
 def find_overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator[Reason]:
@@ -54,7 +54,7 @@ def find_overruled(policy: PodPolicy, before: tuple[PodPolicy, ...]) -> Iterator
         if own_fields and is_covered and _matches_all_pods_of(other, policy):
             pods = "every pod" if other.spec.match == Match() else "the same pods"
             fields = ", ".join(sorted(own_fields))
-            yield NEVER_DECIDES(f"{other.name} matches {pods} and decides every field first: {fields}")
+            yield NEVER_DECIDES(f"policy {other.name} matches {pods} and decides every field first: {fields}")
 
 
 def _is_effective(policy: PodPolicy) -> bool:

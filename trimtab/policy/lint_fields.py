@@ -20,27 +20,28 @@ from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
 
 ODD_AMOUNT = Code(
     "unusual-amount",
-    "An amount is far from what any container requests, so its unit is missing or wrong.",
+    "An amount is far from what any container requests, so its unit is probably missing or wrong.",
     "Write memory with Mi or Gi, and cpu in cores or with m: 128Mi, 500m, 2.",
 )
 ODD_BOUND = Code(
     "ineffective-bound",
-    "One of two amounts of a rule has no effect because of the other.",
+    "One of two amounts in a rule has no effect because of the other amount.",
     "Raise `otherwise` to at least `min`, or lower `min`.",
 )
 NEVER_MEANS = Code(
     "never-matches",
     "No pod can ever meet the policy's `match`.",
-    "Write kinds as Kubernetes does (Deployment), and exclude less than you include.",
+    "Write the kinds of owners as Kubernetes does (for example Deployment), and exclude fewer pods than the "
+    "policy includes.",
 )
 NO_SUCH_NODE = Code(
     "no-node-can-match",
     "No node can have all the labels that the policy requires of a node.",
-    "Remove one of the requirements. Write several values of one label into one `in`.",
+    "Remove one of the requirements. To allow several values of one label, list them in one `in`.",
 )
 WEIGHT_UNREAD = Code(
     "weight-without-effect",
-    "A weight has an effect only in `prefer`.",
+    "A weight has an effect only in an entry of `prefer`.",
     "Remove the weight, or move the entry from `require` to `prefer`.",
 )
 
@@ -51,8 +52,9 @@ WORD_UNREAD = Code(
 )
 EVERY_CONTAINER = Code(
     "resource-for-every-container",
-    "Every container of the pods gets the extended resource, and each amount is taken from a node.",
-    "Name the containers: `match.containers`, or `names`, `roles` or `images` under `requests.containers`.",
+    "Every container of the pods gets the extended resource, and each of these amounts is taken from a node.",
+    "Name the containers, either in `match.containers`, or in `names`, `roles` or `images` under "
+    "`requests.containers`.",
 )
 
 KINDS = (
@@ -91,7 +93,7 @@ def _check_requests(policy: PodPolicy) -> Iterator[Reason]:
             yield from _check_amounts(f"{where}.{resource}", resource, rule)
         if rules.extended and not _selects_some_containers(policy, rules):
             names = ", ".join(rules.extended)
-            yield EVERY_CONTAINER(f"{where}.extended gives {names} to every container of a pod, its sidecars included")
+            yield EVERY_CONTAINER(f"{where}.extended gives {names} to every container of a pod, including its sidecars")
 
 
 def _selects_some_containers(policy: PodPolicy, rules: "RequestsAction | ContainerRequests") -> bool:
@@ -104,16 +106,18 @@ def _check_amounts(where: str, resource: str, rule: RequestRule) -> Iterator[Rea
     yield from _check_quantities(where, resource, [(word, getattr(rule, word)) for word in ("otherwise", "min", "max")])
     # Valid, because `min` wins; but then `otherwise` has no effect.
     if rule.otherwise and rule.min and quantity.compare_quantities(rule.otherwise, rule.min) < 0:
-        yield ODD_BOUND(f"{where}.otherwise {rule.otherwise} is below min {rule.min}, so the request is the min")
+        yield ODD_BOUND(
+            f"{where}.otherwise is {rule.otherwise}, which is below min {rule.min}, so the request becomes {rule.min}"
+        )
     if rule.percent != 100 and rule.from_ not in ("limit", "request"):
-        yield WORD_UNREAD(f"{where}.percent is read only with `from: limit` and `from: request`")
+        yield WORD_UNREAD(f"{where}.percent has an effect only with `from: limit` and `from: request`")
 
 
 def _check_quantities(where: str, resource: str, amounts: Iterable[tuple[str, str | None]]) -> Iterator[Reason]:
     for word, amount in amounts:
         odd = "" if amount is None else _describe_odd_amount(resource, amount)
         if odd:
-            yield ODD_AMOUNT(f"{where}.{word} {amount} is {odd}")
+            yield ODD_AMOUNT(f"{where}.{word} is {amount}, which is {odd}")
 
 
 def _describe_odd_amount(resource: str, amount: str) -> str:
@@ -148,7 +152,10 @@ def _check_sizes(policy: PodPolicy) -> Iterator[Reason]:
         for word, seconds in (("minSeconds", period.min_seconds), ("maxSeconds", period.max_seconds)):
             if seconds is not None and seconds > _MAX_SECONDS:
                 days = seconds // 86400
-                yield ODD_AMOUNT(f"terminationGracePeriod.{word} {seconds} is {days} days, and a drain waits that long")
+                yield ODD_AMOUNT(
+                    f"terminationGracePeriod.{word} is {seconds} s, which is {days} days; a drain of the pod's "
+                    "node waits that long"
+                )
 
 
 def _check_match(policy: PodPolicy) -> Iterator[Reason]:
@@ -158,7 +165,7 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
             kind = owner.partition("/")[0]
             suggestion = _suggest_kind(kind)
             if suggestion:
-                yield NEVER_MEANS(f"no pod is owned by a {kind}: did you mean {suggestion}?")
+                yield NEVER_MEANS(f"a pod has no owner of the kind {kind}: did you mean {suggestion}?")
     if any(_has_equal_conditions(conditions, match) for conditions in match.exclude):
         yield NEVER_MEANS("`match` excludes everything that it includes")
     namespaces = match.namespaces or NamespaceMatch()
@@ -167,7 +174,7 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
             yield NEVER_MEANS(f"namespace {name} is included, but also excluded by {', '.join(namespaces.exclude)}")
         # An installation may set other namespaces; these are the defaults.
         elif name in DEFAULT_SETTINGS.system_namespaces:
-            yield NEVER_MEANS(f"pods of {name} are never changed")
+            yield NEVER_MEANS(f"pods of namespace {name} are never changed")
 
 
 def _suggest_kind(kind: str) -> str:
@@ -212,8 +219,10 @@ def _check_placement(placement: PlacementAction) -> Iterator[Reason]:
     for group in placement.require_any if not impossible else ():
         impossible = find_contradiction(PodSpec(), [*needed, *(label.selector_requirement for label in group)])
         if impossible:
-            yield NO_SUCH_NODE(f"a group of requireAny: {impossible}")
+            yield NO_SUCH_NODE(f"one group of requireAny cannot be met: {impossible}")
     for word, labels in (("require", placement.require), *(("requireAny", group) for group in placement.require_any)):
         for label in labels:
             if label.weight is not None:
-                yield WEIGHT_UNREAD(f"placement.{word} of {label.label} has the weight {label.weight}")
+                yield WEIGHT_UNREAD(
+                    f"placement.{word} for {label.label} has a weight ({label.weight}), which has no effect"
+                )

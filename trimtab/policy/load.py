@@ -94,7 +94,7 @@ def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigErro
     line, _ = twin.position_of(("metadata", "name"))
     place = f"{twin.file}:{line}" if line else twin.file
     return document.error_at(
-        ("metadata", "name"), "a name that no other policy has", repr(name), f"{place} has a policy with this name"
+        ("metadata", "name"), "a name that no other policy has", repr(name), f"the policy in {place} has this name"
     )
 
 

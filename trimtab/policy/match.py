@@ -40,12 +40,12 @@ def always_left_alone(subject: PodContext) -> Reason | None:
     """Returns why no policy may be evaluated for the pod, or None if policies are to be evaluated."""
     # The order matters for the reason that users see: the switch for everything comes first.
     if subject.settings.paused:
-        return reasons.PAUSED("all changes are paused")
+        return reasons.PAUSED("Trimtab is paused, so no pod is changed")
     if MIRROR in subject.annotations:
         # The kubelet starts nothing for a mirror pod whose static pod it does not have.
         return reasons.MIRROR_POD("the pod mirrors a static pod of the kubelet")
     if is_switched_off(subject.namespace, subject.settings):
-        return reasons.SYSTEM_NAMESPACE(f"pods of {subject.namespace} are never changed")
+        return reasons.SYSTEM_NAMESPACE(f"pods of namespace {subject.namespace} are never changed")
     return None
 
 
@@ -66,8 +66,8 @@ def opt_out_reason(subject: PodContext) -> Reason:
     """Returns the reason that says whether the pod or its namespace has opted out. Call it only for a pod that has
     opted out."""
     if subject.opt_out == "pod":
-        return reasons.OPTED_OUT(f"the pod has {OPT_OUT}")
-    return reasons.OPTED_OUT(f"namespace {subject.namespace} has {OPT_OUT}")
+        return reasons.OPTED_OUT(f"the pod has the label or annotation {OPT_OUT}")
+    return reasons.OPTED_OUT(f"the namespace {subject.namespace} has the label or annotation {OPT_OUT}")
 
 
 def pod_test(match: Match) -> PodPredicate:

@@ -178,7 +178,10 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         if self.is_foreign(name, before):
             self.leave_unchanged(
                 name,
-                reasons.CHANGED_AFTER_US(f"{name} was {self.applied_before[name]}, but is now {before}"),
+                reasons.CHANGED_AFTER_US(
+                    f"Trimtab set {name} to {self.applied_before[name]}, but another webhook has set it to "
+                    f"{before} since"
+                ),
                 loud=True,
             )
             return False
@@ -193,7 +196,9 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         """
         manager = applied_by(self.subject, author_field or name)
         if manager:
-            reason = reasons.APPLIED(f"{name} is not changed, because {manager} manages the pod itself")
+            reason = reasons.APPLIED(
+                f"{name} is not changed, because {manager} manages the pod directly and would conflict with the change"
+            )
             self.leave_unchanged(name, reason, loud=True, policy=policy)
         return bool(manager)
 
@@ -207,7 +212,10 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
             return True
         if first[1] != after:
             self.leave_unchanged(
-                name, reasons.OVERRULED(f"{first[0]} already decided {name} ({_shown(first[1])}, not {_shown(after)})")
+                name,
+                reasons.OVERRULED(
+                    f"policy {first[0]} has already decided {name}: {_shown(first[1])}, not {_shown(after)}"
+                ),
             )
         return False
 

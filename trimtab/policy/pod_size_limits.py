@@ -56,7 +56,7 @@ class SizeExcess:
     most: int
 
     def __str__(self) -> str:
-        return f"the pod has {self.count} {self.what}, but Trimtab decides about pods with at most {self.most}"
+        return f"the pod has {self.count} {self.what}, but Trimtab handles only pods with at most {self.most}"
 
 
 def find_excess_bytes(raw: bytes) -> SizeExcess | None:

@@ -58,7 +58,7 @@ class PolicySelectorRequirement:
     def __post_init__(self) -> None:
         if (self.operator in ("In", "NotIn")) != bool(self.values):
             # The same rule as apimachinery's (labels.NewRequirement), so that no selector fails later.
-            raise ValueError("values if the operator is In or NotIn, and only then")
+            raise ValueError("values if the operator is In or NotIn, and none with other operators")
 
 
 @policy_type
@@ -108,10 +108,10 @@ class AmountCondition:
         if self.at_least is None and self.below is None and not self.exists and not self.absent:
             raise ValueError("one of atLeast, below, exists, absent")
         if self.absent and (self.exists or self.at_least is not None or self.below is not None):
-            raise ValueError("no other field next to absent")
+            raise ValueError("no other field together with absent")
         # Such a range is empty: the policy would never match a pod.
         if self.at_least and self.below and quantity.compare_quantities(self.at_least, self.below) >= 0:
-            raise ValueError(f"an atLeast ({self.at_least}) less than below ({self.below})")
+            raise ValueError(f"an atLeast ({self.at_least}) that is less than below ({self.below})")
 
 
 @policy_type

@@ -8,62 +8,67 @@ from trimtab.cluster.reason import Code
 # Why a field is changed ------------------------------------------------------------------------------------------
 POLICY_SAYS = Code(
     "set-by-policy",
-    "A policy gives this value.",
-    "Nothing to do. To keep a pod's own value, match fewer pods or opt the pod out with `trimtab.dev/opt-out`.",
+    "A policy sets this value.",
+    "Nothing to do. If pods should keep their own value, let the policy match fewer pods, or opt the pods out "
+    "with `trimtab.dev/opt-out`.",
 )
 FROM_USAGE = Code(
     "from-usage",
-    "The request comes from the recorded usage of the container: by the policy's rule for a static workload, or P5 if "
-    "a VPA takes over.",
-    "Nothing to do. `trimtab admit` shows the percentile and the days that it was computed from.",
+    "The request is computed from the recorded usage of the container: by the policy's rule, or, if a VPA "
+    "adjusts the request later, as the 5th percentile.",
+    "Nothing to do. `trimtab admit` shows the percentile and the number of days from which the request was computed.",
 )
 VPA_TARGET = Code(
     "vpa-target",
-    "The container has no request, and a VerticalPodAutoscaler recommends this one. The VPA's webhook would write the "
-    "same value.",
+    "The container has no request, and a VerticalPodAutoscaler recommends this value, which the VPA's webhook "
+    "would also write.",
     "Nothing to do. If the VPA's webhook acts after Trimtab, it writes the same value.",
 )
 FROM_DEFAULT = Code(
     "from-default",
-    "Nothing is known of the container's usage yet, so the policy's `otherwise` was used.",
-    "Wait for a day of usage, or set the request yourself.",
+    "Trimtab does not know the container's usage yet, so it used the policy's `otherwise`.",
+    "Wait for a day of usage, or write a request into the pod's template.",
 )
 FROM_LIMIT = Code(
     "from-limit",
-    "The request is the share of the container's limit that the policy names.",
+    "The request is a share of the container's limit; the policy sets the percentage.",
     "Nothing to do.",
 )
 FROM_REQUEST = Code(
     "from-request",
-    "The request is a share, which the policy sets, of the container's own request. The pod's annotation "
-    "`trimtab.dev/written-requests` holds that request.",
+    "The request is a share of the container's own request; the policy sets the percentage. The pod's annotation "
+    "`trimtab.dev/written-requests` records the original request.",
     "Nothing to do.",
 )
 LIMIT_REMOVED = Code(
     "limit-removed",
-    "The policy removes this limit. The request stays.",
+    "The policy removes this limit. The request of the container stays.",
     "Nothing to do. To keep a limit, set `limits: keep` in a policy of higher priority that matches the pod.",
 )
 CLEANED_UP = Code(
     "cleaned-up",
-    "A field that belonged to the replaced value was removed with it, because the API server would refuse the pod.",
+    "A field that belonged to the previous value was removed together with that value, because the API server "
+    "would refuse the pod otherwise.",
     "Nothing to do: the API server fills it again.",
 )
 CLASS_BRINGS = Code(
     "set-from-runtime-class",
-    "The RuntimeClass brings this, and the API server's own RuntimeClass admission is off.",
-    "Nothing to do. Where that admission is on, set `overhead: server`.",
+    "The RuntimeClass defines this value, and the API server does not add it, because its RuntimeClass admission "
+    "plugin is off.",
+    "Nothing to do. If the API server's RuntimeClass admission plugin is on, set `overhead: server`.",
 )
 OVERHEAD_STRIPPED = Code(
     "overhead-stripped",
-    "The pod had an overhead that no RuntimeClass defines. The API server would have refused the pod.",
+    "The pod had an overhead that no RuntimeClass defines, so Trimtab removed it: the API server would have "
+    "refused the pod.",
     "Remove `overhead` from the pod's template.",
 )
 
 # Why the whole pod is left alone ---------------------------------------------------------------------------------
 MIRROR_POD = Code(
     "mirror-pod",
-    "The pod mirrors a static pod of the kubelet. A change would make the two differ.",
+    "The pod is the API server's copy of a static pod of the kubelet. A change would make the copy differ from "
+    "the static pod.",
     "Nothing to do.",
 )
 SYSTEM_NAMESPACE = Code(
@@ -73,20 +78,21 @@ SYSTEM_NAMESPACE = Code(
 )
 OPTED_OUT = Code(
     "opted-out",
-    'The pod or its namespace says `trimtab.dev/opt-out: "true"`.',
-    "Remove the label or annotation to have policies apply again.",
+    'The pod or its namespace has the label or annotation `trimtab.dev/opt-out: "true"`.',
+    "To let policies apply again, remove the label or annotation.",
 )
 PAUSED = Code(
     "paused",
-    "All changes are switched off.",
-    "To switch them on again, remove `trimtab.dev/paused` from Trimtab's namespace, or set `TRIMTAB_WEBHOOK_PAUSED` to "
-    "false.",
+    "Trimtab is paused, so it changes no pod.",
+    "To end the pause, remove the annotation `trimtab.dev/paused` from Trimtab's namespace, or set "
+    "`TRIMTAB_WEBHOOK_PAUSED` to false.",
 )
 TOO_LARGE = Code(
     "too-large",
-    "The pod has more containers, terms, tolerations, amounts or bytes than Trimtab accepts: other reviews would wait "
-    "while it decides.",
-    "Make the pod smaller: the message says which limit it exceeds. No pod of ordinary size is near these limits.",
+    "The pod has more containers, affinity terms, tolerations, amounts or bytes than Trimtab accepts, because a "
+    "decision about so large a pod would delay other requests.",
+    "Make the pod smaller; the message names the limit that the pod exceeds. Pods of ordinary size are far below "
+    "these limits.",
 )
 NO_POLICY = Code(
     "no-policy", "No policy matches the pod.", "Run `trimtab policies explain` to see what each policy matches."
@@ -95,348 +101,369 @@ NO_POLICY = Code(
 # Why a pod is denied ---------------------------------------------------------------------------------------------
 REQUIRED = Code(
     "required",
-    "A policy requires an action (`required: true`), and the pod would run without it.",
-    "Change what the message names: the pod's own contradiction, the missing class, or the policy that decided first.",
+    "A policy requires an action (`required: true`), but the pod would run without this action.",
+    "Correct what the message names: a contradiction in the pod itself, a class that does not exist, or a policy "
+    "that decided first.",
 )
 
 # Why one field is left alone -------------------------------------------------------------------------------------
 OVERRULED = Code(
     "overruled",
-    "A policy of higher priority has decided this field already.",
-    "Give the policy a higher `priority`, or narrow the `match` of the other one.",
+    "A policy of higher priority has already decided this field.",
+    "Give this policy a higher `priority`, or narrow the `match` of the other policy.",
 )
 ALREADY_SET = Code(
     "already-set",
-    "The pod sets this itself, and the policy only fills what is missing.",
-    "Set `when: always` (requests) or `override: true` in the policy to replace it.",
+    "The pod sets this value itself, and the policy sets only values that are missing.",
+    "To replace the pod's own value, set `when: always` (for requests) or `override: true` in the policy.",
 )
 APPLIED = Code(
     "applied-as-written",
-    "The pod itself is managed by `kubectl apply` or by server-side apply, which wrote this value. With another value "
-    "the API server would refuse the next apply.",
-    "Let a Deployment or Job create the pod, create it with `kubectl create`, or change the value in its file.",
+    "`kubectl apply` or server-side apply manages the pod itself and wrote this value. If Trimtab changed the "
+    "value, the API server would refuse the next apply.",
+    "Let a Deployment or a Job create the pod, create the pod with `kubectl create`, or change the value in its "
+    "manifest.",
 )
 NOT_IN_ROLLOUT = Code(
     "not-in-rollout",
-    "The policy is rolled out to a share of the owners, and this owner is not among them yet.",
-    "Raise `rollout`. As `rollout` grows, the owners that are included stay included.",
+    "The policy is rolled out to a share of the owners of pods, and this pod's owner is not included yet.",
+    "To include more owners, raise `rollout` in the policy. Owners that are already included stay included.",
 )
 LIMIT_RANGE_DEFAULT = Code(
     "limitrange-default",
-    "A LimitRange of the namespace set this request, and the policy only has a default. A recommendation from usage, "
-    "or one of a VPA, would replace it.",
+    "A LimitRange of the namespace set this request, and the policy has only a default value for it. Only a "
+    "recommendation from usage or of a VPA would replace the request.",
     "Wait for a day of usage, or remove the default from the LimitRange.",
 )
 GUARANTEED_LEFT_ALONE = Code(
     "guaranteed-unchanged",
-    "The pod is Guaranteed, and a change would lower its class of service.",
-    "Set `guaranteed: change` in the policy if that is what you want.",
+    "The pod has the QoS class Guaranteed, and the change would lower its class.",
+    "If the pod may lose the class Guaranteed, set `guaranteed: change` in the policy.",
 )
 CIRCULAR = Code(
     "circular-request-and-limit",
-    "The request is a share of the limit, and the limit would follow the request: neither has a value of its own.",
-    "Give one of them a value of its own: `from: usage` or `from: policy` for the request, or `limits: keep`.",
+    "The request is a share of the limit, and the limit would follow the request, so neither of the two would "
+    "have a fixed value.",
+    "Give one of the two a fixed value: `from: usage` or `from: policy` for the request, or `limits: keep` for "
+    "the limit.",
 )
 QOS_WOULD_CHANGE = Code(
     "qos-would-change",
-    "The change would give the pod another class of service (Guaranteed, BestEffort), which no policy requests.",
-    "For Guaranteed, remove the limit as well, or set both on purpose. For BestEffort, give the container a request "
-    "above zero.",
+    "The change would give the pod another QoS class (Guaranteed or BestEffort), which no policy requests.",
+    "If the pod would become Guaranteed, also remove the limit, or set the request and the limit yourself. If "
+    "the pod would become BestEffort, give the container a request above zero.",
 )
 POD_LEVEL_RESOURCES = Code(
     "pod-level-resources",
-    "The pod sets resources for the pod as a whole; its containers' requests and limits are left alone.",
+    "The pod sets resources for the pod as a whole, so Trimtab does not change the requests and limits of its "
+    "containers.",
     "Nothing to do.",
 )
 LIMIT_RANGE_KEEPS_LIMIT = Code(
     "limitrange-keeps-limit",
-    "A LimitRange of the namespace sets a default or maximum limit: the limit would be set again, or the pod refused.",
+    "A LimitRange of the namespace sets a default or maximum limit: without a limit, the API server would add "
+    "one or refuse the pod.",
     "Remove `default`, `max` and `maxLimitRequestRatio` of this resource from the LimitRange.",
 )
 QUOTA_COUNTS_LIMIT = Code(
     "quota-counts-limit",
-    "A ResourceQuota of the namespace counts limits of this resource: a pod without one would be refused.",
+    "A ResourceQuota of the namespace counts limits of this resource: the API server would refuse a pod without "
+    "a limit.",
     "Let the quota count requests instead of limits.",
 )
 QUOTA_COUNTS_QOS = Code(
     "quota-counts-qos",
-    "A ResourceQuota of the namespace counts pods by whether they are BestEffort. With requests, another quota "
-    "applies.",
-    "Drop the scopes BestEffort and NotBestEffort from the quota, or set requests in the pod's template.",
+    "A ResourceQuota of the namespace counts only BestEffort pods, or only other pods. With requests, another "
+    "quota would apply to the pod.",
+    "Remove the scopes BestEffort and NotBestEffort from the quota, or set requests in the pod's template.",
 )
 MARKER_NOT_OURS = Code(
     "changed-annotation-ignored",
-    "The pod has a `trimtab.dev/changed` annotation that Trimtab did not write for it just now. It has no effect.",
-    "Nothing to do. Leave the annotation out of manifests that were copied from a cluster.",
+    "The pod has a `trimtab.dev/changed` annotation that Trimtab did not write in this request. Trimtab ignores "
+    "the annotation.",
+    "Nothing to do. If you copy manifests from a cluster, leave the annotation out.",
 )
 MARKER_UNVERIFIED = Code(
     "changed-annotation-unverified",
-    "The pod has a `trimtab.dev/changed` annotation, and there is no key to verify who wrote it. It has no effect.",
-    "Nothing to do in an offline command. If the webhook reports this, it could not read the Secret with its signing "
-    "keys: see its log.",
+    "The pod has a `trimtab.dev/changed` annotation, but Trimtab has no key to verify who wrote it. Trimtab "
+    "ignores the annotation.",
+    "In an offline command, nothing to do. If the webhook reports this reason, it could not read the Secret with "
+    "its signing keys: see its log.",
 )
 FACTS_MISSING = Code(
     "facts-missing",
-    "The objects of the cluster on which this decision depends are not known yet, and Trimtab assumes nothing about "
-    "them.",
-    "Nothing: the webhook reads the objects within seconds of its start. In an offline command, pass a snapshot with "
-    "`--cluster`.",
+    "This decision depends on objects of the cluster that Trimtab has not read yet, and Trimtab assumes nothing "
+    "about them.",
+    "Nothing to do: the webhook reads the objects within seconds of its start. For an offline command, pass a "
+    "snapshot with `--cluster`.",
 )
 REQUEST_CAPPED = Code(
     "request-capped",
-    "The request was lowered to the largest allowed amount: the container's limit, a LimitRange, the policy's max, "
-    "the VPA's maxAllowed or the largest node.",
-    "Raise the bound that is named if the container needs more.",
+    "The request was lowered to the largest allowed amount. The bound is the container's limit, a LimitRange, "
+    "the policy's max, the VPA's maxAllowed or the largest node.",
+    "If the container needs more, raise the bound that the message names.",
 )
 REQUEST_RAISED = Code(
     "request-raised",
-    "The request was raised to the least allowed amount: a LimitRange, its limit:request ratio, the policy's min, or "
-    "the VPA.",
-    "Lower the bound that is named if the container needs less.",
+    "The request was raised to the smallest allowed amount. The bound is a LimitRange, its ratio of limit to "
+    "request, the policy's min, or the VPA.",
+    "If the container needs less, lower the bound that the message names.",
 )
 LIMIT_RANGE_REFUSES = Code(
     "limitrange-refuses",
-    "The LimitRange does not allow the value that a policy wants, so the container was left as it is.",
+    "A LimitRange does not allow the value that a policy would set, so the container stays unchanged.",
     "Change the LimitRange or the policy's bounds.",
 )
 RECOMMENDATION_ENDED = Code(
     "recommendation-expired",
-    "The recommendation had ended (by its own end, or the policy's `maxAge`) before the workload was created, so it "
-    "does not apply to this workload. Workloads that existed before the end keep their requests.",
-    "Find out why the recommender has no newer usage: see its log and "
+    "The recommendation ended (at its own end, or after the policy's `maxAge`) before the workload was created, "
+    "so it does not apply to this workload. Older workloads keep their requests.",
+    "Find out why the recommender has no newer usage: see its log and the metric "
     "`trimtab_recommender_collected_timestamp_seconds`. Until then the policy's `otherwise` is used.",
 )
 LOW_CONFIDENCE = Code(
     "low-confidence",
-    "The confidence of the recommendation is too low. It must be at least 0.5 to lower a request, and at least the "
-    "policy's `minConfidence`, where that is set, to be used at all.",
-    "Wait until more is known, or lower `minConfidence` in the policy.",
+    "The confidence of the recommendation is too low. To lower a request, it must be at least 0.5. If the policy "
+    "sets `minConfidence`, it must be at least that value for any use.",
+    "Wait until more usage is known, or lower `minConfidence` in the policy.",
 )
 OOM_KILLED = Code(
     "oom-killed",
-    "The container was killed because it ran out of memory within the last two weeks, so its request is at least a "
-    "fifth (and at least 100 MiB) above what it used, or its limit, at that time. In the second week this addition "
-    "decreases.",
-    "Nothing to do. Where a limit keeps the request down, raise the limit.",
+    "The container was killed within the last two weeks because it ran out of memory. Its request is therefore "
+    "at least a fifth, and at least 100 MiB, above the memory that it used at that time (or above its limit). In "
+    "the second week this addition decreases.",
+    "Nothing to do. If a limit prevents a higher request, raise the limit.",
 )
 CHANGED_RECENTLY = Code(
     "changed-recently",
     "The usage of the last day differs from that of the week before, so the confidence is below 0.5.",
-    "Wait some days, or find out what changed: a release, the load, a job that ended.",
+    "Wait some days, or find out what changed, for example a release, the load, or a job that ended.",
 )
 GROWS = Code(
     "grows",
-    "The usage grew on nearly every day of the last week. A request that covers today may not cover next week.",
-    "Watch whether the growth goes on. Until it ends, leave room with headroom such as `rule: adaptive +20%`.",
+    "The usage grew on nearly every day of the last week. A request that is sufficient today may be too low next week.",
+    "Check whether the growth continues. As long as it does, add headroom, such as `rule: adaptive +20%`.",
 )
 PODS_DIFFER = Code(
     "pods-differ",
-    "A pod of the workload uses far more than the others all the time, and fewer than a tenth of the pods do, so the "
-    "common request does not cover it.",
-    "Give that pod a workload of its own, or set `pods: largest` in the policy. Then all pods request as much.",
+    "One pod of the workload always uses far more than the others, and fewer than a tenth of the pods use that "
+    "much, so the common request is too low for this pod.",
+    "Give that pod a workload of its own, or set `pods: largest` in the policy, which gives all pods a request "
+    "of this size.",
 )
 RARE_PEAKS = Code(
     "rare-peaks",
-    "The largest memory peak of the window is above the request by more than a quarter: it is rare, or days ago.",
-    "Where the peak recurs, such as each week, set `rule: max` in the policy, or set the request yourself.",
+    "The largest memory peak of the history is more than a quarter above the request, because such peaks are "
+    "rare or days ago.",
+    "If the peak recurs, for example each week, set `rule: max` in the policy, or write a request into the pod's "
+    "template.",
 )
 YOUNG_HISTORY = Code(
     "short-history",
-    "Less than a day of the container's usage is known. That is enough to set a missing request or to raise one that "
-    "is too low, but not to lower one.",
+    "Less than a day of the container's usage is known. That is enough to set a missing request or to raise a "
+    "low request, but not enough to lower one.",
     "Wait for a day of usage.",
 )
 LIMIT_AFTER_DEFAULT = Code(
     "limit-after-default",
-    "The limit would follow a request that is only a default of the policy, and no usage of the container is known. "
-    "The "
-    "container could be killed at once, so no limit is set.",
-    "Wait for a day of usage, or write the request or the limit yourself.",
+    "The limit would follow a request that is only a default of the policy, and no usage of the container is "
+    "known. The container could soon be killed, so Trimtab sets no limit.",
+    "Wait for a day of usage, or write a request or a limit into the pod's template.",
 )
 LIMIT_NOT_LOWERED = Code(
     "limit-not-lowered",
-    "The limit of memory, or of local storage, is the author's own, and it is never lowered.",
-    "Lower it in the pod's template if that is what you want.",
+    "The pod's author set this limit of memory or local storage, and Trimtab never lowers such a limit.",
+    "If a lower limit is right, set it in the pod's template.",
 )
 LIMIT_BELOW_PEAK = Code(
     "limit-below-peak",
-    "The memory limit is below the largest known usage. The container is killed when it uses as much again.",
-    "Raise the limit in the pod's template, or the LimitRange's max.",
+    "The memory limit is below the largest known usage. If the container uses that much again, it is killed.",
+    "Raise the limit in the pod's template, or the max of the LimitRange.",
 )
 VPA_DECIDES = Code(
     "vpa-decides",
-    "A VerticalPodAutoscaler has a recommendation for this container; its webhook sets the request.",
+    "A VerticalPodAutoscaler has a recommendation for this container, so the VPA's webhook sets the request.",
     "Nothing to do.",
 )
 VPA_RATIO = Code(
     "vpa-ratio",
-    "A VPA scales this limit by the limit:request ratio. With a smaller request it would multiply the limit.",
-    "Remove the limit by policy, or set `controlledValues: RequestsOnly` in the VPA.",
+    "A VPA keeps the ratio of limit to request. If Trimtab lowered the request, the VPA would multiply the limit.",
+    "Remove the limit with a policy, or set `controlledValues: RequestsOnly` in the VPA.",
 )
 VPA_BOOSTS = Code(
     "vpa-boosts",
-    "The VPA boosts this container's cpu while it starts.",
+    "The VPA raises this container's cpu during its start.",
     "Nothing to do.",
 )
 RUNTIME_CLASS_NOT_FOUND = Code(
     "runtimeclass-not-found",
     "The RuntimeClass does not exist. The API server would refuse a pod that names it.",
-    "Create the class, or correct the name in the policy.",
+    "Create the RuntimeClass, or correct its name in the policy.",
 )
 RUNTIME_CLASS_CONFLICT = Code(
     "runtimeclass-conflict",
-    "The scheduling of the class contradicts that of the pod. The API server would refuse the pod.",
-    "Let the policy match only pods that may run on the nodes of the class.",
+    "The scheduling rules of the RuntimeClass contradict those of the pod. The API server would refuse the pod.",
+    "Let the policy match only pods that may run on the nodes of the RuntimeClass.",
 )
 OVERHEAD_STRAY = Code(
     "overhead-without-class",
     "The pod has an overhead without a RuntimeClass that defines it. The API server refuses such pods.",
-    "Remove `overhead` from the pod's template, or let a policy strip it (`overhead: {stray: strip}`).",
+    "Remove `overhead` from the pod's template, or let a policy remove it (`overhead: {stray: strip}`).",
 )
 OVERHEAD_CONTRADICTS = Code(
     "overhead-contradicts",
-    "The pod's overhead is not what its RuntimeClass defines.",
-    "Remove `overhead` from the pod's template: the class defines its own.",
+    "The pod's overhead differs from the overhead that its RuntimeClass defines.",
+    "Remove `overhead` from the pod's template, because the RuntimeClass defines it.",
 )
 OVERHEAD_MISSING = Code(
     "overhead-missing",
-    "The pod names a RuntimeClass with overhead and has none: the API server's RuntimeClass admission seems to be off.",
-    "Switch that admission on, or set `overhead: webhook`.",
+    "The pod names a RuntimeClass with overhead, but has no overhead: the API server's RuntimeClass admission "
+    "plugin seems to be off.",
+    "Switch the RuntimeClass admission plugin on, or set `overhead: webhook`.",
 )
-WINDOWS = Code("windows-pod", "The action does not apply to Windows pods.", "Nothing to do.")
-ON_ITS_NODE = Code("node-name-set", "The pod names its node itself, so placement has no effect.", "Nothing to do.")
+WINDOWS = Code("windows-pod", "This action does not apply to Windows pods.", "Nothing to do.")
+ON_ITS_NODE = Code(
+    "node-name-set", "The pod itself names the node that it runs on, so placement has no effect.", "Nothing to do."
+)
 SCHEDULER_NOT_RUNNING = Code(
     "scheduler-not-running",
-    "The leader of the scheduler that the policy names does not renew its Lease: the pod would stay pending.",
-    "Start the scheduler, or correct `lease` in the policy (`none` for a scheduler without a Lease). Pods that are "
-    "created later are changed again.",
+    "No replica of the scheduler that the policy names renews its Lease, so the pod would stay Pending.",
+    "Start the scheduler, or correct `lease` in the policy (`none` for a scheduler without a Lease). The policy "
+    "then changes pods that are created later.",
 )
 DAEMON = Code(
     "daemonset-pod",
-    "Pods of a DaemonSet run on every node. Placement leaves them alone unless the policy names DaemonSet as an owner.",
-    "Set `owners: [DaemonSet]` in the policy's match.",
+    "The pod belongs to a DaemonSet, which runs on every node. A policy places such pods only if it names "
+    "DaemonSet as an owner.",
+    "To place pods of DaemonSets as well, set `owners: [DaemonSet]` in the policy's match.",
 )
 CONTRADICTION = Code(
     "contradiction",
-    "What the policy requires of a node contradicts what the pod requires. No node could run the pod.",
-    "Let the policy match fewer pods, or correct the pod.",
+    "The labels that the policy requires of a node contradict those that the pod requires. No node could run the pod.",
+    "Let the policy match fewer pods, or correct the pod's node affinity or selector.",
 )
 PLACEMENT_PART = Code(
     "placement-not-whole",
-    "A part of the policy's placement cannot be applied to this pod. A part of the placement alone would keep the pod "
-    "Pending, or allow it on nodes that are not meant for it, so none of the placement is applied.",
-    "See the reason for the part that the message names. If policies contradict each other, let them match different "
-    "pods.",
+    "A part of the policy's placement cannot be applied to this pod. The other parts alone would keep the pod "
+    "Pending, or allow it on nodes that are not meant for it, so Trimtab applies none of them.",
+    "See the reason that the message gives for this part. If policies contradict each other, let them match "
+    "different pods.",
 )
 LIMIT_READ = Code(
     "limit-read",
-    "A container reads this limit of its own (`resourceFieldRef`), for example as GOMAXPROCS. Without the limit it "
-    "would see the whole node.",
+    "The container reads its own limit (`resourceFieldRef`), for example as GOMAXPROCS. Without the limit the "
+    "container would see the resources of the whole node.",
     "Read `requests` instead of `limits` in the pod's template, or keep the limit.",
 )
 CRITICAL_POD = Code(
     "critical-pod",
-    "The pod belongs to the node or the cluster itself (`system-node-critical`, `system-cluster-critical`). Only a "
-    "policy that names its PriorityClass applies to it.",
-    "Name the class in the policy's `match.priorityClasses` if that is what you want.",
+    "The pod has the PriorityClass `system-node-critical` or `system-cluster-critical`. A policy applies to such "
+    "a pod only if it names this PriorityClass.",
+    "If the policy should apply to such pods, name the PriorityClass in its `match.priorityClasses`.",
 )
 NO_NODE = Code(
     "no-node-could-run-it",
-    "With this action, no node that the pod may use has room for it next to the node's DaemonSet pods, or a spread "
-    "constraint leaves some pods of its owner without a node; without it, a node has. The action is not applied.",
-    "Add nodes that are large enough or have the labels, or let the policy match fewer pods. The message names the "
-    "amounts, the labels or the topology.",
+    "With this action, no node that the pod may use has room for the pod in addition to the node's DaemonSet pods, "
+    "or a "
+    "spread constraint leaves some pods of the same owner without a node. Without the action there is such a "
+    "node, so Trimtab does not apply it.",
+    "Add nodes that are large enough or have the labels, or let the policy match fewer pods. The message names "
+    "the missing amounts, labels or topology.",
 )
 NODE_UNKNOWN = Code(
     "no-known-node-matches",
-    "No node that accepts pods now has what the policy requires. Such nodes may be cordoned, or the autoscaler may "
-    "add one to an empty node group, whose labels are not known. The action is applied.",
-    "Nothing to do where the node group may grow from zero. Otherwise correct the labels or tolerations in the policy.",
+    "At present no node that accepts pods has the labels that the policy requires. Such nodes may be cordoned, "
+    "or the autoscaler may add one from an empty node group, whose labels are not known. Trimtab applies the "
+    "action.",
+    "If the node group may grow from zero, nothing to do. Otherwise correct the labels or tolerations in the policy.",
 )
 QUOTA_WOULD_REFUSE = Code(
     "quota-would-refuse",
-    "With this action, the pods of the owner would use more than 90% of the namespace's ResourceQuota, so the action "
-    "is applied to none of them.",
-    "Raise the quota, or let it count less. A new owner needs room for all its replicas and for a rollout's surge.",
+    "With this action, the pods of the owner would use more than 90% of the namespace's ResourceQuota, so "
+    "Trimtab applies the action to none of them.",
+    "Raise the quota, or let it count fewer resources. A new owner needs room for all its replicas and for the "
+    "additional pods of a rollout.",
 )
 QUOTA_MAY_REFUSE = Code(
     "quota-may-refuse",
-    "A policy requires the action (`required: true`), so it is applied, although the pods of the owner would use more "
-    "than 90% of the namespace's ResourceQuota. The API server may refuse the pod because of the quota.",
-    "Raise the quota by what the message names, for example the overhead of the RuntimeClass, or run fewer pods.",
+    "A policy requires the action (`required: true`), so Trimtab applies it, although the pods of the owner "
+    "would use more than 90% of the namespace's ResourceQuota. The API server may refuse the pod because of the "
+    "quota.",
+    "Raise the quota by the amount that the message names, for example the overhead of the RuntimeClass, or run "
+    "fewer pods.",
 )
 NAMESPACE_LABEL_MISSING = Code(
     "namespace-label-missing",
-    "The policy takes a value from a label of the pod's namespace, and the namespace does not have it.",
-    "Label the namespace, or leave it out of the policy's `match`.",
+    "The policy takes a value from a label of the pod's namespace, but the namespace does not have this label.",
+    "Add the label to the namespace, or exclude the namespace in the policy's `match`.",
 )
 POD_LABEL_MISSING = Code(
     "pod-label-missing",
-    "The policy lets a pod choose a value by one of its labels, and the pod does not have that label.",
-    "Nothing to do. Or label the pod with one of the values that the policy lists.",
+    "The policy takes a value from a label of the pod, but the pod does not have this label.",
+    "Nothing to do. To use the policy, label the pod with one of the values that the policy lists.",
 )
 POD_LABEL_NOT_LISTED = Code(
     "pod-label-not-listed",
-    "The pod chooses a value by one of its labels that the policy does not list.",
-    "Use one of the values that the reason names, or add it to the policy's `among`.",
+    "The policy takes a value from a label of the pod, but the value of this label is not in the policy's list.",
+    "Use one of the values that the message names, or add the value to the policy's `among`.",
 )
 PRIORITY_CLASS_NOT_FOUND = Code(
     "priorityclass-not-found",
     "The PriorityClass does not exist. The API server would refuse a pod that names it.",
-    "Create the class, or correct the name in the policy.",
+    "Create the PriorityClass, or correct its name in the policy.",
 )
 CONTROLLERS_LABEL = Code(
     "controller-label",
-    "Controllers find their pods by this label. With another value, the owner would not find the pod, and would create "
-    "others without end.",
+    "Controllers find their pods by this label. If the policy changed its value, the owner would not find the "
+    "pod, and would create more and more pods.",
     "Choose another label in the policy.",
 )
 NO_SELECTOR_LABEL = Code(
     "no-selector-label",
-    "The pod has none of the labels that would select its replicas.",
-    "Add one of the labels, or name another one in the policy's `by`.",
+    "The pod has none of the labels that could select the replicas of its workload.",
+    "Add one of the labels to the pod's template, or name another label in the policy's `by`.",
 )
 NEVER_EVICT = Code(
     "never-evict",
-    "The pod says that it must not be evicted.",
-    'Remove `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"` if that is not meant.',
+    "An annotation of the pod says that it must not be evicted.",
+    'If the pod may be evicted, remove `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"`.',
 )
 CHANGED_AFTER_US = Code(
     "changed-by-another",
-    "Something else has changed this field after Trimtab, and Trimtab does not change it back and forth.",
-    "Decide with the owner of the other webhook which of the two sets the field.",
+    "Another webhook changed this field after Trimtab, and Trimtab does not change it again.",
+    "Agree with the owner of the other webhook which of the two sets the field.",
 )
 NOT_A_QUANTITY = Code(
     "not-a-quantity",
-    "The pod has an amount that is not a Kubernetes quantity. The API server refuses such pods.",
+    "The pod has an amount that is not a valid Kubernetes quantity. The API server refuses such pods.",
     "Correct the amount in the pod's template.",
 )
 ACTION_FAILED = Code(
     "action-failed",
-    "An action failed because of a bug in Trimtab. The other actions are applied.",
-    "Please report it with the pod and the policy.",
+    "An action failed because of a bug in Trimtab. The other actions of the policies are applied.",
+    "Report the bug, with the pod and the policy.",
 )
 
 # Why a running pod does not follow its recommendation -------------------------------------------------------------
 RUNNING_VPA = Code(
     "resize-vpa-manages",
     "A VerticalPodAutoscaler manages this resource of the container, so Trimtab does not resize it.",
-    "Nothing to do: the VPA changes running pods itself, if its mode says so.",
+    "Nothing to do: if the mode of the VPA allows it, the VPA changes running pods itself.",
 )
 RUNNING_HPA = Code(
     "resize-hpa-divides",
-    "A HorizontalPodAutoscaler scales by the utilization of this resource: another request would change the number of "
-    "replicas.",
-    "Let the HPA scale by an AverageValue or by another metric, or leave the pods alone.",
+    "A HorizontalPodAutoscaler scales by the utilization of this resource, so another request would change the "
+    "number of replicas.",
+    "Let the HPA scale by an AverageValue or by another metric, or do not resize these pods.",
 )
 RUNNING_AUTOSCALERS_UNSEEN = Code(
     "resize-autoscalers-unknown",
-    "It is not known yet whether a VPA or an HPA counts on the requests of the pod.",
-    "Wait: the lists are read within a minute of the first policy that needs them.",
+    "Trimtab does not know yet whether a VPA or an HPA uses the requests of the pod.",
+    "Wait: Trimtab reads the lists within a minute of the first policy that needs them.",
 )
 RUNNING_NOT_MEASURED = Code(
     "resize-not-measured",
-    "Running pods follow a recommendation only: one that has not ended, with more than a day of usage and enough "
-    "confidence. The value for new pods comes from something else.",
-    "Wait for usage, or see `trimtab recommend` for what is missing.",
+    "The requests of running pods follow only a recommendation that has not ended, with more than a day of usage "
+    "and enough confidence. The value for new pods has another source.",
+    "Wait for more usage; `trimtab recommend` shows what is missing.",
 )

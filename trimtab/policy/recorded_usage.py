@@ -66,14 +66,16 @@ def find_doubts(resource: str, usage: Percentiles, amount: int) -> Iterator[Reas
             yield reasons.PODS_DIFFER(_pods_differ(resource, usage))
         elif sign == RARE_PEAKS:
             largest = f" of {usage.max}" if usage.max is not None else ""
-            yield reasons.RARE_PEAKS(f"the largest peak{largest} is not covered, because it is rare or days ago")
+            yield reasons.RARE_PEAKS(
+                f"the largest peak{largest} is above the request, because such peaks are rare or days ago"
+            )
 
 
 def _pods_differ(resource: str, usage: Percentiles) -> str:
     amount: Written = usage.pod_use if usage.pod_use is not None else "far more"
     return (
-        f"pod {usage.pod} uses {amount} of {resource} on average, far more than the other pods, and the request "
-        "does not cover it"
+        f"pod {usage.pod} uses {amount} of {resource} on average, far more than the other pods and more than the "
+        "request"
     )
 
 

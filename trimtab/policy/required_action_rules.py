@@ -44,8 +44,8 @@ def requirement_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError
         if included:
             yield document.error_at(
                 ("spec", "match", "namespaces", "include"),
-                "namespaces other than the cluster's own and Trimtab's, because an action is `required`",
-                ", ".join(included), "leave them out with `exclude`, or narrow the pattern",
+                "namespaces other than those of Kubernetes and of Trimtab, because an action is `required`",
+                ", ".join(included), "exclude these namespaces with `exclude`, or narrow the pattern",
             )  # fmt: skip
     yield from _author_condition_mistakes(document, spec.match, ("spec", "match"))
     for index, excluded in enumerate(spec.match.exclude):
@@ -60,7 +60,7 @@ def _author_condition_mistakes(
         if values:
             word = to_camel(name)
             yield document.error_at(
-                (*path, word), f"no {word}, because an action is `required` and the pod's author chooses them",
+                (*path, word), f"no {word}, because an action is `required` and the pod's author chooses {word}",
                 ", ".join(values), "match by namespace, or remove `required`",
             )  # fmt: skip
 
@@ -82,6 +82,7 @@ def chosen_place_mistakes(document: Document, spec: Spec) -> Iterator[ConfigErro
     if label_keys and not is_bounded:
         yield document.error_at(
             ("spec", "match"),
-            "namespaces with `include` or `selector`, because a pod's label chooses its place", ", ".join(label_keys),
+            "namespaces with `include` or `selector`, because a label of "
+            "the pod chooses its placement", ", ".join(label_keys),
             "name the namespaces whose pods may choose among the values that are listed",
         )  # fmt: skip

@@ -74,7 +74,8 @@ def find_refusal(
         if turn in first.opted_out:
             if first.subject.opt_out == "pod":
                 return reasons.REQUIRED(
-                    f"{turn.name} requires {_format_actions(turn)}, and the pod may not opt out by itself"
+                    f"the policy {turn.name} requires {_format_actions(turn)}, and a pod cannot opt itself out "
+                    "of a required action"
                 )
             continue
         reason = _find_unmet_action(turn, first.subject, last.subject.with_pod(after), kept_fields)
@@ -107,7 +108,7 @@ def _find_unmet_action(
             reasons_by_field.get(field) or reasons_by_field.get(action.name) or reasons_by_field.get(action.word)
         )
         tail = f": {kept_reason.sentence} [{kept_reason.code.name}]" if kept_reason is not None else ""
-        return reasons.REQUIRED(f"{turn.name} requires {field}, but the pod would run without it{tail}")
+        return reasons.REQUIRED(f"the policy {turn.name} requires {field}, but the pod would run without it{tail}")
     return None
 
 
@@ -119,7 +120,9 @@ def _is_shared_failure(field: FieldKept) -> bool:
 def undecided_reason(names: tuple[str, ...], cause: str) -> Reason:
     """Returns the reason for refusing a pod that could not be decided on although these policies may require a change
     of it."""
-    return reasons.REQUIRED(f"{', '.join(names)} may require a change of the pod, but it could not be decided: {cause}")
+    return reasons.REQUIRED(
+        f"{', '.join(names)} may require a change of the pod, but Trimtab could not decide this: {cause}"
+    )
 
 
 def requiring_policy_names(applicable: ApplicablePolicies | None) -> tuple[str, ...]:

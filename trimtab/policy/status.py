@@ -8,19 +8,23 @@ from typing import Any
 import msgspec
 
 MATCHED = "Pods that the policy matches and its rollout includes."
-CHANGED = "Pods that have the policy's change."
+CHANGED = "Pods that have the change of the policy."
 UNPATCHED = (
-    "Pods that the policy would change but did not: they are older than the policy, or the webhook did not "
-    "receive them."
+    "Pods that lack the change of the policy, because they are older than the policy, or because the webhook did "
+    "not receive them."
 )
-WOULD = "Pods that the policy would change if it were not in mode warn or audit."
+WOULD = "Pods that the policy would change if its mode were `apply`."
 SKIPPED = (
-    "Pods that the policy matches but leaves unchanged, because they are opted out, not in the rollout, or paused."
+    "Pods that the policy matches but does not change, because they are opted out, not in the rollout, or "
+    "because Trimtab is paused."
 )
 OVERRULED = "Pods for which a policy of higher priority decided a field differently."
-LAST_ERROR = "The error in the document, or the failure of one of its actions. Empty if there is none."
+LAST_ERROR = "The error in the policy document, or the failure of one of its actions. Empty if there is no error."
 OBSERVED = "The generation of the spec that this status describes."
-HARM = "Failures of pods that the policy matches but did not change. The pods that it changed are compared with them."
+HARM = (
+    "Failures of pods that the policy matches but did not change. They are compared with the failures of the "
+    "pods that it changed."
+)
 
 LOADED, HARM_BRAKE = "Loaded", "HarmBrake"
 """The types of the status's conditions."""
@@ -131,11 +135,15 @@ def _conditions_schema() -> dict[str, Any]:
 
 def _harm_schema() -> dict[str, Any]:
     numbers = {
-        "pods": "The number of pods that it matches and did not change.",
-        "oomKilled": "How many of them had a container that was killed because of its memory.",
-        "evicted": "How many of them were evicted.",
-        "unschedulable": "How many of them could not be scheduled.",
+        "pods": "The number of pods that the policy matches and did not change.",
+        "oomKilled": "The number of these pods in which a container was killed because it ran out of memory.",
+        "evicted": "The number of these pods that were evicted.",
+        "unschedulable": "The number of these pods that could not be scheduled.",
     }
     counts = {name: {"type": "integer", "description": says} for name, says in numbers.items()}
-    since = {"type": "string", "description": "When the spec was written that these numbers belong to, RFC 3339."}
+    since = {
+        "type": "string",
+        "description": "The time at which the present spec of the policy was written, RFC 3339. The numbers belong "
+        "to this spec.",
+    }
     return {"type": "object", "description": HARM, "properties": {"since": since, **counts}}

@@ -68,10 +68,10 @@ def _build_binding(policy: str, enforce: bool) -> Manifest:
 def _build_policy(policy: PodPolicy) -> Manifest:
     spec = policy.spec
     if not spec.enabled or spec.mode != "apply":
-        raise NotExpressible("spec.mode: only a policy in mode `apply` denies pods")
+        raise NotExpressible("spec.mode: only a policy with `mode: apply` denies pods")
     # A rollout needs a hash, and CEL of the API server has no hash function.
     if spec.rollout < 100:
-        raise NotExpressible("spec.rollout: CEL cannot select the owners of a rollout; raise it to 100%")
+        raise NotExpressible("spec.rollout: CEL cannot select the owners of a rollout; set it to 100%")
     # UPDATE is left out: of an existing pod no required field may change, so a denial would only block unrelated
     # updates.
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
@@ -126,7 +126,7 @@ def _match_conditions(policy: PodPolicy) -> Iterator[str]:
     for index, excluded in enumerate(policy.spec.match.exclude):
         where = f"spec.match.exclude[{index}]"
         if excluded.pod_selector is not None or (excluded.namespaces and excluded.namespaces.selector):
-            raise NotExpressible(f"{where}: a label selector can only select pods in CEL, not exclude them")
+            raise NotExpressible(f"{where}: in CEL, a label selector can only select pods, not exclude them")
         excluded_pods = " && ".join(f"({text})" for text in _condition_expressions(excluded, where))
         if excluded_pods:
             yield f"!({excluded_pods})"
@@ -136,9 +136,7 @@ def _condition_expressions(conditions: Conditions, where: str) -> Iterator[str]:
     for field in Conditions.__dataclass_fields__:
         if field not in _EXPRESSIBLE and getattr(conditions, field):
             # The API server evaluates validating policies after all webhooks, on the pod as they changed it.
-            raise NotExpressible(
-                f"{where}.{to_camel(field)}: CEL does not know this field, or reads another value of it"
-            )
+            raise NotExpressible(f"{where}.{to_camel(field)}: CEL cannot read this field as Trimtab does")
     namespaces = conditions.namespaces
     if namespaces is not None and namespaces.include:
         yield f"request.namespace.matches({cel_regex(namespaces.include)})"
@@ -157,7 +155,7 @@ _EXPRESSIBLE = frozenset({"namespaces", "pod_labels", "pod_selector", "container
 
 def _container_expression(containers: Containers, where: str) -> str:
     if containers.roles:
-        raise NotExpressible(f"{where}.roles: only Trimtab knows the roles of containers")
+        raise NotExpressible(f"{where}.roles: CEL does not know the roles of containers")
     if containers.requests:
         # CEL's quantity library compares exact amounts, and the scheduler rounds them up.
         raise NotExpressible(f"{where}.requests: CEL cannot compare quantities as the scheduler counts them")
@@ -176,7 +174,7 @@ def _image_pattern(patterns: tuple[str, ...], where: str) -> str:
         host, slash, _ = pattern.partition("/")
         if not slash or not _REGISTRY_HOST.fullmatch(host) or host in ("docker.io", "index.docker.io"):
             raise NotExpressible(
-                f"{where}: {pattern!r} does not begin with a registry, and short image names have two forms"
+                f"{where}: {pattern!r} does not begin with a registry, and CEL cannot compare short image names"
             )
     return cel_regex(patterns)
 
@@ -195,11 +193,13 @@ def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:
                 yield field, f"has(object.spec.{field}) && object.spec.{field} == {cel_string(settings.name)}"
             case "labels" | "annotations":
                 if name == "labels" and settings.from_namespace:
-                    raise NotExpressible("spec.actions.labels.fromNamespace: the value depends on the namespace")
+                    raise NotExpressible(
+                        "spec.actions.labels.fromNamespace: the value depends on the namespace, which CEL does not read"
+                    )
                 if name == "labels" and settings.from_pod:
                     raise NotExpressible(
-                        "spec.actions.labels.fromPod: the value depends on the submitted pod, but CEL reads only "
-                        "the stored one"
+                        "spec.actions.labels.fromPod: the value depends on the pod as it was submitted, but CEL "
+                        "reads only the stored pod"
                     )
                 for key, value in sorted((settings.add or {}).items()):
                     at = f"object.metadata.{name}"
@@ -224,24 +224,30 @@ def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:
             case "limits":
                 yield from _limit_expressions(policy, settings)
             case _:
-                raise NotExpressible(f"spec.actions.{word}: the result depends on more than the pod")
+                raise NotExpressible(
+                    f"spec.actions.{word}: the result depends on more than the pod, which is all that CEL reads"
+                )
 
 
 def _placement_expressions(settings: PlacementAction) -> Iterator[tuple[str, str]]:
     if settings.prefer or settings.tolerate:
         field = "prefer" if settings.prefer else "tolerate"
         raise NotExpressible(
-            f"spec.actions.placement.{field}: CEL cannot express what else may satisfy this field; use a "
-            "separate policy for `require`"
+            f"spec.actions.placement.{field}: CEL cannot check this field; use a separate policy for `require`"
         )
     if settings.require_any:
         raise NotExpressible(
-            "spec.actions.placement.requireAny: CEL cannot express how the groups combine with the pod's terms"
+            "spec.actions.placement.requireAny: CEL cannot combine the groups with the pod's own terms"
         )
     if any(label.in_namespace_label for label in settings.require):
-        raise NotExpressible("spec.actions.placement.require: the value of inNamespaceLabel depends on the namespace")
+        raise NotExpressible(
+            "spec.actions.placement.require: the value of inNamespaceLabel depends on the namespace, which CEL "
+            "does not read"
+        )
     if any(label.in_pod_label for label in settings.require):
-        raise NotExpressible("spec.actions.placement.require: the value of inPodLabel depends on the pod")
+        raise NotExpressible(
+            "spec.actions.placement.require: the value of inPodLabel depends on the pod as it was submitted"
+        )
     node_selector = "object.spec.nodeSelector"
     for key, value in sorted((settings.node_selector or {}).items()):
         name = cel_string(key)
@@ -268,10 +274,13 @@ def _requirement_expression(requirement: SelectorRequirement) -> str:
 
 def _limit_expressions(policy: PodPolicy, settings: LimitsAction) -> Iterator[tuple[str, str]]:
     if policy.spec.match.containers is not None:
-        raise NotExpressible("spec.actions.limits: with `match.containers` this action applies only to some containers")
+        raise NotExpressible(
+            "spec.actions.limits: with `match.containers` this action applies only to some containers, which CEL "
+            "cannot check"
+        )
     for resource, rule in limit_rules(settings):
         if rule == "keep":
-            raise NotExpressible(f"spec.actions.limits.{resource}: CEL does not know what the limit was before")
+            raise NotExpressible(f"spec.actions.limits.{resource}: CEL does not know the former limit")
         has_limit = f"has(c.resources) && has(c.resources.limits) && {cel_string(resource)} in c.resources.limits"
         expression = f"!({has_limit})" if rule == "remove" else has_limit
         yield f"limits.{resource}", f"{_ALL_CONTAINERS}.all(c, {expression})"

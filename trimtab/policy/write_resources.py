@@ -105,7 +105,7 @@ def write_clamped_resources(draft: PodChanges, clamped: list[ClampedResource]) -
     if quota is not None:
         for field_change in changes:
             reason = reasons.QUOTA_COUNTS_LIMIT(
-                f"ResourceQuota {quota} would refuse the pod, because it counts more than this resource"
+                f"ResourceQuota {quota} would refuse the pod, because it counts other resources as well"
             )
             draft.leave_unchanged(field_change.field, reason, loud=True, policy=field_change.policy)
         return
@@ -129,9 +129,7 @@ def _record_shares(draft: PodChanges, clamped: list[ClampedResource], changes: l
     # Merged with the entries of earlier admissions, which other fields may still need.
     text = encode_written_requests(draft.metadata, {name: record for name, (_, record) in shares.items()})
     policy = next(iter(shares.values()))[0].policy
-    reason = reasons.POLICY_SAYS(
-        "the annotation records what the author wrote, so that the share is computed only once"
-    )
+    reason = reasons.POLICY_SAYS("the annotation records the author's request, so that the share is computed only once")
     draft.record_change(f"annotations[{ANNOTATION}]", earlier_text, text, reason, policy)
     draft.metadata = with_written_requests(draft.metadata, text)
 
@@ -152,10 +150,10 @@ def _unasked_qos_change(subject: PodContext, new_qos: QoS, changes: list[FieldCh
         return None
     # Guaranteed without the author's intent would change eviction order and cpu pinning; BestEffort is evicted first.
     if new_qos is not QoS.BURSTABLE:
-        return reasons.QOS_WOULD_CHANGE(f"the pod would become {new_qos}")
+        return reasons.QOS_WOULD_CHANGE(f"the pod would change to the QoS class {new_qos}")
     quota = quota_with_qos_scope(subject.facts.quotas.get(subject.namespace, ()))
     if subject.qos is QoS.BEST_EFFORT and quota is not None:
-        return reasons.QUOTA_COUNTS_QOS(f"ResourceQuota {quota} counts pods by whether they are BestEffort")
+        return reasons.QUOTA_COUNTS_QOS(f"ResourceQuota {quota} counts only BestEffort pods, or only other pods")
     return None
 
 
@@ -233,9 +231,12 @@ def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
     for name, old, new, wanted in sides:
         if new is None and old is not None and draft.was_removed_before(name):
             # An earlier call of the webhook in this very request, by the signed annotation.
-            sentence = f"an earlier call removed the value, but it is now {old}"
+            sentence = f"Trimtab removed the value in an earlier call, but another webhook has set it to {old} since"
         elif new is not None and draft.is_foreign(name, _text(old)):
-            sentence = f"an earlier call set the value to {draft.applied_before[name]}, but it is now {old}"
+            sentence = (
+                f"Trimtab set the value to {draft.applied_before[name]} in an earlier call, but another webhook "
+                f"has set it to {old} since"
+            )
         else:
             continue
         draft.leave_unchanged(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=wanted.policy)

@@ -136,7 +136,7 @@ class Checkpointer:
         while self.stored_bytes + size > self.max_stored_bytes:
             if not self.days.drop_oldest():
                 raise ShardOverflow(
-                    f"{self.stored_bytes} bytes of usage are stored, but at most {self.max_stored_bytes} are allowed"
+                    f"{self.stored_bytes} bytes of usage are stored, but the limit is {self.max_stored_bytes} bytes"
                 )
 
     def _record_write(self, shard: int, _workloads: Sequence[str]) -> None:

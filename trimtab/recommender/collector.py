@@ -92,7 +92,9 @@ class RangeCollector:
         namespaces = self.prometheus.list_namespaces(begin, end)
         # An empty answer after earlier usage would mark everything as imported, and the gap would never be filled.
         if not namespaces and history.imported_until:
-            raise GarbledSource("Prometheus has no containers: it lost its data, or has not collected any yet")
+            raise GarbledSource(
+                "Prometheus has no series of containers: it lost its data, or has not collected any yet"
+            )
         for namespace in namespaces:
             start = max(oldest, history.imported_until.get(namespace, oldest))
             if alive() and start < end:

@@ -27,8 +27,8 @@ class DemotionMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.groups = Gauge(
             "trimtab_recommender_demoted_node_groups",
-            "Node groups with the lowest priority in the autoscaler's priority map, because the cloud had no "
-            "nodes for them.",
+            "The number of node groups with the lowest priority in the autoscaler's priority map, because the "
+            "cloud had no nodes for them.",
             registry=registry,
         )
 
@@ -65,7 +65,7 @@ class GroupDemoter:
 
     def _decide(self, document: dict[str, Any] | None, now: int) -> DemotedMap | MapLeftAlone:
         if document is None:
-            return MapLeftAlone("there is no priority map", is_expected=True)
+            return MapLeftAlone("the cluster autoscaler has no priority map", is_expected=True)
         annotations = document["metadata"].get("annotations") or {}
         return update_demotions(document.get("data") or {}, annotations, self._read_autoscaler(), now)
 

@@ -30,51 +30,62 @@ class Metrics:
         def counter(name: str, help_text: str, *labels: str) -> Counter:
             return Counter(f"trimtab_recommender_{name}", help_text, labels, registry=registry)
 
-        self.containers = gauge("containers", "Containers with recorded usage.")
-        self.recommended = gauge("recommended_containers", "Containers with a recommendation in the latest round.")
+        self.containers = gauge("containers", "The number of containers with recorded usage.")
+        self.recommended = gauge(
+            "recommended_containers", "The number of containers with a recommendation in the latest round."
+        )
         self.missing = gauge(
             "containers_without_recommendation",
-            "Containers without a recommendation for a resource, by reason code.",
+            "The number of containers without a recommendation for a resource, by reason code.",
             "resource",
             "reason",
         )
         self.collected = gauge(
-            "collected_timestamp_seconds", "When usage was last read completely; NaN if this replica has never read it."
+            "collected_timestamp_seconds",
+            "The time at which usage was last read completely, in seconds since 1970; NaN if this replica "
+            "has never read it.",
         )
         self.collected.set(float("nan"))
-        self.samples = counter("series", "Series of usage that had new values in the last reading.")
+        self.samples = counter("series", "The number of usage series that had new values in the last reading.")
         self.dropped_samples = counter(
             "ignored_samples",
-            "Samples that were dropped because they are not a number, below zero, or more than any machine has.",
+            "The number of samples that were dropped, because they are not a number, below zero, or more than "
+            "any machine has.",
         )
         self.writes = counter(
             "writes",
-            "ConfigMaps that were written: shards of usage or of recommendations, or parameters of a namespace.",
+            "The number of ConfigMaps that were written: shards of usage or of recommendations, or parameters of "
+            "a namespace.",
             "what",
         )
-        self.shards = gauge("shards", "Shards (ConfigMaps) of usage or of recommendations that exist.", "what")
-        self.stored_bytes = gauge("stored_bytes", "Bytes of text in ConfigMaps of usage or of recommendations.", "what")
+        self.shards = gauge(
+            "shards", "The number of existing shards (ConfigMaps) of usage or of recommendations.", "what"
+        )
+        self.stored_bytes = gauge(
+            "stored_bytes", "The number of bytes of text in ConfigMaps of usage or of recommendations.", "what"
+        )
         self.max_stored_bytes = gauge(
             "max_stored_bytes",
-            "Maximum bytes of stored usage (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); above it the oldest days "
-            "are deleted.",
+            "The limit of stored usage in bytes (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); above it the oldest "
+            "days are deleted.",
         )
         self.unsaved_seconds = gauge(
             "checkpoint_age_seconds",
-            "Age of the shard of usage that was written longest ago, which is what an unexpected end of the "
-            "process would lose.",
+            "The age in seconds of the oldest stored shard of usage, which is the usage that an unexpected end "
+            "of the process would lose.",
         )
         self.missed_readings = counter(
             "missed_collections",
-            "Readings of present usage that were missed, because one took too long or the loop did not use them "
-            "in time.",
+            "The number of readings of present usage that were missed, because one took too long or was not "
+            "processed in time.",
         )
         self.unreadable = gauge(
-            "unreadable_shards", "Shards that were damaged when this replica began to lead.", "what"
+            "unreadable_shards", "The number of shards that were damaged when this replica began to lead.", "what"
         )
         self.faults = counter(
             "errors",
-            "Steps of rounds that failed: collect, import, publish, parameters, checkpoint, demotions, daily-history.",
+            "The number of steps of rounds that failed: collect, import, publish, parameters, checkpoint, "
+            "demotions, daily-history.",
             "what",
         )
         gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
@@ -111,8 +122,8 @@ class ReservationMetrics:
 
         self.overhead = gauge(
             "node_overhead",
-            "Usage of the kubelet and container runtime of one node by resource, in cores or bytes, as p50, p95 "
-            "and max.",
+            "The usage of the kubelet and container runtime of one node by resource, in cores or bytes, as p50, "
+            "p95 and max.",
             "resource",
             "statistic",
         )
@@ -123,11 +134,13 @@ class ReservationMetrics:
         )
         self.per_pod = gauge(
             "node_overhead_per_pod",
-            "The usage that each pod adds to that of the kubelet and runtime by resource, in cores or bytes.",
+            "The usage of the kubelet and runtime that each pod adds, by resource, in cores or bytes.",
             "resource",
         )
         self.reserved = gauge(
-            "node_reserved", "The present reservation (kube and system) of most nodes by resource, in cores or bytes.",
+            "node_reserved",
+                "The present reservation (kube and system) of most nodes in the pool by resource, in cores or "
+                "bytes.",
             "resource",
         )  # fmt: skip
         self.recommended = gauge(
@@ -139,13 +152,13 @@ class ReservationMetrics:
         )
         self.change = gauge(
             "reservation_change",
-            "1 for the current advice on the pool's reservation: keep, raise, lower, wait or unknown.",
+            "Always 1, for the current advice on the pool's reservation: keep, raise, lower, wait or unknown.",
             "change",
         )
         self.dollars = gauge(
             "reserved_dollars_per_hour",
-            "Dollars for reserved resources that are not used (unused), or for usage beyond the reservation "
-            "(overdraft).",
+            "The dollars an hour for reserved resources that are not used (unused), or for usage beyond the "
+            "reservation (overdraft).",
             "kind",
         )
 

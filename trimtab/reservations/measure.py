@@ -70,8 +70,8 @@ def measure_pool(history: OverheadHistory, silent_nodes: int = 0) -> PoolUse | N
         return NotYet(
             reason=reasons.NO_SAMPLES("no kubelet of the pool reported its own usage"),
             have=
-                f"{history.moments} responses without it, and {silent_nodes} nodes "
-                "that do not answer", need="one node that reports it",
+                f"{history.moments} responses without the usage of the kubelet, and {silent_nodes} nodes that do "
+                "not answer", need="one node whose kubelet reports its usage",
         )  # fmt: skip
     return PoolUse(
         cpu=_resource_use(history, CPU), memory=_resource_use(history, MEMORY), nodes=len(history.nodes),
@@ -109,10 +109,11 @@ def recommend_reservation(use: PoolUse, max_pods: int | None = None) -> Reserved
     """
     if min(use.node_coverage, use.coverage) < MIN_COVERAGE:
         return NotYet(
-            reason=reasons.LOW_COVERAGE(f"{use.nodes} nodes were measured, but {use.silent_nodes} were not"),
+            reason=reasons.LOW_COVERAGE(
+                f"{use.nodes} nodes were measured, but {use.silent_nodes} nodes did not answer"),
             have=
-                f"{use.node_coverage:.0%} of the nodes and {use.coverage:.0%} "
-                "of the samples", need=f"{MIN_COVERAGE:.0%}",
+                f"at least {use.node_coverage:.0%} of the nodes and "
+                f"{use.coverage:.0%} of the samples", need=f"{MIN_COVERAGE:.0%}",
         )  # fmt: skip
     pods = use.max_pods if max_pods is None else max_pods
     cpu = max(use.cpu.p95, _predicted_use(use.cpu, pods))
@@ -179,7 +180,8 @@ def decide_change(now: Reserved | None, recommended: Reserved, span_seconds: int
     if span_seconds < MIN_DAYS_TO_LOWER * DAY_SECONDS:
         days = span_seconds / DAY_SECONDS
         sentence = (
-            f"{_describe_change(now, wanted)} after {MIN_DAYS_TO_LOWER} days; so far {days:.1f} days were measured"
+            f"{_describe_change(now, wanted)}, but only after {MIN_DAYS_TO_LOWER} days; so far {days:.1f} days "
+            "were measured"
         )
         return ReservationChange(kind=ChangeKind.WAIT, reserved=now, reason=reasons.LOWER_LATER(sentence))
     reason = reasons.TOO_LARGE(_describe_change(now, wanted))

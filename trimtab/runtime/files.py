@@ -81,7 +81,7 @@ def _read_path(path: str, endings: tuple[str, ...]) -> Iterator[Content]:
         file for file in entry.rglob("*") if _is_input_file(file.relative_to(entry), endings) and file.is_file()
     )
     if not names:
-        raise FileNotFoundError(2, f"no {', '.join(endings[:3])} file in the folder")
+        raise FileNotFoundError(2, f"a folder without {', '.join(endings[:3])} files")
     for file in names:
         yield str(file), file.read_bytes()
 

@@ -125,7 +125,7 @@ def apply_patches(worker: Any, *, max_connections: int, max_by_address: int, tel
     for patch in (*PATCHES, CLIENT_NAMES_PATCH) if tells_clients else PATCHES:
         if missing := patch.missing_attributes(worker):
             log.warning(
-                "a patch does not fit this version of gunicorn and is left out",
+                "a patch does not fit this version of gunicorn and is not applied",
                 patch=patch.name, missing=", ".join(missing), gunicorn=gunicorn.__version__,
             )  # fmt: skip
         else:

@@ -157,8 +157,9 @@ class PodClassifier:
             is SchedulerPlacement.UNKNOWN
         ):
             return UNJUDGED(
-                f"scheduler {pod.requirements.scheduler} places pod {pod.key}, but Trimtab does not know how; if "
-                "it filters nodes as kube-scheduler does, list it under schedulers in the pool's settings"
+                f"Trimtab does not know how the scheduler {pod.requirements.scheduler} of pod {pod.key} places "
+                "pods; if it filters nodes as kube-scheduler does, list it under `schedulers` in the pool's "
+                "settings"
             )
         if pod.has_device_claims and isinstance(devices := self._devices(pod), str):
             return UNJUDGED(f"pod {pod.key} has resource claims that only the scheduler can allocate: {devices}")
@@ -170,9 +171,9 @@ class PodClassifier:
             )
         for name, claim in zip(pod.claims, claims, strict=True) if claims else ():
             if claim is None or not claim.volume:
-                return UNJUDGED(f"claim {name} of pod {pod.key} or its volume is not in the snapshot")
+                return UNJUDGED(f"claim {name} of pod {pod.key}, or its volume, is not in the snapshot")
             if (mode := self.shared_claims.get((pod.namespace, name))) is not None:
-                return VOLUME_IN_USE(f"claim {name} ({mode}) of pod {pod.key} is used by another pod")
+                return VOLUME_IN_USE(f"another pod also uses claim {name} ({mode}) of pod {pod.key}")
         return None
 
     def assign_numbers(self, movable: Sequence[PodClass]) -> None:

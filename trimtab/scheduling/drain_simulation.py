@@ -209,9 +209,9 @@ def no_node_reason(capacity: FreeCapacity, pod_class: PodClass, places: Sequence
         return pod_class.unjudged_reason
     reasons = [reason for place in places if (reason := rejection_reason(capacity, pod_class, place)) is not None]
     if not reasons:
-        return NO_ROOM(f"pod {name} fits on no node: there is no other node")
+        return NO_ROOM(f"pod {name} fits on no node, because there is no other node")
     counts = Counter(reason.code.name for reason in reasons)
     by_count = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     first = next(reason for reason in reasons if reason.code.name == by_count[0][0])
     summary = ", ".join(f"{count} {code}" for code, count in by_count)
-    return first.code(f"pod {name} fits on none of {len(places)} nodes: {summary}; for example: {first}")
+    return first.code(f"pod {name} fits on none of {len(places)} nodes: {summary}; for example, {first}")

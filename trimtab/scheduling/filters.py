@@ -157,7 +157,7 @@ def _closed_text(capacity: FreeCapacity, node: int) -> str:
 def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:
     name = capacity.world.nodes[node].name
     if capacity.slots[node] <= 0:
-        return NO_ROOM(f"node {name} has no free pod slot")
+        return NO_ROOM(f"node {name} has reached its maximum number of pods")
     names = (*capacity.world.main_resources, *capacity.world.other_resources)
     requested = dict(enumerate((pod_class.major, pod_class.minor))) | {
         2 + number: amount for number, amount in pod_class.other_requests
@@ -190,7 +190,8 @@ def _affinity_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
         return None
     keys = ", ".join(sorted({group.key for group in pod_class.affinity.groups}))
     return NO_COMPANY(
-        f"no pod that the affinity of the pod requires is near node {capacity.world.nodes[node].name} (by {keys})"
+        f"the pod requires, by its affinity, another pod near node {capacity.world.nodes[node].name} (by "
+        f"{keys}), but there is none"
     )
 
 
@@ -200,11 +201,11 @@ def _spread_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Re
         if not satisfies_spread(capacity, spread, node):
             domain = spread.group.domain_of[node]
             if domain < 0:
-                return UNEVEN(f"node {name} lacks the label {spread.group.key}, over which the pod is spread")
+                return UNEVEN(f"node {name} lacks the label {spread.group.key}, over whose values the pod is spread")
             count, least = spread_counts(capacity, spread, domain)
             return UNEVEN(
-                f"with the pod, {spread.group.key} of node {name} would have {count + spread.self_count} matching pods "
-                f"and another {least}: the difference exceeds maxSkew {spread.max_skew}"
+                f"with the pod, {spread.group.key} of node {name} would have {count + spread.self_count} "
+                f"matching pods and another value only {least}: the difference exceeds maxSkew {spread.max_skew}"
             )
     return None
 

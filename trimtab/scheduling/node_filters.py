@@ -146,4 +146,4 @@ def _is_exclusive(claim: Claim) -> bool:
 
 
 def _access_mode(claim: Claim) -> str:
-    return "ReadWriteOncePod" if claim.is_single_pod else "ReadWriteOnce: both must be on one node"
+    return "ReadWriteOncePod" if claim.is_single_pod else "ReadWriteOnce: both pods must be on one node"

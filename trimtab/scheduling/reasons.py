@@ -6,7 +6,8 @@ from trimtab.cluster.reason import Code
 NODE_CLOSED = Code(
     "node-takes-no-pods",
     "The node accepts no new pods: it is cordoned, not ready, being drained or deleted, or cannot be read.",
-    "If that is intended, do nothing. Uncordon a node that a user cordoned with `kubectl uncordon`.",
+    "If the state of the node is intended, do nothing. If a user cordoned the node, uncordon it with `kubectl "
+    "uncordon`.",
 )
 NOT_SELECTED = Code(
     "node-not-selected",
@@ -16,22 +17,22 @@ NOT_SELECTED = Code(
 NOT_TOLERATED = Code(
     "taint-not-tolerated",
     "The node has a taint that the pod does not tolerate.",
-    "Add a toleration to the pod, or leave the node to the pods for which it was tainted.",
+    "Add a toleration to the pod, or keep the node for the pods for which it was tainted.",
 )
 NO_ROOM = Code(
     "no-room",
-    "A resource that the pod requests is not free on the node.",
-    "Lower the request if usage allows it (`trimtab recommend`), or keep more nodes.",
+    "The node does not have enough free capacity of a resource that the pod requests.",
+    "Lower the request if the usage of the pod allows it (`trimtab recommend`), or keep more nodes.",
 )
 PORT_TAKEN = Code(
     "host-port-taken",
     "Another pod on the node uses the host port.",
-    "Use a Service instead of a host port where possible.",
+    "If possible, use a Service instead of a host port.",
 )
 VOLUME_ELSEWHERE = Code(
     "volume-elsewhere",
-    "The pod's volume cannot be reached from the node.",
-    "Keep nodes in the volume's zone, or move the volume.",
+    "The pod's volume cannot be attached on the node.",
+    "Keep nodes in the zone of the volume, or move the volume.",
 )
 VOLUME_IN_USE = Code(
     "volume-in-use",
@@ -40,22 +41,23 @@ VOLUME_IN_USE = Code(
 )
 TOO_CLOSE = Code(
     "anti-affinity",
-    "Required pod anti-affinity, the pod's own or another pod's, forbids the node.",
-    "Provide more nodes (or zones) than replicas, or make the anti-affinity preferred.",
+    "A required pod anti-affinity, of the pod itself or of another pod, does not allow the node.",
+    "Provide more nodes (or zones) than there are replicas, or make the anti-affinity a preference.",
 )
 NO_COMPANY = Code(
     "affinity-not-met",
-    "Required pod affinity finds no matching pod in the node's domain.",
+    "The pod requires another pod in the same node or zone by its affinity, but there is no such pod.",
     "Start the pod that the affinity selects first.",
 )
 UNEVEN = Code(
     "topology-spread",
-    "The placement would violate a topology spread constraint (DoNotSchedule).",
-    "Raise maxSkew, use ScheduleAnyway, or set nodeTaintsPolicy: Honor so that a node being drained no longer counts.",
+    "On this node, the pod would violate a topology spread constraint with the action DoNotSchedule.",
+    "Raise maxSkew, use ScheduleAnyway, or set nodeTaintsPolicy: Honor, so that a node that is being drained no "
+    "longer counts.",
 )
 UNJUDGED = Code(
     "unknown-placement-rule",
-    "Trimtab does not know all the conditions under which this pod can be scheduled.",
+    "Trimtab does not know all conditions under which this pod can be scheduled.",
     "The message names the cause: a scheduler, resource claims, or volumes or namespaces that are missing in the "
     "snapshot.",
 )

@@ -174,7 +174,7 @@ def propose_request(
         target = _round_up("memory", statistics.max)
         proposal_reasons.append(
             REQUEST_RAISED(
-                f"the container used up to {_format(current, target)}, and its limit changes with the request"
+                f"the container used up to {_format(current, target)}, and its limit changes together with the request"
             )
         )
     for bounded, reason in _apply_bounds(current, settings, target):
@@ -200,9 +200,9 @@ def _amount_from_usage(
     adaptive, published, vpa = statistics.adaptive, build_percentiles(statistics), ""
     if current.vpa is not None:
         vpa = (
-            f", VPA {current.vpa.name} takes over"
+            f", and VPA {current.vpa.name} adjusts the request later"
             if vpa_corrects
-            else f"; of VPA {current.vpa.name}: {current.vpa.uncorrected}"
+            else f"; VPA {current.vpa.name} does not adjust the request later: {current.vpa.uncorrected}"
         )
     if adaptive is None or rule.percentile is not None:
         proposal_reasons = [
@@ -256,7 +256,10 @@ def _amount_from_vpa(
         else f"{statistics.span_text} of a day"
     )
     target = _round_up(current.resource, advice.target / 1000 if current.resource == "cpu" else advice.target)
-    sentence = f"VPA {advice.vpa} recommends {_format(current, target)}, its P90 with a margin; history: {history}"
+    sentence = (
+        f"VPA {advice.vpa} recommends {_format(current, target)}, the 90th percentile of its usage with a "
+        f"margin; history: {history}"
+    )
     return target, [reasons.FROM_VPA(sentence)]
 
 
@@ -270,7 +273,7 @@ def _reason_to_leave(current: CurrentResources, settings: SizingSettings) -> Rea
     if current.vpa is not None and current.vpa.keeps_ratio and current.limit is not None:
         return VPA_RATIO(f"VPA {current.vpa.name} would multiply the limit of {_format(current, current.limit)}")
     if current.qos is QoS.GUARANTEED and not settings.guaranteed:
-        return GUARANTEED_LEFT_ALONE("the pod is Guaranteed, so its request and limit have to change together")
+        return GUARANTEED_LEFT_ALONE("the pod is Guaranteed, so its request and limit can only change together")
     if current.hpa is not None and not settings.allow_hpa:
         return reasons.HPA_COUNTS(
             f"HPA {current.hpa.name} scales by {_format_target(current.hpa)} of the {current.resource} request"
@@ -298,7 +301,7 @@ def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: i
         yield target, REQUEST_RAISED(f"the smallest request is {_format(current, min_amount)}")
     if vpa is not None and target < vpa.floor:
         target = vpa.floor
-        yield target, REQUEST_RAISED(f"VPA {vpa.name} evicts pods with a request below {_format(current, target)}")
+        yield target, REQUEST_RAISED(f"VPA {vpa.name} evicts pods whose request is below {_format(current, target)}")
     if vpa is not None and vpa.ceiling is not None and target > vpa.ceiling:
         target = vpa.ceiling
         yield target, REQUEST_CAPPED(f"VPA {vpa.name} allows at most {_format(current, target)}")
@@ -307,7 +310,7 @@ def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: i
         yield (
             target,
             reasons.OVER_NODE(
-                f"no node that the pod may use has more than {_format(current, target)} for the container"
+                f"no node that the pod may use has more than {_format(current, target)} free for the container"
             ),
         )
     if current.limit is not None and target > current.limit and current.qos is not QoS.GUARANTEED:
@@ -335,7 +338,8 @@ def _weigh_change(
     if _is_too_young_to_change(current, statistics):
         return Unchanged(
             YOUNG_HISTORY(
-                f"the current request is {_format(current, current.request or 0)}, but the history is less than a day"
+                f"the current request is {_format(current, current.request or 0)}, but the history is shorter "
+                "than a day"
             )
         )
     rule = settings.rule_of(current.resource)
@@ -343,7 +347,8 @@ def _weigh_change(
         instead = rule.percentile_name.upper() if rule.percentile is not None else "the static request"
         proposal_reasons.append(
             reasons.VPA_DOWN(
-                f"the webhook of VPA {current.vpa_down} cannot change pods, so the request is {instead} instead of P5"
+                f"the webhook of VPA {current.vpa_down} cannot change pods, so the request is {instead} instead "
+                "of the 5th percentile"
             )
         )
     if current.hpa is not None:
@@ -367,7 +372,7 @@ def _is_too_young_to_change(current: CurrentResources, statistics: UsageStatisti
 def _hpa_consequence(current: CurrentResources, hpa: Hpa, target: int) -> str:
     """Returns a phrase that says what the HPA does with the new request at the same load."""
     if not current.request:
-        return f"HPA {hpa.name} cannot scale without a request; with one it scales by {_format_target(hpa)} of it"
+        return f"HPA {hpa.name} cannot scale without a request; with a request it scales by {_format_target(hpa)} of it"
     # The HPA holds usage / (replicas × request) at its target, so at the same load replicas × request is constant.
     replicas = max(1, ceil(current.replicas * current.request / target - 1e-9))
     change = f"{current.replicas} replicas become about {replicas}"

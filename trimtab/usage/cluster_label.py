@@ -50,8 +50,9 @@ class MixedClusters(UsageFault):
     def __init__(self, source: str, mixed_labels: tuple[Mixed, ...]) -> None:
         sentence = "; ".join(map(str, mixed_labels))
         super().__init__(
-            f"{source}: the usage of more than one cluster ({sentence}). Choose one with a matcher such as "
-            f"{mixed_labels[0].example_matcher} (--matcher, or the setting TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER)"
+            f"{source} has the usage of more than one cluster ({sentence}). Choose one cluster with a matcher "
+            f"such as {mixed_labels[0].example_matcher} (--matcher, or the setting "
+            "TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER)"
         )
         self.mixed_labels = mixed_labels
 

@@ -5,7 +5,7 @@
     timestamp,value                                       one container; below 100 000 they are cores, else bytes
 
 Times are RFC 3339, or seconds or milliseconds since 1970; eight digits that form a date (20260105) are that date.
-Amounts are quantities. Columns that tell clusters apart (`cluster`, `prometheus`, `tenant`, …) separate their series.
+Amounts are quantities. Columns that distinguish clusters (`cluster`, `prometheus`, `tenant`, …) separate their series.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Rows:
         self.samples: dict[_Key, list[tuple[int, float]]] = {}
         self.mistakes: list[ConfigError] = []
         self.has_origins = False
-        """Whether there are columns that tell clusters apart."""
+        """Whether there are columns that distinguish clusters."""
         self._dropped: dict[str, tuple[int, int]] = {}
         """What was dropped → how often, and the first line."""
 
@@ -100,7 +100,7 @@ class Rows:
 
     def report_long_row(self, line: int, expected: int, got: int) -> None:
         """Records a mistake for a row with more cells than columns. Its decimals most likely have commas, so its cells
-        cannot be told apart."""
+        cannot be distinguished."""
         self._add_error(line, "", f"{expected} cells", f"{got}")
 
     def _add_error(self, line: int, field: str, expected: str, got: object) -> None:
@@ -224,7 +224,7 @@ def _check_header(file: str, header: list[str]) -> ConfigError | None:
     columns = ("timestamp", *NAMES, *AMOUNTS, *LABELS)
     unknown = [name for name in header if name not in columns]
     suggestion = next((name for name in map(_suggest_column, unknown) if name), "")
-    todo = f"the columns are {', '.join(columns[: -len(LABELS)])}" + (f"; {suggestion}" if suggestion else "")
+    todo = f"the possible columns are {', '.join(columns[: -len(LABELS)])}" + (f"; {suggestion}" if suggestion else "")
     expected = "columns timestamp and cpu, memory or value"
     return ConfigError(file=file, line=1, expected=expected, got=quote_value(",".join(header)), todo=todo)
 
@@ -246,7 +246,9 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         from pyarrow import parquet as reader
     except ImportError:
         todo = "pip install 'trimtab[parquet]', or samples as CSV"
-        rows.mistakes.append(ConfigError(file=file, expected="pyarrow, which reads Parquet", got="none", todo=todo))
+        rows.mistakes.append(
+            ConfigError(file=file, expected="no package pyarrow, which reads Parquet", got="none", todo=todo)
+        )
         return rows
     try:
         table = reader.ParquetFile(io.BytesIO(content))

@@ -183,11 +183,12 @@ class HttpApi:
 
 
 _AUTH_HINT = (
-    " (log in with --token-file, or with --header-file and a line such as Authorization: Bearer … or Basic …; "
-    "the recommender with TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE or TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE)"
+    " (to log in, use --token-file, or --header-file and a line such as Authorization: Bearer … or Basic …; for "
+    "the recommender, set TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE or "
+    "TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE)"
 )
 _REDIRECT_HINT = (
-    " (the server redirects to another address: a log-in page, or the URL lacks a path such as /prometheus)"
+    " (the server redirects to another address: either a log-in page, or the URL lacks a path such as /prometheus)"
 )
 _HINTS = {401: _AUTH_HINT, 403: _AUTH_HINT, 404:
     " (check whether the API is at this address or below a path such as /prometheus)",
@@ -219,8 +220,9 @@ _LIBRARY_PREFIX = re.compile(r"^<?\w*HTTPS?Connection\w*[^:]*: ", re.ASCII)
 _CERTIFICATE_ALERT = re.compile(r"ALERT_(\w*CERTIFICATE\w*|HANDSHAKE_FAILURE)")
 """Matches the TLS alert of a server that got no client certificate, or one that it does not trust."""
 _CLIENT_CERTIFICATE_HINT = (
-    " (the server requires a client certificate or does not trust this one: set --certificate and --key; for the "
-    "recommender set TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE and TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE)"
+    " (the server requires a client certificate, or does not trust this one: set --certificate and --key; for "
+    "the recommender, set TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE and "
+    "TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE)"
 )
 _PLAIN_HTTP_HINT = " (the server does not use TLS: try http:// instead of https://)"
 

@@ -82,8 +82,10 @@ class CheckpointSource:
             except msgspec.ValidationError as error:
                 source.mistakes.append(document.error_at((), "a VPA or its checkpoint", str(error)))
         if not source.checkpoints and not source.vpa_recommendations and not source.mistakes:
-            got = "VPAs that recommend nothing yet" if vpa_count else "none"
-            source.mistakes.append(ConfigError(file=file, expected="VPA checkpoints, or VPAs that recommend", got=got))
+            got = "VPAs that do not recommend anything yet" if vpa_count else "none"
+            source.mistakes.append(
+                ConfigError(file=file, expected="VPA checkpoints, or VPAs with a recommendation", got=got)
+            )
         return source
 
     def add_autoscaler(self, vpa: VerticalPodAutoscaler) -> None:

@@ -88,31 +88,43 @@ class Metrics:
             return Gauge(f"trimtab_{name}", says, labels, registry=registry)
 
         self.unpatched = gauge(
-            "unpatched_pods", "Running pods that lack a change of a policy, by reason.", "policy", "reason"
+            "unpatched_pods",
+            "The number of running pods that lack a change of a policy, by reason.",
+            "policy",
+            "reason",
         )
         self.would = gauge(
-            "would_change_pods", "Running pods that a policy in mode warn or audit would change.", "policy"
+            "would_change_pods",
+            "The number of running pods that a policy in mode warn or audit would change.",
+            "policy",
         )
         self.skipped = gauge(
-            "skipped_pods", "Running pods that a policy matches but does not change, by reason.", "policy", "reason"
+            "skipped_pods",
+            "The number of running pods that a policy matches but does not change, by reason.",
+            "policy",
+            "reason",
         )
         self.overhead = gauge(
             "wrong_overhead_pods",
-            "Running pods whose overhead differs from that of their RuntimeClass, by reason.",
+            "The number of running pods whose overhead differs from that of their RuntimeClass, by reason.",
             "reason",
         )
-        self.class_pods = gauge("runtime_class_pods", "Running pods of each RuntimeClass.", "runtime_class")
+        self.class_pods = gauge(
+            "runtime_class_pods", "The number of running pods of each RuntimeClass.", "runtime_class"
+        )
         self.class_cores = gauge(
             "overhead_cpu_cores",
-            "Cores that the scheduler reserves for pod overhead, by RuntimeClass.",
+            "The cores that the scheduler reserves for pod overhead, by RuntimeClass.",
             "runtime_class",
         )
         self.class_bytes = gauge(
-            "overhead_memory_bytes", "Memory that the scheduler reserves for pod overhead.", "runtime_class"
+            "overhead_memory_bytes",
+            "The memory in bytes that the scheduler reserves for pod overhead, by RuntimeClass.",
+            "runtime_class",
         )
         self.class_nodes = gauge(
             "runtime_class_node_types",
-            "Number of node types on which pods of the RuntimeClass may run; at 0 they stay pending.",
+            "The number of node types on which pods of the RuntimeClass may run; if it is 0, the pods stay Pending.",
             "runtime_class",
         )  # fmt: skip
         self.class_without_nodes = gauge(
@@ -123,46 +135,58 @@ class Metrics:
         )  # fmt: skip
         self.class_dollars = gauge(
             "overhead_dollars_per_hour",
-            "The cost of pod overhead by requests; absent while no price of a node is known.",
+            "The cost of pod overhead in dollars an hour, by requests; absent while no price of a node is known.",
             "runtime_class",
         )  # fmt: skip
         self.namespace_dollars = gauge(
             "namespace_dollars_per_hour",
-            "The cost of the running pods of a namespace by requests, with the part workload (containers) or "
-            "sandbox (overhead); absent while no node has a price.", "namespace", "part",
+            "The cost of the running pods of a namespace in dollars an hour, by requests, with the part workload "
+            "(containers) or sandbox (overhead); absent while no node has a price.", "namespace", "part",
         )  # fmt: skip
         self.evictions = Counter(
-            "trimtab_runtime_class_evictions", "Pods that kubelets have evicted since the watchdog started.",
+            "trimtab_runtime_class_evictions",
+                "The number of pods that kubelets have evicted since the watchdog started.",
             ["runtime_class"], registry=registry,
         )  # fmt: skip
-        self.refused = gauge("would_deny_pods", "Running pods that would be denied if they were created now.")
+        self.refused = gauge(
+            "would_deny_pods", "The number of running pods that would be denied if they were created now."
+        )
         self.setting = gauge(
             "overhead_setting_wrong",
-            "1 while pods show that the overhead setting is wrong; NaN while no pod shows its value.",
+            "1 while pods show that the setting TRIMTAB_OVERHEAD is wrong; NaN while no pod shows its right value.",
         )
         self.pods = gauge(
             "policy_running_pods",
-            "Running pods of each policy by state: matched, changed, overruled.",
+            "The number of running pods of each policy by state: matched, changed, overruled.",
             "policy",
             "state",
         )
         self.harm = gauge("harm_pods",
-            "Pods with a policy's change (after) and without it (before), and how many of them failed.",
+            "The number of pods with a policy's change (after) and without it (before), and how many of them failed.",
                           "policy", "trouble", "side", "count")  # fmt: skip
-        self.qos = gauge("qos_pods", "Running pods by their quality of service class.", "qos")
-        self.running = gauge("running_pods", "Running pods that the watchdog watches.")
-        self.alike = gauge("running_pod_groups", "Groups of equal running pods; each group is decided once.")
-        self.behind = gauge("watchdog_undecided_pod_groups", "Groups of pods that the last check could not decide.")
-        self.seconds = gauge("watchdog_check_duration_seconds", "The duration of the last check.")
-        self.lost = gauge("watchdog_lost_events", "Events that could not be written since the watchdog started.")
+        self.qos = gauge("qos_pods", "The number of running pods by their QoS class.", "qos")
+        self.running = gauge("running_pods", "The number of running pods that the watchdog checks.")
+        self.alike = gauge(
+            "running_pod_groups",
+            "The number of groups of equal running pods; the watchdog decides once for each group.",
+        )
+        self.behind = gauge(
+            "watchdog_undecided_pod_groups", "The number of groups of pods about which the last check could not decide."
+        )
+        self.seconds = gauge("watchdog_check_duration_seconds", "The duration of the last check in seconds.")
+        self.lost = gauge(
+            "watchdog_lost_events", "The number of Events that could not be written since the watchdog started."
+        )
         self.brakes = Counter("trimtab_harm_brakes",
-            "Policies found to harm pods, by action: set-to-warn, reported, failed.",
+            "The number of policies that harm pods, by action of the watchdog: set-to-warn, reported, failed.",
                               ["policy", "trouble", "done"], registry=registry)  # fmt: skip
-        self.faults = Counter("trimtab_watchdog_errors", "Checks that failed, by kind.", ["kind"], registry=registry)
+        self.faults = Counter(
+            "trimtab_watchdog_errors", "The number of checks that failed, by kind.", ["kind"], registry=registry
+        )
         gauge("watchdog_leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
-        gauge(
-            "watchdog_data_age_seconds", "Seconds since the watched objects were last known to be current."
-        ).set_function(age)
+        gauge("watchdog_data_age_seconds", "The age in seconds of the watchdog's view of the cluster.").set_function(
+            age
+        )
 
     def observe_round(self, state: AuditState, result: Findings, facts: ClusterFacts, seconds: float) -> None:
         """Sets the gauges after one round, which took `seconds`."""

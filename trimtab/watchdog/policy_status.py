@@ -68,9 +68,9 @@ def _loaded_condition(observation: PolicyObservation, now: str) -> StatusConditi
             LOADED,
             "False",
             "Mistakes",
-            f"the document is invalid, and its previous version stays in force: {mistakes}",
+            f"the policy document is invalid, and its previous version stays in force: {mistakes}",
         )
-    return _condition(observation, now, LOADED, "True", "Sound", "the document is in force")
+    return _condition(observation, now, LOADED, "True", "Sound", "the policy document is valid and in force")
 
 
 def _brake_condition(observation: PolicyObservation, now: str) -> StatusCondition:
@@ -82,7 +82,7 @@ def _brake_condition(observation: PolicyObservation, now: str) -> StatusConditio
             HARM_BRAKE,
             "True",
             _condition_reason(observation.verdict),
-            f"the policy was set to warn: {observation.verdict.reason}",
+            f"the watchdog set the policy to warn: {observation.verdict.reason}",
         )
     before = observation.before.find_condition(HARM_BRAKE)
     if before is not None and before.status == "True" and observation.mode != "apply":
@@ -107,12 +107,13 @@ def _brake_off_condition(observation: PolicyObservation, now: str) -> StatusCond
                 HARM_BRAKE,
                 "False",
                 "NotChecked",
-                "the policy is not in mode apply, or the setting that sets harmful policies to warn is off",
+                "the policy is not in mode apply, or the setting with which the watchdog sets harmful policies "
+                "to warn is off",
             )
         case NotYet():
             return _condition(observation, now, HARM_BRAKE, "Unknown", "TooFewPods", str(observation.verdict))
         case HarmEvidence():
-            message = f"the policy would be set to warn: {observation.verdict.reason}"
+            message = f"the watchdog would set the policy to warn: {observation.verdict.reason}"
             return _condition(observation, now, HARM_BRAKE, "False", "ReportedOnly", message)
         case _:
             reason = "".join(part.title() for part in observation.verdict.code.name.split("-"))
@@ -135,7 +136,7 @@ def _condition(
 
 
 _MAX_MESSAGE_CHARACTERS = 2000
-"""The maximum length of a condition's message. The API allows 32 768 characters, but nobody would read that many."""
+"""The maximum length of a condition's message. The API allows 32 768 characters, but few readers want that many."""
 
 
 def _harm_status(observation: PolicyObservation) -> Before | None:

@@ -22,7 +22,8 @@ def test_a_clear_rise_is_harm_and_tells_its_evidence() -> None:
     found = verdict(Count(20, 0), Count(10, 3))
     assert isinstance(found, HarmEvidence)
     assert str(found.reason) == (
-        "oom-killed: 3 of 10 pods that sizes changed, but 0 of 20 pods that it matches and did not change"
+        "oom-killed: 3 of 10 pods with a change of policy sizes, but 0 of 20 pods that the policy matches and did "
+        "not change"
     )
 
 

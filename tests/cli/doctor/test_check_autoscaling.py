@@ -42,7 +42,7 @@ def test_many_findings_of_a_rule_are_counted() -> None:
         if result.check.name == "autoscaling"
     ]
     assert len(sentences) == 4
-    assert sentences[-1] == "N13 has 7 more findings"
+    assert sentences[-1] == "the rule N13 of `trimtab lint` has 7 more findings"
 
 
 def test_the_rules_exist_and_their_kinds_can_be_listed() -> None:

@@ -85,8 +85,8 @@ def sentences(**other: Any) -> list[str]:
 def test_the_nodes_that_the_compactor_drains_are_named_with_the_time_and_the_way_back() -> None:
     state = signed(annotations=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n1": "d1"}))
     assert (
-        "the compactor has cordoned 1 node: n1 since 1970-01-01T00:00:01Z; `trimtab compactor release --yes NODE`"
-        " uncordons one" in sentences(signatures=state)
+        "the compactor has cordoned 1 node: n1 since 1970-01-01T00:00:01Z; to uncordon a node, run"
+        " `trimtab compactor release --yes NODE`" in sentences(signatures=state)
     )
 
 
@@ -94,4 +94,6 @@ def test_a_dead_compactor_is_named_with_the_time_since_when() -> None:
     dead = LeaseState(holder="compactor-1", renewed_at=NOW - timedelta(minutes=25), duration_seconds=30)
     [said] = [text for text in sentences(leases={**WELL.leases, "compactor": dead}) if "last renewed" in text]
     since = (NOW - timedelta(minutes=25)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert said == f"compactor: compactor-1 last renewed its Lease at {since}, 25 min ago, but it lasts 30 s"
+    assert said == (
+        f"compactor-1 last renewed the Lease of the compactor at {since}, 25 min ago, but the Lease expires after 30 s"
+    )

@@ -418,11 +418,11 @@ def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
     ("other", "says"),
     [
         ({"pod_trial": NO_POD}, "cannot create"),
-        ({"pod_trial": CREATED, "is_opted_out": True}, "opts its pods out"),
+        ({"pod_trial": CREATED, "is_opted_out": True}, "excludes its pods from Trimtab"),
         ({"pod_trial": CREATED, "is_opted_out": HIDDEN}, "who asks may not"),
         ({"pod_trial": DryRunResult(status=403, message="exceeded quota")}, "exceeded quota"),
         ({"policy_trial": NO_POD}, "cannot create"),
-        ({"policy_trial": DryRunResult(status=404, message="not found")}, "another component than Trimtab"),
+        ({"policy_trial": DryRunResult(status=404, message="not found")}, "a component other than Trimtab"),
         ({"runtime_class_trial": NO_POD}, "cannot create"),
     ],
 )

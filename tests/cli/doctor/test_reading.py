@@ -186,7 +186,7 @@ def test_a_missing_permission_is_named_with_what_it_is_for() -> None:
         one for one in needed_permissions("compactor", OURS, cert_manager=False) if one.subresource == "eviction"
     ]
     assert evict.description == (
-        "create pods/eviction (to evict the pods of a node that is drained, within their budgets)"
+        "create pods/eviction (to evict the pods of a node that is drained, within their PodDisruptionBudgets)"
     )
 
 
@@ -212,7 +212,8 @@ def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_ha
     assert isinstance(asked, tuple)
     assert isinstance(without, tuple)
     assert set(asked) - set(without) == {
-        f"{verb} deployments/scale.apps in {namespace} (to give a workload of one replica a second one while its pod"
+        f"{verb} deployments/scale.apps in {namespace} (to give a workload of one replica a second replica while "
+        "its pod"
         " moves)"
         for verb in ("get", "patch")
         for namespace in ("team", "other")

@@ -125,6 +125,6 @@ def test_the_permission_to_resize_is_asked_for_the_compactors_account() -> None:
         return [each["spec"]["resourceAttributes"].get("subresource") != "resize" for each in reviews]
 
     assert find_missing_resize_permissions("trimtab-system", review) == (
-        "patch pods/resize (to resize running pods, as policies with `running: resize` say)",
+        "patch pods/resize (to resize running pods, as policies with `running: resize` require)",
     )
     assert set(asked) == {"system:serviceaccount:trimtab-system:trimtab-compactor"}

@@ -88,7 +88,7 @@ def test_an_installation_removes_the_taint_with_the_earlier_key() -> None:
     assert (str(done.what), done.how) == ("Node n1", f"taint {RENAMED_LEAVING} removed")
     assert cluster.writes == ["PATCH n1"]
     [left] = clear_renamed_taints(Writer(client=Cluster(refuses="/nodes")), HOME)  # type: ignore[arg-type]
-    assert left.how.startswith("the compactor will remove it")
+    assert left.how.startswith("the taint stays until the compactor removes it")
 
 
 def test_where_none_is_ours_taints_are_not_written() -> None:
@@ -158,7 +158,8 @@ def test_without_the_right_to_scale_nodes_are_opened_all_the_same_and_what_is_le
 
 def test_without_the_right_to_read_the_key_a_node_stays_closed_and_the_reason_is_said() -> None:
     assert undone(Cluster(refuses="signing")) == [
-        "Node n1: stays cordoned: the annotation is unverified, because the signing key is not available; `trimtab "
+        "Node n1: stays cordoned: the signature of the annotation cannot be verified, because the signing key is "
+        "not available; `trimtab "
         "compactor release` "
         "uncordons it"
     ]

@@ -279,7 +279,7 @@ def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
         ({"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}}, "delay-deletion",
         FailureCause.NODE),
         ({"taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "value": str(NOW - 60),
-                      "effect": "PreferNoSchedule"}]}, "unneeded for only 60 s, and the autoscaler removes it after "
+                      "effect": "PreferNoSchedule"}]}, "unneeded for only 60 s, and removes it after "
                                                        "600 s",
                       FailureCause.NODE),
         ({}, "1 in group pool-all", FailureCause.POOL),

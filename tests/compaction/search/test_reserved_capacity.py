@@ -58,4 +58,4 @@ def test_a_pod_stops_a_pool_for_so_long_only(minutes: int, limit: int, stopped: 
 
 def test_a_pod_that_fits_on_no_node_is_named() -> None:
     [named] = [note for note in planned(*NEEDS_TWO, waits("w-1", cpu="64")).notes if "w-1" in note]
-    assert named == "pod default/w-1 waits for a node, but fits on no node of any pool, not even an empty one"
+    assert named == "pod default/w-1 is Pending, but would fit on no node of any pool, not even on an empty one"

@@ -115,12 +115,12 @@ def test_a_silent_autoscaler_demotes_nobody_and_earlier_demotions_end() -> None:
 @pytest.mark.parametrize(
     ("text", "annotations", "problem"),
     [
-        ("not: [valid", {}, "not YAML"),
+        ("not: [valid", {}, "not valid YAML"),
         ("", {}, "empty"),
         ("100: ['(']", {}, "pattern"),
         (BASE, {BASE_ANNOTATION: BASE, DEMOTIONS_ANNOTATION: "{"}, "not valid"),
         (BASE, {BASE_ANNOTATION: BASE, DEMOTIONS_ANNOTATION: '{"best": "soon"}'}, "not valid"),
-        (BASE.replace("best", "mine"), {BASE_ANNOTATION: BASE}, "another client changed the map"),
+        (BASE.replace("best", "mine"), {BASE_ANNOTATION: BASE}, "another client changed the priority map"),
         ("x" * 300_000, {}, "bytes"),
         ("100:\n  - '^(a+)+$'\n", {}, "Trimtab did not write the pattern"),
     ],

@@ -1,7 +1,7 @@
 """Simulates the Priority and DefaultTolerationSeconds plugins.
 
 Priority (plugin/pkg/admission/priority/admission.go, 1.36) computes the priority number from the class, and rejects a
-pod that contains another number. So whoever changes `priorityClassName` must also remove `priority` and
+pod that contains another number. So a webhook that changes `priorityClassName` must also remove `priority` and
 `preemptionPolicy`.
 
 DefaultTolerationSeconds (plugin/pkg/admission/defaulttolerationseconds/admission.go, 1.36) uses the server's default of

@@ -67,15 +67,18 @@ def _cause_code(policy: str, created: Moment | None, carries_marker: bool, since
 
 
 _SENTENCES = {
-    reasons.BEFORE_POLICY: "the pod was created {created}, before {policy} was last written ({since})",
+    reasons.BEFORE_POLICY: "the pod was created {created}, before policy {policy} was last changed ({since})",
     reasons.BEFORE_WEBHOOK: "the pod was created {created}, before the webhook was registered",
-    reasons.NO_WEBHOOK: "the webhook is not registered",
-    reasons.MISSED: "the pod was created {created}, while {policy} was in force since {since}, but the webhook did not "
-    "change it",
-    reasons.DECIDED_OTHERWISE: "the webhook admitted the pod without this change, but {policy} would make the "
-    "change now",
-    reasons.COMPILED_OTHERWISE: "the API server changed the pod by the compiled policy {policy}, without this change",
-    reasons.CAUSE_UNKNOWN: "the pod lacks a change of {policy}; it is not known whether the pod or the policy is older",
+    reasons.NO_WEBHOOK: "Trimtab's webhook is not registered",
+    reasons.MISSED: "the pod was created {created}, while policy {policy} was in force since {since}, but the "
+    "webhook did "
+    "not change the pod",
+    reasons.DECIDED_OTHERWISE: "the webhook admitted the pod without this change, but policy {policy} would make "
+    "the change now",
+    reasons.COMPILED_OTHERWISE: "the API server changed the pod according to the compiled policy {policy}, but "
+    "without this change",
+    reasons.CAUSE_UNKNOWN: "the pod lacks a change of policy {policy}; Trimtab does not know whether the pod or the "
+    "policy is older",
 }
 
 

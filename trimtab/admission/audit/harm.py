@@ -107,7 +107,7 @@ def judge_harm(
         for verdict in verdicts:
             if isinstance(verdict, verdict_type):
                 return verdict
-    quiet = reasons.QUIET(f"pods that {policy} changed do not fail more often than others")
+    quiet = reasons.QUIET(f"pods that policy {policy} changed do not fail more often than other pods")
     return next((verdict for verdict in verdicts if isinstance(verdict, Reason)), quiet)
 
 
@@ -124,13 +124,14 @@ def _judge_failure(policy: str, trouble: FailureKind, compared: FailureCompariso
     if rise < terms.rise or compared.after.failed_share < min_share:
         return None
     comparison_text = (
-        f"{trouble}: {compared.after} that {policy} changed, but {compared.before} that it matches and did not change"
+        f"{trouble}: {compared.after} with a change of policy {policy}, but {compared.before} that the policy "
+        "matches and did not change"
     )
     if (
         compared.elsewhere.pods >= terms.least_pods
         and compared.elsewhere.failed_share * terms.factor >= compared.after.failed_share
     ):
-        return reasons.EVERYWHERE(f"{comparison_text}; of the pods that it does not match, {compared.elsewhere}")
+        return reasons.EVERYWHERE(f"{comparison_text}; and {compared.elsewhere} that the policy does not match")
     return HarmEvidence(reasons.HARMFUL(comparison_text), trouble, compared)
 
 
@@ -138,7 +139,8 @@ def _too_few(compared: FailureComparison, terms: HarmTerms) -> NotYet:
     return NotYet(
         reason=reasons.TOO_FEW("there are too few pods to distinguish harm from chance"),
         have=f"{compared.after} changed, {compared.before} not changed",
-        need=f"{terms.least_troubled} failed pods, and {terms.least_pods} pods both with and without the change",
+        need=f"at least {terms.least_troubled} failed pods, and at least {terms.least_pods} pods with and "
+        f"{terms.least_pods} pods without the change",
     )
 
 

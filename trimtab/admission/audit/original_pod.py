@@ -3,7 +3,7 @@ failures from the status of pods.
 
 What the API server fills in before it calls a webhook (defaults, LimitRange, priority, the overhead of the class) is
 visible to the webhook and is kept. What is added later (name, node, times, status) is removed. Later changes by another
-webhook or by an in-place resize cannot be told apart from submitted values, and are kept.
+webhook or by an in-place resize cannot be distinguished from submitted values, and are kept.
 """
 
 import hashlib
@@ -208,7 +208,7 @@ def _with_submitted_name(pod: Pod, namespace: str) -> Pod:
 
 def _submitted_spec(spec: PodSpec) -> PodSpec:
     """Returns the spec without its node name and without the token volume. A node name that was submitted is removed
-    too, because it cannot be told apart from one that the scheduler has set."""
+    too, because it cannot be distinguished from one that the scheduler has set."""
     return change(spec, node_name="", volumes=tuple(v for v in spec.volumes if _has_source(v)))
 
 

@@ -5,54 +5,55 @@ from trimtab.cluster.reason import Code
 BEFORE_POLICY = Code(
     "created-before-policy",
     "The pod was created before the policy was last changed. Policies change pods only when they are created.",
-    "Nothing to do. To have the current policies change the pods, restart the workload (`kubectl rollout restart`).",
+    "Nothing to do. If the current policies should change these pods, restart the workload (`kubectl rollout "
+    "restart`).",
 )
 BEFORE_WEBHOOK = Code(
     "created-before-webhook",
-    "The pod was created before the webhook was registered.",
-    "Restart the workload to have its pods admitted again.",
+    "The pod was created before Trimtab's webhook was registered.",
+    "Restart the workload, so that the webhook receives its new pods.",
 )
 NO_WEBHOOK = Code(
     "webhook-not-registered",
-    "Trimtab's MutatingWebhookConfiguration is not in the cluster, so only compiled policies change pods.",
+    "The cluster does not contain Trimtab's MutatingWebhookConfiguration, so only compiled policies change pods.",
     "Install Trimtab (`trimtab install`), apply what `trimtab policies compile` prints, or remove the policies "
     "if no pod should be changed.",
 )
 MISSED = Code(
     "missed-by-webhook",
-    "The pod was created while the policy was in force, and the webhook did not change it: the webhook was down, too "
-    "slow, paused, not called for this namespace, or had not received a policy or the cluster's facts yet.",
-    "Check the webhook's availability (`trimtab_errors`, the API server's "
+    "The pod was created while the policy was in force, but the webhook did not change it. The webhook was down, "
+    "too slow, paused, not called for this namespace, or had not yet read the policy or the objects of the "
+    "cluster.",
+    "Check the availability of the webhook (its metric `trimtab_errors`, and the API server's metric "
     "`apiserver_admission_webhook_fail_open_count`), then restart the workload.",
 )
 DECIDED_OTHERWISE = Code(
     "decision-changed-since",
-    "The webhook made a decision for the pod and would make a different one now, because the cluster has changed "
-    "since.",
-    "Nothing to do. To have the current decision applied, restart the workload.",
+    "The webhook decided about the pod, but would decide differently now, because the cluster has changed since.",
+    "Nothing to do. If the pods should get the current decision, restart the workload.",
 )
 COMPILED_OTHERWISE = Code(
     "compiled-policy-decided-otherwise",
-    "The API server changed the pod by the compiled policy, and the webhook would also make the named change: "
-    "the compiled policy differs by design, or is older than the policy.",
-    "See docs/explanation/without-a-webhook.md for the differences. Compile the policy again after you change it.",
+    "The API server changed the pod according to a compiled policy, but the webhook would make another change as "
+    "well: the compiled policy differs by design, or is older than the policy.",
+    "docs/explanation/without-a-webhook.md describes the differences. Compile the policy again after you change it.",
 )
 CAUSE_UNKNOWN = Code(
     "cause-unknown",
-    "The pod lacks a change of the policy, and it is not known whether the pod is older than the policy: "
-    "policies from a folder have no creation time.",
-    "Restart the workload; if its new pods are still unchanged, the API server does not call the webhook for them.",
+    "The pod lacks a change of the policy, and Trimtab does not know whether the pod is older than the policy, "
+    "because policies from a folder have no creation time.",
+    "Restart the workload. If its new pods are still unchanged, the API server does not call the webhook for them.",
 )
 ONLY_WATCHING = Code(
     "policy-not-in-apply-mode",
     "The policy is in mode `warn` or `audit`: it changes no pods, and reports what it would change.",
-    "Set `mode: apply` in the policy when you agree with the changes that it reports.",
+    "When you agree with the changes that the policy reports, set its `mode: apply`.",
 )
 OVERHEAD_STALE = Code(
     "overhead-stale",
-    "The pod's overhead differs from that of its RuntimeClass, because the RuntimeClass was changed after the "
-    "pod was created.",
-    "Restart the workload; until then the scheduler counts the old overhead for its pods.",
+    "The pod's overhead differs from the overhead of its RuntimeClass, because the RuntimeClass was changed "
+    "after the pod was created.",
+    "Restart the workload. Until then the scheduler counts the old overhead for its pods.",
 )
 SETTING_WRONG = Code(
     "overhead-setting-wrong",
@@ -70,12 +71,14 @@ NO_EVIDENCE = Code(
 HARMFUL = Code(
     "harm-brake",
     "Pods that the policy changed fail clearly more often than pods that it did not change, in a way that the "
-    "policy may cause (killed for memory, evicted by their node, not scheduled). The policy was set to `warn`.",
-    "Check the named pods. Correct the policy, then set `mode: apply` again: Trimtab does not restore the mode.",
+    "policy may cause (killed because they ran out of memory, evicted by their node, or not scheduled). The "
+    "watchdog set the policy to `warn`.",
+    "Check the pods that the message names. Correct the policy, then set `mode: apply` again, because Trimtab "
+    "does not do this itself.",
 )
 TOO_FEW = Code(
     "harm-too-few-pods",
-    "Too few pods have the policy's change, or too few pods are known without it, to distinguish harm from chance.",
+    "Too few pods have the change of the policy, or too few pods lack it, to distinguish harm from chance.",
     "Nothing to do: Trimtab compares the counts again in every round.",
 )
 QUIET = Code(
@@ -85,6 +88,7 @@ QUIET = Code(
 )
 EVERYWHERE = Code(
     "harm-everywhere",
-    "Pods that the policy never changed fail as often, so the cause is the cluster and not the policy.",
-    "Check the cluster, for example for nodes that are short of memory, or without free capacity.",
+    "Pods that the policy never changed fail as often as the changed pods, so the cause is in the cluster and "
+    "not in the policy.",
+    "Check the cluster, for example for nodes that run out of memory or have no free capacity.",
 )

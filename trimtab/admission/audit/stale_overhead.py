@@ -84,7 +84,7 @@ def detect_overhead_writer(
         return NotYet(
             reason=reasons.NO_EVIDENCE("no running pod shows whether RuntimeClass admission is on"),
             have="none",
-            need="one pod that names a RuntimeClass with overhead",
+            need="at least one pod that names a RuntimeClass with overhead",
         )
     return max(examples, key=lambda example: (example.created, example.namespace, example.pod))
 

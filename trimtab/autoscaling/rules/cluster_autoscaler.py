@@ -27,10 +27,14 @@ def find_autoscalers(snapshot: LintSnapshot) -> Iterator[tuple[LintWorkload, dic
 @lint_rule(
     "N02", LintSeverity.WARNING, "Autoscaler flags that conflict with other settings",
     why=
-        "Two controllers that remove nodes interfere with each other, and an expander without its priorities "
-        "chooses at random.",
-    source="Trimtab, measured on 310 nodes: with 0.8 a pool that follows saves a tenth, from 0.9 on nothing",
-    fix="Set the threshold to at most 0.5, or `autoscaler: lead` in the pool; add the priorities to their ConfigMap.",
+        "Two controllers that remove nodes interfere with each other. An expander without its priorities chooses "
+        "node groups at random.",
+    source=
+        "Trimtab, measured on 310 nodes: with a threshold of 0.8, a pool with `autoscaler: follow` saves a "
+        "tenth; with 0.9 or more, it saves nothing",
+    fix=
+        "Set the autoscaler's threshold to at most 0.5, or set `autoscaler: lead` in the pool; add the "
+        "priorities to their ConfigMap.",
 )  # fmt: skip
 def opposed_flags(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each autoscaler with a threshold above 0.5 while a pool follows it, and for each autoscaler
@@ -42,18 +46,20 @@ def opposed_flags(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if threshold is not None and threshold > MAX_SHARED_THRESHOLD and followers:
             yield rule.report_problem(
                 workload.subject,
-                f"{workload.subject} removes nodes below {100 * threshold:.0f} %, and pool {followers[0].name} "
-                "has `autoscaler: follow`.",
-                outcome="The autoscaler drains such nodes in its own order. The pool leaves them to the autoscaler, "
-                "and saves little or nothing.",
+                f"{workload.subject} removes nodes whose utilization is below {100 * threshold:.0f} %, and pool "
+                f"{followers[0].name} has `autoscaler: follow`.",
+                outcome="The autoscaler drains such nodes in its own order. The pool leaves these nodes to the "
+                "autoscaler, so Trimtab saves little or nothing.",
             )
         # Of a cluster's ConfigMaps only Trimtab's own are read: there the map may exist all the same.
         has_priorities = snapshot.is_live or PRIORITY_EXPANDER_MAP in names
         if "priority" in flags.get("expander", "").split(",") and not has_priorities:
             yield rule.report_problem(
                 workload.subject,
-                f"{workload.subject} has the expander priority, but there is no ConfigMap {PRIORITY_EXPANDER_MAP}.",
-                outcome="Without the ConfigMap all node groups have the same priority, so the choice is random.",
+                f"{workload.subject} has the expander priority, but the ConfigMap {PRIORITY_EXPANDER_MAP} does "
+                "not exist.",
+                outcome="Without the ConfigMap all node groups have the same priority, so the autoscaler chooses one "
+                "at random.",
             )
 
 
@@ -67,16 +73,16 @@ def _read_share(text: str) -> float | None:
 
 @lint_rule(
     "N04", LintSeverity.INFO, "A CapacityBuffer in addition to the headroom of a pool",
-    why="Both reserve room for future pods, so the room is paid for twice.",
+    why="The buffer and the headroom both reserve room for future pods, so you pay for this room twice.",
     source="autoscaling.x-k8s.io CapacityBuffer; Trimtab's `keep.headroom`",
-    fix="Keep one of them: remove keep.headroom from the pool, or the buffer.",
+    fix="Remove one of the two: keep.headroom of the pool, or the buffer.",
 )  # fmt: skip
 def doubled_headroom(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each CapacityBuffer, if a pool keeps headroom of its own."""
     pools = [pool for pool in snapshot.pools if pool.enabled and _has_headroom(pool)]
     for buffer in snapshot.buffers if pools else ():
         subject = subject_of("CapacityBuffer", buffer.metadata)
-        yield rule.report_problem(subject, f"{subject} reserves room, and pool {pools[0].name} has headroom.")
+        yield rule.report_problem(subject, f"{subject} reserves room, and pool {pools[0].name} has headroom as well.")
 
 
 def _has_headroom(pool: Pool) -> bool:

@@ -61,8 +61,8 @@ def _new_budget(workload: LintWorkload) -> tuple[Fix, ...]:
 @lint_rule(
     "L30", LintSeverity.ERROR, "A PodDisruptionBudget that never allows an eviction",
     why=
-        "Every eviction of its pods is refused: node upgrades, the cluster autoscaler's scale-down and the VPA's "
-        "updater all wait.",
+        "Every eviction of the budget's pods is refused: node upgrades, the cluster autoscaler's scale-down and "
+        "the VPA's updater all wait.",
     source="Kubernetes eviction API (policy/v1)",
     fix="Allow one pod to be unavailable: maxUnavailable 1, or a minAvailable below the number of pods.",
 )  # fmt: skip
@@ -128,7 +128,7 @@ def _round_up_percent(text: str, replicas: int) -> int | None:
     "L31", LintSeverity.WARNING, "A PodDisruptionBudget that protects unhealthy pods",
     why=
         "A pod that crashes because it lacks memory counts as protected: neither the VPA nor a drain can replace "
-        "it while too few other pods are healthy.",
+        "it while too few other pods of the budget are healthy.",
     source=_GUIDE + "; unhealthyPodEvictionPolicy, stable since Kubernetes 1.31",
     fix="Set unhealthyPodEvictionPolicy to AlwaysAllow.",
 )  # fmt: skip
@@ -147,10 +147,11 @@ def protected_unhealthy_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingI
 @lint_rule(
     "L32", LintSeverity.INFO, "A PodDisruptionBudget over the pods of a DaemonSet",
     why=
-        "Drains do not evict pods of DaemonSets, and the disruption controller cannot compute how many of them "
-        "there should be: a percentage in the budget fails, and then every eviction of its pods fails.",
+        "Drains do not evict pods of DaemonSets, and the disruption controller cannot compute how many pods a "
+        "DaemonSet should have: a percentage in the budget cannot be evaluated, and then every eviction of the "
+        "pods is refused.",
     source=_GUIDE + "; Kubernetes disruption controller (only kinds with a scale subresource are counted)",
-    fix="Use the DaemonSet's updateStrategy instead of a budget.",
+    fix="Use the DaemonSet's updateStrategy instead of a PodDisruptionBudget.",
 )  # fmt: skip
 def daemon_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each budget that selects the pods of a DaemonSet."""
@@ -159,5 +160,5 @@ def daemon_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             for pdb in snapshot.pdbs_of(workload):
                 subject = subject_of("PodDisruptionBudget", pdb.metadata)
                 yield rule.report_problem(
-                    subject, f"{subject} selects pods of {workload.subject}.", path=("spec", "selector")
+                    subject, f"{subject} selects pods of the DaemonSet {workload.subject}.", path=("spec", "selector")
                 )

@@ -46,11 +46,11 @@ def _workload(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler) -> LintWorkl
 
 @lint_rule(
     "L03", LintSeverity.ERROR, "An HPA on utilization of pods without a request",
-    why="The HPA cannot compute the metric (FailedGetResourceMetric), so it scales neither out nor in.",
+    why="The HPA cannot compute the metric (FailedGetResourceMetric), so it neither adds nor removes pods.",
     source="Kubernetes HPA, metrics/utilization.go: a container without a request fails the whole metric",
     fix=
-        "Give every container a request of the resource, or use a ContainerResource metric of a container that "
-        "has one.",
+        "Give every container a request for the resource, or use a ContainerResource metric of a container that "
+        "has a request.",
 )  # fmt: skip
 def missing_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each utilization metric for which a container has no request. A limit, a LimitRange of the
@@ -87,8 +87,8 @@ def _join_names(names: list[str]) -> str:
 @lint_rule(
     "L04", LintSeverity.WARNING, "An HPA on the sum of a pod that has several containers",
     why=
-        "The metric is the sum of all containers: a sidecar with a large request and little usage hides a main "
-        "container at its limit.",
+        "The metric is the sum over all containers of a pod. A sidecar with a large request and little usage "
+        "hides that the main container is at its limit.",
     source=_GUIDE + "; ContainerResource metrics, stable since Kubernetes 1.30",
     fix="Use a metric of type ContainerResource for the container that does the work.",
 )  # fmt: skip
@@ -106,7 +106,8 @@ def sum_of_containers(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
             if not metric.container and len(names) > 1:
                 yield rule.report_problem(
                     _subject(hpa),
-                    f"{_subject(hpa)} uses the sum of {len(names)} containers ({', '.join(sorted(names))}).",
+                    f"{_subject(hpa)} uses the sum of {len(names)} containers of each pod "
+                    f"({', '.join(sorted(names))}).",
                     path=metric.path,
                 )
 
@@ -114,10 +115,12 @@ def sum_of_containers(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 @lint_rule(
     "L06", LintSeverity.INFO, "An HPA that adds pods no faster than it removes them",
     why=
-        "Load rises faster than it falls: pods that are added late cause errors, while pods that are removed "
+        "Load rises faster than it falls. Pods that are added too late cause errors, while pods that are removed "
         "late cost little.",
     source=_GUIDE,
-    fix="Scale out fast: use a window of at most 60 seconds, and policies at least as fast as for scale-down.",
+    fix=
+        "Let the HPA add pods fast: with a window of at most 60 seconds, and with policies at least as fast as "
+        "those for scale-down.",
 )  # fmt: skip
 def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose scale-up window is above 60 seconds, or above its scale-down window."""
@@ -139,8 +142,8 @@ def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 @lint_rule(
     "L07", LintSeverity.ERROR, "A replica count in the manifest of a workload that an HPA scales",
     why=
-        "Each time the manifest is applied, the workload is scaled to that count: at peak load most of its pods "
-        "are deleted at once, and the HPA adds them again only step by step.",
+        "Each time that the manifest is applied, the workload is scaled to the count in the manifest. At peak "
+        "load most of its pods are deleted at once, and the HPA adds pods again only step by step.",
     source=_GUIDE + "; Kubernetes, Server-Side Apply: transferring ownership",
     fix=
         "Remove spec.replicas from the manifest; the HPA's minReplicas is the lower bound. Before you apply the "
@@ -172,7 +175,7 @@ def _outcome_of_applying(written: int, maximum: int) -> str:
         lost = maximum - written
         return (
             f"If the manifest is applied at peak load, up to {lost} pods are deleted at once, and the HPA adds "
-            "them again only step by step."
+            "pods again only step by step."
         )
     return (
         f"Each time the manifest is applied, the workload is scaled to {written} at once, until the HPA lowers "
@@ -183,9 +186,9 @@ def _outcome_of_applying(written: int, maximum: int) -> str:
 @lint_rule(
     "L08", LintSeverity.INFO, "A minimum of replicas that differs much from the count at quiet times",
     why=
-        "If the minimum is above the count at quiet times, you pay for pods that are not needed; if it is far "
-        "below, each rise in load begins with too few pods.",
-    source=_GUIDE, fix="Set minReplicas near the fifth percentile of the observed count.",
+        "If the minimum is above the count at quiet times, you pay for pods that are not needed. If the minimum "
+        "is far below, the workload has too few pods at the start of each rise in load.",
+    source=_GUIDE, fix="Set minReplicas near the fifth percentile of the observed replica count.",
     needs=(Needs.REPLICAS,),
 )  # fmt: skip
 def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -208,7 +211,8 @@ def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     "L09", LintSeverity.ERROR, "A minimum of no replicas with metrics of pods only",
     why=
         "Without pods there is no cpu and no memory to measure, so the workload would never be scaled up again. "
-        "The API server refuses such an HPA, and before 1.37 it refuses any minimum of 0 without a feature gate.",
+        "The API server refuses such an HPA. Before Kubernetes 1.37 it refuses any minimum of 0, unless a "
+        "feature gate allows it.",
     source="Kubernetes, feature gate HPAScaleToZero (alpha until 1.36)",
     fix="Set minReplicas to 1 or more, or add an Object or External metric.",
 )  # fmt: skip
@@ -229,9 +233,10 @@ def zero_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     "N05", LintSeverity.ERROR,
         "A minimum of no replicas without a metric that can scale the workload up (Kubernetes 1.37 and later)",
     why=
-        "A minimum of 0 is allowed from 1.37 on, with an Object or External metric. Metrics of pods cannot scale "
-        "up a workload that has no pods, and the API server refuses an HPA that has no other metric.",
-    source="Kubernetes 1.37, HPAScaleToZero (beta); replaces L09",
+        "From Kubernetes 1.37 on, a minimum of 0 is allowed with an Object or External metric. Metrics of pods "
+        "cannot scale up a workload that has no pods, so the API server refuses an HPA that has only such "
+        "metrics.",
+    source="Kubernetes 1.37, HPAScaleToZero (beta); this rule replaces L09",
     fix="Add an Object or External metric, or set minReplicas to 1.", needs=(Needs.VERSION,),
 )  # fmt: skip
 def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -248,9 +253,12 @@ def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
 
 @lint_rule(
     "L10", LintSeverity.WARNING, "A minimum of replicas below what availability requires",
-    why="At its minimum the workload cannot lose a pod: its budget allows no eviction, or a zone has no pod.",
-    source=_GUIDE + "; PodDisruptionBudgets", fix="Raise minReplicas above the budget's minAvailable and to the number "
-    "of zones that the pods must cover.",
+    why=
+        "At its minimum the workload cannot lose a pod: its PodDisruptionBudget allows no eviction, or a zone "
+        "has no pod.",
+    source=_GUIDE + "; PodDisruptionBudgets", fix=
+        "Raise minReplicas above the budget's minAvailable, and at least to the number of zones that the pods "
+        "must cover.",
 )  # fmt: skip
 def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose minimum is at most the minAvailable of a budget, or is below the minDomains
@@ -268,10 +276,10 @@ def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> Findin
         for constraint in value_or(workload.spec.topology_spread_constraints, ()):
             domains = value_or(constraint.min_domains, 0)
             if constraint.when_unsatisfiable == "DoNotSchedule" and domains > needed:
-                needed, reason = domains, f"the pods must cover {domains} domains of {constraint.topology_key}"
+                needed, reason = domains, f"the pods must cover {domains} values of {constraint.topology_key}"
         if 0 < minimum < needed:
             yield rule.report_problem(
-                _subject(hpa), f"{_subject(hpa)} may scale down to {minimum}, but {reason}.",
+                _subject(hpa), f"{_subject(hpa)} may scale the workload down to {minimum}, but {reason}.",
                 path=("spec", "minReplicas"),
                 changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), min(needed, hpa.spec.max_replicas))],
             )  # fmt: skip
@@ -279,9 +287,10 @@ def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> Findin
 
 @lint_rule(
     "L11", LintSeverity.WARNING, "An HPA that has been at its maximum for an hour",
-    why="At its maximum an HPA does nothing: more load increases the latency, and no Event reports it.",
+    why="At its maximum an HPA adds no pods: more load increases the latency, and no Event reports this.",
     source=_GUIDE, fix=
-        "Raise maxReplicas to the theoretical maximum, and set an alert for when the count is close to it.",
+        "Raise maxReplicas to the largest count that the workload may need, and set an alert for when the count "
+        "is close to it.",
     needs=(Needs.LIVE,),
 )  # fmt: skip
 def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -304,11 +313,11 @@ def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 @lint_rule(
     "L12", LintSeverity.WARNING, "An HPA on cpu of pods that are ready before their start-up peak is over",
     why=
-        "The HPA counts a pod's cpu as soon as the pod is ready: each new pod seems overloaded, and the HPA adds "
-        "more pods.",
+        "The HPA counts a pod's cpu as soon as the pod is ready. Each new pod seems overloaded, so the HPA adds "
+        "even more pods.",
     source=_GUIDE, fix=
-        "Let a startupProbe or the readinessProbe succeed only after the peak, or give the pod more cpu at "
-        "start-up.", needs=(Needs.USAGE,),
+        "Let a startupProbe or the readinessProbe succeed only after the peak, or give the pod more cpu during "
+        "its start.", needs=(Needs.USAGE,),
 )  # fmt: skip
 def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA on cpu with a container whose peak after its start is more than twice its median,
@@ -325,16 +334,17 @@ def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             if usage.start_peak > 2 * usage.p50 and (probe is None or probe.initial_delay_seconds < 30):
                 yield rule.report_problem(
                     _subject(hpa),
-                    f"Container {container.name} of {workload.subject} uses {usage.start_peak:.0f}m of cpu after "
-                    f"its start and {usage.p50:.0f}m later, but its readiness does not wait for that.",
+                    f"Container {container.name} of {workload.subject} uses {usage.start_peak:.0f}m of cpu "
+                    f"during its start and {usage.p50:.0f}m later, but its pod is ready before the start-up peak "
+                    "is over.",
                 )
 
 
 @lint_rule(
     "L13", LintSeverity.INFO, "An HPA over pods with uneven load",
     why=
-        "The HPA uses the mean of all pods: a pod with a third of all connections is overloaded while the mean "
-        "is low; and a VPA has one number for all pods.",
+        "The HPA uses the mean over all pods: a pod with a third of all connections is overloaded while the mean "
+        "is low. A VPA also computes only one request for all pods.",
     source=_GUIDE, fix="Balance requests instead of connections, or let clients reconnect from time to time.",
     needs=(Needs.USAGE,),
 )  # fmt: skip
@@ -364,10 +374,10 @@ def _is_uneven(usage: ResourceUsage) -> bool:
 @lint_rule(
     "L42", LintSeverity.INFO, "An HPA without a resource metric",
     why=
-        "While the metrics adapter or its source is down, the HPA cannot scale; with cpu as a second metric it "
-        "can still scale out.",
-    source="Kubernetes HPA: of several metrics, one that fails stops scaling in but not scaling out",
-    fix="Add a cpu metric with a high average value as a fallback.",
+        "While the metrics adapter or its source is down, the HPA cannot change the replica count. With cpu as a "
+        "second metric it can still add pods.",
+    source="Kubernetes HPA: if one of several metrics fails, the HPA still adds pods but removes none",
+    fix="Add a cpu metric with a high average value, which is used while the other metrics fail.",
 )  # fmt: skip
 def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose metrics are all custom or external."""
@@ -382,9 +392,9 @@ def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
 @lint_rule(
     "L41", LintSeverity.ERROR, "A proportional autoscaler",
     why=
-        "The replica count or size depends on the number of nodes and not on the load; with an HPA or a VPA, two "
-        "controllers write the same field, and the last one wins.",
-    source=_GUIDE, fix="Scale by load, with only an HPA or a VPA.",
+        "The replica count or the size depends on the number of nodes and not on the load. If an HPA or a VPA "
+        "also acts on the workload, two controllers write the same field, and the last write counts.",
+    source=_GUIDE, fix="Scale the workload by its load, with only an HPA or only a VPA.",
 )  # fmt: skip
 def proportional_autoscaler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each cluster-proportional autoscaler, recognised by its image. It is an error if its target

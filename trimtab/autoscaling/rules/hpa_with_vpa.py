@@ -50,9 +50,9 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 @lint_rule(
     "L01", LintSeverity.ERROR, "An HPA on the utilization of a resource that a VPA sizes",
     why=
-        "The HPA divides usage by the request, and the VPA computes the request from usage. Each reacts to the "
-        "other, and the replica count rises without bound, falls, or stays only while the distribution of usage "
-        "does not change.",
+        "The HPA divides usage by the request, and the VPA computes the request from usage. Each of the two "
+        "reacts to the other, so the replica count rises without bound, falls, or stays only while the "
+        "distribution of usage does not change.",
     source=_GUIDE, fix=
         "Let the HPA scale on an average value or a custom metric, or remove the resource from the VPA's "
         "controlledResources.",
@@ -102,11 +102,11 @@ def _predict_outcome(
     if usage is None or workload is None:
         lowest, highest = (100 * ratio for ratio in ratios_at_rest(metric.percent))
         # The mean is never above P90 by much: a share of more than 100 % is no case that happens.
-        above = "above that it rises round after round at constant load, and " if highest < 100 else ""
+        above = "above that, the replica count rises round after round at constant load, and " if highest < 100 else ""
         return (
-            f"The replica count stays only while the mean of usage is {min(100, lowest):.0f} to "
-            f"{min(100, highest):.0f} % of its P90: {above}below that it falls. With --usage the direction is "
-            "known."
+            f"The replica count stays only while the mean of the usage is {min(100, lowest):.0f} to "
+            f"{min(100, highest):.0f} % of its 90th percentile: {above}below that, the count falls. With --usage "
+            "the direction is known."
         )
     mean, p90 = usage
     replicas = _running_count(snapshot, hpa, workload)
@@ -115,7 +115,10 @@ def _predict_outcome(
         min_replicas=_least_count(hpa), max_replicas=hpa.spec.max_replicas or MAX_COUNT,
         tolerance=_tolerance_of(hpa),
     )  # fmt: skip
-    return f"{describe_prediction(prediction)} The mean of its usage is {100 * min(1.0, mean / p90):.0f} % of P90."
+    return (
+        f"{describe_prediction(prediction)} At present the mean of the usage is {100 * min(1.0, mean / p90):.0f} "
+        "% of its 90th percentile."
+    )
 
 
 def _usage_of_metric(
@@ -234,7 +237,7 @@ def _average_value_changes(
 @lint_rule(
     "L05", LintSeverity.WARNING, "An HPA that removes pods quickly while a VPA sizes them",
     why=
-        "Each pod that the HPA removes moves its load to the other pods. The VPA includes that load in its "
+        "Each pod that the HPA removes moves its load to the other pods. The VPA includes this load in its "
         "history, and keeps it for days.",
     source=_GUIDE, fix=
         "Set a stabilization window of 1800 seconds in behavior.scaleDown, and a policy of one pod in 300 "
@@ -288,8 +291,8 @@ def _removal_rates(down: ScalingRules, max_replicas: int) -> Iterator[float]:
 @lint_rule(
     "N06", LintSeverity.WARNING, "An HPA tolerance below the VPA's margin",
     why=
-        "The VPA's own changes of the request move the utilization by up to its margin of 15 %: with a smaller "
-        "tolerance, the HPA changes the replica count after each of them.",
+        "The VPA's own changes of the request move the utilization by up to its margin of 15 %. With a smaller "
+        "tolerance, the HPA changes the replica count after each of these changes.",
     source="VPA recommender, --recommendation-margin-fraction; HPA tolerance (beta since Kubernetes 1.35)",
     fix="Set the tolerance to 0.15 or more, or scale on a metric that does not depend on requests.",
 )  # fmt: skip

@@ -38,7 +38,9 @@ _GUIDE = "Kubernetes, reserve compute resources for system daemons"
 
 @lint_rule(
     "N08", LintSeverity.WARNING, "A critical pod on a spot node",
-    why="The cloud removes a spot node within minutes, and with it pods that the cluster needs to replace the others.",
+    why=
+        "The cloud provider removes a spot node within minutes, and with it pods that the cluster needs to "
+        "replace the others.",
     source="Trimtab (`plan` reports such pods too)", fix="Run critical pods on other nodes, by a node affinity.",
 )  # fmt: skip
 def critical_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -78,9 +80,9 @@ def _chooses_spot(workload: LintWorkload) -> bool:
 @lint_rule(
     "N14", LintSeverity.WARNING, "A pod that runs for a long time on spot nodes",
     why=
-        "A pod without a second replica is unavailable each time that the cloud removes the node, until its "
-        "volume is attached to another node and the pod is ready.",
-    source="Trimtab", fix="Run a second replica, or use a node affinity for other nodes.",
+        "A pod without a second replica is unavailable each time that the cloud provider removes its node, until "
+        "the pod's volume is attached to another node and the new pod is ready.",
+    source="Trimtab", fix="Run a second replica, or use a node affinity for nodes that are not spot nodes.",
 )  # fmt: skip
 def long_run_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each StatefulSet, and each Deployment with one replica, that chooses spot nodes or has had a
@@ -112,8 +114,8 @@ def _age_of(snapshot: LintSnapshot, created: str | None) -> int:
 @lint_rule(
     "N10", LintSeverity.WARNING, "A reservation below the measured need of system daemons",
     why=
-        "What the kubelet and the runtime use above their reservation is missing for pods: the node comes under "
-        "pressure, and the kubelet evicts pods.",
+        "If the kubelet and the container runtime use more than is reserved for them, pods have less than the "
+        "scheduler assumes: the node comes under pressure, and the kubelet evicts pods.",
     source=_GUIDE, fix="Raise kubeReserved to the measured amounts.", needs=(Needs.RESERVATIONS,),
 )  # fmt: skip
 def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -172,7 +174,7 @@ def _report_low(
             yield rule.report_problem(
                 subject,
                 f"{who} {'reserve' if others else 'reserves'} {format_amount(resource, now)} of {resource}, but "
-                f"on {reservation.nodes} the system daemons were measured to need {amount}.",
+                f"on {reservation.nodes} the system daemons need {amount} according to measurements.",
                 path=path if has_field else (),
                 changes=[ManifestChange(subject, path, amount)] if has_field else (),
             )
@@ -181,9 +183,9 @@ def _report_low(
 @lint_rule(
     "N11", LintSeverity.WARNING, "More pods on a node than it has addresses for",
     why=
-        "Addresses of ended pods are released late: at full density new pods stay in ContainerCreating because "
-        "there is no free address. Above 1000 neighbours the kernel also drops ARP entries unless gc_thresh is "
-        "raised.",
+        "The addresses of ended pods become free late: on a node with all its pods, new pods stay in "
+        "ContainerCreating because no address is free. With more than 1000 neighbours the kernel also drops ARP "
+        "entries, unless gc_thresh is raised.",
     source="Kubernetes node IPAM; GKE's rule of two addresses for each pod",
     fix="Lower maxPods to 80 % of the addresses, or give nodes a larger range of addresses.",
 )  # fmt: skip
@@ -197,8 +199,8 @@ def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if usable is not None and kubelet.max_pods > usable:
             yield rule.report_problem(
                 subject,
-                    f"{subject} allows {kubelet.max_pods} pods in {kubelet.pod_cidr}, which has addresses for "
-                    f"{usable}.",
+                    f"{subject} allows {kubelet.max_pods} pods in the range {kubelet.pod_cidr}, which has "
+                    f"addresses for only {usable} pods.",
                 path=("maxPods",), changes=[ManifestChange(subject, ("maxPods",), usable)],
             )  # fmt: skip
     for node in snapshot.nodes:
@@ -227,10 +229,10 @@ def _usable_addresses(cidr: str) -> int | None:
 @lint_rule(
     "N15", LintSeverity.WARNING, "System reservations that the kernel enforces",
     why=
-        "If it is enforced, the reservation is a limit for the system's own processes: sshd, the journal or the "
-        "kubelet itself is throttled or killed, and the node is NotReady.",
+        "An enforced reservation is a limit for the system's own processes: sshd, the journal or the kubelet "
+        "itself may be throttled or killed, and then the node becomes NotReady.",
     source=_GUIDE + ": enforce system-reserved only after profiling",
-    fix="Enforce only `pods`; the reservation still lowers the resources that pods can use.", needs=(Needs.KUBELETS,),
+    fix="Enforce only `pods`; the reservations still lower the resources that pods can use.", needs=(Needs.KUBELETS,),
 )  # fmt: skip
 def enforced_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each KubeletConfiguration whose enforceNodeAllocatable contains system-reserved or
@@ -245,6 +247,6 @@ def enforced_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingItera
             subject = subject_of("KubeletConfiguration", kubelet.metadata, namespaced=False)
             path = ("enforceNodeAllocatable",)
             yield rule.report_problem(
-                subject, f"{subject} enforces {' and '.join(enforced)}.", path=path,
+                subject, f"{subject} enforces {' and '.join(enforced)} as limits.", path=path,
                 changes=[ManifestChange(subject, path, ["pods"])],
             )  # fmt: skip

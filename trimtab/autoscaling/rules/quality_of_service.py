@@ -27,8 +27,8 @@ _LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "le
 @lint_rule(
     "L33", LintSeverity.ERROR, "A pod without any request (BestEffort)",
     why=
-        "The scheduler counts the pod as nothing: the pod may run on full nodes, is the first that the kubelet "
-        "evicts, and slows down other pods.",
+        "The scheduler counts the pod as if it used no resources: the pod may run on full nodes, is the first "
+        "that the kubelet evicts, and slows down other pods.",
     source=_GUIDE, fix="Give the pod requests for cpu and memory; `trimtab recommend` computes them from usage.",
 )  # fmt: skip
 def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -54,11 +54,11 @@ def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 @lint_rule(
     "L34", LintSeverity.WARNING, "A Guaranteed pod without a stated reason",
     why=
-        "The cpu of the pod is capped at its request. The VPA sees only the capped usage, so the request does "
+        "The pod cannot use more cpu than its request. The VPA sees only this limited usage, so the request does "
         "not grow when the pod needs more.",
     source=_GUIDE, fix=
-        'Remove the cpu limit. Or keep it and state the reason: trimtab.dev/lint-ignore: "L34 pinned to cores by '
-        'the CPU manager".',
+        "Remove the cpu limit. If the limit is intended, keep it and state the reason: trimtab.dev/lint-ignore: "
+        '"L34 pinned to cores by the CPU manager".',
 )  # fmt: skip
 def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each Guaranteed workload. If it is Guaranteed on purpose, its author states the reason in
@@ -77,9 +77,9 @@ def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 @lint_rule(
     "L35", LintSeverity.ERROR, "A cpu limit",
     why=
-        "The kernel stops the container for the rest of each 100 ms period in which it has used up its limit, "
-        "even if the node is idle. A container that renews a lease late loses it.",
-    source=_GUIDE, fix="Remove the cpu limit; the request already shares the cpu fairly.",
+        "The kernel stops the container for the rest of each 100 ms period in which the container has used up "
+        "its limit, even if the node is idle. A container that therefore renews a Lease late loses the Lease.",
+    source=_GUIDE, fix="Remove the cpu limit; the request alone ensures a fair share of the cpu.",
 )  # fmt: skip
 def cpu_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each cpu limit of a pod that is not Guaranteed (see L34): an error for a container that
@@ -136,8 +136,8 @@ def elects_leader(container: LintContainer) -> bool:
     "L36", LintSeverity.WARNING, "A memory limit without a stated healthy range",
     why="A container that needs a little more than usual is killed although its node has free memory.",
     source=_GUIDE, fix=
-        "Remove the limit, or keep it well above all known peaks and state the reason: trimtab.dev/lint-ignore: "
-        '"L36 peaks at 300Mi, more is a leak".',
+        "Remove the limit. If the limit is intended, keep it well above all known peaks and state the reason: "
+        'trimtab.dev/lint-ignore: "L36 peaks at 300Mi, more is a leak".',
 )  # fmt: skip
 def memory_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each memory limit of a pod that is not Guaranteed; if usage is known, only for limits below

@@ -78,8 +78,11 @@ def _is_small(usage: dict[str, ResourceUsage], bounds: dict[str, int]) -> bool:
 
 @lint_rule(
     "L21", LintSeverity.INFO, "A VPA for a container with small or steady usage",
-    why="A static request from P95 has the same effect without a webhook, evictions and their risks.",
-    source=_GUIDE, fix="Remove the VPA, and set requests from P95 (`trimtab recommend`).", needs=_USAGE,
+    why=
+        "A static request at the 95th percentile of the usage has the same effect, without a webhook, evictions "
+        "and their risks.",
+    source=_GUIDE, fix=
+        "Remove the VPA, and set requests at the 95th percentile of the usage (`trimtab recommend`).", needs=_USAGE,
 )  # fmt: skip
 def needless_vpa(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each container under a VPA that uses at most 50m and 100 MB (but see L22), or whose P95 is
@@ -107,8 +110,8 @@ def _describe_usage(usage: dict[str, ResourceUsage]) -> str:
 @lint_rule(
     "L22", LintSeverity.WARNING, "A VPA for a container whose usage is below the VPA's smallest bucket",
     why=
-        "The VPA cannot distinguish such amounts, and sets its minimum: the request is more than is used, and "
-        "the eviction has no benefit.",
+        "The VPA cannot distinguish such small amounts, so it sets its minimum: the request is higher than the "
+        "usage, and the evictions of the VPA have no benefit.",
     source=_GUIDE + "; VPA histograms begin at 10m and 10 MB", fix="Remove the VPA, and set small requests yourself.",
     needs=_USAGE,
 )  # fmt: skip
@@ -148,9 +151,9 @@ def unscaled_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
 @lint_rule(
     "L37", LintSeverity.WARNING, "A static request below P95",
     why=
-        "For at least one minute in twenty the container needs more than it has reserved: on a full node it is "
-        "slow, or among the first to be evicted.",
-    source=_GUIDE, fix="Raise the request to P95 (`trimtab recommend`).", needs=_USAGE,
+        "For at least one minute in twenty the container needs more than it has reserved. On a full node it is "
+        "then slow, or among the first to be evicted.",
+    source=_GUIDE, fix="Raise the request to the 95th percentile of the usage (`trimtab recommend`).", needs=_USAGE,
 )  # fmt: skip
 def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each request that is below P95, if no VPA sets it."""
@@ -162,7 +165,7 @@ def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 yield rule.report_problem(
                     sized.workload.subject,
                     f"Container {sized.container.name} of {sized.workload.subject} requests "
-                    f"{format_amount(resource, request)} of {resource}, but its P95 is "
+                    f"{format_amount(resource, request)} of {resource}, but the 95th percentile of its usage is "
                     f"{format_amount(resource, usage.p95)}.",
                     path=path,
                 )
@@ -170,7 +173,7 @@ def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L38", LintSeverity.INFO, "A static request far above P95",
-    why="The difference is paid for but not used, and no other pod can reserve it.",
+    why="You pay for the difference, but the container does not use it, and no other pod can reserve it.",
     source="Trimtab", fix="Lower the request (`trimtab recommend` shows the amount and the savings).", needs=_USAGE,
 )  # fmt: skip
 def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -187,7 +190,7 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 yield rule.report_problem(
                     sized.workload.subject,
                     f"Container {sized.container.name} of {sized.workload.subject} requests "
-                    f"{format_amount(resource, request)} of {resource}, but its P95 is "
+                    f"{format_amount(resource, request)} of {resource}, but the 95th percentile of its usage is "
                     f"{format_amount(resource, usage.p95)}.",
                     path=sized.workload.container_path(sized.container, "resources", "requests", resource),
                     outcome=f"{pods} {waste} of {resource} that is not used"
@@ -198,9 +201,10 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 @lint_rule(
     "L39", LintSeverity.INFO, "An initial request under a VPA outside of P5 to P50",
     why=
-        "A VPA corrects an initial request of P5. Above P50 each rollout wastes resources until the VPA acts; "
-        "below P5 each rollout begins with too few resources.",
-    source=_GUIDE, fix="Begin with P5.", needs=_USAGE,
+        "A VPA soon raises an initial request at the 5th percentile of the usage. Above the 50th percentile each "
+        "rollout wastes resources until the VPA acts; below the 5th percentile each rollout starts with too few "
+        "resources.",
+    source=_GUIDE, fix="Set the initial request to the 5th percentile of the usage.", needs=_USAGE,
 )  # fmt: skip
 def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each request whose first value, before a VPA sets it, differs much from the usage:
@@ -222,12 +226,12 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
                 path = sized.workload.container_path(sized.container, "resources", "requests", resource)
                 yield rule.report_problem(
                     sized.workload.subject,
-                    f"Container {sized.container.name} of {sized.workload.subject} begins with "
-                    f"{format_amount(resource, request)} of {resource}, but P5 is "
-                    f"{format_amount(resource, usage.p5)} and P50 {format_amount(resource, usage.p50)}.",
+                    f"Container {sized.container.name} of {sized.workload.subject} starts with a request of "
+                    f"{format_amount(resource, request)} of {resource}, but the 5th percentile of its usage is "
+                    f"{format_amount(resource, usage.p5)} and the 50th {format_amount(resource, usage.p50)}.",
                     path=path,
-                    fix=f"Begin with {format_amount(resource, start)}"
-                    + (", which is the least that its VPA should set." if start == least else ", P5."),
+                    fix=f"Set the initial request to {format_amount(resource, start)}"
+                    + (", which is the smallest request that its VPA should set." if start == least else ", P5."),
                     changes=[ManifestChange(sized.workload.subject, path, format_amount(resource, start))],
                 )
 
@@ -243,9 +247,9 @@ def _cost_text(snapshot: LintSnapshot, resource: str, amount: float) -> str:
 @lint_rule(
     "N16", LintSeverity.INFO, "Many small replicas, each with a fixed cost",
     why=
-        "Each replica needs memory that does not depend on its load: fewer, larger replicas need less memory for "
-        "the same load.",
-    source="Gardener's GEP-23, deficiencies: small replicas are inefficient",
+        "Each replica needs memory that does not depend on its load, so fewer and larger replicas need less "
+        "memory for the same load.",
+    source="Gardener's GEP-23, section on deficiencies: small replicas are inefficient",
     fix="Run fewer, larger replicas.", needs=_USAGE,
 )  # fmt: skip
 def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -270,10 +274,10 @@ def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
             load = format_amount(CPU, ceil(replicas * cpu.p95 / fewer))
             yield rule.report_problem(
                 workload.subject,
-                f"{workload.subject} has {replicas} replicas that use {format_amount(CPU, cpu.p95)} of cpu each at "
-                f"P95, and each keeps {format_amount(MEMORY, memory.p5)} of memory whatever its load is.",
+                f"{workload.subject} has {replicas} replicas. Each uses {format_amount(CPU, cpu.p95)} of cpu at "
+                f"the 95th percentile, and keeps {format_amount(MEMORY, memory.p5)} of memory even without load.",
                 path=("spec", "replicas"),
-                outcome=f"{fewer} replicas can serve the same load and use {format_amount(MEMORY, saved)} "
+                outcome=f"{fewer} replicas can serve the same load and need {format_amount(MEMORY, saved)} "
                 f"less{_cost_text(snapshot, MEMORY, saved)}.",
                 fix=f"Run {fewer} replicas, each of which may use {load} of cpu and "
                 f"{format_amount(MEMORY, memory.p95)} of memory; with an HPA, set minReplicas to this number "

@@ -67,12 +67,12 @@ def is_spread(workload: LintWorkload, keys: tuple[str, ...]) -> bool:
 @lint_rule(
     "N01", LintSeverity.WARNING, "A scheduler that is not known from the objects",
     why=
-        "If no scheduler has that name, the pods stay Pending without an Event. If one has, Trimtab does not "
-        "know its filters, and does not drain the nodes of its pods.",
+        "If no scheduler has that name, the pods stay Pending without an Event. If such a scheduler exists, "
+        "Trimtab does not know its filters, and does not drain the nodes of its pods.",
     source="Kubernetes: pods with an unknown schedulerName are ignored by every scheduler",
     fix=
-        "Name a scheduler of the cluster; or add its KubeSchedulerConfiguration, or list it under `schedulers` "
-        "of a pool.",
+        "Name a scheduler of the cluster. If the name is right, add its KubeSchedulerConfiguration to the input, "
+        "or list it under `schedulers` of a pool.",
 )  # fmt: skip
 def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each workload whose schedulerName is not a stock scheduler and is in no
@@ -83,7 +83,7 @@ def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
         name = workload.spec.scheduler_name
         if name and name not in known:
             yield rule.report_problem(
-                workload.subject, f"{workload.subject} names the scheduler {name}, which is not known.",
+                workload.subject, f"{workload.subject} names the scheduler {name}, which none of the objects defines.",
                 path=(*workload.template_path, "schedulerName"),
             )  # fmt: skip
 
@@ -91,8 +91,8 @@ def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 @lint_rule(
     "N07", LintSeverity.WARNING, "A gang of pods in a cluster with compaction",
     why=
-        "Pods of a gang run only together: the eviction of one of them stops all of them, and they start again "
-        "only when there is room for all at once.",
+        "The pods of a gang run only together: the eviction of one pod stops all of them, and they start again "
+        "only when there is room for all of them at once.",
     source="Kubernetes PodGroup (scheduling.k8s.io, beta in 1.37), Volcano, coscheduling",
     fix='Annotate the pods with trimtab.dev/do-not-disrupt: "true", or run them on nodes outside of the pool.',
 )  # fmt: skip
@@ -113,8 +113,8 @@ def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             path = (*workload.template_path[:-1], "metadata", "annotations", KEEP_ANNOTATION)
             yield rule.report_problem(
                 workload.subject,
-                f"Pods of {workload.subject} belong to the gang {group}, and {len(snapshot.pools)} "
-                f"{'pool is' if len(snapshot.pools) == 1 else 'pools are'} compacted.",
+                f"Pods of {workload.subject} belong to the gang {group}, and Trimtab compacts "
+                f"{len(snapshot.pools)} {'pool' if len(snapshot.pools) == 1 else 'pools'} of the cluster.",
                 changes=[ManifestChange(workload.subject, path, "true")],
             )
 
@@ -122,8 +122,8 @@ def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 @lint_rule(
     "N09", LintSeverity.WARNING, "A Service that prefers near pods, whose pods are not in every place",
     why=
-        "Clients use the pods of their own zone or node. Where there are too few, these pods are overloaded "
-        "while others are idle, and an HPA sees only the mean.",
+        "Clients use the pods of their own zone or node. In a zone or on a node with too few pods, these pods "
+        "are overloaded while others are idle, and an HPA sees only the mean.",
     source="Kubernetes Service trafficDistribution (PreferSameZone and PreferSameNode, stable since 1.35)",
     fix="Spread the pods over zones with a topologySpreadConstraint, or remove trafficDistribution.",
 )  # fmt: skip
@@ -144,7 +144,7 @@ def near_traffic(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 continue
             places = "node" if distribution == "PreferSameNode" else "zone"
             hpas = snapshot.hpas_of(workload.subject)
-            hpa = f", and HPA {hpas[0].metadata.name} follows their mean" if hpas else ""
+            hpa = f", and HPA {hpas[0].metadata.name} scales by the mean of their usage" if hpas else ""
             subject = subject_of("Service", service.metadata)
             yield rule.report_problem(
                 subject,

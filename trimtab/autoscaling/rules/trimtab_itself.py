@@ -32,8 +32,8 @@ _SHARED_SERVER = re.compile(r"thanos|mimir|cortex|vmselect|query-frontend|global
 @lint_rule(
     "L15", LintSeverity.ERROR, "A policy that changes requests of a pod whose limits a VPA multiplies",
     why=
-        "The policy changes the ratio of limit to request, and the VPA multiplies each later request by it: a "
-        "request of 20m with a limit of 1 leads to a limit of 50 times the request.",
+        "The policy changes the ratio of limit to request, and the VPA multiplies each later request by this "
+        "ratio: a request of 20m with a limit of 1 leads to a limit of 50 times the request.",
     source="Trimtab (the webhook does not change such pods, with the reason vpa-ratio)",
     fix="Set controlledValues to RequestsOnly in the VPA.", needs=(Needs.POLICIES,),
 )  # fmt: skip
@@ -52,7 +52,7 @@ def policy_against_ratio(rule: LintRule, snapshot: LintSnapshot) -> FindingItera
                 yield rule.report_problem(
                     subject,
                     f"PodPolicy {policy.metadata.name} changes the {resource} request of container "
-                    f"{container.name} of {workload.subject}, but {subject} keeps its ratio to the limit "
+                    f"{container.name} of {workload.subject}, but {subject} keeps the ratio of limit to request "
                     f"({ratio:g}).",
                     changes=[requests_only_change(vpa, subject, container.name)],
                 )
@@ -82,8 +82,9 @@ def matches_namespace(policy: PolicyView, namespace: str) -> bool:
 @lint_rule(
     "L45", LintSeverity.ERROR, "A webhook of Trimtab that can block the cluster itself",
     why=
-        "With failurePolicy Fail no pod can be created while the webhook is down, not even the webhook's own; "
-        "the same applies to kube-system, without which the cluster does not recover.",
+        "With failurePolicy Fail, no pod can be created while the webhook is down, not even a pod of the webhook "
+        "itself. If the webhook receives pods of kube-system, the same applies to components without which the "
+        "cluster does not recover.",
     source="Kubernetes, admission webhook good practices",
     fix="Set failurePolicy Ignore, and exclude kube-system and Trimtab's own namespace in the namespaceSelector.",
 )  # fmt: skip
@@ -115,7 +116,7 @@ def _webhook_problems(webhook: MutatingWebhook) -> Iterator[tuple[str, str]]:
 
 @lint_rule(
     "N12", LintSeverity.WARNING, "Usage that is read from a Prometheus with several clusters",
-    why="Workloads with the same name in two clusters share one history, so the requests of both are wrong.",
+    why="Workloads with the same name in two clusters share one history of usage, so the requests of both are wrong.",
     source="Trimtab; the VPA's recommender has no matcher for a cluster",
     fix="Set TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER, or query the Prometheus of one cluster.",
 )  # fmt: skip
@@ -130,8 +131,8 @@ def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
                     workload.subject,
                     f"{workload.subject} sets {_URL_SETTING}, but not {_MATCHER_SETTING}.",
                     severity=LintSeverity.INFO,
-                    outcome="If that server has the series of several clusters, the recommender rejects their usage "
-                    "and recommends nothing.",
+                    outcome="If that Prometheus server has the series of several clusters, the recommender rejects "
+                    "their usage and recommends nothing.",
                 )
             address = next((a for a in container.arguments if a.startswith("--prometheus-address")), "")
             if _SHARED_SERVER.search(address):
@@ -144,7 +145,7 @@ def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
     "N13", LintSeverity.WARNING, "A LimitRange that restores the limits which a policy removes",
     why=
         "The API server sets the default limit again after the policy has removed it: the policy has no effect, "
-        "or the pod has a limit that is in no manifest.",
+        "or the pod has a limit that no manifest contains.",
     source="The LimitRanger of Kubernetes runs before and after webhooks (measured, 1.36)",
     fix="Remove the default limit from the LimitRange, or exclude the namespace from the policy.",
     needs=(Needs.POLICIES,),

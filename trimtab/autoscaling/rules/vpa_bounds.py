@@ -53,8 +53,8 @@ _CAP_FLAGS = {
     CPU: "container-recommendation-max-allowed-cpu", MEMORY: "container-recommendation-max-allowed-memory",
 }  # fmt: skip
 _TOO_SMALL_ALONE = (
-    "The VPA's updater does not evict so few pods: they keep a request that is too small until they are "
-    "recreated and the VPA's webhook changes it."
+    "The VPA's updater does not evict pods of a workload with so few replicas: the pods keep a request that is "
+    "too small until they are recreated and the VPA's webhook changes it."
 )
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 
@@ -116,11 +116,11 @@ def multiplied_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
                 limit = limit_of(container, resource) or 0
                 yield rule.report_problem(
                     subject,
-                    f"{subject} scales the {resource} limit of container {container.name}: it is {ratio:g} times the "
-                    "request.",
+                    f"{subject} scales the {resource} limit of container {container.name}, which is {ratio:g} "
+                    "times the request.",
                     path=policies_path(vpa, container.name),
-                    outcome=f"If the VPA doubles the request, the limit goes from {format_amount(resource, limit)} to "
-                    f"{format_amount(resource, 2 * limit)}.",
+                    outcome=f"If the VPA doubles the request, the limit rises from {format_amount(resource, limit)} "
+                    f"to {format_amount(resource, 2 * limit)}.",
                     changes=[requests_only_change(vpa, subject, container.name)],
                 )
 
@@ -128,8 +128,8 @@ def multiplied_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 @lint_rule(
     "L16", LintSeverity.WARNING, "A VPA without minAllowed",
     why=
-        "After a quiet night the requests are so small that the morning begins with too few resources and with "
-        "evictions.",
+        "After a quiet night the requests are so small that the pods have too few resources in the morning, and "
+        "the VPA evicts them.",
     source=_GUIDE, fix="Set minAllowed to the highest recommendation for an idle container.",
 )  # fmt: skip
 def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -152,7 +152,9 @@ def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             yield rule.report_problem(
                 subject, f"{subject} has no minAllowed for {_list_names(missing)}.",
                 path=policies_path(vpa, missing[0]), changes=changes,
-                fix=f"Set minAllowed to {amounts}, which is P90 of the quietest day plus 15 %." if amounts else "",
+                fix=
+                    f"Set minAllowed to {amounts}, which is the 90th percentile of the usage on the quietest day "
+                    "plus 15 %." if amounts else "",
             )  # fmt: skip
 
 
@@ -229,7 +231,9 @@ def raise_request(workload: LintWorkload, container: str, resource: str, least: 
 
 @lint_rule(
     "L17", LintSeverity.WARNING, "A minAllowed below the recommendation for an idle container",
-    why="The VPA's recommendation goes up and down between the two every day, and the VPA evicts the pods each time.",
+    why=
+        "The VPA's recommendation goes up and down between the two amounts every day, and the VPA evicts the "
+        "pods each time.",
     source=_GUIDE, fix="Raise minAllowed to the highest recommendation of an idle period.", needs=(Needs.USAGE,),
 )  # fmt: skip
 def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -249,7 +253,8 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                     yield rule.report_problem(
                         subject,
                         f"{subject} has minAllowed {format_amount(resource, minimum)} of {resource} for "
-                        f"{container.name}, but its quietest day leads to {format_amount(resource, idle)}.",
+                        f"{container.name}, but on the quietest day its recommendation would be "
+                        f"{format_amount(resource, idle)}.",
                         path=path,
                         changes=[
                             ManifestChange(subject, path, format_amount(resource, ceil(idle))),
@@ -260,9 +265,11 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L18", LintSeverity.ERROR, "An initial request below the VPA's minimum",
-    why="The VPA evicts each such pod as soon as it runs, because its request is outside of the recommended range.",
+    why=
+        "The VPA evicts each such pod as soon as it runs, because the pod's request is outside of the "
+        "recommended range.",
     source=_GUIDE + "; VPA recommender, --pod-recommendation-min-cpu-millicores and -memory-mb",
-    fix="Begin with at least minAllowed and the recommender's minimum.",
+    fix="Set the initial request to at least minAllowed and at least the recommender's minimum.",
 )  # fmt: skip
 def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each container whose request is too small under a VPA whose mode evicts or resizes.
@@ -287,7 +294,7 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                     path = workload.container_path(container, "resources", "requests", resource)
                     yield rule.report_problem(
                         workload.subject,
-                        f"Container {container.name} of {workload.subject} begins with "
+                        f"Container {container.name} of {workload.subject} starts with a request of "
                         f"{format_amount(resource, request)} of {resource}, but {name} of {subject} is "
                         f"{format_amount(resource, floor)}.",
                         path=path,
@@ -328,9 +335,11 @@ def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:
 
 
 @lint_rule(
-    "L19", LintSeverity.ERROR, "A VPA without a maximum, or with one that fits on no node",
-    why="With a recommendation above the largest node, the pods stay Pending.",
-    source=_GUIDE, fix="Set maxAllowed to the allocatable amount of the largest eligible node less its DaemonSets.",
+    "L19", LintSeverity.ERROR, "A VPA without a maximum, or with a maximum that is larger than any node",
+    why="If a recommendation is larger than the largest node, the pods stay Pending.",
+    source=_GUIDE, fix=
+        "Set maxAllowed to the allocatable amount of the largest node that the pods may use, minus the requests "
+        "of its DaemonSets.",
 )  # fmt: skip
 def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields an error for each maxAllowed above the largest node, and a warning for each resource without a maxAllowed,
@@ -372,8 +381,9 @@ def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 @lint_rule(
     "L20", LintSeverity.ERROR, "A minAllowed that cannot be satisfied",
     why=
-        "The VPA's webhook refuses a minimum above the maximum; if it is stored nevertheless, the maximum is "
-        "used and the minimum has no effect. With minimums above a node, every pod stays Pending.",
+        "The VPA's webhook refuses a minimum above the maximum. If such an object is stored nevertheless, the "
+        "maximum is used and the minimum has no effect. If the minimum is larger than a node, every pod stays "
+        "Pending.",
     source="VPA, pkg/utils/vpa/capping.go: the recommendation is raised to minAllowed, then lowered to maxAllowed",
     fix="Lower minAllowed below maxAllowed and below the largest node.",
 )  # fmt: skip
@@ -393,8 +403,8 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                         f"{format_amount(resource, maximum)} of {resource} for {policy.container_name}.",
                         path=path, changes=[ManifestChange(subject, path, policy.max_allowed[resource])],
                         outcome=
-                            "The VPA's webhook refuses the object; if it is stored nevertheless, the maximum is "
-                            "used and the minimum has no effect.",
+                            "The VPA's webhook refuses such an object. If the object is stored nevertheless, the "
+                            "maximum is used and the minimum has no effect.",
                     )  # fmt: skip
         for resource in RESOURCES if workload is not None and room is not None else ():
             assert workload is not None
@@ -408,5 +418,5 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                     subject,
                     f"{subject} needs at least {format_amount(resource, total)} of {resource} for a pod, but the "
                     f"largest node has only {format_amount(resource, room[resource])} for pods.",
-                    path=("spec", "resourcePolicy"), outcome="Every pod that the VPA sizes stays Pending.",
+                    path=("spec", "resourcePolicy"), outcome="Every pod whose requests the VPA sets stays Pending.",
                 )  # fmt: skip

@@ -37,9 +37,9 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 
 @lint_rule(
     "L24", LintSeverity.ERROR, "Two VPAs for one pod",
-    why="Which of the VPAs sizes a pod is undefined, and can change with every pod.",
+    why="It is undefined which of the VPAs sets the requests of a pod, and this can change with every pod.",
     source="VPA, known limitations: several VPAs that match one pod have undefined behavior",
-    fix="Remove one of them, or set its updateMode to Off.",
+    fix="Remove one of the VPAs, or set its updateMode to Off.",
 )  # fmt: skip
 def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA except the first, if one target has several VPAs whose mode is not Off."""
@@ -49,13 +49,17 @@ def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         first = seen.setdefault(target, vpa)
         if first is not vpa:
             yield rule.report_problem(
-                subject, f"{subject} and VPA {first.metadata.name} both size {target}.", path=("spec", "targetRef")
+                subject,
+                f"{subject} and VPA {first.metadata.name} both set the requests of {target}.",
+                path=("spec", "targetRef"),
             )
 
 
 @lint_rule(
     "L25", LintSeverity.ERROR, "A VPA whose target is not the topmost controller",
-    why="The VPA reports ConfigUnsupported and does nothing, because it needs the topmost controller of the pods.",
+    why=
+        "The VPA reports ConfigUnsupported and does nothing, because its target must be the topmost controller "
+        "of the pods.",
     source="VPA, target selector: the targetRef must be the topmost well-known or scalable controller",
     fix="Name the topmost controller in targetRef.",
 )  # fmt: skip
@@ -67,14 +71,14 @@ def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
         if top != target or target.kind == "Pod":
             better = (
-                f"its topmost controller is {top}"
+                f"the topmost controller of these pods is {top}"
                 if top != target
                 else "the VPA never updates a pod without a controller"
             )
             owner = snapshot.workloads_by_subject.get(top) if top != target else None
             fields = {} if owner is None else {"apiVersion": owner.api_version, "kind": top.kind, "name": top.name}
             yield rule.report_problem(
-                subject, f"{subject} names {target}, but {better}.", path=("spec", "targetRef"),
+                subject, f"{subject} has {target} as its target, but {better}.", path=("spec", "targetRef"),
                 changes=[ManifestChange(subject, ("spec", "targetRef", key), fields[key]) for key in fields],
             )  # fmt: skip
 
@@ -82,8 +86,8 @@ def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 @lint_rule(
     "L26", LintSeverity.WARNING, "A VPA that never updates its single pod",
     why=
-        "The updater does not evict pods of groups with fewer than two live pods: the pod keeps its first "
-        "request until the next rollout.",
+        "The VPA's updater does not evict pods of workloads with fewer than two live pods: the pod keeps its "
+        "first request until the next rollout.",
     source="VPA updater, --min-replicas (2 by default)",
     fix="Set updatePolicy.minReplicas to 1, or run two replicas.",
 )  # fmt: skip
@@ -97,14 +101,17 @@ def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             continue
         path = ("spec", "updatePolicy", "minReplicas")
         yield rule.report_problem(
-            subject, f"{subject} needs at least {needed} live pods, but its target may have {replicas}.", path=path,
+            subject,
+                f"{subject} needs at least {needed} live pods, but its target may have only {replicas}.", path=path,
             changes=[ManifestChange(subject, path, replicas)],
         )  # fmt: skip
 
 
 @lint_rule(
     "L27", LintSeverity.INFO, "A VPA that evicts pods which are not replaced in time",
-    why="The node of a DaemonSet, or a controller with one leader, has no pod until the new one is ready.",
+    why=
+        "Until the new pod is ready, the node of a DaemonSet has no pod, and a controller with one leader does "
+        "not work.",
     source=_GUIDE, fix="Use updateMode Initial, or InPlaceOrRecreate if the cluster can resize pods.",
 )  # fmt: skip
 def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
@@ -124,7 +131,7 @@ def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 @lint_rule(
     "L28", LintSeverity.INFO, "A VPA that evicts sensitive pods to make them smaller",
-    why="A small saving does not justify the eviction of a pod that takes long to stop or must not move.",
+    why="A small saving does not justify the eviction of a pod that takes long to stop or must not be moved.",
     source=_GUIDE, fix=
         "Add evictionRequirements with TargetHigherThanRequests, so that the VPA evicts pods only to raise "
         "requests.",
@@ -153,7 +160,7 @@ def _why_sensitive(workload: LintWorkload) -> str:
     if workload.subject.kind == "StatefulSet":
         return "a StatefulSet replaces its pods one after the other"
     if workload.pod_annotations.get(_SAFE_TO_EVICT) == "false":
-        return "its annotation safe-to-evict is false"
+        return "the annotation safe-to-evict of its pods is false"
     if (workload.spec.termination_grace_period_seconds or 0) >= LONG_GRACE_SECONDS:
         return f"its pods may take {workload.spec.termination_grace_period_seconds} seconds to end"
     return ""
@@ -162,8 +169,8 @@ def _why_sensitive(workload: LintWorkload) -> str:
 @lint_rule(
     "L40", LintSeverity.WARNING, "A VPA webhook with fewer than two ready endpoints",
     why=
-        "While the webhook is down, new pods get the requests of their manifests, which are small on purpose: "
-        "Gardener's guide calls this a catastrophic under-reservation.",
+        "While the VPA's webhook is down, new pods get the requests of their manifests, which are small on "
+        "purpose: Gardener's guide calls this a catastrophic under-reservation.",
     source=_GUIDE, fix="Run two replicas of the admission controller, with a PodDisruptionBudget.",
     needs=(Needs.VPA_WEBHOOK,),
 )  # fmt: skip
@@ -191,8 +198,10 @@ def weak_vpa_webhook(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 @lint_rule(
     "L44", LintSeverity.INFO, "A VPA recommendation that is not used",
-    why="The VPA only recommends: requests stay wrong although the right ones are known.",
-    source="Trimtab", fix="Set the requests to the VPA's target, or let the VPA change pods.", needs=(Needs.LIVE,),
+    why="The VPA only recommends: the requests stay wrong although better amounts are known.",
+    source="Trimtab", fix=
+        "Set the requests to the VPA's target, or set an updateMode "
+        "with which the VPA changes pods.", needs=(Needs.LIVE,),
 )  # fmt: skip
 def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA in mode Off that is older than two weeks and whose recommended target differs from
@@ -222,7 +231,8 @@ def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         "A VPA with in-place updates for a container that restarts, or on a node without room",
     why=
         "In-place updates should not disturb pods. With resizePolicy RestartContainer each change restarts the "
-        "container, and on a full node the resize stays Deferred (preemption for it is alpha in Kubernetes 1.37).",
+        "container, and on a full node the resize stays Deferred (preemption for a resize is alpha in Kubernetes "
+        "1.37).",
     source="Kubernetes in-place resize (stable since 1.35); VPA InPlaceOrRecreate",
     fix="Set restartPolicy NotRequired in the container's resizePolicy, and keep free room on the nodes.",
 )  # fmt: skip
@@ -266,7 +276,7 @@ def _find_full_nodes(
         if stuck:
             pod, growth, free = stuck[0]
             subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
-            others = f" ({len(stuck) - 1} more pods like it)" if len(stuck) > 1 else ""
+            others = f" ({len(stuck) - 1} more pods have the same problem)" if len(stuck) > 1 else ""
             yield rule.report_problem(
                 subject,
                 f"{subject} wants {format_amount(resource, growth)} more {resource} for pod {pod.metadata.name}, "

@@ -56,7 +56,9 @@ def build_history(
     """
     moments = sorted(moments, key=lambda moment: moment[0])
     shapes, unreadable = _group_nodes(first)
-    notes = [f"{unreadable} nodes with allocatable amounts that cannot be read are left out."] if unreadable else []
+    notes = (
+        [f"{unreadable} nodes are left out, because their allocatable amounts cannot be read."] if unreadable else []
+    )
     workloads: dict[str, ReplayWorkload] = {}
     placed: dict[str, Counter[str]] = {name: Counter() for name in shapes.of_node}
     reader = _WorkloadReader(first, shapes, PdbIndex.from_pdbs(first.pdbs))
@@ -74,7 +76,9 @@ def build_history(
     began = moments[0][0] if moments else 0
     unknown = {name for _, pods in moments for name in pods if name not in workloads}
     if unknown:
-        notes.append(f"{len(unknown)} workloads of the history have no pod in the first snapshot and are left out.")
+        notes.append(
+            f"{len(unknown)} workloads of the history are left out, because they have no pod in the first snapshot."
+        )
     history = NodeHistory(
         shapes=shapes.by_name, workloads=workloads,
         nodes=[(shapes.of_node[node], pods) for node, pods in placed.items()],

@@ -25,12 +25,12 @@ NEARLY_EQUAL = 0.01
 
 AUTOSCALER_SAVES = Code(
     "autoscaler-flags-save",
-    "Other flags of the cluster autoscaler would have needed fewer nodes for the same pods.",
-    "Set the proposed flags. Before that, check the evictions and the nodes that are added again.",
+    "With other flags, the cluster autoscaler would have needed fewer nodes for the same pods.",
+    "Check the evictions and the nodes that are added again, then set the proposed flags.",
 )
 AUTOSCALER_FITS = Code(
     "autoscaler-flags-fit",
-    "No other flags save a hundredth without removing nodes that are needed again, or leaving pods pending.",
+    "No other flags save at least a hundredth without removing nodes that are needed again, or leaving pods pending.",
     "Nothing.",
 )
 
@@ -94,7 +94,9 @@ def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> Au
     chosen = min(near, key=lambda one: (one.disruption, one.cost))
     saved = 1 - chosen.cost / present.cost if present.cost else 0.0
     if chosen is present or saved < NEARLY_EQUAL:
-        return AutoscalerProposal(present, ordered, present, AUTOSCALER_FITS("no other flags save a hundredth"))
+        return AutoscalerProposal(
+            present, ordered, present, AUTOSCALER_FITS("no other flags save at least a hundredth of the cost")
+        )
     sentence = f"{saved:.0%} fewer {'node hours' if present.result.dollars is None else 'dollars'}"
     return AutoscalerProposal(present, ordered, chosen, AUTOSCALER_SAVES(sentence))
 

@@ -44,29 +44,32 @@ VPA_WORTH_IT = Code(
 VPA_TOO_SMALL = Code(
     "vpa-too-small",
     "The usage of the workload is so small that a VPA would save less than its evictions cost.",
-    "Delete the VPA, or do not add one; give the workload a static request by P95 (trimtab recommend).",
+    "Delete the VPA, or do not add one. Give the workload a static request at the 95th percentile of its usage "
+    "(`trimtab recommend`).",
 )
 VPA_TOO_STEADY = Code(
     "vpa-too-steady",
-    "The usage of the workload hardly varies: a static request is as good as a VPA.",
-    "Delete the VPA, or do not add one; give the workload a static request by P95 (trimtab recommend).",
+    "The usage of the workload hardly varies, so a static request is as good as a VPA.",
+    "Delete the VPA, or do not add one. Give the workload a static request at the 95th percentile of its usage "
+    "(`trimtab recommend`).",
 )
 VPA_DIFFERS = Code(
     "vpa-differs",
-    "The VPA lacks bounds that follow from usage and nodes, changes limits, or evicts pods where they could be "
+    "The VPA has no bounds although usage and nodes suggest them, changes limits, or evicts pods that could be "
     "resized in place.",
     "Apply the proposed VPA.",
 )
-VPA_FITS = Code("vpa-fits", "The VPA equals the one that Trimtab would propose.", "Nothing.")
+VPA_FITS = Code("vpa-fits", "The VPA is already the one that Trimtab would propose.", "Nothing.")
 VPA_NEEDS_HISTORY = Code(
     "vpa-needs-history",
     "There is less than a day of usage, or there are fewer than 100 samples.",
-    "Provide more usage.",
+    "Provide a longer history of usage.",
 )
 VPA_OWNED_BY_HPA = Code(
     "vpa-owned-by-hpa",
-    "An HPA scales on the utilization of every resource that a VPA would change: the two would react to each other.",
-    "Scale on averageValue or on a custom metric, then add a VPA.",
+    "An HPA scales on the utilization of every resource that a VPA would change, so the VPA and the HPA would "
+    "react to each other.",
+    "Let the HPA scale on averageValue or on a custom metric, then add a VPA.",
 )
 
 
@@ -167,7 +170,7 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
         return decide(keep, VPA_NEEDS_HISTORY(f"{seconds / 3600:.0f} h with {samples} samples"))
     large = {container.name: _large_resources(container) for container in workload.containers}
     if not any(large.values()):
-        return decide(remove, VPA_TOO_SMALL("P95 is at most 50m and 100 MB"))
+        return decide(remove, VPA_TOO_SMALL("the 95th percentile of the usage is at most 50m and 100 MB"))
     varying = {
         container.name: tuple(resource for resource in large[container.name] if _is_varying(container, resource))
         for container in workload.containers
@@ -175,7 +178,10 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
     if not any(varying.values()):
         steady = _describe_usage(workload, large)
         return decide(
-            remove, VPA_TOO_STEADY(f"P95 is at most {MIN_SPREAD:g} times P5 of the large resources ({steady})")
+            remove,
+            VPA_TOO_STEADY(
+                f"the 95th percentile of the large resources ({steady}) is at most {MIN_SPREAD:g} times the 5th"
+            ),
         )
     free = {name: tuple(r for r in found if r not in workload.hpa_resources) for name, found in varying.items()}
     if not any(free.values()):
@@ -185,7 +191,7 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
         return decide(VpaAction.ADD, VPA_WORTH_IT(_describe_usage(workload, free)), manifest)
     differences = _list_differences(workload.vpas[0], manifest)
     if not differences:
-        return decide(VpaAction.KEEP, VPA_FITS("the VPA equals the one that Trimtab would propose"), manifest)
+        return decide(VpaAction.KEEP, VPA_FITS("the VPA is already the one that Trimtab would propose"), manifest)
     return decide(VpaAction.CHANGE, VPA_DIFFERS(", ".join(differences)), manifest)
 
 

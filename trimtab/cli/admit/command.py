@@ -144,13 +144,13 @@ def _note_later_changes(decided: Sequence[Decided]) -> Iterator[str]:
         fields = ", ".join(sorted({change.field for change in changes}))
         if len(commits) < MAX_COMMITS:
             yield (
-                f"{template.document.entry_name}: once the first changes are committed, policies change other fields "
-                f"too: {fields} (by {names}). The output has these changes."
+                f"{template.document.entry_name}: after you commit the first changes, policies also change "
+                f"{fields} (by {names}). The output contains these changes too."
             )
         else:
             yield (
-                f"{template.document.entry_name}: policies contradict each other ({names}), and change {fields} each "
-                "time that the manifest is admitted. Change `match` in one of them."
+                f"{template.document.entry_name}: the policies {names} contradict each other, and change "
+                f"{fields} each time that the manifest is admitted. Change `match` in one of these policies."
             )
 
 
@@ -231,12 +231,16 @@ def _read_inputs(
     if not pods:
         names = ", ".join(name for name, _ in contents)
         unknown = _unknown_kinds(documents)
-        ignored += [f"{unknown} has no pod template, and whether it creates pods is not known"] if unknown else []
+        ignored += (
+            [f"{unknown} has no pod template, and Trimtab does not know whether such an object creates pods"]
+            if unknown
+            else []
+        )
         got = "; ".join(["none", *ignored])
         raise UsageError([ConfigError(file=names, expected="a Pod, or an object with a pod template", got=got)])
     pods = tuple(template for template in pods if selection.includes(template.namespace, _template_labels(template)))
     if not pods:
-        expected = "a pod in the files that --namespace and --selector select"
+        expected = "at least one pod in the files that --namespace and --selector select"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
     facts = from_snapshot(snapshot_build.snapshot, vpa_reach=reach_everywhere_if(vpa_acts))
     not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
@@ -294,8 +298,8 @@ def _list_notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tu
     if not cluster.paths:
         notes.insert(
             0,
-            "No --cluster was given. Apart from the objects in the files, Trimtab assumes an empty cluster (no "
-            "LimitRange, quota, RuntimeClass, VPA or usage).",
+            "Without --cluster, Trimtab knows only the objects in the files, and assumes that the rest of the "
+            "cluster is empty (no LimitRange, quota, RuntimeClass, VPA or usage).",
         )
     return tuple(notes)
 

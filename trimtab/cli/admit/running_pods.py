@@ -183,10 +183,14 @@ def choose_policies(paths: tuple[str, ...], documents: list[Document]) -> tuple[
     own = [document for document in documents if document.kind == KIND]
     if paths or not own:
         loaded = load_policies(live_cluster.read_paths(paths) if paths else live_cluster.shipped_policies())
-        notes = [] if paths else ["There are no PodPolicies: the pods are compared with Trimtab's recommended set."]
+        notes = (
+            []
+            if paths
+            else ["The cluster has no PodPolicies, so the pods are compared with Trimtab's recommended policies."]
+        )
         return loaded.policies, notes, list(loaded.mistakes)
     readings = [load_document(document) for document in own]
-    notes = [f"An invalid policy is left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
+    notes = [f"An invalid policy is ignored: {mistake}" for _, mistakes in readings for mistake in mistakes]
     return Policies.from_policies(*(policy for policy, _ in readings if policy is not None)), notes, []
 
 
@@ -215,7 +219,7 @@ def _read_change_times(
     notes = (
         []
         if are_configurations_read
-        else ["No webhook configuration was read, so the time when Trimtab was registered is not known."]
+        else ["No webhook configuration was read, so Trimtab does not know since when its webhook is registered."]
     )
     change_times = ChangeTimes(
         policies={name: at for name, at in policies.items() if at is not None},

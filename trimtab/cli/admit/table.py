@@ -27,8 +27,8 @@ def draw_admission(console: Console, report: AdmitReport, *, explain: bool) -> N
         console.print(panel)
     if len(panels) > max_panels:
         more = (
-            f"… and {len(panels) - max_panels} more workloads with changes: --explain prints all of them, and -o "
-            "json contains all of them"
+            f"{len(panels) - max_panels} more workloads have changes: --explain prints all of them, and -o json "
+            "contains all of them"
         )
         console.print(Text(more, style=_GREY))
     _draw_totals(console, report)
@@ -156,7 +156,8 @@ def _refusal_lines(pod: PodReport) -> list[Text]:
             Text(
                 "the pod is admitted only with Trimtab: without it the pod is refused "
                 f"({pod.refused_without_us.message})",
-                style="bold green",
+                style="the pod is admitted only with Trimtab; without Trimtab, the pod is refused "
+                "({pod.refused_without_us.message})",
             )
         ]
     if pod.refused is None:
@@ -176,7 +177,9 @@ def _change_lines(pod: PodReport) -> list[RenderableType]:
         table.add_row(
             _format_field(change),
             _format_result(change, "yellow"),
-            Text(f"{change.policy} does not make this change in its mode", style=_GREY),
+            Text(
+                f"the mode of policy {change.policy} is not `apply`, so the pod does not get this change", style=_GREY
+            ),
         )
     return [table] if table.row_count else []
 
@@ -222,7 +225,7 @@ def _step_lines(pod: PodReport) -> list[Text]:
 def _draw_totals(console: Console, report: AdmitReport) -> None:
     totals = report.totals
     text = Text.assemble(
-        (f"{totals.changed} of {totals.pods}", "bold"), " changed",
+        (f"{totals.changed} of {totals.pods}", "bold"), " pods changed",
         (f", {totals.refused} refused", "red" if totals.refused else _GREY), ".  Requests of all replicas: ",
     )  # fmt: skip
     for resource in ("cpu", "memory"):
@@ -246,14 +249,14 @@ def draw_running(console: Console, report: RunningReport, *, explain: bool) -> N
     if shown:
         console.print(_findings_table(shown if explain else shown[:MAX_ROWS]))
     if len(shown) > MAX_ROWS and not explain:
-        console.print(Text(f"… and {len(shown) - MAX_ROWS} more pods: --explain prints all of them", style=_GREY))
+        console.print(
+            Text(f"{len(shown) - MAX_ROWS} more pods differ from policies: --explain prints all of them", style=_GREY)
+        )
     console.print(_policies_table(report))
     if report.overhead.wrong is not None:
         console.print(Text(report.overhead.wrong.text, style="red"))
     wrong = sum(finding.pods for finding in report.findings if finding.what == "unpatched")
-    console.print(
-        Text.assemble((f"{wrong} of {report.pods}", "bold"), " running pods lack changes that policies would make.")
-    )
+    console.print(Text(f"{wrong} of {report.pods} running pods lack changes that policies would make.", style="bold"))
     for note in report.notes:
         console.print(Text(note, style=_GREY))
 

@@ -32,7 +32,9 @@ def verb() -> None:
 @click.option("--usage", "usage", multiple=True, metavar="PATH",
               help="Usage series that name their pods: they show how many pods there were over time.")  # fmt: skip
 @click.option("--autoscaler-flags", metavar="FLAGS", default="",
-              help="The present flags of the autoscaler. Default: those of its pod in the snapshot.")  # fmt: skip
+              help=
+                  "The present flags of the cluster autoscaler. Default: the flags of the autoscaler's pod in "
+                  "the snapshot.")  # fmt: skip
 @add_price_option
 @click.option(
     "--step", default="5m", show_default=True, metavar="DURATION", help="The time between two steps of the replay."
@@ -40,7 +42,7 @@ def verb() -> None:
 @click.option("--provision-time", default="2m", show_default=True, metavar="DURATION",
               help="The time from a scale-up until the new node accepts pods.")  # fmt: skip
 @click.option("--min-nodes", type=click.IntRange(0, 1000), default=0, show_default=True,
-              help="The number of nodes of each kind that are never removed.")  # fmt: skip
+              help="The number of nodes of each machine type that the replay never removes.")  # fmt: skip
 @output.add_output_options
 @without_garbage_collection()
 def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:

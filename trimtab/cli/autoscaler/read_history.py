@@ -89,8 +89,9 @@ def read_cluster_history(
     reading = build_history(snapshots[0].inventory, moments, min_nodes)
     if not arguments:
         notes.append(
-            "The present flags are read from the cluster autoscaler's pod. A capture contains no command lines: "
-            "then Trimtab assumes the autoscaler's defaults. Set the flags with --autoscaler-flags."
+            "The present flags are read from the cluster autoscaler's pod, but a capture contains no command "
+            "lines. In that case Trimtab assumes the autoscaler's defaults. Set the flags with "
+            "--autoscaler-flags."
         )
     return ClusterHistory(reading.history, present, (*notes, *reading.notes))
 
@@ -124,17 +125,17 @@ def _read_moments(
     if lives:
         names = "1 workload" if len(lives) == 1 else f"{len(lives)} workloads"
         note = (
-            f"The number of pods over time is read from the usage of {names}; the other workloads keep their "
-            "present number."
+            f"The number of pods over time is read from the usage of {names}; for the other workloads Trimtab "
+            "assumes the present number of pods."
         )
         return count_lives(lives, step_seconds), [note]
-    notes = ["No series of usage names its pod, so the number of pods over time is not known."] if series else []
+    notes = ["No usage series names its pod, so the number of pods over time is not known."] if series else []
     if len(snapshots) > 1:
         return hold_moments([(one.at, count_pods(one.inventory)) for one in snapshots], step_seconds), notes
     began = snapshots[0].at
     notes.append(
-        "There is one snapshot and no usage: the present pods are replayed unchanged for two hours, so no "
-        "removed node is needed again. Pass --usage or --earlier."
+        "The input is one snapshot without usage. The replay runs the present pods unchanged for two hours, so "
+        "no removed node is needed again. Pass --usage or --earlier for a realistic replay."
     )
     return hold_moments([(began, {}), (began + CONSTANT_SECONDS, {})], step_seconds), notes
 

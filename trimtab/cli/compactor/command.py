@@ -57,7 +57,7 @@ def _add_login_options(function: F) -> F:
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="The address for metrics and health. Default: 0.0.0.0:9090; port 0 takes a free one.",
+    help="The address for metrics and health. Default: 0.0.0.0:9090; with port 0 the system chooses a free port.",
 )
 @click.option("-n", "--namespace", help=f"Trimtab's own namespace. Default: {Settings().namespace}.")
 @click.option(
@@ -65,9 +65,11 @@ def _add_login_options(function: F) -> F:
     type=click.Path(path_type=Path),
     help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
 )
-@click.option("--rehearse", is_flag=True, default=None, help="Start no drain, whatever the mode of a pool is.")
+@click.option("--rehearse", is_flag=True, default=None, help="Start no drain, even if the mode of a pool is `act`.")
 @click.option(
-    "--ready-file", type=click.Path(path_type=Path), help="A file to write when the process serves its pages."
+    "--ready-file",
+    type=click.Path(path_type=Path),
+    help="A file that the process writes as soon as it serves metrics and health.",
 )
 @click.pass_context
 def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
@@ -106,7 +108,7 @@ def show_status(output: str, output_file: str | None, **login: Any) -> None:
     help="Show only the decisions of the last 30m, 12h or 7d, for example.",
 )
 @click.option(
-    "--limit", type=click.IntRange(1), metavar="NUMBER", help="Show only this number of the latest decisions."
+    "--limit", type=click.IntRange(1), metavar="NUMBER", help="Show at most this number of decisions, the latest ones."
 )
 @click.option(
     "--evictions/--no-evictions", default=True, show_default=True, help="Whether to print a line for each evicted pod."
@@ -151,7 +153,7 @@ def pause_compactor(why: str, pool: str | None, **login: Any) -> None:
     """Pause all pools, or one: cordon no node, evict no pod, and uncordon the nodes that are being drained."""
     if pool is not None:
         if why != "true":
-            raise UsageError([ConfigError(file="--why", expected="no reason together with --pool", got=why)])
+            raise UsageError([ConfigError(file="--why", expected="no reason: --pool stores none", got=why)])
         cluster_login = state.ClusterLogin(**login)
         with state.open_client(cluster_login) as client:
             for line in pause_pool(client, cluster_login.namespace, pool):
@@ -208,7 +210,9 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
     """
     if yes and not names:
         expected = "the names of the nodes to uncordon"
-        raise UsageError([ConfigError(file="command line", expected=expected, got="--yes without names of nodes")])
+        raise UsageError(
+            [ConfigError(file="command line", expected=expected, got="no names of nodes, although --yes needs them")]
+        )
     cluster_login = state.ClusterLogin(**login)
     with state.open_client(cluster_login) as client:
         writer = Writer(client=client, manager="trimtab-command")
@@ -220,9 +224,9 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
                 click.echo(outcome)
         elif annotated_nodes:
             node_names = " ".join(node.node.name for node in annotated_nodes if node.can_be_opened)
-            click.echo(f"Nothing was changed. To uncordon the nodes: trimtab compactor release --yes {node_names}")
+            click.echo(f"Nothing was changed. To uncordon the nodes, run: trimtab compactor release --yes {node_names}")
         else:
-            click.echo("no node has the annotation of a drain")
+            click.echo("no node has a drain annotation of Trimtab")
 
 
 def _annotate_namespace(login: state.ClusterLogin, value: str | None) -> None:

@@ -20,7 +20,7 @@ DAY_SECONDS = 86_400
 WATCH_SECONDS = 5
 """How often `--watch` reads the state. The compactor stores its state after every decision; it plans every 30 s by
 default."""
-NO_DECISION = "no decision of the compactor is stored"
+NO_DECISION = "the compactor has stored no decision"
 EVICTED, REFUSED = "evicted", "refused"
 EVICTION_DECISIONS = (EVICTED, REFUSED)
 
@@ -123,7 +123,7 @@ def _explain_emptiness(selected: Sequence[HistoryEntry], since: Seconds | None, 
     if not selected or since is None:
         return NO_DECISION
     last = format_timestamp(selected[-1].at)
-    return f"no decision in the last {_describe_seconds(int(read_at - since))}; the last was at {last}"
+    return f"no decision in the last {_describe_seconds(int(read_at - since))}; the last decision was at {last}"
 
 
 def _describe_seconds(seconds: int) -> str:

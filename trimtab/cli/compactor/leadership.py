@@ -52,12 +52,16 @@ def find_lapse(lease: LeaseSpec, now: Seconds) -> str:
     renewed = parse_timestamp(lease.renew_time)
     when = "" if renewed is None else f" at {format_timestamp(renewed)}, {format_age(now - renewed)} ago"
     if not lease.holder_identity:
-        return f"no replica holds the Lease; the last one renewed it{when}" if when else "no replica holds the Lease"
+        return (
+            f"no replica of the compactor holds the Lease; the last holder renewed it{when}"
+            if when
+            else "no replica of the compactor holds the Lease"
+        )
     duration = lease.lease_duration_seconds or 0
     if renewed is None:
         return f"{lease.holder_identity} has never renewed the Lease"
     if now - renewed > duration + MAX_CLOCK_SKEW_SECONDS:
-        return f"{lease.holder_identity} last renewed the Lease{when}, but it lasts {duration} s"
+        return f"{lease.holder_identity} last renewed the Lease{when}, but the Lease expires after {duration} s"
     return ""
 
 
@@ -66,7 +70,7 @@ def _describe_deployment(client: Client, namespace: str) -> str:
     try:
         return describe_replicas(get_plain(client, "Deployment", name, namespace), namespace, name)
     except KubeFault as error:
-        return f"its Deployment cannot be read: {error}"
+        return f"the compactor's Deployment cannot be read: {error}"
 
 
 def describe_replicas(deployment: Mapping[str, Any] | None, namespace: str, name: str) -> str:
@@ -78,6 +82,9 @@ def describe_replicas(deployment: Mapping[str, Any] | None, namespace: str, name
     ready = (deployment.get("status") or {}).get("readyReplicas", 0)
     if wanted == 0:
         scale = f"kubectl -n {namespace} scale deployment {name} --replicas=1"
-        return f"its Deployment {name} is scaled to 0 replicas (`{scale}`)"
+        return f"the compactor's Deployment {name} is scaled to 0 replicas (to start one: `{scale}`)"
     command = "logs deploy/" + name if ready else "describe pods -l app.kubernetes.io/component=compactor"
-    return f"{ready} of {wanted} replicas of its Deployment {name} are ready (`kubectl -n {namespace} {command}`)"
+    return (
+        f"{ready} of {wanted} replicas of the compactor's Deployment {name} are ready (for the cause: `kubectl "
+        f"-n {namespace} {command}`)"
+    )

@@ -24,7 +24,7 @@ class _ConfigMaps(msgspec.Struct, frozen=True):
 
 
 def pause_pool(client: Client, namespace: str, pool: str) -> list[str]:
-    """Set `mode: rehearse` in the pool's ConfigMap, and return what to tell the user.
+    """Set `mode: rehearse` in the pool's ConfigMap, and return the messages for the user.
 
     Raises UsageError if the pool has not exactly one ConfigMap, or if its settings cannot be changed in place.
     """
@@ -40,8 +40,10 @@ def pause_pool(client: Client, namespace: str, pool: str) -> list[str]:
         "PATCH", path, body, doing=f"pause pool {pool}", content_type=MERGE_PATCH
     )
     return [
-        f"pool {pool} has `mode: rehearse` in ConfigMap {name} now: the compactor stops its drains and starts none",
-        "If GitOps or Helm manages that ConfigMap, change the mode at its source too, or the next sync restores it.",
+        f"pool {pool} now has `mode: rehearse` in ConfigMap {name}: the compactor stops the pool's drains and "
+        "starts no new one",
+        "If GitOps or Helm manages that ConfigMap, also change the mode in its source, because the next "
+        "synchronization overwrites the ConfigMap.",
         f"To end the pause, set `mode: act` again: {edit}",
     ]
 

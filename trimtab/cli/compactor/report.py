@@ -254,14 +254,17 @@ def draw_status(console: Console, report: StatusReport) -> None:
     console.print(drains if report.drains else "no node is being drained")
     if report.drains:
         console.print(
-            "Trimtab's compactor cordoned these nodes, by their annotations, which `trimtab doctor` verifies.\n"
-            "To undo it: `trimtab compactor release --yes NODE`, or for all of them `trimtab compactor pause`; `trimtab"
-            " why node NODE` says more.",
+            "Trimtab's compactor cordoned these nodes, according to their annotations (`trimtab doctor` verifies "
+            "the signatures).\nTo uncordon one node: `trimtab compactor release --yes NODE`. To uncordon all of "
+            "them: `trimtab compactor pause`. For the details of a node: `trimtab why node NODE`.",
             highlight=False,
         )
     if report.cordoned_by_others:
         names = escape(join_first(report.cordoned_by_others, MAX_NAMES))
-        console.print(f"cordoned by other clients: {names}; `trimtab why node NODE` says by which", highlight=False)
+        console.print(
+            f"nodes that other clients cordoned: {names}; `trimtab why node NODE` shows which client cordoned a node",
+            highlight=False,
+        )
     for resizes in report.resizes:
         _draw_resizes(console, resizes)
     for mistake in report.mistakes:
@@ -279,7 +282,7 @@ def _draw_resizes(console: Console, resizes: PoolResizes) -> None:
     for code, count in resizes.stays.items():
         console.print(f"  {code}: {count} pod{'' if count == 1 else 's'}")
     for owner in resizes.backs_off:
-        console.print(f"  {escape(owner)} backs off after a failed resize")
+        console.print(f"  {escape(owner)}: no resize for a while, because the last one failed")
     if resizes.uncovered_count:
         names = ", ".join(map(escape, resizes.uncovered[:5]))
         console.print(f"  [yellow]{resizes.uncovered_count} pods are on nodes of no pool: {names}[/]")

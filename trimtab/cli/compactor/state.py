@@ -217,7 +217,7 @@ def _release_node(writer: Writer, name: str) -> str:
         assert isinstance(shape, NodeShape)
         node = node_of(shape)
         if CORDONED_BY_US not in node.annotations or node.removal_taint is not None:
-            return "the node was skipped, because it changed meanwhile"
+            return "the node was skipped, because another client changed it meanwhile"
         try:
             nodes_module.reopen_node(
                 writer, name, shape.metadata.resource_version, uncordon=node.is_cordoned, annotations=(CORDONED_BY_US,),
@@ -240,7 +240,7 @@ def _read_node(writer: Writer, name: str) -> NodeInfo:
 
 
 def _no_annotation_mistake(name: str) -> ConfigError:
-    return ConfigError(file="NODE", expected=f"a node with the annotation {CORDONED_BY_US}", got=name)
+    return ConfigError(file="NODE", expected=f"a node with the drain annotation {CORDONED_BY_US}", got=name)
 
 
 def _read_keys(writer: Writer, namespace: str) -> SigningKeys | None:

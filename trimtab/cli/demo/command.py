@@ -151,7 +151,7 @@ def verb(keep: Path | None) -> None:
         try:
             _run_admission(console, folder)
         except WebhookDidNotStart as error:
-            click.echo(f"The webhook did not start:\n{error}", err=True)
+            click.echo(f"The webhook of the demo did not start:\n{error}", err=True)
             sys.exit(EXIT_FAILED)
         (folder / "pool.json").write_bytes(sample_pool.build_pool_list())
     sample_pool.draw_sample_pool(console)
@@ -224,9 +224,9 @@ def _report_latency(console: Console, client: ReviewClient, is_same: bool) -> No
         Text.assemble(
             f"\n{len(client.seconds)} reviews were answered by {client.url} over TLS, {median_ms:.1f} ms each"
             " (median). ",
-            ("They match the offline decision.", "green")
+            ("The answers match the offline decision.", "green")
             if is_same
-            else ("They DIFFER from the offline decision because of a bug.", "red"),
+            else ("The answers DIFFER from the offline decision because of a bug in Trimtab.", "red"),
         )
     )
     if not is_same:
@@ -235,14 +235,14 @@ def _report_latency(console: Console, client: ReviewClient, is_same: bool) -> No
 
 def _print_next_steps(console: Console) -> None:
     console.print(
-        "\n[bold]Where to go next[/]\n  trimtab admit -f your-manifests.yaml            shows the changes to "
-        "your own workloads; nothing is changed anywhere\n  trimtab admit -f your-manifests.yaml --explain  also "
-        "shows the fields that were not changed, and why\n  trimtab policies list                           "
-        "lists the policies that are included\n  trimtab policies explain NAME                   explains one of "
-        "them\n  trimtab plan --cluster snapshot.yaml            shows which of your nodes can be drained, and "
-        "why the others stay\n  trimtab machines rank --cluster live            ranks machine types by what they "
-        "cost for your pods\n  trimtab reserved measure --cluster live         compares what kubelets use with "
-        "what is reserved for them\n  docs/how-to/write-a-policy.md                   explains how to write your "
-        "own policy in ten minutes",
+        "\n[bold]Where to go next[/]\n  trimtab admit -f your-manifests.yaml            shows how policies would "
+        "change your own workloads, without changing anything\n  trimtab admit -f your-manifests.yaml --explain  "
+        "also shows the fields that stay unchanged, and why\n  trimtab policies list                           "
+        "lists the policies that Trimtab includes\n  trimtab policies explain NAME                   explains "
+        "one policy\n  trimtab plan --cluster snapshot.yaml            shows which of your nodes can be drained, "
+        "and why the others stay\n  trimtab machines rank --cluster live            ranks machine types by what "
+        "they cost for your pods\n  trimtab reserved measure --cluster live         compares the resources that "
+        "kubelets use with those that are reserved for them\n  docs/how-to/write-a-policy.md                   "
+        "explains how to write your own policy in ten minutes",
         highlight=False,
     )

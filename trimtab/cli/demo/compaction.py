@@ -216,7 +216,9 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> None:
     [pool] = inputs.pools
     cluster = SimulatedCluster(inputs.inventory, replace(pool, dry_run=True), parse_timestamp(BEGIN) or 0)
     loop = _build_loop(cluster)
-    console.print(Text("\nFrom a dry run to the real compaction (simulated: a pod takes 30 s to start)", style="bold"))
+    console.print(
+        Text("\nFrom a rehearsal to the real compaction (simulated: a pod takes 30 s to start)", style="bold")
+    )
     console.print("[bold]mode: rehearse[/]  the compactor records its plans and changes nothing", highlight=False)
     _run_rounds(cluster, loop, 60)
     dry_run_count, nodes_before = len(cluster.records), len(cluster.inventory.nodes)
@@ -227,8 +229,8 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> None:
     _run_rounds(cluster, loop, MAX_ROUNDS)
     console.print(_history_table(cluster.records[dry_run_count:]))
     console.print(
-        f"  {nodes_before} nodes → {len(cluster.inventory.nodes)}, {cluster.evicted} pods evicted, "
-        f"{loop.drainer.moved_twice} of them twice; violated PodDisruptionBudgets: {cluster.short}",
+        f"  {nodes_before} nodes → {len(cluster.inventory.nodes)}, {cluster.evicted} pods evicted "
+        f"({loop.drainer.moved_twice} of them twice), {cluster.short} PodDisruptionBudgets violated",
         highlight=False,
     )
 

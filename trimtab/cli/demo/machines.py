@@ -15,8 +15,8 @@ _ROWS, _BUFFER_PODS = 4, 1.0
 def draw_machines(console: Console) -> None:
     """Draw the best machine types for the pods of the sample pool, by list prices of its region."""
     console.print(
-        "\n[bold]Which machine type costs least for these pods?[/] Ranked by what they request together, then checked "
-        "by placing them on empty nodes.",
+        "\n[bold]Which machine type costs least for these pods?[/] The types are ranked by the sum of all "
+        "requests; then the pods are placed on empty nodes of the best types to check the result.",
         highlight=False,
     )
     inventory = build_inputs().inventory

@@ -50,10 +50,10 @@ def draw_sample_pool(console: Console) -> None:
     )
     simulation = simulate_rounds(inputs.inventory, inputs.pools, Scheduler.SPREAD, inputs.context, marked=True)
     console.print(
-        "Simulated with a scheduler that spreads pods, while nodes that are drained next are marked (`simulate "
-        f"--marked`): {simulation.nodes_before} nodes → {simulation.nodes_after} in "
+        "With a simulated scheduler that spreads pods and avoids nodes that are drained next (`simulate --marked`): "
+        f"{simulation.nodes_before} nodes → {simulation.nodes_after} in "
         f"{format_count(len(simulation.rounds), 'round')}, {simulation.moved_twice} pods moved twice, "
-        f"{simulation.pending_successors} left pending.",
+        f"{simulation.pending_successors} pods left pending.",
         highlight=False,
     )
     _draw_resizes(console, inputs)
@@ -73,8 +73,8 @@ def _draw_resizes(console: Console, inputs: PlanInputs) -> None:
     found = plan_with_resizes(inputs.inventory, inputs.pools, advice.proposals, inputs.context)
     after = len(inputs.inventory.nodes) - len(found.plan.all_steps)
     console.print(
-        f"If the pods, which use {USED_PERCENT} % of the cpu that they request, first shrink while they run "
-        f"(`running: resize`): {len(inputs.inventory.nodes)} nodes → {after}, "
+        f"The pods use {USED_PERCENT} % of the cpu that they request. If their requests are first reduced while "
+        f"they run (`running: resize`): {len(inputs.inventory.nodes)} nodes → {after}, "
         f"{format_count(len(found.resizes), 'resize')}, {format_count(len(found.plan.all_moves), 'eviction')}.",
         highlight=False,
     )
@@ -84,7 +84,7 @@ def _wanted_requests(pod: ResizablePod) -> WantedRequests | None:
     cpu = pod.containers[0].request("cpu")
     if pod.owner is None or cpu is None:
         return None
-    reason = FROM_USAGE(f"P95 is {cpu * USED_PERCENT // 100}m")
+    reason = FROM_USAGE(f"the 95th percentile is {cpu * USED_PERCENT // 100}m")
     wanted = WantedRequest(amount=cpu * USED_PERCENT // 100, policy="demo", reason=reason)
     return WantedRequests(requests={(pod.containers[0].name, "cpu"): wanted})
 

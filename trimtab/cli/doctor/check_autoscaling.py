@@ -26,8 +26,10 @@ def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             sentence = f"{code}: {finding.sentence} {finding.outcome}".removesuffix(".")
             yield report_warning(LINT_FINDING, sentence, finding.fix)
         if len(of_rule) > MAX_FINDINGS:
-            more = f"{code} has {len(of_rule) - MAX_FINDINGS} more findings"
-            yield report_warning(LINT_FINDING, more, f"`trimtab lint --cluster live --rule {code}` shows them.")
+            more = f"the rule {code} of `trimtab lint` has {len(of_rule) - MAX_FINDINGS} more findings"
+            yield report_warning(
+                LINT_FINDING, more, f"`trimtab lint --cluster live --rule {code}` shows all findings of this rule."
+            )
     for note in state.notes:
         yield report_unknown(note)
     if not found and not state.notes:

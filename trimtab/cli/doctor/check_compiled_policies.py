@@ -21,9 +21,12 @@ def check_compiled_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]
     if isinstance(policies, Unreadable):
         yield report_unknown(policies)
     elif policies is None:
-        yield report_ok("this API server has no MutatingAdmissionPolicies (Kubernetes 1.36): the webhook changes pods")
+        yield report_ok(
+            "this API server does not serve MutatingAdmissionPolicies (Kubernetes 1.36 does), so only the "
+            "webhook changes pods"
+        )
     elif not policies:
-        yield report_ok("there are no compiled policies: the webhook changes pods")
+        yield report_ok("there are no compiled policies, so only the webhook changes pods")
     else:
         for policy in policies:
             if not policy.is_bound:
@@ -43,8 +46,8 @@ def _describe_denying(policies: Read[tuple[CompiledPolicyState, ...]]) -> Iterat
     if names:
         verb = "denies" if len(names) == 1 else "deny"
         yield report_ok(
-            f"{join_first(names, MAX_NAMES)} {verb} pods without a required action, also while Trimtab is paused or"
-            f" gone; `kubectl delete validatingadmissionpolicybinding {names[0]}` ends that"
+            f"{join_first(names, MAX_NAMES)} {verb} pods without a required action, even while Trimtab is paused "
+            f"or not installed; to stop this, run `kubectl delete validatingadmissionpolicybinding {names[0]}`"
         )
 
 

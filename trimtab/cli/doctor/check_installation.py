@@ -58,14 +58,14 @@ def _check_process(name: str, state: Read[DeploymentState | None], namespace: st
         return report(PROCESS_MISSING, f"there is no Deployment {namespace}/{account_name(name)}", fix)
     if state.replicas == 0:
         fix = f"kubectl -n {namespace} scale deployment {account_name(name)} --replicas={2 if name == 'webhook' else 1}"
-        return report(SCALED_TO_ZERO, f"{name}: the Deployment {account_name(name)} is scaled to 0 replicas", fix)
-    replicas = f"{name}: {state.ready_replicas} of {state.replicas} replicas are ready"
+        return report(SCALED_TO_ZERO, f"the Deployment {account_name(name)} of the {name} is scaled to 0 replicas", fix)
+    replicas = f"{state.ready_replicas} of {state.replicas} replicas of the {name} are ready"
     describe_command = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/component={name}"
     configured_namespace = state.settings.get("TRIMTAB_NAMESPACE", namespace)
     if configured_namespace != namespace:
         return report_error(
             NAMESPACE_MISMATCH,
-            f"{name} runs in the namespace {namespace}, but is configured with the namespace {configured_namespace}",
+            f"the {name} runs in the namespace {namespace}, but its settings name the namespace {configured_namespace}",
         )
     if state.ready_replicas == 0:
         return report_error(NOT_READY, replicas, describe_command)
@@ -108,7 +108,7 @@ def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 
 def _check_account_policy(policy: AccountPolicy) -> Iterator[DoctorFinding]:
-    subject = f"the policy {policy.name}, which restricts the account {account_name(policy.process)},"
+    subject = f"the admission policy {policy.name}, which restricts the account {account_name(policy.process)},"
     if not policy.is_there:
         yield report_error(ACCOUNT_POLICY_MISSING, f"{subject} does not exist")
     elif not policy.is_bound:
@@ -132,9 +132,9 @@ def check_leases(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         elif process is not None and process.replicas:
             yield _check_leader(name, lease, cluster)
         elif process is not None:
-            yield report_ok(f"{name} is scaled to 0 replicas, so none of them leads")
+            yield report_ok(f"the {name} is scaled to 0 replicas, so no replica leads")
         else:
-            yield report_ok(f"{name} is not installed")
+            yield report_ok(f"the {name} is not installed")
 
 
 def _check_leader(name: str, lease: LeaseState | None, cluster: ObservedCluster) -> DoctorFinding:
@@ -145,18 +145,18 @@ def _check_leader(name: str, lease: LeaseState | None, cluster: ObservedCluster)
             f"kubectl -n {cluster.namespace} logs deploy/{account_name(name)}",
         )
     if lease.renewed_at is None:
-        return report_error(LEASE_STALE, f"{name}: {lease.holder} holds the Lease and never renewed it")
+        return report_error(LEASE_STALE, f"{lease.holder} holds the Lease of the {name}, but has never renewed it")
     if not has_leader(lease, cluster.present):
         age = format_age(int((cluster.present - lease.renewed_at).total_seconds()))
         renewed = lease.renewed_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return report_error(
             LEASE_STALE,
-            f"{name}: {lease.holder} last renewed its Lease at {renewed}, {age} ago, but it lasts"
-            f" {lease.duration_seconds} s",
+            f"{lease.holder} last renewed the Lease of the {name} at {renewed}, {age} ago, but the Lease expires "
+            f"after {lease.duration_seconds} s",
             f"kubectl -n {cluster.namespace} describe pods -l app.kubernetes.io/component={name}; then kubectl -n"
             f" {cluster.namespace} logs deploy/{account_name(name)}",
         )
-    return report_ok(f"{name}: {lease.holder} holds the Lease")
+    return report_ok(f"{lease.holder} holds the Lease of the {name}")
 
 
 PROCESS_CHECKS = (
@@ -174,12 +174,15 @@ PROCESS_CHECKS = (
     ),
     Check(
         name="account-policies",
-        asks="Do admission policies restrict the accounts?",
+        asks="Do admission policies restrict the accounts of Trimtab's processes?",
         judge=check_account_policies,
         may=(ACCOUNT_POLICY_MISSING, ACCOUNT_POLICY_DIFFERENT),
     ),
     Check(
-        name="leases", asks="Does one replica of each process lead?", judge=check_leases, may=(LEASE_FREE, LEASE_STALE)
+        name="leases",
+        asks="Does one replica of each process lead, that is, hold the Lease?",
+        judge=check_leases,
+        may=(LEASE_FREE, LEASE_STALE),
     ),
 )
 
@@ -202,12 +205,16 @@ def check_version(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(version, Unreadable):
         yield report_unknown(version)
     elif version < OLDEST:
-        yield report_error(TOO_OLD, f"Kubernetes {_format_version(version)} is older than {_format_version(OLDEST)}")
+        yield report_error(
+            TOO_OLD,
+            f"Kubernetes {_format_version(version)} is older than {_format_version(OLDEST)}, the oldest version "
+            "that Trimtab supports",
+        )
     elif not TESTED[0] <= version <= TESTED[1]:
         yield report_warning(
             UNTESTED,
-            f"Kubernetes {_format_version(version)} is outside of the versions that tests run against, "
-            f"{_format_version(TESTED[0])} to {_format_version(TESTED[1])}",
+            f"Trimtab's tests run against Kubernetes {_format_version(TESTED[0])} to "
+            f"{_format_version(TESTED[1])}, but this is version {_format_version(version)}",
         )
     else:
         yield report_ok(f"Kubernetes {_format_version(version)}")
@@ -252,18 +259,27 @@ def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(crd, Unreadable):
         yield report_unknown(crd)
     elif crd is None or not crd.established:
-        yield report_error(CRD_MISSING, "PodPolicy is not served" if crd is None else "PodPolicy is not established")
+        yield report_error(
+            CRD_MISSING,
+            "the API server does not serve PodPolicy documents"
+            if crd is None
+            else "the API server has not accepted the definition of PodPolicy yet",
+        )
     elif VERSION not in crd.served:
         yield report_error(
-            CRD_MISSING, f"PodPolicy is served as {', '.join(sorted(crd.served)) or 'nothing'}, not as {VERSION}"
+            CRD_MISSING,
+            f"the API server serves PodPolicy as {', '.join(sorted(crd.served)) or 'no version'}, not as {VERSION}",
         )
     else:
-        yield report_ok(f"PodPolicy {VERSION} is served")
+        yield report_ok(f"the API server serves PodPolicy {VERSION}")
     pools = cluster.pool_status_crd
     if isinstance(pools, Unreadable):
         yield report_unknown(pools)
     elif pools is None or VERSION not in pools.served:
-        yield report_warning(POOL_STATUS_MISSING, "PoolStatus is not served: `kubectl get pools` shows nothing")
+        yield report_warning(
+            POOL_STATUS_MISSING,
+            "the API server does not serve PoolStatus documents, so `kubectl get pools` shows nothing",
+        )
 
 
 def _format_version(version: tuple[int, int]) -> str:
@@ -288,7 +304,7 @@ INSTALLATION_CHECKS = (
     ),
     Check(
         name="crd",
-        asks="Are PodPolicy and PoolStatus documents served?",
+        asks="Does the API server serve PodPolicy and PoolStatus documents?",
         judge=check_crd,
         may=(CRD_MISSING, POOL_STATUS_MISSING),
     ),
@@ -311,13 +327,14 @@ def check_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     yield from findings
     if not findings:
         count = "1 policy" if len(policies) == 1 else f"{len(policies)} policies"
-        yield report_ok(f"{count} in force" if policies else "there is no policy yet: no pod is changed")
+        yield report_ok(f"{count} in force" if policies else "there is no policy yet, so no pod is changed")
 
 
 def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[DoctorFinding]:
     if policy.is_class_missing:
         yield report_error(
-            REQUIRED_CLASS_MISSING, f"{policy.name}: RuntimeClass {policy.required_class} does not exist"
+            REQUIRED_CLASS_MISSING,
+            f"policy {policy.name} requires the RuntimeClass {policy.required_class}, which does not exist",
         )
     if policy.invalid_reason:
         yield report_error(POLICY_INVALID, f"{policy.name}: {policy.invalid_reason}")
@@ -327,10 +344,10 @@ def _check_policy(policy: PolicyState, *, has_watchdog: bool) -> Iterator[Doctor
         yield report_warning(POLICY_FAILING, f"{policy.name}: {policy.last_error}")
     if has_watchdog and policy.observed_generation < policy.generation:
         sentence = (
-            f"{policy.name}: its status describes generation {policy.observed_generation}, but the policy has "
-            f"generation {policy.generation}"
+            f"the status of policy {policy.name} describes generation {policy.observed_generation}, but the "
+            f"policy has generation {policy.generation}"
             if policy.observed_generation
-            else f"{policy.name}: the watchdog has not written a status yet"
+            else f"the watchdog has not written a status of policy {policy.name} yet"
         )
         yield report_warning(STATUS_BEHIND, sentence)
 
@@ -348,14 +365,14 @@ def check_pools(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if pools_to_scale and isinstance(compactor, DeploymentState) and not compactor.scale_namespaces:
         yield report_warning(
             POOL_WITHOUT_SCALING,
-            f"pool {', '.join(pools_to_scale)}: the compactor may not scale any workload to a second replica",
+            f"the compactor may not scale any workload of pool {', '.join(pools_to_scale)} to a second replica",
         )
     elif not reading.mistakes:
         active = sum(pool.enabled and not pool.dry_run for pool in reading.pools)
         yield report_ok(
             f"{len(reading.pools)} pool{'s' if len(reading.pools) != 1 else ''}, {active} in mode act"
             if reading.pools
-            else "there is no pool yet: no pod is moved"
+            else "there is no pool yet, so no pod is moved"
         )
 
 

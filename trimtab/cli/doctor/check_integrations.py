@@ -99,16 +99,17 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 def _check_missing_status(cluster: ObservedCluster, settings: Mapping[str, str]) -> DoctorFinding:
     if settings.get("TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS", "").lower() in ("false", "0"):
         return report_ok(
-            "the cluster autoscaler reports no status, and TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS does not "
-            "require one"
+            "the cluster autoscaler reports no status, and the setting "
+            "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS does not require a status"
         )
     if isinstance(cluster.pools, Unreadable):
         return report_unknown(cluster.pools)
     if not cluster.pools.pools:
-        return report_ok("there is no cluster autoscaler, and no pool to compact")
+        return report_ok("the cluster has no cluster autoscaler, and Trimtab has no pool to compact")
     count = format_count(len(cluster.pools.pools), "pool")
     return report_warning(
-        AUTOSCALER_MISSING, f"there are pools ({count}), but no ConfigMap kube-system/cluster-autoscaler-status"
+        AUTOSCALER_MISSING,
+        f"there are pools ({count}), but the ConfigMap kube-system/cluster-autoscaler-status does not exist",
     )
 
 
@@ -147,7 +148,7 @@ def _check_thresholds(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterat
             )
             yield report_warning(
                 AUTOSCALER_COMPETES,
-                f"{sentence}; with {flag} it would leave them to Trimtab",
+                f"{sentence}; with {flag} the autoscaler would leave these nodes to Trimtab",
                 f"start the cluster autoscaler with {flag}",
             )
         elif threshold > MAX_LEAD_THRESHOLD_PERCENT:
@@ -201,7 +202,8 @@ def check_estafette(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         count, names = len(estafette.stranded), join_first(estafette.stranded, MAX_NAMES)
         yield report_warning(
             ESTAFETTE_CORDONS,
-            f"an estafette node-compactor left {count} node{'' if count == 1 else 's'} cordoned ({names})",
+            f"an estafette node-compactor that no longer runs left {count} node{'' if count == 1 else 's'} "
+            f"cordoned ({names})",
         )
     else:
         yield report_ok("no estafette node-compactor runs in this cluster")
@@ -220,15 +222,17 @@ def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     elif process.settings.get("TRIMTAB_RECOMMENDER_USE_KUBELETS", "").lower() == "true" and not process.settings.get(
         _PROMETHEUS
     ):
-        yield report_unknown(Unreadable("kubelets", "only the recommender's account may read their metrics"))
+        yield report_unknown(Unreadable("kubelets", "only the recommender's account may read the metrics of kubelets"))
     elif isinstance(source, Unreadable):
-        yield report_unknown(source, "Check it from inside the cluster, then skip this check: --without usage-source.")
+        yield report_unknown(
+            source, "Check the source of usage from inside the cluster, then skip this check: --without usage-source."
+        )
     elif source.status == 404 and source.name == "metrics API":
         yield report_warning(
             USAGE_SOURCE_MISSING, "there is no metrics API, and TRIMTAB_RECOMMENDER_PROMETHEUS_URL is not set"
         )
     elif source.status >= 300 or source.empty:
-        failure = f"answers with status {source.status}: {source.message}"
+        failure = f"does not answer as expected (status {source.status}): {source.message}"
         problem = "answers, but has no usage of any pod" if source.empty else failure
         yield report_error(USAGE_SOURCE_FAILS, f"{source.name} {problem}")
     else:
@@ -271,15 +275,17 @@ CHECKS = (
     ),
     Check(
         name="estafette",
-        asks="Does another compactor drain the same nodes?",
+        asks="Does another compactor drain nodes of this cluster?",
         judge=check_estafette,
         may=(ESTAFETTE_RUNS, ESTAFETTE_CORDONS),
     ),
     Check(
         name="usage-source",
-        asks="Does the recommender get usage?",
+        asks="Does the recommender's source of usage answer?",
         judge=check_usage_source,
         may=(USAGE_SOURCE_MISSING, USAGE_SOURCE_FAILS),
     ),
-    Check(name="vpa", asks="Can an installed VPA change pods?", judge=check_vpa, may=(VPA_WEBHOOK_DOWN,)),
+    Check(
+        name="vpa", asks="If a VPA is installed, can its webhook change pods?", judge=check_vpa, may=(VPA_WEBHOOK_DOWN,)
+    ),
 )

@@ -36,7 +36,7 @@ def check_policy_references(cluster: ObservedCluster) -> Iterator[DoctorFinding]
     for policy, reason in state.dangling:
         yield report_warning(POLICY_REFERENCE, f"{policy}: {reason.sentence}")
     if not state.dangling:
-        yield report_ok("every object that policies name exists in the cluster")
+        yield report_ok("every object that a policy names exists in the cluster")
 
 
 def check_pool_nodes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -98,7 +98,7 @@ def check_protection(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for name in missing:
         yield report_warning(PROTECTION_MISSING, f"there is no {name}")
     if not missing:
-        yield report_ok("every process has its PodDisruptionBudget and its NetworkPolicy")
+        yield report_ok("every process has a PodDisruptionBudget and a NetworkPolicy")
 
 
 def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -114,11 +114,12 @@ def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     acting = isinstance(reading, Unreadable) or any(map(is_resizing_pool, reading.pools))
     names = join_first(state.resizing, MAX_NAMES)
     if not acting:
-        yield report_ok(f"{names}: running pods are resized once a pool is in mode act")
+        yield report_ok(f"{names}: running pods are resized as soon as a pool is in mode act")
     elif not isinstance(version, Unreadable) and version < FIRST_VERSION_THAT_RESIZES:
         yield report_warning(
             NOT_SUPPORTED,
-            f"{names}: the cluster runs Kubernetes {version[0]}.{version[1]}, but resizes need version 1.33",
+            f"{names}: the cluster runs Kubernetes {version[0]}.{version[1]}, but resizes of running pods need "
+            "version 1.33",
         )
     elif isinstance(state.missing_resize_permissions, Unreadable):
         yield report_unknown(state.missing_resize_permissions)
@@ -137,15 +138,20 @@ def is_resizing_pool(pool: Pool) -> bool:
 CHECKS = (
     Check(
         name="policy-references",
-        asks="Does the cluster have what policies name?",
+        asks="Does the cluster have the objects that policies name?",
         judge=check_policy_references,
         may=(POLICY_REFERENCE,),
     ),
     Check(name="pool-nodes", asks="Does every pool have nodes?", judge=check_pool_nodes, may=(POOL_WITHOUT_NODES,)),
-    Check(name="versions", asks="Do all processes run one version?", judge=check_versions, may=(MIXED_VERSIONS,)),
+    Check(
+        name="versions",
+        asks="Do all processes of Trimtab run one version?",
+        judge=check_versions,
+        may=(MIXED_VERSIONS,),
+    ),
     Check(
         name="protection",
-        asks="Does every process have its PodDisruptionBudget and its NetworkPolicy?",
+        asks="Does every process have a PodDisruptionBudget and a NetworkPolicy?",
         judge=check_protection,
         may=(PROTECTION_MISSING,),
     ),

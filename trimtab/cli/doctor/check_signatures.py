@@ -68,7 +68,7 @@ def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None
         report_warning if process == "webhook" else report_error,
     )
     if cluster.processes[process] is None:
-        return report_ok(f"{process} is not installed")
+        return report_ok(f"the {process} is not installed")
     if isinstance(has_key, Unreadable):
         return report_unknown(has_key)
     if has_key is None:
@@ -101,13 +101,13 @@ def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for node, namespace in sorted(signatures.annotations.others.items()):
         yield report_ok(f"node {node} has an annotation that names the compactor of namespace {namespace}")
     for node, key in () if isinstance(signatures.renamed, Unreadable) else signatures.renamed:
-        yield report_warning(RENAMED, f"node {node} still has {key}")
+        yield report_warning(RENAMED, f"node {node} still has {key} under its earlier name")
 
 
 def _describe_drains(annotations: DrainAnnotations) -> str:
     """Returns a text with the nodes that the compactor drains, and the time since which each is cordoned."""
     if not annotations.ours:
-        return "the compactor has cordoned no node"
+        return "no node is cordoned by the compactor"
     names = join_first(
         [
             f"{node} since {format_timestamp(claim.since)}" if isinstance(claim, DrainAnnotation) else node
@@ -116,7 +116,9 @@ def _describe_drains(annotations: DrainAnnotations) -> str:
         MAX_NAMES,
     )
     nodes = format_count(len(annotations.ours), "node")
-    return f"the compactor has cordoned {nodes}: {names}; `trimtab compactor release --yes NODE` uncordons one"
+    return (
+        f"the compactor has cordoned {nodes}: {names}; to uncordon a node, run `trimtab compactor release --yes NODE`"
+    )
 
 
 def _check_abandonment(cluster: ObservedCluster, annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
@@ -145,8 +147,8 @@ def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Itera
         elif not _is_known(states[annotation.pool], node, annotation):
             yield report_warning(
                 DRAIN_ORPHANED,
-                f"node {node} has an annotation of drain {annotation.drain}, which the state of pool "
-                f"{annotation.pool} does not contain",
+                f"node {node} has the annotation of drain {annotation.drain}, but the state of pool "
+                f"{annotation.pool} does not contain this drain",
             )
     for pool, nodes in nodes_by_pool.items():
         sentence = (
@@ -158,7 +160,11 @@ def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Itera
 def _check_authenticity(keys: Read[bool | None], annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
     for node, annotation in sorted(annotations.doubtful.items()):
         if isinstance(keys, Unreadable):
-            yield report_unknown(Unreadable(f"annotation of node {node}", f"the annotation is unverified: {keys}"))
+            yield report_unknown(
+                Unreadable(
+                    f"annotation of node {node}", f"the signature of the annotation could not be verified: {keys}"
+                )
+            )
         else:
             yield report_error(DRAIN_FORGED, str(annotation), f"trimtab compactor release {node}")
 
@@ -169,7 +175,7 @@ def _check_states(states: Read[States]) -> Iterator[DoctorFinding]:
         return
     for pool, state in sorted(states.items()):
         if isinstance(state, Unreadable):
-            yield report_warning(STATE_NOT_AUTHENTIC, f"pool {pool}: {state}")
+            yield report_warning(STATE_NOT_AUTHENTIC, f"the state of pool {pool} is not authentic: {state}")
 
 
 def _is_known(state: PoolState | Unreadable, node: str, annotation: DrainAnnotation) -> bool:

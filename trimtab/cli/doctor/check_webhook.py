@@ -53,7 +53,7 @@ def check_certificate(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for problem in status.problems:
         yield report_warning(PAIR_DUE, problem.says) if status.is_usable else report_error(PAIR_UNUSABLE, problem.says)
     if status.is_usable and not status.problems and name in status.names:
-        yield report_ok(f"the certificate is valid for another {status.days_left:.0f} days")
+        yield report_ok(f"the certificate is valid for {status.days_left:.0f} more days")
 
 
 def check_ca_bundles(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -67,7 +67,9 @@ def check_ca_bundles(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         if isinstance(configuration, Unreadable):
             yield report_unknown(configuration)
         elif configuration is None and kind == "MutatingWebhookConfiguration" and cluster.is_without_webhook:
-            yield report_ok("no webhook is registered for pods: compiled policies change pods (`--mode policies`)")
+            yield report_ok(
+                "no webhook is registered for pods, because compiled policies change pods (`--mode policies`)"
+            )
         elif configuration is None:
             yield report_error(CONFIGURATION_MISSING, f"there is no {kind} {CONFIGURATION_NAME}")
         else:
@@ -88,15 +90,22 @@ def _compare_ca_bundles(
             f"there are {len(set(filled.values()))} different caBundles in {', '.join((name for _, name in filled))}",
         )
     if isinstance(secret, Unreadable) or secret is None:
-        yield report_unknown(secret if secret is not None else "there is no certificate to compare the caBundles with")
+        yield report_unknown(
+            secret
+            if secret is not None
+            else "the cluster has no certificate with which the caBundles could be compared"
+        )
         return
     unknown_names = [name for (_, name), bundle in filled.items() if not certs.may_serve(secret, [bundle])]
     if unknown_names:
         yield report_error(
-            CA_BUNDLE_UNKNOWN, f"{', '.join(unknown_names)}: the caBundle does not trust the certificate that is served"
+            CA_BUNDLE_UNKNOWN,
+            f"the caBundle of {', '.join(unknown_names)} does not trust the certificate that the webhook serves",
         )
     elif bundles and not empty_names and len(set(filled.values())) == 1:
-        yield report_ok(f"the certificate that is served is trusted by {format_count(len(bundles), 'webhook')}")
+        yield report_ok(
+            f"{format_count(len(bundles), 'webhook')} of Trimtab: the caBundle trusts the certificate that is served"
+        )
 
 
 def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -112,14 +121,14 @@ def check_configurations(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             findings = [finding for hook in configuration.hooks for finding in _check_hook(hook, cluster.namespace)]
             names = ", ".join(hook.name for hook in configuration.hooks)
             yield from findings or [
-                report_ok(f"the failurePolicy is Ignore, and the Service and the selectors are Trimtab's, in {names}")
+                report_ok(f"failurePolicy is Ignore, and the Service and the selectors are as installed, in {names}")
             ]
 
 
 def _check_hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
     if hook.service != (namespace, WEBHOOK_NAME):
         place = "/".join(hook.service) if hook.service else "a URL"
-        yield report_error(SERVICE_OTHER, f"{hook.name} is called at {place}, not at {namespace}/{WEBHOOK_NAME}")
+        yield report_error(SERVICE_OTHER, f"{hook.name} calls {place}, not {namespace}/{WEBHOOK_NAME}")
     if hook.fails_closed:
         yield report_error(FAILURE_POLICY_FAIL, f"{hook.name} has failurePolicy Fail")
     if hook.timeout_seconds > MAX_TIMEOUT_SECONDS:
@@ -127,7 +136,7 @@ def _check_hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
     if hook.name == POOLS and hook.included_namespaces != frozenset({namespace}):
         yield report_warning(
             POOLS_OF_OTHER_NAMESPACES,
-            f"API servers send {hook.name} the ConfigMaps of namespaces other than {namespace}",
+            f"API servers also send {hook.name} the ConfigMaps of namespaces other than {namespace}",
         )
     if not hook.creates_pods:
         return
@@ -135,7 +144,9 @@ def _check_hook(hook: WebhookState, namespace: str) -> Iterator[DoctorFinding]:
         yield report_warning(NOT_REINVOKED, f"{hook.name} has reinvocationPolicy Never")
     namespaces = sorted((DEFAULT_SETTINGS.system_namespaces | {namespace}) - hook.excluded_namespaces)
     if namespaces:
-        yield report_error(SYSTEM_NAMESPACES_SENT, f"API servers send {hook.name} the pods of {', '.join(namespaces)}")
+        yield report_error(
+            SYSTEM_NAMESPACES_SENT, f"API servers also send {hook.name} the pods of {', '.join(namespaces)}"
+        )
 
 
 def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -163,11 +174,12 @@ def check_order(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for name, hook in later_hooks:
         yield report_warning(
             MAY_BE_OVERRULED,
-            f"{hook.name} ({name}) is called after Trimtab's webhook, and again after Trimtab changed a pod",
+            f"the webhook {hook.name} ({name}) is called after Trimtab's webhook, and again after Trimtab "
+            "changed a pod",
         )
     if not later_hooks:
         others = f"{len(other_hooks)} other webhook{'s change' if len(other_hooks) != 1 else ' changes'} pods"
-        yield report_ok(f"{others}; none of them can overrule Trimtab's webhook")
+        yield report_ok(f"{others}; none of these webhooks can overrule Trimtab's webhook")
 
 
 def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -180,12 +192,13 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_unknown(trial)
         return
     if cluster.is_without_webhook:
-        yield report_ok("no webhook is called for pods: compiled policies change them")
+        yield report_ok("no webhook is called for pods, because compiled policies change them")
         return
     greeting = next((text for text in trial.warnings if text.startswith("trimtab: here")), "")
     if greeting:
         yield report_ok(
-            f"the API server called the webhook and got an answer within {trial.seconds:.2g} s ({greeting[9:]})"
+            f"the API server called the webhook for a trial pod and got an answer within {trial.seconds:.2g} s "
+            f"({greeting[9:]})"
         )
     elif trial.lacks_permission:
         yield report_unknown(trial.message, _explain_permission("pods"))
@@ -193,18 +206,19 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         cause = (
             cluster.is_opted_out
             if isinstance(cluster.is_opted_out, Unreadable)
-            else f"the namespace {cluster.trial_namespace} opts its pods out"
+            else f"the namespace {cluster.trial_namespace} excludes its pods from Trimtab"
         )
         yield report_unknown(cause, "Name another namespace with --ask-in.")
     elif trial.status >= 300:
         yield report_unknown(
-            f"a pod in {cluster.trial_namespace} was refused: {trial.message}", "Fix what it names, then try again."
+            f"the trial pod in {cluster.trial_namespace} was refused: {trial.message}",
+            "Correct what the message names, then run the command again.",
         )
     else:
         yield report_error(
             WEBHOOK_SILENT,
-            f"a pod in {cluster.trial_namespace} was created after {trial.seconds:.2g} s without an answer from "
-            "the webhook",
+            f"the API server created the trial pod in {cluster.trial_namespace} after {trial.seconds:.2g} s "
+            "without an answer from the webhook",
         )
 
 
@@ -214,12 +228,13 @@ def check_validation(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(trial, Unreadable):
         yield report_unknown(trial)
     elif "denied the request" in trial.message and "trimtab.dev" in trial.message:
-        yield report_ok("an invalid PodPolicy is refused")
+        yield report_ok("the webhook refuses an invalid PodPolicy")
     elif trial.lacks_permission:
         yield report_unknown(trial.message, _explain_permission("podpolicies"))
     elif trial.status >= 300:
         yield report_unknown(
-            f"another component than Trimtab refused a PodPolicy: {trial.message}", "See the check `crd`."
+            f"a component other than Trimtab's webhook refused the trial PodPolicy: {trial.message}",
+            "See the check `crd` of `trimtab doctor`.",
         )
     else:
         yield report_error(VALIDATION_SILENT, "the API server would store an invalid PodPolicy")
@@ -244,7 +259,7 @@ CHECKS = (
     ),
     Check(
         name="ca-bundle",
-        asks="Do API servers trust that certificate?",
+        asks="Do API servers trust the webhook's certificate?",
         judge=check_ca_bundles,
         may=(CONFIGURATION_MISSING, CA_BUNDLE_MISSING, CA_BUNDLES_DIFFER, CA_BUNDLE_UNKNOWN),
     ),
@@ -266,13 +281,13 @@ CHECKS = (
     ),
     Check(
         name="answers",
-        asks="Does the API server reach the webhook for a pod?",
+        asks="Does the API server reach the webhook when a pod is created?",
         judge=check_admission,
         may=(WEBHOOK_SILENT,),
     ),
     Check(
         name="validates",
-        asks="Does the API server reach the webhook for a PodPolicy?",
+        asks="Does the API server reach the webhook when a PodPolicy is created?",
         judge=check_validation,
         may=(VALIDATION_SILENT,),
     ),

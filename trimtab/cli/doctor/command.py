@@ -58,7 +58,9 @@ def judge_cluster(cluster: ObservedCluster, *, without: Collection[str] = ()) ->
 def _run_check(check: Check, cluster: ObservedCluster) -> tuple[DoctorFinding, ...]:
     """Returns the findings of the check. If there is none, the check had nothing to check, and is reported as
     unknown."""
-    findings = tuple(check.judge(cluster)) or (report_unknown("the cluster has nothing to check"),)
+    findings = tuple(check.judge(cluster)) or (
+        report_unknown("this cluster has no objects that this check applies to"),
+    )
     return tuple(finding.with_namespace(cluster.namespace) for finding in findings)
 
 
@@ -164,11 +166,11 @@ def _format_summary(report: DoctorReport) -> str:
 )
 @click.option(
     "--ask-in", default="default", show_default=True, metavar="NAMESPACE",
-    help="The namespace of the dry-run pods, none of which is stored. Use one whose pods policies change.",
+    help="The namespace of the trial pods, none of which is stored. Choose a namespace whose pods policies change.",
 )  # fmt: skip
 @click.option(
     "--without", multiple=True, type=click.Choice([check.name for check in CHECKS]), metavar="CHECK",
-    help="Skip this check; the report says so. You can repeat the option.",
+    help="Skip this check; the report lists the checks that are skipped. You can repeat the option.",
 )  # fmt: skip
 @click.option("--strict", is_flag=True, help="Exit with 1 also if there are only warnings.")
 @output.add_output_options

@@ -1,4 +1,4 @@
-"""Decodes the Lease of a process, and tells whether one of its replicas leads (holds the Lease)."""
+"""Decodes the Lease of a process, and returns whether one of its replicas leads (holds the Lease)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

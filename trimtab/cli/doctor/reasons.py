@@ -10,46 +10,47 @@ that no node can pull."""
 
 SIGNING_KEY_MISSING = Code(
     "signing-key-missing",
-    "The compactor has no signing key: nothing that it signed before is authentic, and it does nothing without"
-    " the Secret.",
+    "The compactor has no signing key: nothing that it signed before counts as authentic, and it does nothing "
+    "until the Secret exists.",
     "`trimtab install --apply` creates the Secret, and the compactor fills it. `trimtab compactor release --yes NODE` "
     "uncordons a node that was cordoned with a lost key.",
 )
 WEBHOOK_KEY_MISSING = Code(
     "webhook-signing-key-missing",
-    "The webhook has no signing key: its annotations on pods are unsigned, and the second call of a request"
-    " repeats the "
-    "decision.",
-    "`trimtab install --apply` creates the Secret, and the webhook fills it within a minute. Pods that are "
-    "admitted until then stay as they are.",
+    "The webhook has no signing key: its annotations on pods are unsigned, and if the API server calls it a "
+    "second time for a request, it decides again.",
+    "`trimtab install --apply` creates the Secret, and the webhook writes a key into it within a minute. Pods "
+    "that are admitted until then stay as they are.",
 )
 DRAIN_FORGED = Code(
     "drain-annotation-not-authentic",
-    "A node has a drain annotation that the compactor did not sign for it: the compactor ignores the node.",
-    "Find out who wrote it; `trimtab compactor release --yes NODE` removes the annotation and uncordons it.",
+    "A node has a drain annotation that the compactor did not sign for this node: the compactor ignores the node.",
+    "Find out which client wrote the annotation; `trimtab compactor release --yes NODE` removes it and uncordons "
+    "the node.",
 )
 DRAIN_ORPHANED = Code(
     "drain-orphaned",
     "A node has an authentic annotation of a drain that is not in the pool's state.",
-    "If a compactor leads, do nothing: it uncordons the node. Otherwise run `trimtab compactor release --yes NODE`.",
+    "If a compactor leads, do nothing: the compactor uncordons the node. Otherwise run `trimtab compactor "
+    "release --yes NODE`.",
 )
 DRAIN_ABANDONED = Code(
     "drain-without-compactor",
-    "The compactor cordoned nodes, but no compactor runs that could finish or undo their drains.",
-    "Start the compactor: it continues or undoes its drains. Without it, `trimtab compactor release --yes NODE` "
-    "uncordons a node.",
+    "The compactor cordoned nodes, but no compactor runs that could finish or undo the drains of these nodes.",
+    "Start the compactor: it continues or undoes its drains. If the compactor cannot run, `trimtab compactor "
+    "release --yes NODE` uncordons a node.",
 )
 STATE_DELETED = Code(
     "state-deleted",
     "The state of a pool was deleted while nodes have annotations of its drains.",
-    "Find out who deleted it. The next leader uncordons these nodes and closes the pool for an hour; if no compactor "
-    "runs, `trimtab compactor release --yes NODE` uncordons a node.",
+    "Find out which client deleted the ConfigMap. The next leader uncordons these nodes and closes the pool for "
+    "an hour; if no compactor runs, `trimtab compactor release --yes NODE` uncordons a node.",
 )
 STATE_NOT_AUTHENTIC = Code(
     "state-not-authentic",
     "The state of a pool is invalid, or the compactor did not sign it.",
-    "The next leader discards it and closes the pool for an hour; `trimtab compactor resume --pool NAME` opens"
-    " the pool.",
+    "The next leader discards the state and closes the pool for an hour; `trimtab compactor resume --pool NAME` "
+    "opens the pool earlier.",
 )
 RENAMED = Code(
     "renamed-word-on-node",
@@ -60,69 +61,73 @@ RENAMED = Code(
 OVERHEAD_MISMATCH = Code(
     "overhead-setting-mismatch",
     "The setting `TRIMTAB_OVERHEAD` does not match this API server: pods would be refused, or would have no overhead.",
-    "Set `TRIMTAB_OVERHEAD` of the webhook and the watchdog to the value in the sentence.",
+    "Set `TRIMTAB_OVERHEAD` of the webhook and the watchdog to the value that the finding names.",
 )
 AUTOSCALER_MISSING = Code(
     "autoscaler-not-found",
     "There are pools to compact, but no cluster autoscaler reports its status: drained nodes would not be "
     "removed, so the compactor starts no drain.",
-    "Install a cluster autoscaler, or let it write its status (`--write-status-configmap`); if it cannot, set "
-    "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
+    "Install a cluster autoscaler, or let it write its status (`--write-status-configmap`). If the autoscaler "
+    "cannot write a status, set TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false.",
 )
 AUTOSCALER_UNHEALTHY = Code(
     "autoscaler-status-unusable",
-    "The cluster autoscaler reports no status, an invalid one, or that it is unhealthy: the compactor starts no drain.",
+    "The cluster autoscaler reports no status, an invalid status, or that it is unhealthy: the compactor starts "
+    "no drain.",
     "See the autoscaler's log: `kubectl -n kube-system logs deploy/cluster-autoscaler`",
 )
 AUTOSCALER_KEEPS_NODES = Code(
     "autoscaler-scale-down-disabled",
     "The cluster autoscaler runs with --scale-down-enabled=false: drained nodes are not removed.",
-    "Start it with --scale-down-enabled=true, or leave the pools in dry run.",
+    "Start the cluster autoscaler with --scale-down-enabled=true, or leave the pools in mode rehearse.",
 )
 AUTOSCALER_FLAGS_DIFFER = Code(
     "autoscaler-flags-differ",
-    "The compactor is configured with flags of the cluster autoscaler that differ from those it runs with.",
-    "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the autoscaler.",
+    "The compactor's setting TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS differs from the flags that the cluster "
+    "autoscaler runs with.",
+    "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the cluster autoscaler.",
 )
 AUTOSCALER_COMPETES = Code(
     "autoscaler-drains-same-nodes",
     "A pool has `autoscaler: lead`, and the cluster autoscaler would drain the same nodes in its own order.",
-    "Start the cluster autoscaler with the flag that the sentence names.",
+    "Start the cluster autoscaler with the flag that the finding names.",
 )
 ESTAFETTE_RUNS = Code(
     "estafette-still-running",
     "An estafette node-compactor runs in this cluster. It ignores PodDisruptionBudgets and deletes pods on nodes "
     "that Trimtab plans with, so pods move twice.",
-    "`trimtab pools import FILE --apply --take-over` creates pools from its configuration, stops it and uncordons the "
-    "nodes that it left cordoned.",
+    "`trimtab pools import FILE --apply --take-over` creates pools from the configuration of the estafette "
+    "node-compactor, stops it, and uncordons the nodes that it left cordoned.",
 )
 ESTAFETTE_CORDONS = Code(
     "estafette-left-cordons",
     "Nodes are still cordoned by an estafette node-compactor that no longer runs: they accept no pods, and no "
     "plan includes them.",
-    "`trimtab pools import FILE --apply --take-over` uncordons them.",
+    "`trimtab pools import FILE --apply --take-over` uncordons these nodes.",
 )
 USAGE_SOURCE_MISSING = Code(
     "usage-source-missing",
-    "There is no metrics API, and the recommender has no Prometheus configured: it gets no usage.",
+    "The cluster serves no metrics API, and the recommender has no Prometheus configured, so the recommender "
+    "gets no usage.",
     "Install metrics-server, or set TRIMTAB_RECOMMENDER_PROMETHEUS_URL of the recommender.",
 )
 USAGE_SOURCE_FAILS = Code(
     "usage-source-failing",
-    "The source of usage does not answer, or has no usage of any pod.",
+    "The recommender's source of usage does not answer, or has no usage of any pod.",
     "Run `kubectl get apiservice v1beta1.metrics.k8s.io`, or check the Prometheus that "
     "TRIMTAB_RECOMMENDER_PROMETHEUS_URL names.",
 )
 VPA_WEBHOOK_DOWN = Code(
     "vpa-webhook-unavailable",
-    "The VPA is installed and its own webhook cannot act: pods that it manages get P95, not P5.",
+    "The VPA is installed, but its webhook cannot change pods: pods that a VPA manages get requests at the 95th "
+    "percentile of their usage, not at the 5th.",
     "Check the VPA's admission controller: it needs a ready endpoint and a caBundle.",
 )
 PAIR_MISSING = Code(
     "certificate-missing",
     "The Secret with the webhook's certificate does not exist, or contains no certificate.",
-    "The replicas of the webhook create it: see their log for `no certificate yet`. With cert-manager: `kubectl "
-    "-n NAMESPACE describe certificate`.",
+    "The replicas of the webhook create the certificate: see their log for `no certificate yet`. With "
+    "cert-manager: `kubectl -n NAMESPACE describe certificate`.",
 )
 PAIR_UNUSABLE = Code(
     "certificate-unusable",
@@ -132,9 +137,9 @@ PAIR_UNUSABLE = Code(
 )
 PAIR_DUE = Code(
     "certificate-renewal-due",
-    "The certificate still works and should have been renewed by now.",
+    "The certificate is still valid, but should have been renewed by now.",
     "See the replicas' log for `certificates cannot be renewed`; `trimtab certs rotate --namespace NAMESPACE` "
-    "renews it at once.",
+    "renews the certificate at once.",
 )
 CONFIGURATION_MISSING = Code(
     "configuration-missing",
@@ -143,20 +148,20 @@ CONFIGURATION_MISSING = Code(
 )
 CA_BUNDLE_MISSING = Code(
     "ca-bundle-missing",
-    "A webhook has no caBundle: API servers trust no server that answers for it.",
-    "The replicas of the webhook write it within seconds: see their log. If cert-manager writes it, see the log "
-    "of its cainjector.",
+    "A webhook has no caBundle: API servers do not trust the server that answers for this webhook.",
+    "The replicas of the webhook write the caBundle within seconds: see their log. If cert-manager writes it, "
+    "see the log of its cainjector.",
 )
 CA_BUNDLES_DIFFER = Code(
     "ca-bundles-differ",
     "The webhooks of Trimtab's two configurations do not trust the same authorities.",
-    "The replicas write both within seconds; if they still differ, another client writes one of them (GitOps, "
-    "cert-manager).",
+    "The replicas write both configurations within seconds. If the configurations still differ, another client "
+    "writes one of them (GitOps, cert-manager).",
 )
 CA_BUNDLE_UNKNOWN = Code(
     "ca-bundle-mismatch",
-    "A caBundle lacks the authority of the certificate that is served.",
-    "The replicas correct it within seconds: see their log. `trimtab certs status --live --namespace "
+    "A caBundle does not contain the authority of the certificate that the webhook serves.",
+    "The replicas correct the caBundle within seconds: see their log. `trimtab certs status --live --namespace "
     "NAMESPACE` shows whether they did.",
 )
 SERVICE_OTHER = Code(
@@ -166,30 +171,32 @@ SERVICE_OTHER = Code(
 )
 FAILURE_POLICY_FAIL = Code(
     "failure-policy-fail",
-    "The configuration has `failurePolicy: Fail`: while the webhook is down, no pod is created.",
+    "A webhook configuration has `failurePolicy: Fail`: while the webhook is down, no pod can be created.",
     f"Set `failurePolicy` back to Ignore: {REINSTALL}",
 )
 TIMEOUT_LONG = Code(
     "timeout-too-long",
-    "The configuration's timeout is long: while the webhook is down, the creation of every pod waits for the timeout.",
-    "Set two or three seconds, with `--timeout 3` or `webhook.timeoutSeconds: 3`." + REINSTALL,
+    "The timeout of a webhook configuration is long: while the webhook is down, the creation of every pod waits "
+    "for the timeout.",
+    "Set a timeout of two or three seconds, with `--timeout 3` or `webhook.timeoutSeconds: 3`." + REINSTALL,
 )
 NOT_REINVOKED = Code(
     "reinvocation-never",
-    "The configuration has `reinvocationPolicy: Never`: the webhook does not see what later webhooks change in a pod.",
+    "A webhook configuration has `reinvocationPolicy: Never`: the webhook does not see what later webhooks "
+    "change in a pod.",
     f"Set `reinvocationPolicy` back to IfNeeded: {REINSTALL}",
 )
 SYSTEM_NAMESPACES_SENT = Code(
     "system-namespaces-selected",
-    "API servers send the webhook the pods of kube-system or of Trimtab's own namespace: components that the "
-    "cluster needs to start would wait for the webhook.",
-    f"Restore the selector: {REINSTALL}",
+    "API servers send the webhook the pods of kube-system or of Trimtab's own namespace: while the webhook is "
+    "down, components that the cluster needs to start would wait for it.",
+    f"Restore the namespace selector: {REINSTALL}",
 )
 POOLS_OF_OTHER_NAMESPACES = Code(
     "pools-validated-elsewhere",
-    "API servers send the webhook ConfigMaps with a pool's label from other namespaces, where they are not "
-    "pools: any account that may write such a ConfigMap can put load on the webhook.",
-    f"Restore the selector: {REINSTALL}",
+    "API servers send the webhook ConfigMaps with a pool's label from other namespaces, although pools exist "
+    "only in Trimtab's namespace: any account that may write such a ConfigMap can put load on the webhook.",
+    f"Restore the namespace selector: {REINSTALL}",
 )
 MAY_BE_OVERRULED = Code(
     "another-webhook-called-later",
@@ -200,19 +207,20 @@ MAY_BE_OVERRULED = Code(
 )
 WEBHOOK_SILENT = Code(
     "webhook-not-called",
-    "A pod was created as a dry run, and the webhook was not called or did not answer: pods are admitted unchanged.",
-    "See the checks `processes` and `certificates` first. Then check the path from the API server to the Service: "
-    "NetworkPolicies, a "
-    "firewall between control plane and nodes (private clusters need a rule for port 8443), the Service's endpoints.",
+    "The API server created a trial pod (a dry run, not stored), and the webhook was not called or did not "
+    "answer: pods are admitted unchanged.",
+    "See the checks `processes` and `certificates` first. Then check the path from the API server to the Service "
+    "of the webhook: NetworkPolicies, a firewall between control plane and nodes (private clusters need a rule "
+    "for port 8443), and the Service's endpoints.",
 )
 VALIDATION_SILENT = Code(
     "validation-not-called",
-    "An invalid PodPolicy would be stored: the validating webhook was not called or did not answer.",
-    "Do the same as for `webhook-not-called`; the validating webhook has its own configuration.",
+    "The API server would store an invalid PodPolicy: the validating webhook was not called or did not answer.",
+    "Take the same steps as for `webhook-not-called`; the validating webhook has its own configuration.",
 )
 COMPILED_POLICY_UNBOUND = Code(
     "compiled-policy-not-bound",
-    "A compiled policy has no binding, so the API server does not evaluate it and it changes no pod.",
+    "A compiled policy has no binding, so the API server does not evaluate the policy, and it changes no pod.",
     "Apply everything that `trimtab policies compile --to mutatingadmissionpolicy` prints: each policy needs its "
     "MutatingAdmissionPolicyBinding.",
 )
@@ -223,21 +231,21 @@ NOTHING_WRONG = Code(
 )
 NOT_CHECKED = Code(
     "not-checked",
-    "`trimtab doctor` could not check this: the user lacks a permission, or the API server did not answer. It counts "
-    "as a problem.",
+    "`trimtab doctor` could not check this, because the user lacks a permission, or because the API server did "
+    "not answer. The finding counts as a problem.",
     "The finding names the missing permission or the API server's error. Run the command again as a user with "
     "that permission.",
 )
 PROCESS_MISSING = Code(
     "process-missing",
-    "The Deployment of a process does not exist. Without the webhook no pod is changed; the other processes are "
-    "optional.",
-    "Run `trimtab install --apply` with the options of the installation; with Helm, set `enabled: true` of "
-    "the process in the values.",
+    "The Deployment of a process does not exist. Without the webhook no pod is changed; the other processes of "
+    "Trimtab are optional.",
+    "Run `trimtab install --apply` with the options of the installation; with Helm, set `enabled: true` for the "
+    "process in the values.",
 )
 NOT_READY = Code(
     "process-not-ready",
-    "Replicas of a process are not ready.",
+    "Some replicas of a process are not ready.",
     "Run `kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=PROCESS`, then see the logs of the "
     "replicas.",
 )
@@ -245,19 +253,20 @@ SCALED_TO_ZERO = Code(
     "process-scaled-to-zero",
     "The Deployment of a process has 0 replicas, because a user or an autoscaler scaled it down: the process "
     "does not run.",
-    "Run `kubectl -n NAMESPACE scale deployment trimtab-webhook --replicas=2`, with the name of the process.",
+    "Run `kubectl -n NAMESPACE scale deployment trimtab-webhook --replicas=2`, with the Deployment of the "
+    "process in place of trimtab-webhook.",
 )
 NAMESPACE_MISMATCH = Code(
     "namespace-mismatch",
-    "A process is configured with a namespace other than the one that it runs in: it reads its Secret, its pools "
-    "and its Lease there, which it may not do.",
+    "The settings of a process name a namespace other than the one that the process runs in: it would read its "
+    "Secret, its pools and its Lease there, but has no permission for that.",
     "With kustomize, `namespace` also needs the base's `elsewhere.yaml`: see docs/how-to/install-in-a-cluster.md.",
 )
 PERMISSION_MISSING = Code(
     "permission-missing",
     "The ServiceAccount of a process lacks a permission that its work needs.",
-    "`trimtab install --apply`, with the options of the installation, grants exactly what is needed; with Helm, run "
-    "`helm upgrade`.",
+    "`trimtab install --apply`, with the options of the installation, grants exactly the permissions that are "
+    "needed; with Helm, run `helm upgrade`.",
 )
 RESIZE_PERMISSION_MISSING = Code(
     "resize-permission-missing",
@@ -270,13 +279,14 @@ ACCOUNT_POLICY_MISSING = Code(
     "account-policy-missing",
     "A ValidatingAdmissionPolicy that restricts an account of Trimtab to its work is not in force: a stolen token of "
     "the account allows everything that RBAC allows.",
-    "`trimtab install --apply`, with the options of the installation, creates it; with Helm, run `helm upgrade`.",
+    "`trimtab install --apply`, with the options of the installation, creates the policy and its binding; with "
+    "Helm, run `helm upgrade`.",
 )
 ACCOUNT_POLICY_DIFFERENT = Code(
     "account-policy-differs",
     "A ValidatingAdmissionPolicy that restricts an account of Trimtab differs from the one that this version installs.",
-    "Unless it was changed on purpose, run `trimtab install --apply` with the options of the installation; with Helm, "
-    "run `helm upgrade`.",
+    "Unless you changed the policy on purpose, run `trimtab install --apply` with the options of the "
+    "installation; with Helm, run `helm upgrade`.",
 )
 LEASE_FREE = Code(
     "lease-not-held",
@@ -286,17 +296,18 @@ LEASE_FREE = Code(
 LEASE_STALE = Code(
     "lease-stale",
     "The Lease of a process was not renewed in time: its leader has stopped, or cannot reach the API server.",
-    "See the log of the replica that holds it; the other replica takes over when the Lease expires.",
+    "See the log of the replica that holds the Lease; the other replica takes over when the Lease expires.",
 )
 TOO_OLD = Code(
     "kubernetes-too-old",
-    "The API server is older than the version that the webhook configurations need.",
+    "The API server is older than the Kubernetes version that Trimtab's webhook configurations need.",
     "Upgrade Kubernetes to 1.30 or newer before you install Trimtab.",
 )
 UNTESTED = Code(
     "kubernetes-untested",
     "Trimtab is not tested against this minor version of Kubernetes.",
-    "No problem is known. Begin with a dry run, and check in the changelog whether a newer Trimtab supports it.",
+    "No problem with this version is known. Begin with a dry run, and check in the changelog whether a newer "
+    "Trimtab supports it.",
 )
 CLOCK_SKEW = Code(
     "clock-skew",
@@ -307,13 +318,14 @@ CLOCK_SKEW = Code(
 NAMESPACE_MISSING = Code(
     "namespace-missing",
     "Trimtab's own namespace does not exist.",
-    "`trimtab install --apply --image IMAGE --namespace NAMESPACE` creates it; if Trimtab is in another namespace, "
-    "pass that namespace to `trimtab doctor --namespace`.",
+    "`trimtab install --apply --image IMAGE --namespace NAMESPACE` creates the namespace. If Trimtab is in "
+    "another namespace, pass that namespace to `trimtab doctor --namespace`.",
 )
 ALL_PAUSED = Code(
     "all-paused",
-    "The switch `trimtab.dev/paused` is on: no pod is changed and no node is drained.",
-    "To switch it off: `kubectl annotate namespace NAMESPACE trimtab.dev/paused-`.",
+    "Trimtab is paused by the annotation `trimtab.dev/paused` on its namespace: no pod is changed and no node is "
+    "drained.",
+    "To end the pause: `kubectl annotate namespace NAMESPACE trimtab.dev/paused-`.",
 )
 CRD_MISSING = Code(
     "crd-missing",
@@ -323,98 +335,98 @@ CRD_MISSING = Code(
 )
 POOL_STATUS_MISSING = Code(
     "pool-status-missing",
-    "The API server does not serve PoolStatus, so `kubectl get pools` shows nothing. Nothing else depends on it.",
+    "The API server does not serve PoolStatus documents, so `kubectl get pools` shows nothing. Nothing else "
+    "depends on PoolStatus.",
     "Pipe what `trimtab policies schema --crd` prints into `kubectl apply --server-side --force-conflicts -f -`; Helm "
     "installs a new CustomResourceDefinition only with the first installation.",
 )
 POLICY_INVALID = Code(
     "policy-not-loaded",
-    "A PodPolicy is invalid, so it is not in force, or an older version of it is.",
-    "`trimtab policies check FILE` names every mistake.",
+    "A PodPolicy is invalid, so Trimtab does not apply it, or still applies an older version of it.",
+    "`trimtab policies check FILE` names every mistake in a policy.",
 )
 POLICY_BRAKED = Code(
     "policy-set-to-warn",
     "The watchdog set a policy to `warn`, because pods that it changed failed more often than before.",
-    "Read its condition HarmBrake, fix the policy, then set `mode: apply` again; with the chart's values that"
-    " takes one "
-    "more step: docs/how-to/watch-running-pods.md.",
+    "Read the condition HarmBrake of the policy, correct the policy, then set `mode: apply` again. If Helm "
+    "manages the policy, one more step is needed: docs/how-to/watch-running-pods.md.",
 )
 EXPANDER_MAP_INVALID = Code(
     "priority-map-invalid",
     "The cluster autoscaler cannot parse the map of its priority expander, so it ignores the whole map.",
-    "Write a valid map: `trimtab machines priorities` prints one.",
+    "Write a valid map; `trimtab machines priorities` prints one.",
 )
 EXPANDER_MAP_WITHOUT_GROUPS = Code(
     "priority-map-without-groups",
-    "The autoscaler's priority map matches some node groups but not others: the others get no nodes while a "
-    "group that matches can grow.",
-    "Add a catch-all to the map, such as 0: [.*]; `trimtab machines priorities` writes one.",
+    "The priority map of the cluster autoscaler matches some node groups but not others: the others get no nodes "
+    "while a matching group can grow.",
+    "Add a pattern that matches every node group to the map, such as 0: [.*]; the map that `trimtab machines "
+    "priorities` prints contains one.",
 )
 EXPANDER_MAP_UNUSED = Code(
     "priority-map-not-used",
-    "There is a map for the priority expander, and the autoscaler runs with another expander.",
+    "A map for the priority expander exists, but the cluster autoscaler runs with another expander.",
     "Start the cluster autoscaler with --expander=priority,least-waste, or delete the map.",
 )
 EXPANDER_MAP_CHANGED = Code(
     "priority-map-changed",
-    "Another client changed the priority map that Trimtab wrote, so Trimtab does not demote groups that are out "
-    "of stock.",
-    "`trimtab machines priorities --apply` writes the map again; `--undo` removes it.",
+    "Another client changed the priority map that Trimtab wrote, so Trimtab no longer lowers the priority of "
+    "node groups that are out of stock.",
+    "`trimtab machines priorities --apply` writes the map again; `--undo` removes the map.",
 )
 REQUIRED_CLASS_MISSING = Code(
     "required-class-missing",
-    "A policy requires a RuntimeClass that the cluster does not have: every pod that it matches is denied.",
+    "A policy requires a RuntimeClass that does not exist in the cluster: every pod that the policy matches is denied.",
     "Create the RuntimeClass, correct its name in the policy, or set `mode: warn` in the policy until it exists.",
 )
 POLICY_FAILING = Code(
     "policy-failing",
-    "An action of a policy failed for a pod: that pod was admitted without it.",
+    "An action of a policy failed for a pod: that pod was admitted without the action.",
     "Read the error with `kubectl get podpolicy NAME -o jsonpath={.status.lastError}`.",
 )
 STATUS_BEHIND = Code(
     "policy-status-outdated",
-    "The status of a policy does not describe its present generation: no watchdog has processed the policy.",
-    "The watchdog processes each policy once a minute. If it does not, see the checks `processes` and `leases`, "
-    "then its log.",
+    "The status of a policy does not describe its present generation, so no watchdog has processed the present policy.",
+    "The watchdog processes each policy once a minute. If the status stays outdated, see the checks `processes` "
+    "and `leases`, then the log of the watchdog.",
 )
 POOL_INVALID = Code(
     "pool-not-loaded",
     "The ConfigMap of a pool is invalid: the compactor ignores the pool.",
-    "The sentence names the field and the value that it needs; `trimtab explain FIELD` explains a field. `trimtab "
-    "pools check "
-    "FILE` checks a corrected ConfigMap before you apply it.",
+    "The finding names the field and the value that it needs; `trimtab explain FIELD` explains a field. `trimtab "
+    "pools check FILE` checks a corrected ConfigMap before you apply it.",
 )
 POOL_WITHOUT_SCALING = Code(
     "pool-without-right-to-scale",
     "A pool allows Trimtab to move pods that are the only replica of their workload, but the compactor may scale "
-    "workloads in no namespace: such pods stay, and so do their nodes.",
-    "`trimtab install --apply --scale-namespace NAME` grants the permission for one namespace, and so does "
-    "`compactor.scaleNamespaces` in the chart; or remove `protect.singleReplicas: false` from the pool.",
+    "workloads in no namespace: such pods are not moved, and their nodes are not drained.",
+    "`trimtab install --apply --scale-namespace NAME` grants the permission for one namespace, and so does the "
+    "value `compactor.scaleNamespaces` of the chart. Or remove `protect.singleReplicas: false` from the pool.",
 )
 API_UNAVAILABLE = Code(
     "metrics-api-unavailable",
-    "An APIService sends API servers to the metrics API, but no replica answers. HPAs do not scale, discovery of "
-    "the cluster is incomplete, and namespaces that are deleted stay Terminating.",
-    "Run `kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=metrics-api`; if the process cannot "
-    "be repaired soon, run `kubectl delete apiservice v1beta2.custom.metrics.k8s.io`.",
+    "An APIService sends API servers to Trimtab's metrics API, but no replica answers. HPAs do not scale, "
+    "discovery of the cluster is incomplete, and namespaces that are deleted stay Terminating.",
+    "Run `kubectl -n NAMESPACE describe pods -l app.kubernetes.io/component=metrics-api`. If you cannot repair "
+    "the process soon, run `kubectl delete apiservice v1beta2.custom.metrics.k8s.io`.",
 )
 API_UNREGISTERED = Code(
     "metrics-api-not-registered",
-    "The metrics API runs, but no APIService leads to it: no HPA gets its metrics.",
+    "The metrics API runs, but it is registered by no APIService: no HPA gets its metrics.",
     "Run `trimtab install --apply --metrics-api` with the options of the installation.",
 )
 OTHER_PROVIDER = Code(
     "metrics-api-other-provider",
-    "Another provider of custom metrics is registered. An HPA reads only the preferred version, so each provider "
-    "hides the metrics of the other.",
-    "Remove one of the providers, with its APIService.",
+    "Another provider of custom metrics is registered. An HPA reads only the preferred version of the API, so "
+    "each provider hides the metrics of the other.",
+    "Remove one of the providers, together with its APIService.",
 )
 POLICY_REFERENCE = Code(
     "policy-names-what-is-missing",
-    "A PodPolicy names a RuntimeClass, PriorityClass, namespace or node label that the cluster does not have, so "
-    "the policy has less effect than intended, or none.",
-    "Create the missing object, or correct the name. `trimtab policies check --cluster live` reports the same "
-    "before you apply a policy.",
+    "A PodPolicy names a RuntimeClass, PriorityClass, namespace or node label that does not exist in the "
+    "cluster, so the policy has less effect than intended, or no effect.",
+    "Create the missing object, or correct the name in the policy. `trimtab policies check --cluster live` "
+    "reports the same before you apply a policy.",
 )
 POOL_WITHOUT_NODES = Code(
     "pool-without-nodes",
@@ -424,19 +436,20 @@ POOL_WITHOUT_NODES = Code(
 )
 LINT_FINDING = Code(
     "autoscaling-rule",
-    "A rule of `trimtab lint` that concerns Trimtab's own work has a finding: another component works against "
-    "Trimtab, or Trimtab leaves pods and nodes unchanged because of it.",
+    "A rule of `trimtab lint` about Trimtab's own work has a finding: another component works against Trimtab, "
+    "or prevents Trimtab from changing pods or draining nodes.",
     "`trimtab lint --cluster live --rule CODE` shows every object; `trimtab explain CODE` explains the rule.",
 )
 MIXED_VERSIONS = Code(
     "processes-of-different-versions",
-    "The processes run different images. They share ConfigMaps and annotations, which another version might not "
-    "be able to read.",
+    "The processes of Trimtab run different images. They share ConfigMaps and annotations, which another version "
+    "might not be able to read.",
     "Complete the upgrade: `trimtab install --apply` with one image, or `helm upgrade`.",
 )
 PROTECTION_MISSING = Code(
     "process-without-protection",
-    "The PodDisruptionBudget or the NetworkPolicy of a process does not exist, although the process runs: a "
-    "drain can stop all its replicas at once, or any pod can connect to it.",
-    "`trimtab install --apply`, with the options of the installation, creates it again; with Helm, run `helm upgrade`.",
+    "The PodDisruptionBudget or the NetworkPolicy of a running process does not exist: without the former, a "
+    "drain can stop all replicas of the process at once; without the latter, any pod can connect to it.",
+    "`trimtab install --apply`, with the options of the installation, creates the missing object again; with "
+    "Helm, run `helm upgrade`.",
 )

@@ -68,7 +68,10 @@ def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
         if not entries:
             near = suggest_entries(catalog, name)
             todo = f"did you mean {', '.join(near)}?" if near else "for a policy: trimtab policies explain NAME"
-            expected = "a reason code, an alert, a setting, a field, a rule, a check, a metric, or the key of a mark"
+            expected = (
+                "a reason code, an alert, a setting, a field, a rule, a check, a metric, or the key of an "
+                "annotation, label or taint"
+            )
             mistakes.append(ConfigError(file="NAME", expected=expected, got=repr(name), todo=todo))
     if mistakes:
         raise UsageError(mistakes)

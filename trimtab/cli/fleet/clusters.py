@@ -95,7 +95,9 @@ def list_clusters(
             _add_context(text, kubeconfig, SnapshotSource(text, (), b"", team_label, now), sources, failures)
     names = [one.cluster for one in sources] + [one.cluster for one in failures]
     mistakes += [
-        ConfigError(file="--clusters", expected="a different name for each cluster", got=f"the name {name!r} twice")
+        ConfigError(
+            file="--clusters", expected="a different name for each cluster", got=f"the name {name!r} for two clusters"
+        )
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
     if mistakes:
@@ -137,7 +139,9 @@ def _add_context(
         failures.append(ClusterFailure(context, _one_line(error)))
         return
     if capture.unreadable:
-        failures.append(ClusterFailure(context, f"objects that Trimtab cannot read: {capture.unreadable[0]}"))
+        failures.append(
+            ClusterFailure(context, f"This cluster has objects that Trimtab cannot read: {capture.unreadable[0]}")
+        )
     else:
         sources.append(msgspec.structs.replace(empty, content=capture.content))
 

@@ -37,9 +37,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 SPARK_PREFIXES = ("spark://", "sc://", "local[", "k8s://", "yarn")
 SUBCOMMANDS = {"ingest": "trimtab.cli.fleet.ingest"}
 """Subcommand → the module of its command line, which is imported only when the subcommand is used."""
-NO_HISTORY_NOTE = "Without --usage there is no history: how much of the requests is not needed is not known."
+NO_HISTORY_NOTE = (
+    "Without --usage there is no history of usage, so Trimtab does not know how much of the requests is not needed."
+)
 MODEL_NOTE = (
-    "Machine types are ranked by the sums of each group; `trimtab machines rank` places the real pods of one cluster."
+    "Machine types are ranked by the sum of the requests in each group of clusters; `trimtab machines rank` also "
+    "places the pods of one cluster."
 )
 
 
@@ -77,11 +80,12 @@ def _add_engine_options(function: F) -> F:
 
 def _add_cluster_options(function: F) -> F:
     for option in (
-        click.option("--now", metavar="TIME", help="The time of the plan, from which ages are counted, or `now`. "
-                                                   "Default: no clock is read."),
+        click.option("--now", metavar="TIME", help=
+            "The time of the plan, such as 2026-01-02T15:04:05Z or `now`. The ages of objects are relative to "
+            "this time. Default: ages are not used."),
         click.option("--team-label", default="team", show_default=True, metavar="LABEL",
-                     help="The label of pods or namespaces that names the team."),
-        click.option("--kubeconfig", metavar="FILE", help="The kubeconfig that has the contexts."),
+                     help="The label of pods or namespaces whose value is the name of the team."),
+        click.option("--kubeconfig", metavar="FILE", help="The kubeconfig that contains the contexts of --clusters."),
         click.option("--clusters", "clusters", multiple=True, metavar="FOLDER|CONTEXTS",
                      help="A folder with a snapshot of each cluster (a file or a folder with the name of the "
                           "cluster), or contexts of the kubeconfig, separated by commas. May be repeated."),
@@ -101,7 +105,7 @@ def _add_history_options(function: F) -> F:
         click.option("--days", type=click.IntRange(1, 366), default=14, show_default=True, help=
             "The number of days of history to read."),
         click.option("--usage", "usage", default="", metavar="FOLDER|URL",
-                     help="The history that `trimtab fleet ingest` or the recommender writes."),
+                     help="The history of usage that `trimtab fleet ingest` or the recommender wrote."),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -150,7 +154,7 @@ def _list_history(location: str, days: int) -> list[StoredDay]:
         raise RuntimeFailure(str(error)) from None
     if not files:
         expected = "a history with files such as dt=2026-01-05/cluster=prod/usage.parquet"
-        raise UsageError([ConfigError(file="--usage", expected=expected, got=f"no such file in {location}")])
+        raise UsageError([ConfigError(file="--usage", expected=expected, got=f"no file of this form in {location}")])
     return files
 
 
@@ -193,7 +197,7 @@ def _history_notes(files: Sequence[StoredDay], listed: ClusterList) -> list[str]
     if missing := sorted(with_snapshot - with_usage):
         notes.append(f"The history has no usage of these clusters: {', '.join(missing)}.")
     if not with_snapshot:
-        notes.append("Without --clusters the present requests are not known, and no saving is computed.")
+        notes.append("Without --clusters Trimtab does not know the present requests, and computes no saving.")
     return notes
 
 

@@ -51,17 +51,23 @@ class _Part:
     metavar="PATH",
     help="Read these files instead of --prometheus, in the forms of `trimtab recommend --usage`.",
 )
-@click.option("--usage", "usage", required=True, metavar="FOLDER|URL",
-              help="The history to write: a folder, or an object store such as s3://bucket/history.")  # fmt: skip
+@click.option(
+    "--usage",
+    "usage",
+    required=True,
+    metavar="FOLDER|URL",
+    help="The history of usage to write: a folder, or an object store such as s3://bucket/history.",
+)
 @click.option("--cluster-name", default="", metavar="NAME",
-              help="The name of the cluster, if the server has the series of only one.")  # fmt: skip
+              help="The name of the cluster, if the server has the series of one cluster only.")  # fmt: skip
 @click.option("--by", default="", metavar="LABEL",
-              help="The label that names the cluster, if the server has the series of several clusters; each is "
-                   "stored separately.")  # fmt: skip
-@click.option("--prefix", default="", metavar="TEXT", help="A prefix for the cluster names of --by.")
+              help=
+                  "The label that names the cluster, if the server has the series of several clusters; Trimtab "
+                  "stores each cluster separately.")  # fmt: skip
+@click.option("--prefix", default="", metavar="TEXT", help="A prefix for the names of clusters that --by finds.")
 @click.option("--matcher", default="", metavar="MATCHER", help='A matcher for every query, such as env="prod".')
 @click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'",
-              help="A header to log in or to select a tenant: Authorization, X-Scope-OrgID, …")  # fmt: skip
+              help="A header to log in or to select a tenant, such as Authorization or X-Scope-OrgID.")  # fmt: skip
 @click.option("--header-file", "header_files", multiple=True, metavar="FILE",
               envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE", help=
                   "A file with one header in each line.")  # fmt: skip
@@ -74,14 +80,14 @@ class _Part:
     default=14,
     show_default=True,
     type=click.IntRange(1, 366),
-    help="The number of the last whole days to read, as far as the history does not contain them.",
+    help="The number of whole days to read, up to yesterday. Days that the history already contains are skipped.",
 )
-@click.option("--again", is_flag=True, help="Also read days that the history contains, and replace them.")
+@click.option("--again", is_flag=True, help="Also read days that the history already contains, and replace them.")
 @click.option("--step", default=300, show_default=True, type=click.IntRange(15, 3600),
-              help="The seconds between two points of a series.")  # fmt: skip
+              help="The number of seconds between two points of a series.")  # fmt: skip
 @click.option("--rate", default="5m", show_default=True, metavar="WINDOW",
-              help="The window over which cpu is averaged: at least four scrapes.")  # fmt: skip
-@click.option("--now", metavar="TIME", help="The present time. Default: the time of the clock.")
+              help="The window over which cpu usage is averaged. It must span at least four scrapes.")  # fmt: skip
+@click.option("--now", metavar="TIME", help="The present time. Default: the time of this machine's clock.")
 def verb(
     url: str | None, samples: tuple[str, ...], usage: str, cluster_name: str, by: str,
     prefix: str, matcher: str, headers: tuple[str, ...],
@@ -205,7 +211,7 @@ def _ingest_cluster(
 
 def _describe_day(cluster: str, day: int, rows: int, dropped: int) -> str:
     ignored = f", {dropped} impossible values are left out" if dropped else ""
-    return f"{cluster} {format_timestamp(day * DAY)[:10]}: {rows} rows{ignored}"
+    return f"{cluster} {format_timestamp(day * DAY)[:10]}: {rows} rows stored{ignored}"
 
 
 def _finish(failures: Iterable[FailureReport], of: int) -> None:

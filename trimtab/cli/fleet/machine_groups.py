@@ -61,10 +61,10 @@ def _report_group(group: ClusterGroup) -> MachineGroupReport:
         # Whole nodes in each cluster's zones count here: a small fleet does not need one large machine in each.
         ranked = rank_for_group(group, _list_candidates).scores
         scores = tuple(sorted(ranked, key=lambda score: (score.total_price, -score.efficiency, score.candidate.name)))
-        problem = "" if scores else "no machine type has room for the workload"
+        problem = "" if scores else "no machine type has room for the pods of this group"
     except UsageError as error:
         first = error.mistakes[0]
-        problem = f"no prices are known: Trimtab expected {first.expected}, got {first.got}"
+        problem = f"Trimtab knows no prices for this group: it expected {first.expected}, got {first.got}"
     workload = group.workload
     return MachineGroupReport(
         region=group.region, architectures=list(group.architectures), clusters=list(group.clusters),

@@ -312,9 +312,9 @@ def report_merge(merge: ClusterMerge) -> MergeReport:
     new = f", which need{'s' * (merge.nodes_added == 1)} {merge.nodes_added} new nodes" if merge.nodes_added else ""
     text = f"The {merge.pods} pods of {merge.source} fit on the nodes of {merge.target}{new}."
     if merge.volumes:
-        text += f" {merge.volumes} volumes have to be moved."
+        text += f" {merge.volumes} volumes have to be moved to the other cluster."
     if merge.shared_namespaces:
-        text += f" Both clusters have the namespaces {', '.join(merge.shared_namespaces[:5])}."
+        text += f" These namespaces exist in both clusters: {', '.join(merge.shared_namespaces[:5])}."
     return MergeReport(
         source=merge.source, target=merge.target, monthly_saved=dollars(merge.saved),
         nodes_removed=merge.nodes_removed, nodes_added=merge.nodes_added, pods=merge.pods, volumes=merge.volumes,

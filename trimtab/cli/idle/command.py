@@ -48,13 +48,17 @@ from trimtab.usage.series import Series, container_key
 @click.option("--usage", "usage", multiple=True, metavar="PATH",
               help="Usage of two weeks or more: CSV, Parquet or a saved response of Prometheus.")  # fmt: skip
 @click.option("--summary", "summaries", multiple=True, metavar="FILE",
-              help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, from which the usage "
-                   "of claims is read.")  # fmt: skip
-@click.option("--secrets", is_flag=True, help="Also check Secrets. Trimtab reads only their metadata.")
+              help=
+                  "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, from which Trimtab "
+                  "reads how full PersistentVolumeClaims are.")  # fmt: skip
+@click.option("--secrets", is_flag=True, help="Also check Secrets. Trimtab reads only the metadata of Secrets.")
 @click.option("--own-domain", "own_domains", multiple=True, metavar="DOMAIN",
-              help="A label domain of your organization that nothing selects by, such as acme.example.")  # fmt: skip
+              help=
+                  "A label domain of your organization by which no component selects objects, such as "
+                  "acme.example.")  # fmt: skip
 @click.option("--load-balancer-price", "balancer_price", type=click.FloatRange(min=0, min_open=True),
-              metavar="DOLLARS", help="The monthly cost of a load balancer. Default: not known.")  # fmt: skip
+              metavar="DOLLARS", help=
+                  "The monthly cost of a load balancer, in dollars. Default: not known.")  # fmt: skip
 @click.option("--min-age", type=click.IntRange(min=0), default=0, show_default=True, metavar="HOURS",
               help="Leave out objects that are younger than this.")  # fmt: skip
 @click.option("--time-zone", "zone", default="UTC", show_default=True, metavar="ZONE",
@@ -104,9 +108,9 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
         unjudged=parts.build_unjudged_rows(found), sleepers=parts.build_sleeper_rows(quiet, costs),
         missed_sleep=parts.build_missed_rows(_find_all_missed(hourly, current, schedules, share), costs),
         claims=parts.build_claim_rows(claims),
-        unknown=[*(parts.build_unknown_row("unnamed objects", missing) for missing in found.unknown), *unknown],
+        unknown=[*(parts.build_unknown_row("objects without a name", missing) for missing in found.unknown), *unknown],
         notes=[*notes, *current.notes, *usage_notes, *_hints(options),
-               *(f"A sleep schedule cannot be read: {problem}" for problem in unreadable)],
+               *(f"This sleep schedule cannot be read: {problem}" for problem in unreadable)],
     )  # fmt: skip
     report = select_rows(report, selection, manifests)
     output.emit_report(
@@ -141,8 +145,8 @@ def _hints(options: Mapping[str, Any]) -> list[str]:
     return [
         text for key, text in (
             ("usage", "Without --usage Trimtab does not know which workloads could sleep."),
-            ("summaries", "Without --summary Trimtab does not know how full claims are."),
-            ("secrets", "Secrets were not checked: --secrets reads their metadata."),
+            ("summaries", "Without --summary Trimtab does not know how full PersistentVolumeClaims are."),
+            ("secrets", "Secrets were not checked; with --secrets Trimtab reads their metadata and checks them."),
         ) if not options[key]
     ]  # fmt: skip
 
@@ -187,7 +191,8 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     return whole.objects, [
-        f"{problem}: objects that only these refer to may be reported as unused" for problem in whole.unreadable
+        f"{problem}: objects that are used only by such objects may be reported as unused"
+        for problem in whole.unreadable
     ]
 
 
@@ -195,7 +200,7 @@ def _read_requests(manifests: Iterable[Manifest]) -> CurrentRequests:
     documents = [Document(file="cluster", index=n, value=manifest) for n, manifest in enumerate(manifests)]
     built = build_snapshot(documents)
     current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
-    current.notes += [f"The requests of this object are not known: {mistake}" for mistake in built.mistakes]
+    current.notes += [f"The requests of this object cannot be read: {mistake}" for mistake in built.mistakes]
     return current
 
 

@@ -21,11 +21,11 @@ def draw_idle_report(console: Console, report: IdleReport) -> None:
     if left_out:
         kinds = ", ".join(f"{count} {code}" for code, count in sorted(left_out.items()))
         console.print(
-            "These kinds are left out, because a component may read their objects although no object names "
-            f"them: {kinds}."
+            "Objects of these kinds were not checked, because a component may read such objects although no "
+            f"other object names them: {kinds}."
         )
     for row in report.unknown:
-        sentence = f"Not known: {row.subject}: {row.reason.text} (have {row.have}, need {row.need})."
+        sentence = f"Trimtab cannot decide about {row.subject}: {row.reason.text} (have {row.have}, need {row.need})."
         console.print(escape(sentence))
     for note in report.notes:
         console.print(escape(note))
@@ -79,7 +79,7 @@ def _draw_claims(console: Console, report: IdleReport) -> None:
 def _draw_orphans(console: Console, report: IdleReport) -> None:
     judged = ", ".join(f"{count} {kind}" for kind, count in report.checked.items())
     if not report.orphans:
-        console.print(f"Every object is named by another one (checked: {judged or 'nothing'}).")
+        console.print(f"Every object that was checked is named by another object (checked: {judged or 'nothing'}).")
         return
     total = sum(row.dollars_per_month or 0.0 for row in report.orphans)
     table = _table(

@@ -295,9 +295,12 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
                 nodes.set_taints(writer, node.name, shape.metadata.resource_version, rest)
                 yield CleanupStep(f"Node {node.name}", f"taint {RENAMED_LEAVING} removed")
     except NotAllowed as error:
-        yield CleanupStep(f"Taint {RENAMED_LEAVING}", f"the compactor will remove it: {error}")
+        yield CleanupStep(f"Taint {RENAMED_LEAVING}", f"the taint stays until the compactor removes it: {error}")
     except Conflict:
-        yield CleanupStep(f"Taint {RENAMED_LEAVING}", "the compactor will remove it: a node changed meanwhile")
+        yield CleanupStep(
+            f"Taint {RENAMED_LEAVING}",
+            "the taint stays until the compactor removes it, because a node changed meanwhile",
+        )
 
 
 def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> set[str]:

@@ -24,7 +24,10 @@ DEFAULTS = InstallValues()
 
 @click.command("install")
 @click.option(
-    "--apply", "applying", is_flag=True, help="Apply the manifests to the cluster. Without it they are only printed."
+    "--apply",
+    "applying",
+    is_flag=True,
+    help="Apply the manifests to the cluster. Without this option the command only prints them.",
 )
 @click.option(
     "--remove", "removing", is_flag=True, help="Remove the installation. The webhook configurations are removed first."
@@ -36,10 +39,15 @@ DEFAULTS = InstallValues()
 )
 @click.option(
     "--traces", is_flag=True,
-    help="With --remove: remove only what the processes wrote (cordons, taints, Leases, records). Helm's hook "
-         "uses it.",
+    help=
+        "With --remove: remove only what Trimtab's processes wrote (cordons, taints, Leases, records). The Helm "
+        "chart's deletion hook uses this option.",
 )  # fmt: skip
-@click.option("--keep-usage", is_flag=True, help="With --remove: keep the recommender's checkpoints.")
+@click.option(
+    "--keep-usage",
+    is_flag=True,
+    help="With --remove: keep the recommender's checkpoints (its stored history of usage).",
+)
 @click.option(
     "--dry-run", is_flag=True, help="With --apply or --remove: the API server checks every change and stores none."
 )
@@ -48,7 +56,7 @@ DEFAULTS = InstallValues()
     "--namespace",
     default=DEFAULTS.namespace,
     show_default=True,
-    help="The namespace of Trimtab. Nothing else should run in it.",
+    help="The namespace of Trimtab. No other application should run in this namespace.",
 )
 @click.option("--image", default=DEFAULTS.image, show_default=True, help="The container image for every process.")
 @click.option(
@@ -60,13 +68,14 @@ DEFAULTS = InstallValues()
 )
 @click.option(
     "--timeout", type=click.IntRange(1, 10), default=DEFAULTS.timeout, show_default=True,
-    help="The seconds after which an API server admits a pod without an answer from the webhook.",
+    help="The seconds after which the API server admits a pod even if the webhook has not answered.",
 )  # fmt: skip
 @click.option("--cert-manager", is_flag=True, help="Let cert-manager issue the certificate and write the caBundle.")
 @click.option(
     "--scale-namespace", "scale_namespaces", metavar="NAMESPACE", multiple=True,
-    help="Let the compactor scale Deployments in this namespace: a workload with one replica gets a second one "
-         "while its pod moves. May be given more than once; without it such pods stay.",
+    help=
+        "Let the compactor scale Deployments in this namespace: a workload with one replica gets a second "
+        "replica while its pod moves. You can repeat the option. In other namespaces such pods are not moved.",
 )  # fmt: skip
 @click.option(
     "--resize", is_flag=True,
@@ -74,13 +83,15 @@ DEFAULTS = InstallValues()
 )  # fmt: skip
 @click.option(
     "--parameter-namespace", "parameter_namespaces", metavar="NAMESPACE", multiple=True,
-    help="Let the recommender write ConfigMap trimtab-requests in this namespace, from which compiled policies "
-         "read requests. May be repeated.",
+    help=
+        "Let the recommender write ConfigMap trimtab-requests in this namespace, from which compiled policies "
+        "read requests. You can repeat the option.",
 )  # fmt: skip
 @click.option(
     "--demote-groups", is_flag=True,
-    help="Let the recommender demote node groups that are out of stock for an hour, in the priority map that "
-         "`trimtab machines priorities --apply` wrote.",
+    help=
+        "Let the recommender lower the priority of node groups that are out of stock for an hour, in the "
+        "priority map that `trimtab machines priorities --apply` wrote.",
 )  # fmt: skip
 @click.option(
     "--mode", type=click.Choice(["webhook", "policies", "both"]), default=DEFAULTS.mode, show_default=True,
@@ -94,12 +105,15 @@ DEFAULTS = InstallValues()
 )  # fmt: skip
 @click.option(
     "--autoscaler-status", default=DEFAULTS.autoscaler_status, show_default=True,
-    help="The ConfigMap of that status (its flag --status-config-map-name); the compactor may read only this name.",
+    help=
+        "The ConfigMap with the cluster autoscaler's status (its own flag --status-config-map-name). The "
+        "compactor may read only the ConfigMap of this name.",
 )  # fmt: skip
 @click.option(
     "--metrics-api", is_flag=True,
-    help="Also serve custom metrics for HPAs. Trimtab refuses this if another provider is registered: a cluster "
-         "has only one.",
+    help=
+        "Also install Trimtab's metrics API, which serves custom metrics for HPAs. The command refuses this if "
+        "another provider is registered, because a cluster has only one provider.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
@@ -184,16 +198,15 @@ def _apply_or_remove(
         client = connect_to_cluster(login.kubeconfig, login.context)
         other_namespace = apply.find_other_installation(client, values.namespace)
         if other_namespace is not None:
-            expected = (
-                f"--namespace {other_namespace}: API servers of this cluster call the installation in that namespace"
-            )
+            expected = f"--namespace {other_namespace}: API servers of this cluster call the webhook in that namespace"
             raise UsageError(
                 [ConfigError(file="command line", expected=expected, got=f"--namespace {values.namespace}")]
             )
         if values.metrics_api and not removal and (others := find_other_providers(client, values.namespace)):
             expected = "no other provider of custom.metrics.k8s.io in this cluster (--metrics-api)"
             todo = (
-                "remove that provider first, with its APIService; Trimtab does not forward another provider's answers"
+                "remove that provider first, with its APIService, because Trimtab does not forward another "
+                "provider's answers"
             )
             raise UsageError([ConfigError(file="cluster", expected=expected, got=", ".join(others), todo=todo)])
         writer = Writer(client=client, dry_run=dry_run)

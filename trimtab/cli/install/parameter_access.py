@@ -57,10 +57,11 @@ def _guards(values: InstallValues) -> Iterator[Manifest]:
     is_priority_map = f"request.namespace == '{values.autoscaler_namespace}' && object.metadata.name == '{MAP_NAME}'"
     may_write = f"{is_parameters} || ({is_priority_map})" if values.demote_groups else is_parameters
     yield from _guard(GUARD_NAMES[0], is_parameters, is_recommender, (
-        f"only {account_name('recommender')} may write ConfigMap {PARAMETERS_NAME}: policies read requests from it"
+        f"only {account_name('recommender')} may write ConfigMap {PARAMETERS_NAME}, because policies read "
+        "requests from this ConfigMap"
     ))  # fmt: skip
     yield from _guard(GUARD_NAMES[1], elsewhere, may_write, (
-        f"outside of {values.namespace} this account may write only ConfigMap {PARAMETERS_NAME}"
+        f"in namespaces other than {values.namespace} this account may write only ConfigMap {PARAMETERS_NAME}"
     ))  # fmt: skip
 
 

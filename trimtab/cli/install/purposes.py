@@ -3,88 +3,91 @@ these texts."""
 
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, account_name
 
-_OWNERS = "the owners of pods, by which policies match"
+_OWNERS = "to read the owners of pods, by which policies match"
 _FACTS = {
-    "namespaces": "the labels that policies match, opt-outs, and the annotation that pauses everything",
-    "nodes": "whether any node can hold the pod as it would be changed",
-    "limitranges": "the bounds that the API server checks after the webhook",
-    "resourcequotas": "whether the changed pod stays within the namespace's quota",
+    "namespaces": "to read the labels that policies match, the opt-outs, and the annotation that pauses Trimtab",
+    "nodes": "to check whether any node can hold the pod as it would be changed",
+    "limitranges": "to read the bounds that the API server checks after the webhook",
+    "resourcequotas": "to check whether the changed pod stays within the namespace's quota",
     **dict.fromkeys(
         ("replicationcontrollers", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs"),
         _OWNERS,
     ),
-    "horizontalpodautoscalers": "whether the number of replicas follows from the requests",
-    "verticalpodautoscalers": "whether a VPA sets the requests, and what it recommends",
-    "runtimeclasses": "the overhead and the nodes of the class that a policy names",
-    "priorityclasses": "whether the class that a policy names exists",
-    "podpolicies": "the policies",
-    "mutatingwebhookconfigurations": "whether the VPA's webhook is registered",
-    "endpointslices": "whether the VPA's webhook answers",
-    "leases": "whether the scheduler runs that a policy names",
+    "horizontalpodautoscalers": "to know whether the number of replicas depends on the requests",
+    "verticalpodautoscalers": "to know whether a VPA sets the requests, and what the VPA recommends",
+    "runtimeclasses": "to read the overhead and the nodes of the RuntimeClass that a policy names",
+    "priorityclasses": "to check whether the PriorityClass that a policy names exists",
+    "podpolicies": "to read the policies",
+    "mutatingwebhookconfigurations": "to know whether the VPA's webhook is registered",
+    "endpointslices": "to know whether the VPA's webhook answers",
+    "leases": "to know whether the scheduler that a policy names runs",
 }
-_OWN_LEASE = "so that one replica leads"
-_RECOMMENDATIONS = "the recommendations that the recommender writes"
-_SIGNING_KEY = "the key that signs what it writes on objects"
-_CERTIFICATE = "the serving certificate, which the replicas issue and renew"
-_AUTOSCALER = "the cluster autoscaler's status: its health, and the node groups that it can grow"
+_OWN_LEASE = "to let only one replica lead"
+_RECOMMENDATIONS = "to read the recommendations that the recommender writes"
+_SIGNING_KEY = "to read the key that signs annotations"
+_CERTIFICATE = "to read and write the serving certificate, which the replicas issue and renew"
+_AUTOSCALER = "to read the cluster autoscaler's status: its health, and the node groups that it can grow"
 _COMPACTOR = {
-    "pods": "the pods of each node, and whether their successors are ready",
-    "nodes": "which nodes there are; to cordon and uncordon them, and to sign on them which drain it is",
-    "namespaces": "the annotation that pauses everything",
-    "persistentvolumes": "the zones and nodes of a pod's volumes",
-    "persistentvolumeclaims": "the volumes of a pod",
+    "pods": "to see the pods of each node, and whether their successors are ready",
+    "nodes": "to see which nodes exist, to cordon and uncordon nodes, and to write the signed drain annotation on them",
+    "namespaces": "to read the annotation that pauses Trimtab",
+    "persistentvolumes": "to read the zones and nodes of a pod's volumes",
+    "persistentvolumeclaims": "to read which volumes a pod has",
     **dict.fromkeys(
         ("replicationcontrollers", "deployments", "replicasets", "statefulsets", "jobs", "daemonsets", "cronjobs"),
-        "the owners of pods: whether one creates a successor, and whether all of its pods are ready",
+        "to read the owners of pods: whether an owner creates a successor, and whether all of its pods are ready",
     ),
-    "poddisruptionbudgets": "how many pods of a workload may be missing",
-    "csinodes": "how many volumes a node attaches",
-    "capacitybuffers": "the capacity that is reserved for pods that do not run yet",
-    "podtemplates": "the pods for which a CapacityBuffer reserves capacity",
+    "poddisruptionbudgets": "to read how many pods of a workload may be unavailable",
+    "csinodes": "to read how many volumes a node can attach",
+    "capacitybuffers": "to read the capacity that is reserved for pods that do not run yet",
+    "podtemplates": "to read the pods for which a CapacityBuffer reserves capacity",
     **dict.fromkeys(
-        ("resourceclaims", "resourceslices", "deviceclasses"), "the devices that pods have and nodes offer"
+        ("resourceclaims", "resourceslices", "deviceclasses"), "to read the devices that pods have and nodes offer"
     ),
-    "pods/eviction": "to evict the pods of a node that is drained, within their budgets",
-    "pods.metrics.k8s.io": "what pods without requests use now",
-    "events": "to report drains and evictions",
-    "poolstatuses": "what `kubectl get pools` shows",
-    "deployments/scale": "to give a workload of one replica a second one while its pod moves",
-    "pods/resize": "to resize running pods, as policies with `running: resize` say",
+    "pods/eviction": "to evict the pods of a node that is drained, within their PodDisruptionBudgets",
+    "pods.metrics.k8s.io": "to read what pods without requests use now",
+    "events": "to report drains and evictions as Events",
+    "poolstatuses": "to write what `kubectl get pools` shows",
+    "deployments/scale": "to give a workload of one replica a second replica while its pod moves",
+    "pods/resize": "to resize running pods, as policies with `running: resize` require",
 }
 _RECOMMENDER = {
-    "pods": "the owners of containers, and OOM kills",
+    "pods": "to read the owners of containers, and OOM kills",
     **dict.fromkeys(
         ("replicationcontrollers", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs"),
-        "the owners of pods: usage is stored for each",
+        "to read the owners of pods, because usage is stored for each owner",
     ),
-    "pods.metrics.k8s.io": "what containers use now, without a Prometheus",
-    **dict.fromkeys(("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), "the usage that a VPA has stored"),
+    "pods.metrics.k8s.io": "to read what containers use now, if there is no Prometheus",
+    **dict.fromkeys(
+        ("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), "to read the usage that a VPA has stored"
+    ),
 }
 _UNINSTALL = {
-    "apiservices": "to end the calls to the metrics API",
+    "apiservices": "to end the API server's calls to the metrics API",
     **dict.fromkeys(
-        ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"), "to end the calls to the webhook"
+        ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+        "to end the API server's calls to the webhook",
     ),
     "nodes": "to uncordon nodes, and to remove annotations and taints",
-    "pods": "whether the processes have stopped",
+    "pods": "to see whether the processes have stopped",
     "deployments/scale": "to stop the processes, and to scale workloads back to one replica",
-    "secrets": "the key by which it knows what the compactor signed",
-    "leases": "to delete what the processes wrote",
-    "configmaps": "to delete what the processes wrote",
-    "poolstatuses": "to delete what the compactor wrote",
+    "secrets": "to read the key that verifies what the compactor signed",
+    "leases": "to delete the objects that the processes wrote",
+    "configmaps": "to delete the objects that the processes wrote",
+    "poolstatuses": "to delete the objects that the compactor wrote",
 }
 _CLUSTER = {
     "webhook": _FACTS,
     "watchdog": {
-        **_FACTS, "pods": "the running pods, which it compares with the policies",
-        "podpolicies/status": "the status of each policy", "events": "to report pods that the webhook missed",
+        **_FACTS, "pods": "to read the running pods, which the watchdog compares with the policies",
+        "podpolicies/status": "to write the status of each policy", "events": "to report pods that the webhook missed",
     },
     "compactor": {**_FACTS, **_COMPACTOR},
     "recommender": _RECOMMENDER,
     METRICS_API: {
-        "pods": "the pods whose metrics it reads",
-        "subjectaccessreviews": "whether a user may read a metric",
-        "apiservices": "the caBundle by which API servers trust it",
+        "pods": "to read the pods whose metrics are served",
+        "subjectaccessreviews": "to check whether a user may read a metric",
+        "apiservices": "to write the caBundle with which API servers trust the metrics API",
     },
     "uninstall": _UNINSTALL,
 }  # fmt: skip
@@ -94,10 +97,12 @@ _OWN_NAMESPACE = {
     "watchdog": {"configmaps": _RECOMMENDATIONS, "leases": _OWN_LEASE},
     "compactor": {
         "leases": _OWN_LEASE, "secrets": _SIGNING_KEY,
-        "configmaps": "the pools, and its state of each pool", "poolstatuses": _COMPACTOR["poolstatuses"],
+        "configmaps":
+            "to read the pools, and to store the state of each pool", "poolstatuses": _COMPACTOR["poolstatuses"],
     },
-    "recommender": {"leases": _OWN_LEASE, "configmaps": "its checkpoints, and the recommendations"},
-    METRICS_API: {"configmaps": "the rules of its metrics"},
+    "recommender": {"leases": _OWN_LEASE, "configmaps":
+        "to store the recommender's checkpoints and the recommendations"},
+    METRICS_API: {"configmaps": "to read the rules of the metrics"},
     "uninstall": _UNINSTALL,
 }  # fmt: skip
 """Process → resource → what its permissions in Trimtab's own namespace are for."""
@@ -108,7 +113,7 @@ def purpose_of(process: str, resource: str, *, group: str = "", name: str = "", 
     if name in (CERTIFICATE_SECRET, f"{account_name(METRICS_API)}-tls"):
         return _CERTIFICATE
     if name == CONFIGURATION_NAME and process == "webhook":
-        return "the caBundle by which API servers trust the webhook"
+        return "to write the caBundle with which API servers trust the webhook"
     if resource == "configmaps" and not own and process != "uninstall":
         return _AUTOSCALER
     if (process, resource, verb) == ("watchdog", "podpolicies", "patch"):

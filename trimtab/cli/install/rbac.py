@@ -268,12 +268,12 @@ def _render_binding(kind: str, name: str, process: str, values: InstallValues) -
     )
 
 
-_VPA = "the definition of VerticalPodAutoscaler is installed; until then a list request gets 404"
-_BUFFERS = "the definition of CapacityBuffer is installed; until then a list request gets 404"
-_VPA_CALLED = "the VPA's webhook is registered, and its endpoints show whether it answers"
+_VPA = "the definition of VerticalPodAutoscaler is installed; until then a list request is answered with 404"
+_BUFFERS = "the definition of CapacityBuffer is installed; until then a list request is answered with 404"
+_VPA_CALLED = "the VPA's webhook is registered, and its endpoints show whether the webhook answers"
 _SCHEDULER_NAMED = "a policy names a scheduler, and the scheduler's Lease shows whether it runs"
 _EVENT_TO_REPORT = "the process reports an Event about an object"
-_EARLIER_EVENT = "an Event of an earlier leader exists, and its count is increased"
+_EARLIER_EVENT = "an Event of an earlier leader exists, and the count of the Event is increased"
 _FIRST_OBJECT = (
     "the first object is written: server-side apply of an object that does not exist is also authorized as create"
 )
@@ -293,7 +293,7 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("watchdog", "list", "leases"): _SCHEDULER_NAMED,
     ("watchdog", "watch", "leases"): _SCHEDULER_NAMED,
     ("watchdog", "create", "leases"): _NO_LEASE,
-    ("watchdog", "patch", "podpolicies"): "a policy harms pods, so the brake sets it to `warn`",
+    ("watchdog", "patch", "podpolicies"): "a policy harms pods, so the watchdog's harm brake sets the policy to `warn`",
     ("watchdog", "create", "events"): _EVENT_TO_REPORT,
     ("watchdog", "patch", "events"): _EVENT_TO_REPORT,
     ("watchdog", "get", "events"): _EARLIER_EVENT,

@@ -51,16 +51,23 @@ LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
     "--kubernetes",
     "version_text",
     metavar="VERSION",
-    help="The version of Kubernetes to check for, such as 1.37. Default: the cluster's.",
+    help="The Kubernetes version to check for, such as 1.37. Default: the version of the cluster.",
 )
 @click.option("--rule", "only", multiple=True, metavar="CODE", help="Check only this rule. You can repeat the option.")
 @click.option("--without", multiple=True, metavar="CODE", help="Skip this rule. You can repeat the option.")
 @click.option(
     "--fix", "fix_folder", metavar="FOLDER", help="Write changed manifests, or apply configurations, to this folder."
 )
-@click.option("--baseline", "baseline_file", metavar="FILE", help="Report only findings that are not in this file.")
 @click.option(
-    "--write-baseline", metavar="FILE", help="Write all findings to this file, so that later runs accept them."
+    "--baseline",
+    "baseline_file",
+    metavar="FILE",
+    help="A baseline: report only findings that this file does not contain.",
+)
+@click.option(
+    "--write-baseline",
+    metavar="FILE",
+    help="Write all findings to this file as a baseline, which later runs accept with --baseline.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 also if there are only warnings.")
 @click.option(
@@ -138,7 +145,7 @@ def _check_codes(only: tuple[str, ...], without: tuple[str, ...]) -> None:
     mistakes = [
         ConfigError(
             file=option,
-            expected="a code of a rule, such as L35",
+            expected="the code of a rule of `trimtab lint`, such as L35",
             got=repr(code),
             todo=suggest_name(code, RULES_BY_CODE),
         )

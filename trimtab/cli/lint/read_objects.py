@@ -63,9 +63,11 @@ def read_lint_objects(
         raise UsageError([*mistakes, *result.mistakes])
     if not result.snapshot.documents:
         names = ", ".join(filenames or cluster.paths)
-        raise UsageError([ConfigError(file=names, expected="objects that the rules of lint apply to", got="none")])
+        raise UsageError(
+            [ConfigError(file=names, expected="at least one object that a rule of lint applies to", got="none")]
+        )
     note = "As in a capture, probes and command lines are not read: objects that differ from your files are checked "
-    notes = (note + "without them.",) if is_live else ()
+    notes = (note + "without probes and command lines.",) if is_live else ()
     return LintObjects(result.snapshot, tuple(contents), notes)
 
 
@@ -94,7 +96,13 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, minor: int | None) 
 
     if cluster.paths != (live_cluster.LIVE,):
         raise UsageError(
-            [ConfigError(file="command line", expected="--cluster live together with files", got="files in addition")]
+            [
+                ConfigError(
+                    file="command line",
+                    expected="--cluster live together with files",
+                    got="files in addition to the live cluster",
+                )
+            ]
         )
     try:
         client = connect_to_cluster(cluster.kubeconfig, cluster.context)

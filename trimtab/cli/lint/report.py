@@ -124,7 +124,7 @@ def draw_lint(console: Console, report: LintReport) -> None:
     for text in (*report.not_checked, *report.notes):
         console.print(f"[dim]{escape(text)}[/]")
     for text in report.gone:
-        console.print(f"[dim]This finding is in the baseline, but no longer exists: {escape(text)}[/]")
+        console.print(f"[dim]This finding of the baseline no longer exists: {escape(text)}[/]")
     counts = ", ".join(
         f"{count} {severity}{'' if count == 1 or severity == 'info' else 's'}"
         for severity, count in report.counts.items()

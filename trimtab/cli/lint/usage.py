@@ -78,7 +78,7 @@ def _read_files(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHist
     notes = add_files(histories, paths, owners, None)
     if not collected:
         notes.append(
-            "--usage has no samples (checkpoints of a VPA contain none), so the rules about usage are not checked."
+            "--usage contains no samples (checkpoints of a VPA contain none), so the rules about usage are not checked."
         )
     return summarize_series(collected, owners), notes
 

@@ -35,21 +35,23 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None
     lines = [
-        f"Wrote {len(files)} file{'' if len(files) == 1 else 's'} to {folder}, which fix {len(plan.fixed)} findings."
+        f"Wrote {len(files)} file{'' if len(files) == 1 else 's'} to {folder}. The changes fix {len(plan.fixed)} "
+        "findings."
     ]
     handovers = _count_handovers(plan)
     if handovers:
         lines += [
-            "A file no longer has spec.replicas. If its object is already in the cluster, transfer the ownership of "
-            "the running count first; without that, the apply below may set the count to 1:",
+            "In a changed file spec.replicas is removed. If the object is already in the cluster, run the "
+            "following commands first, which transfer the ownership of the running count. Otherwise the apply "
+            "below may set the count to 1:",
             *(f"  {handover}" for handover in handovers),
             "If you apply without --server-side, remove spec.replicas with `kubectl apply edit-last-applied` instead.",
         ]
     if files:
         manager = f" --field-manager {FIELD_MANAGER} --force-conflicts" if snapshot.is_live else ""
-        lines.append(f"Review them, then run: kubectl apply --server-side{manager} -f {folder}")
+        lines.append(f"Review the changed files, then run: kubectl apply --server-side{manager} -f {folder}")
     if plan.unfixed:
-        lines.append(f"{len(plan.unfixed)} findings need your decision, so no file fixes them.")
+        lines.append(f"{len(plan.unfixed)} findings need your decision, so Trimtab wrote no changed file for them.")
     return lines
 
 

@@ -84,42 +84,53 @@ def _parse_commitments(_context: click.Context, _option: click.Parameter, texts:
 @verb.command("rank")
 @inputs.add_pool_options
 @inputs.add_type_options
-@click.option("--zones", type=click.IntRange(1), help="The number of zones. Default: those of the nodes.")
+@click.option(
+    "--zones", type=click.IntRange(1), help="The number of zones of the workload. Default: the zones of the nodes."
+)
 @click.option("--buffer-pods", type=click.FloatRange(0), default=1.0, show_default=True,
               help="The number of average pods for which each node keeps room.")  # fmt: skip
 @click.option("--last-node-fill", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-              help="The average fill of the last node of a zone.")  # fmt: skip
+              help="The share of the last node of a zone that is filled on average.")  # fmt: skip
 @click.option("--volume-packing", type=click.FloatRange(0, 1), default=0.10, show_default=True,
-              help="The share of the price that is added if the limit on volumes binds.")  # fmt: skip
+              help=
+                  "The surcharge on the price of a type, as a share, if the limit on volumes is reached before "
+                  "cpu and memory.")  # fmt: skip
 @click.option("--scale-down", type=click.Choice(["on", "off"]), default="on", show_default=True,
-              help="`off` means that nodes are never removed, which adds a tenth to the price.")  # fmt: skip
+              help="`off` means that nodes are never removed; Trimtab then adds a tenth to the price.")  # fmt: skip
 @click.option("--load-cap", type=click.FloatRange(1, 100), metavar="PERCENT",
-              help="The share of the cores that may be in use. This option needs --used-cores.")  # fmt: skip
+              help="The share of a node's cores that may be in use. This option needs --used-cores.")  # fmt: skip
 @click.option("--used-cores", type=click.FloatRange(0, min_open=True), metavar="CORES",
-              help="The cores that the workload uses, for --load-cap.")  # fmt: skip
+              help="The number of cores that the workload really uses, for --load-cap.")  # fmt: skip
 @click.option("--min-nodes-per-zone", type=click.IntRange(1), default=1, show_default=True,
-              help="Leave out types of which a zone would have fewer nodes than this.")  # fmt: skip
+              help="Leave out types of which a zone would need fewer nodes than this.")  # fmt: skip
 @click.option(
     "--max-node-share",
     type=click.FloatRange(0, 100, min_open=True),
     metavar="PERCENT",
-    help="Leave out types of which one node would hold a larger share of the workload than this.",
+    help="Leave out types of which a single node would hold a larger share of the workload than this.",
 )
 @click.option(
     "--current",
     default="",
     metavar="TYPE",
-    help="The preferred type today. The report says whether a switch is worth it.",
+    help="The machine type that you prefer today. The report says whether a switch to another type is worth it.",
 )
 @click.option("--hysteresis", type=click.FloatRange(0), default=5.0, show_default=True, metavar="PERCENT",
-              help="How much better than the current type another one must be.")  # fmt: skip
+              help="How much cheaper than the current type another type must be, as a share.")  # fmt: skip
 @click.option("--wins", type=click.IntRange(0), default=3, show_default=True,
-              help="In how many consecutive runs the best type was that much better; after three runs Trimtab "
-                   "recommends a switch.")  # fmt: skip
+              help=
+                  "In how many consecutive runs the best type was that much cheaper. After three such runs "
+                  "Trimtab recommends a switch.")  # fmt: skip
 @click.option("--commitment", "commitments", multiple=True, metavar="TYPE=NODES", callback=_parse_commitments,
-              help="Nodes that are paid for whether they run or not: Trimtab ranks types for the part of the "
-                   "workload that these nodes do not hold. May be repeated.")  # fmt: skip
-@click.option("--pack/--no-pack", "packs", default=True, help="Place the real pods on empty nodes of the best types.")
+              help=
+                  "Nodes that you pay for whether they run or not. Trimtab ranks types for the part of the "
+                  "workload that these nodes do not hold. You can repeat the option.")  # fmt: skip
+@click.option(
+    "--pack/--no-pack",
+    "packs",
+    default=True,
+    help="Also place the pods of the snapshot on empty nodes of the best types.",
+)
 @click.option("--rows", type=click.IntRange(1), default=10, show_default=True, help="The number of types in the table.")
 @output.add_output_options
 def rank(
@@ -136,7 +147,7 @@ def rank(
     pods on empty nodes by kube-scheduler's filters. Reads a snapshot and changes nothing.
     """
     if (load_cap is None) != (used_cores is None):
-        expected, got = "--load-cap together with --used-cores", "only one of them"
+        expected, got = "--load-cap together with --used-cores", "only one of these two options"
         raise UsageError([ConfigError(file="command line", expected=expected, got=got)])
     rules = RankingRules(
         capacity=CapacityRules(buffer_pods=buffer_pods, max_load=None if load_cap is None else load_cap / 100),
@@ -260,7 +271,13 @@ def _pack_set(
     ]
     check = check_by_packing(pool_nodes.inventory, pool_nodes.nodes, ranking.workload, stock, max_scale, committed)
     return report_set(
-        types, counts, check, "" if check else "with the real pods this set costs more than the best set before it"
+        types,
+        counts,
+        check,
+        ""
+        if check
+        else "with the pods of the snapshot this set of types costs more than the set that was best by the sum of "
+        "requests",
     )
 
 
@@ -268,11 +285,12 @@ def _list_notes(types: TypeOptions, priced: inputs.PricedTypes, ranking: Ranking
     clouds = sorted({machine_types()[score.candidate.name].cloud for score in ranking.scores})
     names = ", ".join(priced.profiles.get(cloud, priced.profiles[""]).name for cloud in clouds)
     notes = [
-        f"reservations are computed by the profile {names or types.profile} with {types.max_pods} pods on each node"
+        f"the reservations for kubelets are computed with the profile {names or types.profile}, for "
+        f"{types.max_pods} pods on each node"
     ]
     if not types.price_paths:
         notes.append(
-            f"the prices are list prices on demand of {priced.region}, July 2026; pass the prices that you pay "
-            "with --prices"
+            f"the prices are on-demand list prices of {priced.region}, of July 2026; pass the prices that you "
+            "pay with --prices"
         )
     return notes

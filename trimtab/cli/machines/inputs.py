@@ -118,16 +118,19 @@ def add_type_options(function: F) -> F:
     decorated: Any = verb
     for option in (
         click.option("--performance", type=click.Choice([mode.value for mode in Performance]), default="off",
-                     show_default=True, help="How the measured speed of a core is weighted (CoreMark; AWS only)."),
+                     show_default=True, help=
+                         "How the measured speed of a core changes the ranking (CoreMark; AWS only)."),
         click.option("--pod-limits", type=click.Choice(["kubelet", "eni"]), default="kubelet", show_default=True,
                      help="What limits the pods of a node: the kubelet alone, or AWS network interfaces as well."),
         click.option("--max-pods", type=click.IntRange(1), default=DEFAULT_MAX_PODS, show_default=True,
-                     help="The kubelet's maxPods."),
+                     help="The kubelet's maxPods, the largest number of pods of a node."),
         click.option("--reserved", default="", metavar="PROFILE",
-                     help="The reservation profile. Default: eks, aks-1.29 or gke, by the cloud of the type."),
+                     help=
+                         "The reservation profile, a formula for the resources reserved for the kubelet. "
+                         "Default: eks, aks-1.29 or gke, by the cloud of the machine type."),
         add_price_option,
         click.option("--include", multiple=True, type=click.Choice(SPECIAL_USES), help=
-            "Include machine types for this use."),
+            "Also rank machine types for this special use."),
         click.option("--arch", multiple=True, type=click.Choice(["amd64", "arm64"]),
                      help="Allow this architecture. Default: those on which the pods run."),
         click.option("--types", "names", default="", metavar="REGEX", help=
@@ -175,7 +178,7 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
         known = sorted({listed_region(name) for name in price_table()})
         expected = f"a region with prices: {', '.join(known)}, or one of the --prices files"
         got = region or (f"nodes of {' and '.join(regions)}" if regions else "no region label on any node")
-        todo = "choose one region with --region, or the nodes of one with --pool" if len(regions) > 1 else ""
+        todo = "choose one region with --region, or the nodes of one region with --pool" if len(regions) > 1 else ""
         mistakes.append(ConfigError(file="--region", expected=expected, got=got, todo=todo))
     if mistakes:
         raise UsageError(mistakes)

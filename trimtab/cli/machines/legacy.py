@@ -59,23 +59,31 @@ _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "templa
     "target",
     default="",
     metavar="POOL",
-    help="The pool that receives the pods. Required unless you pass --undo.",
+    help="The pool that receives the pods. The option is required unless you pass --undo.",
 )
 @click.option("--batch", type=click.IntRange(1), default=3, show_default=True,
-              help="The number of legacy nodes for whose pods room is made at a time.")  # fmt: skip
+              help="The number of legacy nodes for whose pods room is made at the same time.")  # fmt: skip
 @click.option("--compare/--no-compare", "compares", default=True,
-              help="Refuse if the new pool's machine type is not ranked above the old one's.")  # fmt: skip
+              help=
+                  "Refuse the migration if the new pool's machine type is not ranked above the old one's.")  # fmt: skip
 @click.option(
-    "--apply", "applying", is_flag=True, help="Taint the nodes and make room. Without this option nothing is changed."
+    "--apply",
+    "applying",
+    is_flag=True,
+    help="Taint the legacy nodes and make room in the new pool. Without this option nothing is changed.",
 )
 @click.option("--follow", type=click.FloatRange(0.1), metavar="SECONDS",
               help="With --apply: repeat the step until no legacy node has pods; nodes that are added later are "
                    "tainted as well.")  # fmt: skip
 @click.option(
-    "--undo", "undoing", is_flag=True, help="Remove Trimtab's own taints and placeholders, and do nothing else."
+    "--undo", "undoing", is_flag=True, help="Remove Trimtab's own taints and placeholder pods, and do nothing else."
 )
 @click.option(
-    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the placeholders."
+    "-n",
+    "--namespace",
+    default=Settings().namespace,
+    show_default=True,
+    help="The namespace of the placeholder pods, which reserve room in the new pool.",
 )
 def verb(
     pool_nodes: SelectedNodes, types: TypeOptions, target: str, batch: int, compares: bool, applying: bool,
@@ -112,7 +120,7 @@ def verb(
             is_over = run_step(migration, _read_again(pool_nodes), compares=False, must_begin=False)
         except (RuntimeFailure, UsageError) as error:
             # A migration takes hours: an API server that does not answer for a while must not end it.
-            click.echo(f"this step failed and will be repeated: {error}")
+            click.echo(f"this step failed, and Trimtab repeats it: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +200,7 @@ def _describe(
     pool_nodes: SelectedNodes, target: str, taint: LegacyTaint, refusals: Iterable[str], missing: MissingRoom
 ) -> Iterable[str]:
     count = format_count(len(pool_nodes.nodes), "node")
-    yield f"{count} of {pool_nodes.pool}: the taint is {LEGACY_TAINT_KEY}:{taint.taint.effect}"
+    yield f"{count} of pool {pool_nodes.pool} get the taint {LEGACY_TAINT_KEY}:{taint.taint.effect}"
     yield from (f"  because {reason}" for reason in taint.reasons)
     yield from (f"the migration is refused: {refusal}" for refusal in refusals)
     if not missing.nodes:
@@ -200,11 +208,13 @@ def _describe(
     elif missing.pods:
         where = ", ".join(missing.nodes)
         yield (
-            f"{target} lacks room for {len(missing.pods)} of {format_count(len(missing.moving), 'pod')} of the "
-            f"nodes {where}"
+            f"pool {target} has no room yet for {len(missing.pods)} of "
+            f"{format_count(len(missing.moving), 'pod')} of the nodes {where}"
         )
     else:
-        yield f"{target} has room for the pods of {', '.join(missing.nodes)}: the compactor may drain them"
+        yield (
+            f"pool {target} has room for the pods of {', '.join(missing.nodes)}, so the compactor may drain these nodes"
+        )
 
 
 def _read_templates(pool_nodes: SelectedNodes) -> dict[str, SchedulingRequirements]:
@@ -256,7 +266,7 @@ def apply_step(
     for pod in change.delete:
         delete(writer, "Pod", pod.name, pod.namespace)
     if change.delete:
-        yield f"deleted {len(change.delete)} placeholders"
+        yield f"deleted {len(change.delete)} placeholder pods"
     if not missing.nodes:
         yield from _delete_priority_class(writer, pool_nodes, migration.placeholders)
     if not change.create:
@@ -277,7 +287,7 @@ def apply_step(
         except Conflict:
             # Another client owns a field of it, or it is being deleted: the next run looks again.
             continue
-    yield f"created {created} placeholders"
+    yield f"created {created} placeholder pods"
 
 
 def _is_draining(pool_nodes: SelectedNodes, missing: MissingRoom) -> bool:
@@ -344,7 +354,9 @@ def remove_traces(client: "Client", pool_nodes: SelectedNodes, scope: Placeholde
     for pod in placeholders:
         delete(writer, "Pod", pod.name, pod.namespace)
     done += _delete_priority_class(writer, pool_nodes, scope)
-    return "; ".join([", ".join(done) or "no node had a taint of Trimtab", f"deleted {len(placeholders)} placeholders"])
+    return "; ".join(
+        [", ".join(done) or "no node had a taint of Trimtab", f"deleted {len(placeholders)} placeholder pods"]
+    )
 
 
 def _delete_priority_class(writer: "Writer", pool_nodes: SelectedNodes, scope: PlaceholderScope) -> Iterable[str]:

@@ -53,14 +53,21 @@ FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
 @inputs.add_type_options
 @click.option("--group", "group_types", multiple=True, metavar="GROUP=TYPE",
               help="The machine type of a node group that has no node at present.")  # fmt: skip
-@click.option("--legacy", multiple=True, metavar="GROUP", help="A node group that should get no more nodes.")
+@click.option(
+    "--legacy",
+    multiple=True,
+    metavar="GROUP",
+    help="A node group that should get no more nodes. You can repeat the option.",
+)
 @click.option("--as", "form", type=click.Choice(FORMS), default="configmap", show_default=True,
               help="The map of the autoscaler, Karpenter NodeOverlays, a GKE ComputeClass, or priorities of Gardener's "
                    "workers.")  # fmt: skip
 @click.option(
     "-n", "--namespace", default="kube-system", show_default=True, help="The namespace of the cluster autoscaler."
 )
-@click.option("--apply", "applying", is_flag=True, help="Write the map. The previous map is kept for --undo.")
+@click.option(
+    "--apply", "applying", is_flag=True, help="Write the map to the cluster. Trimtab keeps the previous map for --undo."
+)
 @click.option(
     "--take-over", "taking_over", is_flag=True, help="With --apply: also replace a map that another client wrote."
 )
@@ -93,12 +100,15 @@ def verb(
         return
     if applying and is_gardener:
         raise UsageError([ConfigError(
-            file="--apply", expected="a cluster autoscaler whose map no other client writes",
-            got="Gardener, which generates the map", todo="set the priorities that --as gardener prints in the Shoot",
+            file="--apply", expected="the priority map of a cluster autoscaler, written by no other client",
+            got=
+                "a cluster of Gardener, which generates the map itself", todo=
+                    "set the priorities that --as gardener "
+                    "prints in the Shoot",
         )])  # fmt: skip
     if rated.problems:
         raise RuntimeFailure(
-            "\n".join(["The map would not have the intended effect, so nothing was done.", *rated.problems])
+            "\n".join(["The map would not have the intended effect, so Trimtab did not write it.", *rated.problems])
         )
     demotions = find_out_of_stock(read_autoscaler_status(pool_nodes).groups, {}, int(clock.utc_now().timestamp()))
     manifest = render_map(rated.text, demotions, namespace)
@@ -109,8 +119,8 @@ def verb(
             click.echo(apply_map(client, manifest, taking_over))
     for name in rated.unnamed:
         click.echo(
-            f"Note: only the catch-all matches node group {name}, because its machine type is not ranked or not "
-            "known (set it with --group)", err=True)  # fmt: skip
+            f"Note: node group {name} gets the lowest priority, because its machine type is not known or not "
+            "ranked (set the type with --group)", err=True)  # fmt: skip
 
 
 def _rate_groups(
@@ -240,7 +250,7 @@ def apply_map(client: "Client", manifest: Mapping[str, Any], taking_over: bool) 
     if not is_ours and not taking_over:
         raise UsageError([ConfigError(
             file=f"ConfigMap {meta['namespace']}/{MAP_NAME}", expected="a map that Trimtab wrote",
-            got="a map of another client", todo="replace it with --take-over; --undo restores it",
+            got="a map that another client wrote", todo="replace the map with --take-over; --undo restores it",
         )])  # fmt: skip
     previous = annotations[PREVIOUS_ANNOTATION] if is_ours else json.dumps(there.get("data") or {})
     annotations = {**annotations, **meta["annotations"], PREVIOUS_ANNOTATION: previous}
@@ -259,7 +269,7 @@ def undo_map(client: "Client", namespace: str) -> str:
     there = get_plain(client, "ConfigMap", MAP_NAME, namespace)
     annotations = {} if there is None else there["metadata"].get("annotations") or {}
     if there is None or MANAGED_ANNOTATION not in annotations:
-        return f"{namespace}/{MAP_NAME} was not written by Trimtab, so nothing was done"
+        return f"Trimtab did not write {namespace}/{MAP_NAME}, so nothing was done"
     previous = json.loads(annotations.get(PREVIOUS_ANNOTATION, "null"))
     if previous is None:
         delete(writer, "ConfigMap", MAP_NAME, namespace, uid=there["metadata"]["uid"])
@@ -267,4 +277,4 @@ def undo_map(client: "Client", namespace: str) -> str:
     ours = (MANAGED_ANNOTATION, PREVIOUS_ANNOTATION, BASE_ANNOTATION, DEMOTIONS_ANNOTATION)
     kept = {key: value for key, value in annotations.items() if key not in ours}
     replace_plain(writer, {**there, "data": previous, "metadata": {**there["metadata"], "annotations": kept}})
-    return f"restored the previous {namespace}/{MAP_NAME}"
+    return f"restored the previous content of {namespace}/{MAP_NAME}"

@@ -237,17 +237,23 @@ def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> 
     if check.unplaced:
         first = check.unplaced[0]
         count = format_count(len(check.unplaced), "pod")
-        return f"such a node has no room for {count}, the first of which is {first.pod}: {first.reason.sentence}"
+        return (
+            f"an empty node of this type has no room for {count}, the first of which is {first.pod}: "
+            f"{first.reason.sentence}"
+        )
     if check.ratio < 0.95:
-        return "the model keeps room for average pods on each node (--buffer-pods), but the real pods need less of it"
+        return (
+            "the sums of requests include room for average pods on each node (--buffer-pods), but the pods of "
+            "the snapshot need less room"
+        )
     if check.ratio <= 1.05:
         return ""
     ratios = ", ".join(
         f"{score.candidate.name} {score.capacity.free_gib / score.capacity.free_cores:.2f}" for score in types
     )
     return (
-        f"the sums treat pods as divisible, but the real pods need {check.ratio - 1:.0%} more nodes. Memory per "
-        f"core that is left for pods, in GiB: {ratios}"
+        f"the sums of requests treat pods as divisible, but the pods of the snapshot need {check.ratio - 1:.0%} "
+        f"more nodes. Memory in GiB for each core that is left for pods: {ratios}"
     )
 
 

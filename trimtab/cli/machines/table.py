@@ -20,9 +20,16 @@ def draw_profile(console: Console, report: MachineProfileReport) -> None:
     _draw_workload(console, workload, scope)
     shares = ", ".join(f"{name} {share:.0%}" for name, share in fill.requested_share.items())
     if shares:
-        console.print(Text(f"{fill.nodes} nodes are requested to {shares}: {fill.binding} is exhausted first."))
+        console.print(
+            Text(
+                f"The pods of {fill.nodes} nodes request {shares} of the nodes' capacity: {fill.binding} is "
+                "exhausted first."
+            )
+        )
     else:
-        console.print(Text("How full the nodes are is not known: no node has a capacity that can be read."))
+        console.print(
+            Text("Trimtab does not know how full the nodes are, because no node has a capacity that can be read.")
+        )
     kinds = ", ".join(f"{count} × {name}" for name, count in list(fill.instance_types.items())[:6])
     console.print(Text(f"Nodes: {kinds}{', …' if len(fill.instance_types) > 6 else ''}"))
     _draw_notes(console, report.notes)
@@ -31,15 +38,15 @@ def draw_profile(console: Console, report: MachineProfileReport) -> None:
 def _draw_workload(console: Console, workload: WorkloadReport, scope: str) -> None:
     console.print(
         Text(
-            f"The workload of {scope}: {workload.pods:,} pods, {workload.cores:,.0f} cores and {workload.gib:,.0f} GiB "
-            f"in {workload.zones} zone{'s' * (workload.zones != 1)}, 1 core to {workload.gib_per_core:.2f} GiB, "
-            f"{workload.volumes:,} volumes."
+            f"The workload of {scope}: {workload.pods:,} pods, {workload.cores:,.0f} cores and "
+            f"{workload.gib:,.0f} GiB in {workload.zones} zone{'s' * (workload.zones != 1)}, "
+            f"{workload.gib_per_core:.2f} GiB for each core, {workload.volumes:,} volumes."
         )
     )
     console.print(
         Text(
-            f"DaemonSets take {workload.daemon_cores:g} cores, {workload.daemon_gib:g} GiB and "
-            f"{workload.daemon_pods:g} pods of each node."
+            f"On each node, DaemonSets use {workload.daemon_cores:g} cores, {workload.daemon_gib:g} GiB and room "
+            f"for {workload.daemon_pods:g} pods."
         )
     )
 
@@ -48,10 +55,10 @@ def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None
     """Draw the best types, the sets of types, and the types that were left out."""
     _draw_workload(console, report.workload, f"pool {report.pool}" if report.pool else "all nodes")
     for paid in report.commitments:
-        unused = f"; {paid.unused} more of them are not needed" if paid.unused else ""
+        unused = f"; {paid.unused} more of these nodes are not needed" if paid.unused else ""
         console.print(
             Text(
-                f"Nodes that are paid for anyway: {paid.nodes} × {paid.type} hold {paid.share:.1%} of the whole "
+                f"Nodes that you pay for anyway: {paid.nodes} × {paid.type} hold {paid.share:.1%} of the whole "
                 f"workload{unused}."
             )
         )
@@ -73,12 +80,12 @@ def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None
         console.print(Text(f"Set of types: {_describe_set(one)}"))
     if report.recommended is not None and report.recommended.packed_cost is not None:
         names = " and ".join(report.recommended.types)
-        console.print(Text(f"The cheapest with the real pods: {names}", style="bold"))
+        console.print(Text(f"The cheapest types when the pods of the snapshot are placed: {names}", style="bold"))
     for point in report.break_evens:
         console.print(
             Text(
-                f"Up to {point.gib_per_core:.2f} GiB for each core, {point.less_memory} costs less than "
-                f"{point.more_memory}; above that, it costs more."
+                f"For workloads with up to {point.gib_per_core:.2f} GiB for each core, {point.less_memory} costs "
+                f"less than {point.more_memory}; with more memory, it costs more."
             )
         )
     if report.switch is not None:
@@ -100,12 +107,12 @@ def _type_cells(row: TypeReport) -> tuple[str, ...]:
 
 def _describe_set(one: PackedSetReport) -> str:
     modelled = " + ".join(f"{count} × {name}" for count, name in zip(one.modelled_nodes, one.types, strict=True))
-    text = f"{modelled}, ${one.modelled_cost:,.2f} an hour by the sums of requests"
+    text = f"{modelled}, ${one.modelled_cost:,.2f} an hour by the sum of requests"
     if one.packed_nodes is not None and one.packed_cost is not None:
         packed = " + ".join(f"{count:,}" for count in one.packed_nodes)
         text += (
-            f"; {packed} node{'s' * (one.packed_nodes != [1])}, ${one.packed_cost:,.2f} an hour with the real "
-            "pods placed"
+            f"; {packed} node{'s' * (one.packed_nodes != [1])}, ${one.packed_cost:,.2f} an hour after the pods "
+            "of the snapshot were placed"
         )
     return f"{text}{f' ({one.explanation})' if one.explanation else ''}"
 

@@ -27,13 +27,15 @@ from trimtab.usage.errors import UsageFault
 
 @click.group("metrics-api", cls=SuggestingGroup, invoke_without_command=True)
 @click.option(
-    "--listen", metavar="HOST:PORT", help="The address to serve on. Default: 0.0.0.0:8443; port 0 takes a free one."
+    "--listen",
+    metavar="HOST:PORT",
+    help="The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port.",
 )
 @click.option(
     "--rules",
     "rules_file",
     type=click.Path(path_type=Path),
-    help="A file with the rules. Default: the ConfigMap trimtab-metrics.",
+    help="A file with the rules of the metrics. Default: the ConfigMap trimtab-metrics.",
 )
 @click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="The folder with tls.crt and tls.key.")
 @click.option("--prometheus", "prometheus_url", metavar="URL", help="The Prometheus for rules with `from: query`.")
@@ -42,7 +44,11 @@ from trimtab.usage.errors import UsageFault
     type=click.Path(path_type=Path),
     help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
 )
-@click.option("--ready-file", type=click.Path(path_type=Path), help="A file to write when the process serves requests.")
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path),
+    help="A file that the process writes as soon as it serves requests.",
+)
 @click.pass_context
 def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
     """Serve custom metrics of pods (custom.metrics.k8s.io) until a signal, so that an HPA scales by request rate.
@@ -101,7 +107,7 @@ def _check_rules(file: Path) -> None:
 @click.option(
     "--history", type=click.Path(path_type=Path), help="A CSV file with the columns time, pod, rate and cores."
 )
-@click.option("--prometheus", metavar="URL", help="Read the history from this Prometheus instead.")
+@click.option("--prometheus", metavar="URL", help="Read the history from this Prometheus instead of a file.")
 @click.option(
     "--rate-query", metavar="PROMQL", help="With --prometheus: the query for the requests per second of each pod."
 )
@@ -152,7 +158,7 @@ def _check_sources(
     if (history is None) == (prometheus is None):
         mistakes.append(("--history or --prometheus", "both" if history else "neither"))
     if prometheus and not (rate_query and cpu_query):
-        mistakes.append(("--rate-query and --cpu-query", "--prometheus without these queries"))
+        mistakes.append(("--rate-query and --cpu-query", "--prometheus without --rate-query and --cpu-query"))
     if mistakes:
         raise UsageError([ConfigError(file="command line", expected=expected, got=got) for expected, got in mistakes])
 

@@ -26,8 +26,10 @@ more plans."""
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
               help="Show all reasons for one node or one pod (NAMESPACE/NAME).")  # fmt: skip
 @click.option("--compare/--no-compare", "compares", default=None,
-              help="Compare the three presets, and show what a plan without each blocking reason would save. "
-              f"Default: up to {MAX_COMPARED_NODES} nodes, or if no pool has settings, or with -o html.")  # fmt: skip
+              help=
+                  "Compare the three presets, and show how much a plan would save without each reason that "
+                  f"blocks nodes. Default: for up to {MAX_COMPARED_NODES} nodes, if no pool has settings, or "
+                  "with -o html.")  # fmt: skip
 @output.add_output_options
 def verb(
     options: PlanOptions,

@@ -63,7 +63,7 @@ class PoolPriceReport(ReportPart, frozen=True, kw_only=True):
 
 
 _OWN_SOURCES = {
-    PriceSource.FILE: "priced by the price file",
+    PriceSource.FILE: "at the price in the file of --prices",
     PriceSource.LABEL: f"priced by the label {PRICE_LABEL}",
     PriceSource.SETTINGS: "priced by the pool's settings",
 }
@@ -115,8 +115,8 @@ def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, 
     text = (
         _OWN_SOURCES.get(price.source)
         or {
-            PriceSource.LIST: f"at the list price of {region}",
-            PriceSource.LIST_REGION_UNKNOWN: f"at the list price of {region}, which is a guess because they name no "
+            PriceSource.LIST: f"at the list price of the region {region}",
+            PriceSource.LIST_REGION_UNKNOWN: f"at the list price of {region}, a guess because their labels name no "
             "region",
             PriceSource.SPOT_DISCOUNT: f"at a guessed spot price, {SPOT_DISCOUNT_PERCENT} % below the list price of "
             f"{region}",

@@ -56,13 +56,13 @@ def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Itera
         counts = ", ".join(f"{count} {code}" for code, count in rejections.most_common())
         others_text = f" (the others: {counts})" if counts else ""
         yield (
-            f"after the plan, pod {world.pods[number].key} alone fits on {fits} of {len(other_nodes)} other "
+            f"after the plan, pod {world.pods[number].key} alone would fit on {fits} of {len(other_nodes)} other "
             f"nodes{others_text}"
         )
     if hardest_first and fits_by_pod[hardest_first[0]][0]:
         yield (
-            "each pod of the node fits on another node by itself, but together they do not fit, or the free "
-            "capacity is reserved"
+            "each pod of the node would fit on another node by itself, but all of them together do not fit, or "
+            "the free capacity is reserved"
         )
 
 
@@ -121,7 +121,7 @@ def _explain_node(inputs: PlanInputs, world: ClusterModel, plan: Plan, name: str
     yield from explain.explain_node(plan, world, name)
     step = next((step for step in plan.all_steps if step.node == name), None)
     if step is not None:
-        yield f"the drain of the node saves {format_saving(convert_saving(step.saves, plan.unit))}"
+        yield f"to drain the node saves {format_saving(convert_saving(step.saves, plan.unit))}"
         return
     if plan.refusals[name].code is NO_PLACE:
         yield from explain_missing_targets(world, plan, name)
@@ -140,12 +140,13 @@ def _describe_reason(reason: Reason) -> str:
 def _explain_pod(world: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
     pod = next((pod for pod in world.pods if pod.key == key), None)
     if pod is None:
-        yield "the pod uses no node of the snapshot: it is finished, it is pending, or its node is not in the snapshot"
+        yield (
+            "the pod uses no node of the snapshot: the pod is finished or pending, or its node is not in the snapshot"
+        )
     elif pod.is_daemon or pod.is_static:
         yield f"the pod runs on node {pod.node}"
         yield (
-            "the pod belongs to its node (a DaemonSet or the kubelet created it): it is not moved, and it does "
-            "not block a drain"
+            "a DaemonSet or the kubelet created the pod for this node: the pod is not moved, and does not block a drain"
         )
     else:
         yield f"the pod runs on node {pod.node}"

@@ -98,19 +98,29 @@ def add_plan_options(function: F) -> F:
         click.option("--pool", "named", multiple=True, metavar="NAME=PRESET",
                      help="The preset of a pool: careful, balanced or keen. The pool `all` consists of every node."),
         click.option("--autoscaler-flags", metavar="FLAGS", default="",
-                     help="The cluster autoscaler's flags, which a capture does not contain."),
-        click.option("--now", metavar="TIME", help="The time of the plan, `now`, or `none`, which is the default."),
+                     help=
+                         "The flags of the cluster autoscaler, for snapshots that do not contain them (a capture "
+                         "does not)."),
+        click.option("--now", metavar="TIME", help=
+            "The time of the plan: an RFC 3339 time, `now`, or `none`. Default: none, so ages and time windows "
+            "are ignored."),
         click.option("--overhead", type=click.Choice(["server", "webhook"]), default="server", show_default=True,
-                     help="The component that writes pod overhead, as for the webhook. It is used only with "
-                          "policies."),
+                     help=
+                         "The component that writes pod overhead, as for the webhook. The option has an effect "
+                         "only with policies."),
         click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
-                     help="Policies that change evicted pods. Default: the PodPolicies of the snapshot."),
+                     help=
+                         "Policies that change pods when they are created again after an eviction. Default: the "
+                         "PodPolicies of the snapshot."),
         add_price_option,
         click.option("--resize", is_flag=True,
-                     help="Also show how many more nodes can be drained if pods shrink first, as policies with "
-                          "`running: resize` allow."),
+                     help=
+                         "Also show how many more nodes can be drained if the requests of running pods shrink "
+                         "first, as policies with `running: resize` allow."),
         click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
-                     help="Pool ConfigMaps, or an estafette configuration. Default: the pools of the snapshot."),
+                     help=
+                         "ConfigMaps of pools, or the configuration of an estafette node-compactor. Default: the "
+                         "pools of the snapshot."),
         live_cluster.add_cluster_options,
     ):  # fmt: skip
         decorated = option(decorated)
@@ -131,14 +141,17 @@ def read_autoscaler(
     """
     status = next((shape for shape in inventory.config_maps if shape.metadata.name == STATUS_NAME), None)
     if status is None:
-        note = "Trimtab knows only the cluster autoscaler's flags, and assumes that the autoscaler is healthy and idle"
+        note = (
+            "the snapshot contains no status of the cluster autoscaler, so Trimtab assumes that the autoscaler "
+            "is healthy and removes no node"
+        )
         return (autoscaler_from_flags(flags, now), [note]) if flags else (None, [])
     updated = value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
     arguments: Sequence[str] | None = list(flags) or next(find_autoscaler_arguments(documents), None)
     autoscaler = read_autoscaler_status(status.data.get("status", ""), updated, arguments or ())
     if isinstance(autoscaler, Unreadable):
-        return None, [f"the cluster autoscaler's status cannot be parsed and is ignored: {autoscaler}"]
-    notes = [f"the cluster autoscaler's status was read: {'healthy' if autoscaler.healthy else 'not healthy'}"]
+        return None, [f"the cluster autoscaler's status cannot be parsed, so Trimtab ignores it: {autoscaler}"]
+    notes = [f"according to its status, the cluster autoscaler is {'healthy' if autoscaler.healthy else 'not healthy'}"]
     if arguments is None:
         notes.append(
             "the cluster autoscaler's own flags are not in the snapshot (a capture contains no command lines), "
@@ -184,7 +197,7 @@ def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterat
     where = ", ".join(paths)
     for kind, objects in (("node", inventory.nodes), ("pod", inventory.pods)):
         if nameless := sum(not shape.name for shape in objects):
-            yield ConfigError(file=where, expected=f"a name for every {kind}", got=f"{nameless} without one")
+            yield ConfigError(file=where, expected=f"a name for every {kind}", got=f"{nameless} without a name")
     if not inventory.nodes:
         yield ConfigError(file=where, expected="a snapshot with nodes", got="none", todo=SNAPSHOT_HINT)
     elif not inventory.pods and live_cluster.LIVE not in paths:
@@ -199,11 +212,14 @@ def list_snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[
         namespace = inventory.pods[0].namespace
         yield f"all pods are in namespace {namespace}: without -A, nodes look emptier than they are"
     if not inventory.pdbs:
-        yield "no PodDisruptionBudget is in the snapshot: Trimtab assumes that none protects a pod"
+        yield "the snapshot contains no PodDisruptionBudget, so Trimtab assumes that none protects a pod"
     if any(claim.driver for claim in inventory.claims.values()) and not any(
         n.attachable_volumes for n in inventory.nodes
     ):
-        yield "no CSINode with a limit is in the snapshot: Trimtab assumes that a node attaches any number of volumes"
+        yield (
+            "the snapshot contains no CSINode with a limit, so Trimtab assumes that a node can attach any number "
+            "of volumes"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,19 +245,27 @@ def read_observations(inventory: Inventory) -> PastObservations:
     }
     valid_states = {pool: state for pool, state in states.items() if isinstance(state, PoolState)}
     notes = tuple(
-        f"a pool's state is left out: {state}" for state in states.values() if not isinstance(state, PoolState)
+        f"the stored state of a pool is ignored: {state}"
+        for state in states.values()
+        if not isinstance(state, PoolState)
     )
     if not valid_states:
         return PastObservations(notes=notes)
     pools = ", ".join(sorted(valid_states))
-    note = f"the compactor's observations of {pools} are used without verification: there is no signing key"
+    note = (
+        f"the compactor's stored observations of {pools} are used, but not verified, because the snapshot "
+        "contains no signing key"
+    )
     return PastObservations(
         memories.merge_observations(valid_states, {}), memories.moved_pods(valid_states.values()), (note, *notes)
     )
 
 
 NOW = "now"
-CLOCK_NOTE = "ages, windows and quiet times count as of now, as for the compactor; `--now none` leaves them out"
+CLOCK_NOTE = (
+    "the plan counts ages, time windows and waiting times up to the present time, as the compactor does; with "
+    "`--now none` it ignores them"
+)
 MAX_NOW_SECONDS = 32_503_680_000
 """The largest time that --now accepts, the start of the year 3000: a plan needs the following day, which Python's last
 years do not have in every time zone."""
@@ -426,7 +450,7 @@ def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
 def has_own_settings(options: PlanOptions, pools: PoolReading) -> bool:
     """Returns whether the plan is for a live cluster whose pools have settings, like the compactor's own plans.
 
-    Only then are rules about ages and windows applied. In pools without settings nobody has chosen these rules, and a
+    Only then are rules about ages and windows applied. In pools without settings no user has chosen these rules, and a
     node that was just added would prevent every plan.
     """
     return live_cluster.LIVE in options.cluster.paths and not pools.assumed and not options.presets

@@ -40,9 +40,9 @@ def read_measured_use(
     count = sum(pod.key in use_by_pod for pod in pods_without_requests)
     if count:
         notes.append(
-            f"{count:,} of {len(pods_without_requests):,} pods that request no cpu or no memory are planned with "
-            "the present usage of a pod of the same owner, if it is higher than the request that is assumed for "
-            "them"
+            f"{count:,} of {len(pods_without_requests):,} pods without a request for cpu or memory are planned "
+            "with the present usage of a pod of the same owner, because the usage is higher than the request "
+            "that Trimtab assumes"
         )
     return by_owner, notes
 

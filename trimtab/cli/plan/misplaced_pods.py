@@ -60,12 +60,12 @@ def _describe_group(group: Misplaced) -> str:
         )
     if group.kind is Misplacement.SCATTERED:
         return (
-            f"{pods} that may not move ({group.why}{annotation}) are spread over {nodes}; by volume"
-            f" {format_count(group.fewest, 'node')} would be enough"
+            f"{pods} that may not be moved ({group.why}{annotation}) are spread over {nodes}, although their "
+            f"requests would fit on {format_count(group.fewest, 'node')}"
         )
     return (
-        f"{pods} that run for a long time are on {nodes} that mostly run Jobs, and block the removal of these "
-        "nodes when the Jobs end"
+        f"{pods} that run for a long time are on {nodes} that otherwise run Jobs, so these nodes cannot be "
+        "removed when the Jobs end"
     )
 
 
@@ -93,8 +93,8 @@ def _render_policy(group: Misplaced, world: ClusterModel) -> str:
 
 _POLICY_DESCRIPTIONS = {
     Misplacement.CRITICAL_ON_SPOT: "Pods that must not be interrupted prefer nodes that are not spot instances.",
-    Misplacement.SCATTERED: f"Pods that may not move prefer the pool {UNMOVABLE_POOL}.",
-    Misplacement.LONG_ON_TEMPORARY: "Pods that run for a long time prefer other nodes than those of Jobs.",
+    Misplacement.SCATTERED: f"Pods that may not be moved prefer the pool {UNMOVABLE_POOL}.",
+    Misplacement.LONG_ON_TEMPORARY: "Pods that run for a long time prefer nodes other than the nodes of Jobs.",
 }
 
 

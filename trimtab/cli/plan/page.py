@@ -114,4 +114,6 @@ def fold_moves(moves: list[MoveReport]) -> tuple[tuple[str, str], ...]:
 
 
 def _list_refused_pools(report: PlanReport) -> list[str]:
-    return [f"{pool.refused.text}: no drain is planned in this pool now" for pool in report.pools if pool.refused]
+    return [
+        f"{pool.refused.text}: at present no drain is planned in this pool" for pool in report.pools if pool.refused
+    ]

@@ -84,9 +84,9 @@ def build_readmission(
     if policies.all:
         whose = "of --policies" if paths else "of the snapshot"
         count = "1 policy" if len(policies.all) == 1 else f"{len(policies.all)} policies"
-        notes.append(f"pods are planned with the requests that {count} {whose} would give them on readmission")
+        notes.append(f"the plan assumes the requests that pods get from {count} {whose} when they are created again")
         if not templates:
-            notes.append("the snapshot contains no pod templates, so Trimtab assumes that policies change nothing")
+            notes.append("the snapshot contains no pod templates, so Trimtab assumes that policies change no pod")
     resizes = None
     if pools is not None and inventory is not None:
         resizes = _propose_resizes(state, snapshot, inventory, pools, now)
@@ -113,11 +113,11 @@ def _propose_resizes(
 def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:
     without_recommendation = sum(not vpa.status.recommendation.container_recommendations for vpa in vpas)
     count = "1 VerticalPodAutoscaler" if len(vpas) == 1 else f"{len(vpas)} VerticalPodAutoscalers"
-    notes = [f"pods are planned with at least the requests that {count} would give them"]
+    notes = [f"the plan assumes for each pod at least the requests that {count} would set"]
     if without_recommendation:
         notes.append(
-            f"{without_recommendation} of them recommend nothing: their pods are not moved on the first day, and "
-            "are then planned with their present requests"
+            f"{without_recommendation} of the VerticalPodAutoscalers recommend nothing yet: their pods are not "
+            "moved on the first day, and are then planned with their present requests"
         )
     return notes
 
@@ -148,7 +148,7 @@ def _load_policies(
         loaded = load_policies(live_cluster.read_paths(paths))
         return loaded.policies, [], list(loaded.mistakes)
     readings = [load_document(document) for document in documents if document.kind == KIND]
-    notes = [f"an invalid policy is left out: {mistake}" for _, mistakes in readings for mistake in mistakes]
+    notes = [f"an invalid policy is ignored: {mistake}" for _, mistakes in readings for mistake in mistakes]
     return Policies.from_policies(*(policy for policy, _ in readings if policy is not None)), notes, []
 
 

@@ -56,8 +56,8 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
         names = ", ".join(pool.name for pool in reading.pools)
         # As the compactor does: an account that may write ConfigMaps could label a broken one, and no pool waits for
         # it.
-        left_out = tuple(f"an invalid pool is left out: {mistake}" for mistake in reading.mistakes)
-        notes = (*reading.notes, f"pools were found in the snapshot: {names}", *left_out)
+        left_out = tuple(f"an invalid pool is ignored: {mistake}" for mistake in reading.mistakes)
+        notes = (*reading.notes, f"the plan uses the pools of the snapshot: {names}", *left_out)
         return replace(reading, mistakes=(), notes=notes)
     if reading.mistakes:
         return reading
@@ -65,11 +65,14 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
     if names:
         pools = tuple(pool_from_preset("balanced", name) for name in _pool_names(inventory))
         note = (
-            "no pool was given, so each pool that nodes name has the preset balanced; nodes name their pool "
-            f"{_describe_sources(inventory)}"
+            "the snapshot and the command line contain no settings of a pool, so each pool that nodes name has "
+            f"the preset balanced; nodes name their pool {_describe_sources(inventory)}"
         )
         return PoolReading(pools=pools, notes=(note,), assumed=True)
-    note = "no pool was given and no node names its pool, so all nodes are one pool with the preset balanced"
+    note = (
+        "the snapshot and the command line contain no settings of a pool, and no node names its pool, so all "
+        "nodes are one pool with the preset balanced"
+    )
     return PoolReading(pools=(build_whole_cluster_pool("balanced"),), notes=(note,), assumed=True)
 
 
@@ -86,7 +89,7 @@ def _describe_sources(inventory: Inventory) -> str:
         f"by the {'label' if source in POOL_LABELS else 'annotation'} {source} ({', '.join(sorted(names))})"
         for source, names in pools_by_source.items() if source
     ]  # fmt: skip
-    return " and ".join(phrases) + (f"; {unnamed} nodes have neither, so they are not drained" if unnamed else "")
+    return " and ".join(phrases) + (f"; {unnamed} nodes name no pool, so they are not drained" if unnamed else "")
 
 
 def _read_both_formats(documents: Sequence[Document]) -> PoolReading:

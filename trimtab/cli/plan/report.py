@@ -447,7 +447,7 @@ def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) ->
     """Returns the reason why a node stays; if a pod blocks the node, with the reason of the pod."""
     if reason.code is not BLOCKED or keeper is None:
         return StayReport(node=node, pool=pool, reason=report_reason(reason), blocked_by=None)
-    blocked_reason = report_reason(BLOCKED(f"node {node} stays: {keeper}"))
+    blocked_reason = report_reason(BLOCKED(f"node {node} stays, because a pod on it cannot be moved: {keeper}"))
     return StayReport(node=node, pool=pool, reason=blocked_reason, blocked_by=keeper.code.name)
 
 
@@ -455,12 +455,16 @@ def report_bound(bound: Bound, unit: str) -> BoundReport:
     """Returns the plan's upper bound, with a sentence that states it."""
     unpinned_more = bound.unpinned_nodes - bound.nodes
     most_text = "1 node" if bound.nodes == 1 else f"{bound.nodes} nodes"
-    limit = "by volume alone" if bound.nodes < bound.candidates else "because no other node is a candidate"
-    text = f"No plan can free more than {most_text}, {limit}."
+    limit = (
+        "because the other nodes are needed for the requests of the pods"
+        if bound.nodes < bound.candidates
+        else "because no other node may be drained"
+    )
+    text = f"No plan can drain more than {most_text}, {limit}."
     if bound.pinned:
         pinned_text = "1 node holds a pod" if bound.pinned == 1 else f"{bound.pinned} nodes hold a pod"
-        pronoun = "it" if bound.pinned == 1 else "them"
-        text += f" {pinned_text} that may not move; without {pronoun}, {unpinned_more or 'no'} more could be drained."
+        more = "1 more node" if unpinned_more == 1 else f"{unpinned_more or 'no'} more nodes"
+        text += f" {pinned_text} that may not be moved; without such pods, {more} could be drained."
     return BoundReport(
         nodes=bound.nodes,
         saves=convert_saving(bound.saves, unit),

@@ -165,9 +165,12 @@ def _describe(
     if inputs.resizes is None:
         return "No policy has `running: resize`, so nothing is resized."
     if not advice.proposals:
-        return "No running pod can be resized to its recommendation now."
+        return "At present no running pod can be resized to its recommendation."
     if with_resizes.nodes <= without.nodes and with_resizes.saves == without.saves:
-        return f"{format_count(len(advice.proposals), 'pod')} can be resized, but no more nodes can be drained then."
+        return (
+            f"{format_count(len(advice.proposals), 'pod')} can be resized, but that allows no additional node to "
+            "be drained."
+        )
     return (
         f"If {format_count(len(needed), 'pod')} {'shrinks' if len(needed) == 1 else 'shrink'} first, "
         f"{format_count(with_resizes.nodes, 'node')} can be drained instead of {without.nodes}."
@@ -204,4 +207,4 @@ def draw_resizes(console: Console, report: ResizeReport) -> None:
     if report.uncovered:
         names = ", ".join(report.uncovered[:MAX_ROWS])
         more = f" and {len(report.uncovered) - MAX_ROWS} more" if len(report.uncovered) > MAX_ROWS else ""
-        console.print(Text(f"No pool contains the nodes of {names}{more}.", style="yellow"))
+        console.print(Text(f"The nodes of {names}{more} belong to no pool.", style="yellow"))

@@ -42,7 +42,7 @@ def draw_comparison(console: Console, report: PlanReport) -> None:
 def select_costly_keepers(report: PlanReport) -> list[KeeperReport]:
     """Returns the reasons without which at least one more node, or more than 1 % more, would be saved.
 
-    The effects of other reasons are too small to be told from random differences between plans."""
+    The effects of other reasons are too small to be distinguished from random differences between plans."""
     least = report.saves.amount / 100
     return [keeper for keeper in report.keepers if keeper.more_nodes or keeper.costs.amount > least]
 
@@ -54,7 +54,7 @@ def draw_misplaced(console: Console, report: PlanReport) -> None:
     policies = [group.policy for group in report.misplaced if group.policy]
     if policies:
         more = f", {len(policies) - 1} more with -o json" if len(policies) > 1 else ""
-        console.print(Text(f"A PodPolicy that places them better ({'the first' if more else 'this one'}{more}):"))
+        console.print(Text(f"A PodPolicy that places such pods better ({'the first' if more else 'this one'}{more}):"))
         console.print(Text(policies[0].rstrip(), style="bright_black"))
 
 
@@ -97,8 +97,8 @@ def _draw_karpenter(console: Console, karpenter: KarpenterReport) -> None:
     console.print(
         Text(
             f"Karpenter itself consolidates {karpenter.nodes} nodes ({pools}), so Trimtab does not drain them. "
-            f"{karpenter.could_go} of them could be drained, which would save {format_saving(karpenter.saves)} "
-            f"with {karpenter.evictions} evictions."
+            f"{karpenter.could_go} of these nodes could be drained by {karpenter.evictions} evictions, which "
+            f"would save {format_saving(karpenter.saves)}."
         )
     )
     _draw_keepers(console, karpenter.keepers, "Pods that block Karpenter's consolidation:")
@@ -167,11 +167,10 @@ def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:
     these nodes to the autoscaler."""
     verb, saves = "is" if nodes.nodes == 1 else "are", format_saving(nodes.saves)
     return (
-        f"{format_count(nodes.nodes, 'node')} that could be drained {verb} left to the cluster autoscaler, which drains"
-        " nodes under"
-        f" its own threshold: {saves}, {format_count(nodes.evictions, 'eviction')}. With `autoscaler: lead` in"
-        " the pool,"
-        " Trimtab drains them in its own order"
+        f"{format_count(nodes.nodes, 'node')} that could be drained {verb} left to the cluster autoscaler, which "
+        f"drains nodes whose utilization is under its own threshold (saving {saves}, "
+        f"{format_count(nodes.evictions, 'eviction')}). With `autoscaler: lead` in the pool, Trimtab drains "
+        "these nodes in its own order"
     )
 
 
@@ -180,9 +179,9 @@ def describe_unknown_load(count: int, evictions: int) -> str:
     cpu, memory = ASSUMED_REQUESTS["cpu"], ASSUMED_REQUESTS["memory"] >> 20
     ask = "asks" if count == 1 else "ask"
     return (
-        f"{count:,} of {format_count(evictions, 'moved pod')} {ask} for neither cpu nor memory, so it is not "
-        f"known whether they fit. Each is planned with its known usage, or else with {cpu}m and {memory}Mi; "
-        "`trimtab recommend` proposes requests"
+        f"{count:,} of {format_count(evictions, 'moved pod')} {ask} for neither cpu nor memory, so Trimtab does "
+        "not know whether they fit on their new nodes. Each of these pods is planned with its known usage, or "
+        f"else with {cpu}m cpu and {memory}Mi of memory; `trimtab recommend` proposes requests"
     )
 
 

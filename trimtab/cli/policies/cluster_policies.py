@@ -69,4 +69,4 @@ def _collect_policies(list_objects: ListObjects) -> ClusterPolicies:
 
 def _report_mistakes(mistakes: Sequence[object]) -> None:
     for mistake in mistakes:
-        click.echo(f"An invalid policy is left out: {mistake}", err=True)
+        click.echo(f"An invalid policy is ignored: {mistake}", err=True)

@@ -127,7 +127,13 @@ def list_policies(
     API server evaluates them itself, whether or not Trimtab runs.
     """
     if cluster.paths and paths:
-        raise UsageError([ConfigError(file="command line", expected="PATH or --cluster", got="both")])
+        raise UsageError(
+            [
+                ConfigError(
+                    file="command line", expected="PATH (a file or folder with policies) or --cluster", got="both"
+                )
+            ]
+        )
     if cluster.paths:
         found = read_cluster_policies(cluster)
         report = msgspec.structs.replace(
@@ -195,8 +201,8 @@ def print_schema(as_crd: bool) -> None:
 @click.option(
     "--accept",
     is_flag=True,
-    help="Replace the expected pods by the present results, and write missing expectations. Review them before "
-    "you commit.",
+    help="Replace the expected pods by the present results, and write missing expectations. Review the written "
+    "files before you commit them.",
 )
 def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -> None:
     """Run the test cases of policies: compare each stored pod, and the reasons, with the expectation.
@@ -302,7 +308,9 @@ def _draw_list(console: Console, report: PoliciesReport, *, is_wide: bool) -> No
     compiled = Table("Evaluated by the API server", "Name", "Compiled from", "What it does", header_style="bold")
     for one in report.compiled:
         does = "changes pods" if one.kind.startswith("Mutating") else "denies pods" if one.denies else "warns"
-        compiled.add_row(one.kind, one.name, one.policy, does if one.bound else "nothing: it has no binding")
+        compiled.add_row(
+            one.kind, one.name, one.policy, does if one.bound else "nothing, because the policy has no binding"
+        )
     console.print(compiled)
 
 

@@ -21,7 +21,11 @@ TARGETS = ("validatingadmissionpolicy", "mutatingadmissionpolicy")
 @click.command("compile")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The kind of object to print.")
-@click.option("--enforce", is_flag=True, help="Deny pods. Without this option the binding only warns and audits.")
+@click.option(
+    "--enforce",
+    is_flag=True,
+    help="Also deny pods that violate a required action. Without this option the binding only warns and audits.",
+)
 @click.option(
     "--params", "parameters", type=click.Choice(["usage"]),
     help="Read requests from the ConfigMap trimtab-requests of the pod's namespace, which the recommender writes "
@@ -48,7 +52,11 @@ def compile_policies(paths: tuple[str, ...], target: str, enforce: bool, paramet
 def _reject_option(option: str, is_set: bool) -> None:
     if is_set:
         raise UsageError(
-            [ConfigError(file="command line", expected=f"{option} with the other value of --to", got=option)]
+            [
+                ConfigError(
+                    file="command line", expected=f"{option} with a value of --to that does not allow it", got=option
+                )
+            ]
         )
 
 
@@ -82,6 +90,6 @@ def _print_manifests(manifests: Sequence[Manifest]) -> None:
 
 def _exit_with(problems: Sequence[tuple[str, str]]) -> None:
     for policy, problem in problems:
-        click.echo(f"{policy} cannot be expressed in CEL: {problem}", err=True)
+        click.echo(f"Policy {policy} cannot be expressed in CEL: {problem}", err=True)
     if problems:
         sys.exit(EXIT_FOUND)

@@ -21,8 +21,8 @@ from trimtab.policy.required_action_rules import required_actions
 def describe_match(policy: PodPolicy) -> list[str]:
     """Returns a text for each condition of the policy; if it has none, one text that it matches every pod."""
     match: Match = policy.spec.match
-    phrases = list(_describe_conditions(match)) or ["every pod outside of the namespaces that are always excluded"]
-    phrases += [f"but not: {'; '.join(_describe_conditions(excluded))}" for excluded in match.exclude]
+    phrases = list(_describe_conditions(match)) or ["every pod, except in the namespaces that are always excluded"]
+    phrases += [f"except: {'; '.join(_describe_conditions(excluded))}" for excluded in match.exclude]
     return phrases
 
 
@@ -34,11 +34,11 @@ def _describe_conditions(conditions: Conditions) -> Iterator[str]:
         if spaces.exclude:
             yield f"all namespaces except {', '.join(spaces.exclude)}"
         if spaces.selector is not None:
-            yield "namespaces with labels that the selector matches"
+            yield "pods in namespaces whose labels the policy's selector matches"
     for key, value in (conditions.pod_labels or {}).items():
         yield f"pods labelled {key}={value}"
     if conditions.pod_selector is not None:
-        yield "pods with labels that the selector matches"
+        yield "pods whose labels the policy's selector matches"
     if conditions.owners:
         yield f"pods owned by {' or '.join(conditions.owners)}"
     if conditions.containers is not None:
@@ -83,54 +83,62 @@ def describe_actions(policy: PodPolicy) -> list[str]:
 
 def _action_phrases(actions: Actions) -> Iterator[str]:
     if actions.runtime_class is not None:
-        yield f"sets RuntimeClass {actions.runtime_class.name}" + _override_suffix(actions.runtime_class.override)
+        yield f"sets the RuntimeClass {actions.runtime_class.name}" + _override_suffix(actions.runtime_class.override)
     if actions.overhead is not None:
         yield (
-            f"overhead without a RuntimeClass: {actions.overhead.stray}; overhead that contradicts the "
-            f"RuntimeClass: {actions.overhead.contradicting}"
+            f"removes or keeps pod overhead: without a RuntimeClass, {actions.overhead.stray}; if it contradicts "
+            f"the RuntimeClass, {actions.overhead.contradicting}"
         )
     if actions.requests is not None:
         yield from _request_phrases(actions.requests)
     if actions.limits is not None:
         for resource, limit in limit_rules(actions.limits):
-            yield f"{resource} limit: {limit}"
+            yield f"sets the {resource} limit: {limit}"
     if actions.placement is not None:
         yield from _placement_phrases(actions.placement)
     if actions.safe_to_evict_volumes is not None:
-        yield f"volumes {', '.join(actions.safe_to_evict_volumes.volumes)} do not prevent an eviction"
+        yield (
+            f"marks the volumes {', '.join(actions.safe_to_evict_volumes.volumes)}, so that they do not prevent "
+            "an eviction"
+        )
     if actions.priority_class is not None:
-        yield f"sets PriorityClass {actions.priority_class.name}" + _override_suffix(actions.priority_class.override)
+        yield f"sets the PriorityClass {actions.priority_class.name}" + _override_suffix(
+            actions.priority_class.override
+        )
     if actions.topology_spread is not None:
         for spread in actions.topology_spread.constraints:
-            yield f"spreads pods over {spread.topology_key}, maxSkew {spread.max_skew}, {spread.when_unsatisfiable}"
+            yield (
+                f"spreads pods over the values of {spread.topology_key} (maxSkew {spread.max_skew}, "
+                f"{spread.when_unsatisfiable})"
+            )
     if actions.scheduler_name is not None:
         yield f"sets the scheduler {actions.scheduler_name.name}" + _override_suffix(actions.scheduler_name.override)
     if actions.termination_grace_period is not None:
         grace_period = actions.termination_grace_period
         bounds = (("at least", grace_period.min_seconds), ("at most", grace_period.max_seconds))
         seconds_text = ", ".join(f"{word} {value} s" for word, value in bounds if value is not None)
-        yield f"termination grace period: {seconds_text}"
+        yield f"sets the termination grace period: {seconds_text}"
     if actions.empty_dirs is not None:
-        yield f"emptyDir volumes without a size limit get {actions.empty_dirs.size_limit}"
+        yield f"sets the size limit {actions.empty_dirs.size_limit} on emptyDir volumes without a size limit"
     for name, pairs in (("label", actions.labels), ("annotation", actions.annotations)):
         if pairs is not None:
             for key, value in (pairs.add or {}).items():
                 yield f"{name} {key}={value}" + _override_suffix(pairs.override)
     if actions.labels is not None:
         for key, label in (actions.labels.from_namespace or {}).items():
-            yield f"label {key} with the value of the namespace's label {label}" + _override_suffix(
+            yield f"sets the label {key} to the value of the namespace's label {label}" + _override_suffix(
                 actions.labels.override
             )
         for key, pod_label in (actions.labels.from_pod or {}).items():
             phrase = (
-                f"label {key} with the value of the pod's label {pod_label.label}, if it is one of "
+                f"sets the label {key} to the value of the pod's label {pod_label.label}, if the value is one of "
                 f"{', '.join(pod_label.among)}"
             )
             yield phrase + _override_suffix(actions.labels.override)
 
 
 def _override_suffix(override: bool) -> str:
-    return ", replacing another value" if override else ""
+    return ", and replaces another value" if override else ""
 
 
 def _request_phrases(requests: RequestsAction) -> Iterator[str]:
@@ -142,14 +150,19 @@ def _request_phrases(requests: RequestsAction) -> Iterator[str]:
 
 def _container_request_phrases(settings: RequestsAction | ContainerRequests, container_suffix: str) -> Iterator[str]:
     for resource, rule in request_rules(settings):
-        yield f"{resource} request{container_suffix}: {_describe_rule(rule)}"
+        yield f"sets the {resource} request{container_suffix}: {_describe_rule(rule)}"
     for resource, count in (settings.extended or {}).items():
-        yield f"{resource}{container_suffix}: {count}, as request and limit, if the container has none"
+        yield (
+            f"sets {resource}{container_suffix} to {count}, as request and limit, if the container has no "
+            "request for it"
+        )
 
 
 def _describe_rule(rule: RequestRule) -> str:
     source = {
-        "usage": "from usage", "policy": str(rule.otherwise), "limit": f"{rule.percent}% of the limit",
+        "usage": "from the usage of the container", "policy": str(rule.otherwise), "limit":
+            f"{rule.percent}% of "
+            "the limit",
         "request": "its own request" if rule.percent == 100 else f"{rule.percent}% of its own request",
     }[rule.from_]  # fmt: skip
     parts = [source]
@@ -161,27 +174,29 @@ def _describe_rule(rule: RequestRule) -> str:
         bounds += [f"{word} {share}% of its own request" for word, share in shares if share is not None]
     if rule.from_ == "request":
         return ", ".join([*parts, *bounds])
-    condition = "if the container has no request" if rule.when == "missing" else "replacing the container's own request"
+    condition = (
+        "only if the container has no request" if rule.when == "missing" else "replaces the container's own request"
+    )
     return ", ".join([*parts, *bounds, condition])
 
 
 def _placement_phrases(placement: PlacementAction) -> Iterator[str]:
     for label in placement.require:
-        yield f"requires node label {_describe_label(label)}"
+        yield f"requires the node label {_describe_label(label)}"
     if placement.require_any:
         groups = (" and ".join(map(_describe_label, group)) for group in placement.require_any)
-        yield f"requires one of: {'; or '.join(groups)}"
+        yield f"requires one of these node labels: {'; or '.join(groups)}"
     for label in placement.prefer:
-        yield f"prefers node label {_describe_label(label)}"
+        yield f"prefers the node label {_describe_label(label)}"
     for key, value in (placement.node_selector or {}).items():
-        yield f"node selector {key}={value}"
+        yield f"sets the node selector {key}={value}"
     for taint in placement.tolerate:
         value = taint.value or "*"
         if taint.value_from_namespace:
             value = f"(the namespace's label {taint.value_from_namespace})"
         elif taint.value_from_pod:
             value = f"(the pod's label {taint.value_from_pod}, one of {', '.join(taint.among)})"
-        yield f"tolerates taint {taint.key or '*'}={value}:{taint.effect or '*'}"
+        yield f"tolerates the taint {taint.key or '*'}={value}:{taint.effect or '*'}"
 
 
 def _describe_label(label: NodeLabel) -> str:

@@ -28,7 +28,10 @@ from trimtab.policy.podpolicy import PodPolicy, Policies
 BEFORE_SUFFIX = ".before.yaml"
 EXAMPLES: Literal["examples.trimtab.dev/v1"] = "examples.trimtab.dev/v1"
 TO_EXPLAIN = "Write here what this case shows."
-HEADER = "# As the API server stores it. Written by trimtab policies test --accept; read before you commit.\n"
+HEADER = (
+    "# This pod is as the API server would store it. `trimtab policies test --accept` wrote this file; read it "
+    "before you commit.\n"
+)
 
 
 class Expectation(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -81,14 +84,14 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
     """
     is_explained = case.file_path("why").is_file()
     if not is_explained and not accept:
-        yield f"{case.file_path('why').name} does not exist; `--accept` writes it"
+        yield f"the file {case.file_path('why').name} does not exist; `--accept` writes it"
         return
     try:
         expectation = _read_expectation(case) if is_explained else Expectation(says=TO_EXPLAIN, acts=False)
         case_policies = [policies[name] for name in (case.policy_name, *expectation.beside)]
         facts, template = _read_facts(case), _read_template(case)
     except KeyError as error:
-        yield f"there is no policy {error.args[0]}"
+        yield f"the case names the policy {error.args[0]}, which does not exist"
         return
     except (OSError, ValueError, yaml.YAMLError) as error:
         yield str(error)
@@ -108,7 +111,7 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
         text = yaml.safe_dump(after, sort_keys=False, width=200, allow_unicode=True)
         case.file_path("after").write_text(HEADER + text)
     elif not case.file_path("after").is_file():
-        yield f"{case.file_path('after').name} does not exist; `--accept` writes it"
+        yield f"the file {case.file_path('after').name} does not exist; `--accept` writes it"
     else:
         yield from _find_differences(
             _comparable_pod(yaml.safe_load(case.file_path("after").read_text())), _comparable_pod(after), ""
@@ -117,8 +120,8 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
     yield from _compare_codes("would", expectation.would, would)
     if acts is not expectation.acts:
         yield (
-            f"acts: {str(expectation.acts).lower()}, but the policy makes {'no' if expectation.acts else 'a'}"
-            " difference"
+            f"the case says `acts: {str(expectation.acts).lower()}`, but the policy makes "
+            f"{'no' if expectation.acts else 'a'} difference"
         )
 
 
@@ -129,7 +132,7 @@ def _read_expectation(case: Case) -> Expectation:
 def _plain_expectation(expectation: Expectation) -> dict[str, Any]:
     """Returns the fields of an expectation that differ from their defaults, after apiVersion and kind.
 
-    apiVersion and kind tell `trimtab policies check` that the file is no policy."""
+    By apiVersion and kind, `trimtab policies check` sees that the file is no policy."""
     fields = {"because": list(expectation.because), "would": list(expectation.would)}
     return {
         "apiVersion": expectation.api_version, "kind": expectation.kind, "says": expectation.says,
@@ -159,7 +162,7 @@ def _read_template(case: Case) -> PodTemplateLocation:
         [template for template in located if isinstance(template, PodTemplateLocation)] if len(located) == 1 else [None]
     )
     if template is None:
-        raise ValueError(f"{path.name}: expected a manifest that creates one kind of pods, got {len(located)}")
+        raise ValueError(f"{path.name}: expected one manifest that creates pods, got {len(located)}")
     return template
 
 

@@ -163,7 +163,8 @@ def draw_rollout(console: Console, report: RolloutReport) -> None:
     included = sum(owner.is_included for owner in report.owners)
     plural = "" if len(report.owners) == 1 else "s"
     console.print(
-        f"{escape(report.policy)} at {report.rollout}%: {included} of {len(report.owners)} owner{plural} included"
+        f"policy {escape(report.policy)} at a rollout of {report.rollout}%: {included} of {len(report.owners)} "
+        f"owner{plural} of pods included"
     )
     if report.owners:
         table = Table("namespace", "owner", "pods", "included", "joins at", box=None, pad_edge=False)

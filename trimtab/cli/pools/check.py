@@ -147,7 +147,7 @@ def find_strays(documents: Iterable[Document], namespace: str) -> Iterator[tuple
         yield (
             name,
             OTHER_NAMESPACE(
-                f"the ConfigMap is in namespace {_namespace(document)}, and the compactor reads {namespace}"
+                f"the ConfigMap is in namespace {_namespace(document)}, but the compactor reads namespace {namespace}"
             ),
         )
 
@@ -171,8 +171,8 @@ def find_problems(reading: PoolReading, nodes: Sequence[NodeInfo]) -> Iterator[t
         yield (
             first,
             SHARED_POOLS(
-                f"{format_count(len(node_names), 'node')} also {verb} to {' and '.join(others)}:"
-                f" {join_first(node_names, MAX_NAMES)}"
+                f"{format_count(len(node_names), 'node')} of this pool also {verb} to "
+                f"{' and '.join(others)}: {join_first(node_names, MAX_NAMES)}"
             ),
         )
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from trimtab.kube.objects import Writer
 
 COMMENTS = (
-    "Imported from an estafette node-compactor: cpu and count are its scaleDownCPURequestRatioLimit and",
-    "scaleDownRequiredUnderutilizedNodeCount; `for` and `age.node` are the times of its Deployment.",
-    "Memory at 100 percent means that memory never keeps a node.",
+    "Imported from an estafette node-compactor: `cpu` and `count` are its settings scaleDownCPURequestRatioLimit and",
+    "scaleDownRequiredUnderutilizedNodeCount; `for` and `age.node` are the times that its Deployment sets.",
+    "Memory at 100 percent means that the requested memory never keeps a node from being drained.",
 )
 STOP_TIMEOUT_SECONDS = 330
 """The seconds to wait until a stopped estafette has ended; its chart gives a pod a grace period of 300 s."""
@@ -113,7 +113,7 @@ def _take_over(writer: Writer, applying: bool) -> None:
 
     old_compactors, marked_nodes = take_over.find_compactors_and_nodes(writer.client)
     if not (old_compactors or marked_nodes):
-        click.echo("there is no estafette node-compactor, and no node has its annotation", err=True)
+        click.echo("the cluster has no estafette node-compactor, and no node has an annotation of one", err=True)
     if not applying:
         for compactor in old_compactors:
             click.echo(f"{compactor}: would be scaled from {compactor.replicas} to 0", err=True)
@@ -125,8 +125,8 @@ def _take_over(writer: Writer, applying: bool) -> None:
             click.echo(step)
     except take_over.StillRunning as error:
         message = (
-            f"{error}: its pods still run after {STOP_TIMEOUT_SECONDS} s. Run this command again when they have"
-            " stopped."
+            f"{error}: the pods of the estafette node-compactor still run after {STOP_TIMEOUT_SECONDS} s. Run "
+            "this command again when they have stopped."
         )
         raise RuntimeFailure(message) from None
 

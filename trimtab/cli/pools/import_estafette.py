@@ -158,7 +158,7 @@ def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
     node: MarkedNode | None = marked_node
     for _ in range(MAX_ATTEMPTS):
         if node is None:
-            return "the annotation of the node was removed meanwhile"
+            return "another client removed the annotation of the node meanwhile"
         try:
             nodes.reopen_node(
                 writer, node.name, node.version, uncordon=node.is_stranded, annotations=(STATE_ANNOTATION,), taints=None

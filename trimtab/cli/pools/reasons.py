@@ -4,6 +4,7 @@ from trimtab.cluster.reason import Code
 
 OTHER_NAMESPACE = Code(
     "pool-in-other-namespace",
-    "The ConfigMap of a pool is in a namespace that the compactor does not read: the pool does not exist for it.",
-    "Move the ConfigMap to the compactor's namespace; if the compactor runs in another one, name that with `-n`.",
+    "The ConfigMap of a pool is in a namespace that the compactor does not read, so the compactor ignores the pool.",
+    "Move the ConfigMap to the compactor's namespace. If the compactor runs in another namespace, pass that "
+    "namespace with `-n`.",
 )

@@ -81,14 +81,16 @@ def parse_selection(
     for kind in kind_names:
         if kind.lower() not in known_kinds and kind.lower().removesuffix("s") in known_kinds:
             todo = suggest_name(kind.removesuffix("s").capitalize(), KINDS)
-            mistakes.append(ConfigError(file="--kind", expected="a kind such as Deployment", got=repr(kind), todo=todo))
+            mistakes.append(
+                ConfigError(file="--kind", expected="the name of a kind, such as Deployment", got=repr(kind), todo=todo)
+            )
     if selector is not None:
         try:
             labels = selectors.parse(selector)
         except ValueError as error:
             mistakes.append(ConfigError(file="--selector", expected=str(error), got=repr(selector)))
         if not has_cluster:
-            todo = "labels can be read only from the pods of a snapshot"
+            todo = "a --cluster snapshot, because labels can be read only from its pods"
             mistakes.append(ConfigError(file="--selector", expected="--cluster", got="none", todo=todo))
     lower = frozenset(kind.lower() for kind in kind_names)
     return Selection(namespaces=frozenset(namespaces), kinds=lower, labels=labels), mistakes
@@ -177,7 +179,7 @@ def _report_history(
             {getattr(container, name) for container in all_containers} for name in ("namespace", "kind")
         )
         selectable = f"the namespaces are {_format_names(namespaces)}, the kinds {_format_names(kinds)}"
-        notes.append(f"--namespace, --kind and --selector select nothing; {selectable}.")
+        notes.append(f"--namespace, --kind and --selector select no container; {selectable}.")
     missing_count = len(selected_containers) - len(reported)
     if missing_count:
         text = reasons.NO_SUCH_WORKLOAD.means
@@ -272,7 +274,7 @@ def _current_resources(
 
 def _no_usage(resource: str) -> NotYet:
     return NotYet(
-        reason=reasons.NO_USAGE(f"the source has no {resource} usage of the container"),
+        reason=reasons.NO_USAGE(f"the source of usage has no {resource} usage of the container"),
         have="nothing",
         need=required_history(resource),
     )

@@ -32,11 +32,12 @@ from trimtab.usage.owners import OwnerIndex
 
 CONFIGURATION = "MutatingWebhookConfiguration"
 VPA_DOWN_NOTE = (
-    "The VPA's webhook cannot change pods (no trusted configuration with a ready endpoint), so requests are P95 "
-    "instead of P5."
+    "The VPA's webhook cannot change pods (no trusted configuration with a ready endpoint), so Trimtab "
+    "recommends the 95th percentile of the usage instead of the 5th."
 )
 VPA_UNKNOWN_NOTE = (
-    "This login may not read whether the VPA's webhook can change pods, so requests are P95 instead of P5."
+    "You have no permission to read whether the VPA's webhook can change pods, so Trimtab recommends the 95th "
+    "percentile of the usage instead of the 5th."
 )
 
 
@@ -116,7 +117,7 @@ def verb(
         notes += sources.note_missing_cpu(history, more["rate"]) if url is not None else []
     has_only_cluster = live_cluster.LIVE in cluster.paths and not paths and url is None
     notes += sources.add_cluster_usage(book, cluster, owners, kubelets=more["kubelets"]) if has_only_cluster else []
-    notes += [f"{container} used up to {cores:.2f} cores when it started, which the recommendation ignores."
+    notes += [f"{container} used up to {cores:.2f} cores during its start, which the recommendation ignores."
               for container, cores in sorted(book.max_start_cpu.items()) if cores]  # fmt: skip
     if not any(history.dense_windows or history.vpa_recommendations for history in histories.histories.values()):
         notes.append("No usage was found. Check the source, --namespace, --matcher, --days and --now.")
@@ -133,7 +134,7 @@ def verb(
     if more["folder"]:
         patches, unmergeable, doubtful = export.write_patches(recommend_report, more["folder"], more["min_confidence"])
         count = f"{len(patches)} patch{'' if len(patches) == 1 else 'es'}"
-        click.echo(f"Wrote {count} and a kustomization.yaml to {more['folder']}", err=True)
+        click.echo(f"Wrote {count} and a kustomization.yaml to the folder {more['folder']}", err=True)
         if unmergeable:
             click.echo(
                 "These workloads get no patch, because kustomize cannot merge their containers: "
@@ -153,7 +154,7 @@ def verb(
 def _read_current_requests(cluster: live_cluster.ClusterOptions, vpa_down: bool) -> current_requests.CurrentRequests:
     if not cluster.paths:
         return current_requests.CurrentRequests(
-            notes=["Without --cluster the present requests are not known, so no saving is computed."]
+            notes=["Without --cluster Trimtab does not know the present requests, and computes no saving."]
         )
     documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
     snapshot_build = build_snapshot(documents)
@@ -211,7 +212,7 @@ def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
     ]
     if len(statistics) != 1 or not isinstance(statistics[0], UsageStatistics):
         got = f"{len(statistics)} series" if len(statistics) != 1 else str(statistics[0])
-        raise UsageError([ConfigError(file="--usage", expected="one series of at least a day", got=got)])
+        raise UsageError([ConfigError(file="--usage", expected="{len(statistics)} series", got=got)])
     return f"{compute_amount(terms.rule_of(statistics[0].resource), statistics[0])!r}\n"
 
 

@@ -64,10 +64,10 @@ def read_earlier_report(path: str) -> Earlier:
         raise UsageError([ConfigError(file=path, expected="a file that can be read", got=got)]) from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise UsageError(
-            [ConfigError(file=path, expected=expected, got=f"a document of another form ({error})")]
+            [ConfigError(file=path, expected=expected, got=f"a document with another structure ({error})")]
         ) from None
     if report.kind != "RecommendReport":
-        raise UsageError([ConfigError(file=path, expected=expected, got=f"a {report.kind}")])
+        raise UsageError([ConfigError(file=path, expected=expected, got=f"a report of the kind {report.kind}")])
     return report
 
 

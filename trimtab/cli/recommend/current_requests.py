@@ -341,4 +341,6 @@ def _set_prices(current: CurrentRequests, snapshot: Snapshot) -> None:
     if node_price is None:
         core, gib = LIST_PRICE.monthly_cost(1000, 0), LIST_PRICE.monthly_cost(0, 1 << 30)
         prices = f"${core:.2f} a core and ${gib:.2f} a GiB in a month"
-        current.notes.append(f"No node has a price: costs are those of a general-purpose machine, {prices}.")
+        current.notes.append(
+            f"No node has a price, so costs are computed with the prices of a general-purpose machine, {prices}."
+        )

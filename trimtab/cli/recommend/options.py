@@ -31,11 +31,15 @@ _SOURCES = (
         "paths",
         multiple=True,
         metavar="PATH",
-        help="CSV or Parquet (timestamp, namespace, pod, container, cpu, memory), a saved response of Prometheus, "
-        "or VPA checkpoints, gzip or not; - for standard input.",
+        help="The file with usage: CSV or Parquet (columns timestamp, namespace, pod, container, cpu, memory), a "
+        "saved response of Prometheus, or VPA checkpoints. A file may be compressed with gzip; - is standard "
+        "input.",
     ),
     click.option(
-        "--prometheus", "url", metavar="URL", help="The URL of Prometheus, Thanos, Mimir or a server with the same API."
+        "--prometheus",
+        "url",
+        metavar="URL",
+        help="The URL of Prometheus, Thanos, Mimir or another server with the same API.",
     ),
     click.option(
         "--kubelets",
@@ -48,7 +52,7 @@ _SOURCES = (
         "headers",
         multiple=True,
         metavar="'NAME: VALUE'",
-        help="A header to log in or to select a tenant: Authorization, X-Scope-OrgID, …",
+        help="A header to log in or to select a tenant, such as Authorization or X-Scope-OrgID.",
     ),
     click.option(
         "--header-file",
@@ -56,13 +60,14 @@ _SOURCES = (
         multiple=True,
         metavar="FILE",
         envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE",
-        help="A file with one header in each line, so that no secret is in the list of processes.",
+        help="A file with one header in each line, so that no secret is visible in the list of processes.",
     ),
     click.option(
         "--token-file",
         metavar="FILE",
         envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE",
-        help="A bearer token to log in; or the token itself in TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN.",
+        help="The file with a bearer token to log in. TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN may contain the token "
+        "itself instead.",
     ),
     click.option("--token", hidden=True, envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN", expose_value=True),
     click.option(
@@ -81,7 +86,7 @@ _SOURCES = (
         "--key",
         metavar="FILE",
         envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE",
-        help="The key of that certificate, if it is in another file.",
+        help="The key of the client certificate, if the key is in another file.",
     ),
     click.option(
         "--matcher",
@@ -90,7 +95,10 @@ _SOURCES = (
         help='A matcher that restricts every query and every file, such as cluster="prod".',
     ),
     click.option(
-        "--by", default="", metavar="LABEL", help="Report each value of this label, such as cluster, separately."
+        "--by",
+        default="",
+        metavar="LABEL",
+        help="Report each value of this label separately, for example with the label cluster.",
     ),
     click.option(
         "--cpu-metric",
@@ -102,7 +110,7 @@ _SOURCES = (
         "--cpu-recorded",
         default="",
         metavar="NAME",
-        help="A recording rule with cores, to be used instead of the counter.",
+        help="A recording rule that gives the cores in use; it replaces the counter.",
     ),
     click.option(
         "--memory-metric",
@@ -115,7 +123,7 @@ _SOURCES = (
         "label_names",
         multiple=True,
         metavar="OURS=THEIRS",
-        help="Another name for the label namespace, pod or container, such as pod=k8s_pod_name.",
+        help="Your name for the label namespace, pod or container, such as pod=k8s_pod_name.",
     ),
     click.option(
         "--at-once",
@@ -132,14 +140,14 @@ _SOURCES = (
         default=300,
         show_default=True,
         type=click.IntRange(15, 3600),
-        help="The seconds between two points of a series.",
+        help="The number of seconds between two points of a series.",
     ),
     click.option(
         "--rate",
         default="5m",
         show_default=True,
         metavar="WINDOW",
-        help="The window over which cpu is averaged: at least four scrapes.",
+        help="The window over which cpu usage is averaged. It must span at least four scrapes.",
     ),
     click.option(
         "--start-up",
@@ -148,10 +156,12 @@ _SOURCES = (
         show_default=True,
         type=click.IntRange(0, 3600),
         metavar="SECONDS",
-        help="Ignore the cpu usage of a pod's first seconds, and report how much it was.",
+        help="Ignore the cpu usage in this time after the start of a pod, and report how high it was.",
     ),
     click.option(
-        "--now", metavar="TIME", help="The end of the history that is read from Prometheus; ages are relative to it."
+        "--now",
+        metavar="TIME",
+        help="The end of the history that is read from Prometheus. Ages are relative to this time.",
     ),
 )
 _SELECTION = (
@@ -162,13 +172,13 @@ _SELECTION = (
         "-A",
         "--all-namespaces",
         is_flag=True,
-        help="Include all namespaces, even if one is named. This is the default.",
+        help="Include all namespaces, even if --namespace names one. This is the default.",
     ),
     click.option(
         "-l",
         "--selector",
         metavar="SELECTOR",
-        help="Include only pods with these labels, in kubectl's syntax; the labels of their namespace match as well.",
+        help="Include only pods with these labels, in kubectl's syntax. The labels of a pod's namespace count as well.",
     ),
     click.option(
         "--kind",
@@ -188,13 +198,13 @@ _SELECTION = (
         "total_by",
         multiple=True,
         metavar="LABEL",
-        help="Sum by namespace, kind or a label such as team.  [default: namespace]",
+        help="Sum the requests by namespace, by kind, or by a label such as team.  [default: namespace]",
     ),
     click.option(
         "--against",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="Show the changes since this report, which was written with -o json.",
+        help="Show the changes since an earlier report, which was written with -o json.",
     ),
 )
 _REPORT = (
@@ -203,8 +213,8 @@ _REPORT = (
         default="adaptive",
         show_default=True,
         metavar="RULE",
-        help="The rule for static workloads, as in policies: adaptive, a percentile such as p95 or p99.5, or max; with "
-        "headroom as in 'p99 +15%', or +15% alone.",
+        help="The rule for workloads that no HPA scales, as in policies: adaptive, a percentile such as p95 or "
+        "p99.5, or max; with headroom as in 'p99 +15%', or +15% alone.",
     ),
     click.option(
         "--memory-rule", metavar="RULE", help="The rule for memory, if it differs from --rule, such as 'max +15%'."
@@ -214,8 +224,8 @@ _REPORT = (
         type=click.Choice(["typical", "largest"]),
         default="typical",
         show_default=True,
-        help="What to do if one pod always uses far more than the others: `largest` sizes for it, `typical` does "
-        "so only if at least a tenth of the pods use as much. As in policies.",
+        help="What to do if one pod always uses far more than the others, as in policies: `largest` chooses "
+        "requests for that pod, `typical` does so only if at least a tenth of the pods use as much.",
     ),
     click.option(
         "--least-cpu", default="10m", show_default=True, metavar="QUANTITY", help="The smallest request for cpu."
@@ -224,14 +234,20 @@ _REPORT = (
         "--least-memory", default="16Mi", show_default=True, metavar="QUANTITY", help="The smallest request for memory."
     ),
     click.option(
-        "--allow-hpa", is_flag=True, help="Also change requests that an HPA uses, and report how the HPA would react."
+        "--allow-hpa",
+        is_flag=True,
+        help="Also change requests on which an HPA depends, and report how the HPA would react.",
     ),
-    click.option("--guaranteed", is_flag=True, help="Also change Guaranteed pods, with equal requests and limits."),
+    click.option(
+        "--guaranteed",
+        is_flag=True,
+        help="Also change pods of the QoS class Guaranteed, with equal requests and limits.",
+    ),
     click.option(
         "--vpa-down",
         is_flag=True,
-        help="Assume that the VPA's webhook cannot change pods, so that requests are P95 instead of P5. With a "
-        "live cluster Trimtab checks this.",
+        help="Assume that the VPA's webhook cannot change pods, so that Trimtab recommends the 95th percentile "
+        "instead of the 5th. With a live cluster Trimtab checks this by itself.",
     ),
     click.option("--patch", "folder", metavar="FOLDER", help="Write kustomize patches to this folder."),
     click.option(
@@ -249,7 +265,9 @@ _REPORT = (
         help="Write checkpoints to this file, from which a new VPA can start.",
     ),
     click.option(
-        "--number", is_flag=True, help="Print only the request for a single series, in cores or bytes, not rounded."
+        "--number",
+        is_flag=True,
+        help="Print only one number: the request for a single series, in cores or bytes, not rounded.",
     ),
     click.option(
         "-o",
@@ -301,7 +319,7 @@ def parse_options(
         mistakes.append(ConfigError(file="command line", expected=expected, got="none"))
     if more["kubelets"] and (live_cluster.LIVE not in cluster.paths or paths or url is not None):
         expected = "--cluster live, without --usage and --prometheus"
-        mistakes.append(ConfigError(file="--kubelets", expected=expected, got="another source"))
+        mistakes.append(ConfigError(file="--kubelets", expected=expected, got="another source of usage"))
     if url is not None and not url.startswith(("http://", "https://")):
         mistakes.append(
             ConfigError(file="--prometheus", expected="an address such as https://prometheus:9090", got=url)
@@ -312,7 +330,7 @@ def parse_options(
     except ValueError as error:
         mistakes.append(ConfigError(file="--matcher", expected=str(error), got=repr(more["matcher"])))
     try:
-        mistakes += [ConfigError(file="--" + name_kind.replace("_", "-"), expected=expected, got="another text")
+        mistakes += [ConfigError(file="--" + name_kind.replace("_", "-"), expected=expected, got="another value")
                      for name_kind, expected in series.invalid_names(parse_names(more))]  # fmt: skip
     except ValueError as error:
         mistakes.append(ConfigError(file="--label-name", expected=str(error), got=repr(", ".join(more["label_names"]))))
@@ -324,7 +342,7 @@ def parse_options(
     )
     mistakes += more_mistakes
     if more["against"] and more["number"]:
-        mistakes.append(ConfigError(file="--against", expected="a report", got="--number"))
+        mistakes.append(ConfigError(file="--against", expected="a recommendation report", got="--number"))
     if mistakes:
         raise UsageError(mistakes)
     settings = SizingSettings(

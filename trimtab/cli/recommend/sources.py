@@ -217,7 +217,7 @@ def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
 def several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
     """Returns the mistake that the source of this option contains the usage of several clusters."""
     todo = f"choose one with --matcher '{mixed.example_matcher}', or report each of them with --by {mixed.label}"
-    return ConfigError(file=option, expected="the usage of one cluster", got=str(mixed), todo=todo)
+    return ConfigError(file=option, expected="the usage of one cluster only", got=str(mixed), todo=todo)
 
 
 def _parse_rows(name: str, content: Content | bytes) -> Rows:
@@ -310,7 +310,7 @@ def note_ignored_samples(book: BatchHistory) -> list[str]:
     if not count:
         return []
     samples = "1 sample was" if count == 1 else f"{count} samples were"
-    return [f"{samples} left out, because the value is not a number, is below zero, or is more than any machine has."]
+    return [f"{samples} ignored, because the value is not a number, is below zero, or is more than any machine has."]
 
 
 def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
@@ -323,8 +323,8 @@ def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
     if not with_memory or 2 * without_cpu < len(with_memory):
         return []
     return [
-        f"{without_cpu} containers have memory usage but no cpu usage: --rate {rate} must span four scrapes; for "
-        "a scrape interval of five minutes, use --rate 20m."
+        f"{without_cpu} containers have memory usage but no cpu usage. The window --rate {rate} must span four "
+        "scrapes; for a scrape interval of five minutes, use --rate 20m."
     ]
 
 
@@ -404,7 +404,7 @@ def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, 
             book, Kubelets(client, problems.append).read_usage() if kubelets else read_metrics(client), owners
         )
     except NotFound:
-        return ["This cluster serves no metrics API (metrics-server)."]
+        return ["This cluster serves no metrics API (metrics-server is not installed)."]
     except NotAllowed as error:
         hint = " (--kubelets needs the permission `get` on nodes/proxy)" if kubelets else ""
         raise RuntimeFailure(f"{error}{hint}") from None

@@ -33,7 +33,9 @@ def draw_recommendations(console: Console, report: RecommendReport) -> None:
         _draw_containers(console, report.containers[:MAX_ROWS])
     if len(report.containers) > MAX_ROWS:
         more = len(report.containers) - MAX_ROWS
-        console.print(Text(f"… and {more} more: -o csv, -o json and -o html contain all of them", style=GREY))
+        console.print(
+            Text(f"{more} more containers are not shown: -o csv, -o json and -o html contain all of them", style=GREY)
+        )
     for note in report.notes:
         console.print(Text(f"Note: {note}", style=GREY))
 
@@ -85,7 +87,9 @@ def _draw_totals(console: Console, totals: Sequence[TotalReport]) -> None:
         table.add_row(total.value or "–", str(total.containers), *format_total(total))
     console.print(table)
     if len(priced) > MAX_ROWS:
-        console.print(Text(f"… and {len(priced) - MAX_ROWS} more: -o json contains all of them", style=GREY))
+        console.print(
+            Text(f"{len(priced) - MAX_ROWS} more rows are not shown: -o json contains all of them", style=GREY)
+        )
 
 
 def _title(total: TotalReport) -> str:
@@ -123,7 +127,7 @@ def describe_total(report: RecommendReport) -> str:
         row for row in report.containers if (confidence := _confidence(row)) is not None and confidence < UNSURE
     )
     unsure = sum(max(0.0, row.monthly_saved or 0.0) for row in doubtful)
-    return text + (f" Of the saving, ${unsure:,.2f} has a confidence below 50%." if unsure >= 1 else "")
+    return text + (f" ${unsure:,.2f} of the saving has a confidence below 50%." if unsure >= 1 else "")
 
 
 def format_dollars(saved: float | None) -> str:
@@ -144,7 +148,10 @@ def _draw_against(console: Console, against: ComparisonReport) -> None:
         )
     if len(against.differences) > MAX_ROWS:
         console.print(
-            Text(f"  … and {len(against.differences) - MAX_ROWS} more: -o json contains all of them", style=GREY)
+            Text(
+                f"  {len(against.differences) - MAX_ROWS} more differences are not shown: -o json contains all of them",
+                style=GREY,
+            )
         )
     for title, places in (("new", against.new), ("gone", against.gone)):
         if places:

@@ -37,11 +37,17 @@ class FormulaOptions:
 @click.command("formula")
 @click.option(
     "--profile", "profile_names", multiple=True, metavar="NAME|FILE",
-    help="A vendor's formula, or a YAML file with your own. Default: compare all formulas that Trimtab includes.",
+    help=
+        "The name of a vendor's formula, or a YAML file with your own formula. Default: compare all formulas "
+        "that Trimtab includes.",
 )  # fmt: skip
 @click.option("--cpu", metavar="QUANTITY", help="The cores of the node, such as 8.")
 @click.option("--memory", metavar="QUANTITY", help="The memory of the node, such as 32Gi.")
-@click.option("--max-pods", type=click.IntRange(1, 10_000), help="The kubelet's maxPods. Default: by --cni, else 110.")
+@click.option(
+    "--max-pods",
+    type=click.IntRange(1, 10_000),
+    help="The kubelet's maxPods, the largest number of pods of a node. Default: computed from --cni, otherwise 110.",
+)
 @click.option("--type", "machine_type", metavar="NAME", help="A machine type of AWS, Azure or GCP.")
 @live_cluster.add_cluster_options
 @click.option(
@@ -61,7 +67,9 @@ class FormulaOptions:
 )  # fmt: skip
 @click.option(
     "--first-interface-index", default=0, type=click.IntRange(0, 15),
-    help="Cilium's setting for the first interface: interfaces with a lower index give pods no address.",
+    help=
+        "Cilium's setting for the first network interface that gives addresses to pods; interfaces with a lower "
+        "index give none.",
 )  # fmt: skip
 @click.option(
     "--node-cidr", type=click.IntRange(16, 30), metavar="BITS",
@@ -138,7 +146,7 @@ def _find_shapes(options: FormulaOptions, density: DensityOptions) -> list[Formu
 
     Raises UsageError unless exactly one of these ways is used."""
     has_size = options.size.cpu is not None or options.size.memory is not None
-    ways = {"--cpu with --memory": has_size, "--type": options.machine_type is not None,
+    ways = {"--cpu together with --memory": has_size, "--type": options.machine_type is not None,
             "--cluster": bool(options.cluster.paths)}  # fmt: skip
     chosen = [name for name, is_used in ways.items() if is_used]
     if len(chosen) != 1:

@@ -135,8 +135,8 @@ def _note_large_shares(rows: Sequence[ProfileReport]) -> list[str]:
     if not large:
         return []
     return [
-        f"By the formula of {', '.join(large)} at least {LARGE_SHARE:.0%} of the price is reserved: larger nodes "
-        "waste less."
+        f"The formula of {', '.join(large)} reserves at least {LARGE_SHARE:.0%} of the price of the node; of "
+        "larger nodes a smaller share is reserved."
     ]
 
 

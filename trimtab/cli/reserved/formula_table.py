@@ -22,11 +22,11 @@ def draw_formulas(console: Console, report: ReservedFormulaReport, *, explain: b
         if node.now is not None:
             console.print(
                 f"On these nodes {format_cpu(node.now.millicores)} cpu and {format_bytes(node.now.bytes)} memory "
-                "cannot be allocated to pods now (capacity less allocatable)."
+                "are reserved now (capacity minus allocatable)."
             )
         if len(node.pod_limits) > 1:
             limits = ", ".join(f"{limit.kind} {limit.pods}" for limit in node.pod_limits)
-            console.print(f"The limits allow these numbers of pods: {limits}.")
+            console.print(f"The largest numbers of pods by each limit: {limits}.")
         for note in node.notes:
             console.print(note)
         if explain:
@@ -71,7 +71,7 @@ def _profiles_table(node: NodeFormulaReport) -> Table:
 
 def _price_text(row: ProfileReport) -> str:
     if not row.fits_machine:
-        return "nothing is left"
+        return "the formula reserves more than the node has"
     month = "" if row.dollars_per_month is None else f", ${row.dollars_per_month:,.2f} a month"
     return f"{row.price_share:.1%}{month}"
 
@@ -110,7 +110,7 @@ def _term_text(resource: str, term: TermReport) -> str:
     return {
         TermKind.BASE: "a fixed amount for every node",
         TermKind.MAX_SHARE: f"at most {term.percent:g} % of the size",
-        TermKind.MINIMUM: "what is missing to the minimum",
+        TermKind.MINIMUM: "the amount that raises the sum to the minimum",
         TermKind.ROUNDING: "rounded",
     }[TermKind(term.kind)]
 

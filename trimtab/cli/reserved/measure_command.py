@@ -42,8 +42,10 @@ from trimtab.usage.prometheus import Prometheus, QueryPlan
 @click.option(
     "--prometheus", "url", metavar="URL", help="A Prometheus server with the series of kubelets and cAdvisor."
 )
-@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A header for Prometheus.")
-@click.option("--token-file", metavar="FILE", help="A bearer token for Prometheus.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A header for requests to Prometheus."
+)
+@click.option("--token-file", metavar="FILE", help="A file with a bearer token for Prometheus.")
 @click.option("--ca", metavar="FILE", help="A file with the authorities that sign Prometheus' certificate.")
 @click.option("--matcher", default="", metavar="MATCHER", help='A matcher for every query, such as cluster="prod".')
 @click.option(
@@ -58,19 +60,19 @@ from trimtab.usage.prometheus import Prometheus, QueryPlan
     default=3600,
     show_default=True,
     type=click.IntRange(60, 86400),
-    help="The seconds between two points of a series.",
+    help="The number of seconds between two points of a series.",
 )
 @click.option(
     "--rate", default="5m", show_default=True, metavar="WINDOW",
-    help="The window over which cpu is averaged: at least four scrapes.",
+    help="The window over which cpu usage is averaged. It must span at least four scrapes.",
 )  # fmt: skip
 @click.option(
-    "--now", metavar="TIME", help="The end of the history that is read from Prometheus; ages are relative to it."
+    "--now", metavar="TIME", help="The end of the history that is read from Prometheus. Ages are relative to this time."
 )
 @click.option("--pool", "pools", multiple=True, metavar="NAME", help="Measure only the nodes of this pool.")
 @click.option(
     "--max-pods", type=click.IntRange(1, 10_000),
-    help="Recommend for nodes with this many pods. Default: the highest number of pods that a node had.",
+    help="Recommend reservations for nodes with this many pods. Default: the highest number of pods that a node had.",
 )  # fmt: skip
 @click.option(
     "--snippet",
@@ -172,8 +174,8 @@ def _read_measurements(
                 [
                     ConfigError(
                         file="--prometheus",
-                        expected="neither --summary nor --configz with it",
-                        got="at least one of them",
+                        expected="--cluster live without --summary and --configz",
+                        got="one of these options in addition",
                     )
                 ]
             )
@@ -183,7 +185,13 @@ def _read_measurements(
         return measure_sources.measure_live(cluster, measure_sources.read_nodes(cluster), pools, now)
     if not summaries or not cluster.paths:
         expected = "--cluster live, --prometheus URL, or --cluster SNAPSHOT with --summary FILE"
-        got = "--summary without --cluster" if summaries else "none" if not cluster.paths else "--cluster alone"
+        got = (
+            "--summary without --cluster"
+            if summaries
+            else "none"
+            if not cluster.paths
+            else "--cluster without --summary"
+        )
         raise UsageError([ConfigError(file="command line", expected=expected, got=got)])
     return measure_sources.measure_files(summaries, configurations, measure_sources.read_nodes(cluster), now)
 
@@ -198,6 +206,6 @@ def _render_snippets(platform: str, pools: list[PoolReservation]) -> str:
             note = f"# {pool.change.kind}: {pool.change.reason}\n"
             parts.append(note + render_snippet(platform, pool.key.pool, pool.change.reserved))
         else:
-            parts.append(f"# pool {name}: no recommendation: {pool.change}\n")
+            parts.append(f"# pool {name}: no recommendation, because {pool.change}\n")
     separator = "\n" if platform == "aks" else "---\n"
     return separator.join(parts)

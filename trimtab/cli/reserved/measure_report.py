@@ -147,9 +147,9 @@ def _pool_notes(counts: Mapping[str, int]) -> list[str]:
     if not fallback:
         return []
     return [
-        f"{fallback} nodes do not report the usage of their container runtime, so it is computed as the node's "
-        "usage less that of its pods, which includes the rest of the system. Set the cgroup of the runtime in "
-        "the kubelet (--runtime-cgroups)."
+        f"{fallback} nodes do not report the usage of their container runtime. For these nodes it is computed as "
+        "the node's usage minus that of its pods, which includes the rest of the system. To measure it, set the "
+        "cgroup of the runtime in the kubelet (--runtime-cgroups)."
     ]
 
 

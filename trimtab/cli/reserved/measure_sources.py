@@ -108,7 +108,7 @@ def _add_live(measurements: Measurements, client: Client, names: Sequence[str]) 
     faults = [answer for answer in answers if isinstance(answer, KubeFault)]
     measurements.notes += [str(fault) for fault in faults[:MAX_NAMED_NODES]]
     if len(faults) > MAX_NAMED_NODES:
-        measurements.notes.append(f"{len(faults) - MAX_NAMED_NODES} more nodes did not answer.")
+        measurements.notes.append(f"{len(faults) - MAX_NAMED_NODES} more kubelets did not answer.")
     for key, pool in measurements.nodes.items():
         # All nodes of a pool have one configuration, so one of them tells it.
         answering = pool.names & measurements.histories.get(key, OverheadHistory()).nodes.keys()
@@ -116,7 +116,9 @@ def _add_live(measurements: Measurements, client: Client, names: Sequence[str]) 
         if isinstance(settings, KubeletSettings):
             measurements.nodes[key] = with_configured(pool, _reserved_settings(settings))
         elif isinstance(settings, KubeFault):
-            measurements.notes.append(f"{settings}: the reservation is computed as capacity less allocatable.")
+            measurements.notes.append(
+                f"{settings}: Trimtab computes the present reservation as capacity minus allocatable."
+            )
 
 
 def _reserved_settings(settings: KubeletSettings) -> Reserved:
@@ -174,7 +176,7 @@ def measure_prometheus(
     measurements.add_overheads(overheads)
     if not overheads:
         measurements.notes.append(
-            "Prometheus has no series of kubelets with the label `node`: it needs the kubelet's /metrics, "
+            "Prometheus has no series of kubelets with the label `node`. It must scrape the kubelets' /metrics, "
             "/metrics/cadvisor and /metrics/resource."
         )
     return measurements

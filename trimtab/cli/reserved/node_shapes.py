@@ -87,7 +87,12 @@ def size_shape(options: SizeOptions, density: DensityOptions) -> FormulaNode:
         millicores=amounts["cpu"], memory_bytes=amounts["memory"], max_pods=pods,
         boot_disk_bytes=amounts.get("disk"), local_disks=options.local_disks,
     )  # fmt: skip
-    return FormulaNode(name="one node", size=size, limits=limits, notes=tuple(_note_density(limits, density)))
+    return FormulaNode(
+        name="one node of this size",
+        size=size,
+        limits=limits,
+        notes=tuple(_note_density(limits, density)),
+    )
 
 
 def _parse_amounts(options: SizeOptions) -> tuple[dict[str, int], list[ConfigError]]:
@@ -174,25 +179,26 @@ def _note_density(limits: tuple[PodLimit, ...], density: DensityOptions) -> Iter
     allowed = limits[0].pods
     for limit in limits[1:]:
         if limit.pods < allowed:
-            yield f"The kubelet allows {allowed} pods, but {_LIMIT_TEXTS[limit.kind]} {limit.pods}."
+            yield f"The kubelet allows {allowed} pods, but on this node {_LIMIT_TEXTS[limit.kind]} {limit.pods} pods."
     if density.node_cidr is not None and allowed > pod_limits.max_pods_for_cidr(density.node_cidr):
         most = pod_limits.max_pods_for_cidr(density.node_cidr)
         yield (
-            f"A range of /{density.node_cidr} gives {most} pods an address: the other pods stay in ContainerCreating."
+            f"A range of /{density.node_cidr} has addresses for only {most} pods: further pods stay in "
+            "ContainerCreating."
         )
     if pod_limits.exceeds_arp_table(allowed):
         yield (
-            f"From {pod_limits.ARP_PODS} pods on, raise gc_thresh1, gc_thresh2 and gc_thresh3 of "
+            f"For nodes with {pod_limits.ARP_PODS} pods or more, raise gc_thresh1, gc_thresh2 and gc_thresh3 of "
             f"net.ipv4.neigh.default: the kernel's default of {pod_limits.DEFAULT_GC_THRESH3} neighbour entries "
-            "becomes too small."
+            "is too small for so many pods."
         )
 
 
 _LIMIT_TEXTS = {
-    PodLimitKind.INTERFACES: "its network interfaces have addresses for",
-    PodLimitKind.PREFIXES: "its network interfaces have prefixes for",
+    PodLimitKind.INTERFACES: "the network interfaces have addresses for",
+    PodLimitKind.PREFIXES: "the network interfaces have address prefixes for",
     PodLimitKind.CILIUM: "the interfaces that Cilium uses have addresses for",
-    PodLimitKind.ADDRESSES: "four fifths of its pod range are",
+    PodLimitKind.ADDRESSES: "four fifths of the addresses of the pod range are enough for",
 }
 
 

@@ -21,12 +21,15 @@ from trimtab.compactor.settings import Settings
 @click.command("savings")
 @click.option(
     "--since", default="30d", show_default=True, metavar="DURATION|DATE",
-    help=f"The beginning of the report, such as 12h, 30d, 4w or 2026-11-01; {MAX_DAYS} days are stored. Whole "
-         "days in UTC count.",
+    help=
+        f"The start of the report: an age such as 12h, 30d or 4w, or a date such as 2026-11-01. {MAX_DAYS} days "
+        "are stored; the report contains whole days in UTC.",
 )  # fmt: skip
 @click.option("--pool", shell_complete=complete_pools, help="Show only this pool.")
 @click.option(
-    "--team-label", metavar="LABEL", help="A label of namespaces whose value is the team. Default: each namespace."
+    "--team-label",
+    metavar="LABEL",
+    help="A label of namespaces whose value is the name of the team. Default: each namespace is a team.",
 )
 @click.option(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."

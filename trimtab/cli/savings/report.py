@@ -81,9 +81,12 @@ def build_savings_report(
     earlier = sum(state.saved for state in chosen.values()) - sum(
         day.nodes for state in chosen.values() for day in state.saved_days.values()
     )
-    notes = ["The money saved so far is an upper bound: it assumes that a removed node would have run until now."]
+    notes = [
+        "The money saved so far is an upper bound: the computation assumes that a removed node would have run "
+        "until now."
+    ]
     if earlier:
-        notes.append(f"{_count(earlier)} before the days that are stored: no sum includes them.")
+        notes.append(f"{_count(earlier)} before the first day that is stored, so no sum includes these nodes.")
     return SavingsReport(
         since=format_timestamp(_start_of_day(since)), until=format_timestamp(now),
         total=_sum_days("total", days.values(), now),
@@ -136,7 +139,7 @@ def _dollars(micro_dollars_an_hour: int, day: DaySavings, now: Seconds) -> float
 
 def draw_savings(console: Console, report: SavingsReport) -> None:
     """Draw the total, a table by pool, and a table by team."""
-    console.print(f"since {report.since[:10]}: {_describe(report.total)}")
+    console.print(f"Since {report.since[:10]}: {_describe(report.total)}")
     if report.pools:
         console.print(_draw_parts("pool", report.pools))
     if report.teams:
@@ -147,7 +150,7 @@ def draw_savings(console: Console, report: SavingsReport) -> None:
 
 def _describe(total: SavingsPart) -> str:
     amounts = "".join(f", {format_amount(each.amount, each.unit)}" for each in total.saves)
-    money = f", at most {_money(total)} so far" if total.dollars_so_far is not None else ""
+    money = f", at most {_money(total)} saved so far" if total.dollars_so_far is not None else ""
     return f"{_count(total.nodes or 0)}{amounts}{money}"
 
 

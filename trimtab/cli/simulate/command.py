@@ -25,12 +25,12 @@ from trimtab.compaction.simulate import Scheduler, Simulation, simulate_rounds
     type=click.Choice([str(kind.value) for kind in Scheduler]),
     default="plan",
     show_default=True,
-    help="How evicted pods are placed: by the plan, or by a scheduler that spreads or packs pods.",
+    help="How evicted pods get their nodes: from the plan, or from a scheduler that spreads or packs pods.",
 )
 @click.option("--marked", is_flag=True,
-              help="Let the scheduler avoid nodes that are drained next, as the soft taint does.")  # fmt: skip
+              help="Let the scheduler avoid nodes that are drained next, as Trimtab's soft taint does.")  # fmt: skip
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
-              help="Show the rounds that concern one node or one pod (NAMESPACE/NAME), and why it stays.")  # fmt: skip
+              help="Show the rounds that change one node or one pod (NAMESPACE/NAME), and why it stays.")  # fmt: skip
 @output.add_output_options
 def verb(
     options: PlanOptions, scheduler: str, marked: bool, subjects: tuple[tuple[str, str], ...], output: str,

@@ -36,8 +36,8 @@ def _list_facts(report: SimulateReport) -> tuple[tuple[str, str], ...]:
         (format_saving(report.saves), "saved"),
         (f"{report.evictions:,}", "evictions"),
         (str(report.moved_twice), "pods moved twice"),
-        (str(report.waiting), "left pending"),
-        (str(report.nodes_bound), "nodes at least stay after any plan"),
+        (str(report.waiting), "pods pending at the end"),
+        (str(report.nodes_bound), "nodes remain at least after any plan"),
     )
 
 

@@ -75,7 +75,7 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     notes: list[str]
 
 
-_NO_SECOND_MOVE_NOTE = "a pod that was moved stays on its new node: no pod is moved twice"
+_NO_SECOND_MOVE_NOTE = "pods that were moved stay on their new nodes: no pod is moved twice"
 
 
 def build_report(
@@ -177,7 +177,9 @@ def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterat
                 is_moved = True
                 budget = f"PodDisruptionBudget {landing.budget} allows it" if landing.budget else "no budget applies"
                 turn = f", turn {landing.turn + 1}" if landing.turn else ""
-                yield f"round {number} of {len(simulation.rounds)}{turn}: node {landing.source} is drained, {budget}"
+                yield (
+                    f"round {number} of {len(simulation.rounds)}{turn}: node {landing.source} is drained, and {budget}"
+                )
                 yield _describe_landing(landing)
     if is_moved:
         yield "the pod was moved and stays on its new node"
@@ -187,7 +189,7 @@ def _explain_pod(inputs: PlanInputs, simulation: Simulation, key: str) -> Iterat
         explain.explain_pod(simulation.last, build_cluster_model(simulation.after, inputs.readmitted_requests), key)
         if is_running
         else (
-            "the pod uses no node at the end: it is finished, it is pending, or it was removed with its node (a "
+            "the pod uses no node at the end: the pod is finished or pending, or it was removed with its node (a "
             "DaemonSet's pod)",
         )
     )

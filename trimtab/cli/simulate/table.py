@@ -14,8 +14,8 @@ BAR_WIDTH = 50
 MAX_ROWS = 20
 _SCHEDULER_NOTES = {
     "plan": "Every pod moves to the node that the plan chose for it",
-    "spread": "A scheduler that spreads (LeastAllocated, the default) chooses",
-    "pack": "A scheduler that packs (MostAllocated) chooses",
+    "spread": "A simulated scheduler that spreads pods (LeastAllocated, the default) chooses the nodes",
+    "pack": "A simulated scheduler that packs pods (MostAllocated) chooses the nodes",
 }
 
 
@@ -38,7 +38,7 @@ def _draw_summary(console: Console, report: SimulateReport) -> None:
     head = f"{report.nodes_before} nodes → {report.nodes_after}"
     rest = (
         f" after {format_count(len(report.rounds), 'round')}: {format_count(report.evictions, 'eviction')}, "
-        f"{report.moved_twice} pods moved twice, {report.waiting} left pending"
+        f"{report.moved_twice} pods moved twice, {report.waiting} pods left pending"
     )
     style = "bold green" if removed else "bold"
     console.print(Text.assemble((head, style), rest if removed else ": no node can be drained"))
@@ -47,7 +47,7 @@ def _draw_summary(console: Console, report: SimulateReport) -> None:
         f" {format_saving(report.saves)}. "
     )
     console.print(Text(cost + f"{_SCHEDULER_NOTES[report.scheduler]}."))
-    console.print(Text(f"Lower bound {report.nodes_bound} nodes. {report.bound.text}", style=GREY))
+    console.print(Text(f"At least {report.nodes_bound} nodes remain after any plan. {report.bound.text}", style=GREY))
 
 
 def draw_chart(report: SimulateReport) -> Table:

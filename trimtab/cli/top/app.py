@@ -32,7 +32,7 @@ class TopScreen(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
         Binding("p", "next_pool", "Pool"),
-        Binding("l", "toggle_leaving", "Drained only"),
+        Binding("l", "toggle_leaving", "Only drained nodes"),
         Binding("d", "toggle_decisions", "Decisions"),
         Binding("r", "refresh_now", "Refresh"),
     ]

@@ -25,10 +25,10 @@ EXTRA = "textual"
 
 
 @click.command("top")
-@click.option("--pool", shell_complete=complete_pools, help="At first show only this pool.")
+@click.option("--pool", shell_complete=complete_pools, help="Start with only this pool.")
 @click.option(
     "--interval", "interval_seconds", type=click.FloatRange(min=1), default=5.0, show_default=True, metavar="SECONDS",
-    help="The time between two updates. The cluster is watched, not listed again.",
+    help="The time between two updates of the view. The cluster is watched, not listed again.",
 )  # fmt: skip
 @click.option(
     "--once",
@@ -48,7 +48,7 @@ def verb(pool: str | None, interval_seconds: float, once: bool, **login: Any) ->
     is_live = not once and can_draw_screen((sys.stdin, sys.stdout, sys.stderr))
     if is_live and find_spec(EXTRA) is None:
         expected = "the extra `top` (pip install '.[top]' in a clone), or --once"
-        raise UsageError([ConfigError(file="trimtab top", expected=expected, got=f"no package {EXTRA}")])
+        raise UsageError([ConfigError(file="trimtab top", expected=expected, got=f"no Python package {EXTRA}")])
     with _open_views(ClusterLogin(**login)) as watched:
         if not is_live:
             console = create_console()

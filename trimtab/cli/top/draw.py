@@ -36,7 +36,7 @@ def draw_headline(view: TopView) -> Text:
 def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
     """Returns a line for each pool, and below it the next nodes and the condition for the next drain to start."""
     if not pools:
-        return Text("No pool exists: a pool is a ConfigMap with the label trimtab.dev/pool.", "yellow")
+        return Text("There is no pool yet: a pool is a ConfigMap with the label trimtab.dev/pool.", "yellow")
     table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
     bar = 12 if width >= WIDE else 6
     for title in ("POOL", "MODE", "NODES", "CPU", *(("MEMORY",) if width >= MEDIUM else ()), "SAVED"):
@@ -57,17 +57,17 @@ def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
 
 def _describe_next(pool: PoolOverview) -> str:
     if not pool.next:
-        return "no node is next"
+        return "no node is drained next"
     named, later = pool.next[:4], pool.planned - len(pool.next)
     more = f" and {len(pool.next) - len(named)} more" if len(pool.next) > len(named) else ""
     after = f", {later} in later waves" if later > 0 else ""
-    return f"next wave {', '.join(named)}{more}{after}"
+    return f"drained next: {', '.join(named)}{more}{after}"
 
 
 def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
     """Returns a line for each node, with bars for its requested cpu and memory."""
     if not nodes:
-        return Text("no node", "dim")
+        return Text("no node to show", "dim")
     table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
     bar = 20 if width >= WIDE else 10 if width >= MEDIUM else 6
     titles = ("NODE", *(("POOL",) if width >= MEDIUM else ()), "CPU", *(("MEMORY",) if width >= MEDIUM else ()))
@@ -103,13 +103,13 @@ def draw_bar(percent: int | None, width: int) -> Text:
 def draw_decisions(decisions: Sequence[HistoryEntry], width: int, limit: int) -> RenderableType:
     """Returns the last decisions, the newest first."""
     if not decisions:
-        return Text("no decision of the compactor is stored", "dim")
+        return Text("the compactor has stored no decision", "dim")
     table = Table(box=None, pad_edge=False, expand=True, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for entry in decisions[:limit]:
-        what = f"{entry.what} (dry run)" if entry.rehearsed and width >= MEDIUM else entry.what
+        what = f"{entry.what} (rehearsed)" if entry.rehearsed and width >= MEDIUM else entry.what
         table.add_row(format_timestamp(entry.at)[5:16].replace("T", " "), what, escape(entry.why))
     return table
 

@@ -48,7 +48,7 @@ def verb() -> None:
               '"--cpu-histogram-decay-half-life=15m --target-cpu-percentile=0.95".')  # fmt: skip
 @click.option("--workload", default="", metavar="KIND/NAME", help="Simulate only this workload.")
 @click.option("--mode", type=click.Choice(MODES), default="Recreate", show_default=True,
-              help="The updateMode of the VPA. With in-place updates no pod is evicted.")  # fmt: skip
+              help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.")  # fmt: skip
 @_NAMESPACE
 @output.add_output_options
 def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
@@ -116,7 +116,7 @@ def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
 @live_cluster.add_cluster_options
 @_USAGE
 @click.option("--server-version", metavar="1.NN",
-              help="The Kubernetes version. From 1.33 on pods can be resized in place.")  # fmt: skip
+              help="The Kubernetes version, such as 1.33. From 1.33 on pods can be resized in place.")  # fmt: skip
 @click.option("--manifests", is_flag=True, help="Print only the VPAs to add and to change, as YAML.")
 @_NAMESPACE
 @output.add_output_options
@@ -145,9 +145,14 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
                 click.echo(f"kubectl delete vpa --namespace {one.workload.namespace} {one.existing}", err=True)
         return
     if not cluster.paths:
-        notes.append("Without --cluster no VPA gets a maximum, and existing VPAs and HPAs are not known.")
+        notes.append(
+            "Without --cluster Trimtab proposes no maximum for VPAs, and does not know existing VPAs and HPAs."
+        )
     if version is None:
-        notes.append("Without --server-version the updateMode is Recreate; from 1.33 on pods can be resized in place.")
+        notes.append(
+            "Without --server-version the proposed updateMode is Recreate; from Kubernetes 1.33 on pods can be "
+            "resized in place."
+        )
     report = VpaProposeReport(proposals=[build_proposed_vpa(one) for one in proposals], notes=notes)
     output.emit_report(
         options["output"], options["output_file"], report, lambda console: draw_proposals(console, report),

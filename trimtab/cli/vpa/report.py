@@ -185,7 +185,7 @@ def draw_simulation(console: Console, report: VpaSimulateReport) -> None:
         times.add_row(row.flags, *(f"{value:g}" for value in minutes))
     console.print(times)
     table = _table("What the VPA would have done", "Container", "Flags", "Resource", "Target", "Bounds",
-        "Minutes starved",
+        "Minutes with too little cpu",
                    "Longest", "Waste", "Evictions", "Resizes")  # fmt: skip
     for container in report.containers:
         name = f"{container.namespace}/{container.workload}/{container.container}"
@@ -201,8 +201,8 @@ def draw_simulation(console: Console, report: VpaSimulateReport) -> None:
     blocked = [row for container in report.containers for row in container.results if row.blocked_rounds]
     if blocked:
         console.print(
-            "Some pods were never updated although they should have been: their workload has fewer pods than "
-            "--min-replicas."
+            "Some pods were never updated although they should have been, because their workload has fewer pods "
+            "than --min-replicas."
         )
     for note in report.notes:
         console.print(note)

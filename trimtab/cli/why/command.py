@@ -46,7 +46,7 @@ def verb() -> None:
 @click.argument("name", metavar="[NAMESPACE/]NAME")
 @click.option(
     "-n", "--namespace", metavar="NAME", shell_complete=complete_namespaces,
-    help="The namespace, if NAME has none. Default: default.",
+    help="The namespace of the pod, if NAME contains none. Default: default.",
 )  # fmt: skip
 @click.option(
     "--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies. Default: the policies of the cluster."
@@ -164,8 +164,8 @@ def _explain_gone_pod(
     )
     if report is None:
         got = f"{namespace}/{name}"
-        expected = "the name of a pod that exists, or of which anything is known"
+        expected = "the name of a pod that exists, or of a deleted pod about which there are decisions or Events"
         raise UsageError([ConfigError(file="NAME", expected=expected, got=got, todo=nearest)])
     if not nearest:
         return report
-    return msgspec.structs.replace(report, notes=[*report.notes, f"If the name is not right: {nearest}"])
+    return msgspec.structs.replace(report, notes=[*report.notes, f"Pods with a similar name: {nearest}"])

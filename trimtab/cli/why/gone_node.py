@@ -36,16 +36,17 @@ def _describe_end(records: Sequence[HistoryEntry]) -> NodeCordonReport:
     acted = [record for record in records if not record.rehearsed]
     ending = next((record for record in reversed(acted) if record.what in _DRAIN_DECISIONS), None)
     if ending is None:
-        text = "no stored decision says that Trimtab's compactor drained it"
+        text = "no stored decision says that Trimtab's compactor drained this node"
         return NodeCordonReport(by="none", text=text, since="", undo=[])
     start = next((record for record in acted if record.what == "started" and record.drain == ending.drain), None)
     began = f", begun at {format_timestamp(start.at)}" if start is not None else ""
     drain = f"pool {ending.pool} (drain {ending.drain}{began})" if ending.drain else f"pool {ending.pool}{began}"
     time = format_timestamp(ending.at)
     sentences = {
-        "removed": f"Trimtab's compactor drained it for {drain}, and the empty node was gone at {time}",
-        "emptied": f"Trimtab's compactor drained it for {drain}, and it had no pods to evict at {time}",
-        "abandoned": f"Trimtab's compactor began to drain it for {drain}, and ended that at {time}: {ending.why}",
-        "started": f"Trimtab's compactor began to drain it for pool {ending.pool} at {time}",
+        "removed": f"Trimtab's compactor drained this node for {drain}, and the empty node was gone at {time}",
+        "emptied": f"Trimtab's compactor drained this node for {drain}, and at {time} the node had no pods to evict",
+        "abandoned": f"Trimtab's compactor began to drain this node for {drain}, and ended the drain at {time}: "
+        f"{ending.why}",
+        "started": f"Trimtab's compactor began to drain this node for pool {ending.pool} at {time}",
     }
     return NodeCordonReport(by="trimtab", text=sentences[ending.what], since=time, undo=[])

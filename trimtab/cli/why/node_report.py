@@ -89,8 +89,8 @@ def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int 
     claim = annotation.claim if isinstance(annotation, NotAuthentic) else annotation
     release = f"trimtab compactor release --yes {node.name}"
     if node.removal_taint is not None:
-        text = f"an autoscaler is deleting it (taint {node.removal_taint.key})"
-        drained = ", after Trimtab's compactor had drained it" if claim is not None else ""
+        text = f"an autoscaler is deleting this node (taint {node.removal_taint.key})"
+        drained = ", after Trimtab's compactor had drained the node" if claim is not None else ""
         return NodeCordonReport(by="autoscaler", text=text + drained, since="", undo=[])
     if isinstance(claim, DrainAnnotation):
         return NodeCordonReport(
@@ -98,21 +98,19 @@ def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int 
             undo=[
                 f"{release}  (uncordons the node; its drain ends)",
                 "trimtab compactor pause  (ends all drains)",
-                f"kubectl annotate node {node.name} {KEEP_ANNOTATION}=true  (keeps it from being drained again)",
+                f"kubectl annotate node {node.name} {KEEP_ANNOTATION}=true  (prevents further drains of the node)",
             ],
         )  # fmt: skip
     if isinstance(claim, Unreadable):
         return NodeCordonReport(
-            by="trimtab", text=f"it has the annotation of a drain, which cannot be read: {claim.problem}", since="",
+            by="trimtab", text=f"the node has a drain annotation that cannot be read: {claim.problem}", since="",
             undo=[release],
         )  # fmt: skip
     if not node.is_cordoned:
-        return NodeCordonReport(by="none", text="no client cordoned it", since="", undo=[])
+        return NodeCordonReport(by="none", text="no client cordoned this node", since="", undo=[])
     writer = find_cordon_writer(document)
-    text = "another client than Trimtab's compactor cordoned it" + (
-        f": the field manager {writer.manager}"
-        if writer is not None
-        else "; the node does not show which client it was"
+    text = "a client other than Trimtab's compactor cordoned this node" + (
+        f": the field manager {writer.manager}" if writer is not None else "; the node does not show which client"
     )
     return NodeCordonReport(
         by="other", text=text, since=writer.time if writer is not None else "", undo=[f"kubectl uncordon {node.name}"]
@@ -128,7 +126,11 @@ def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | Non
         )
     else:
         progress = f"; {pods_left} of {len(claim.moves)} pods are left" if pods_left is not None else ""
-    state = "cordoned it to drain it" if node.is_cordoned else "drained it, and another client uncordoned it since,"
+    state = (
+        "cordoned this node to drain it"
+        if node.is_cordoned
+        else "drained this node, and another client has uncordoned it since,"
+    )
     return f"{owner} {state} for pool {claim.pool} (drain {claim.drain}){progress}"
 
 
@@ -163,15 +165,21 @@ def _list_notes(node: NodeInfo, pools: Sequence[str]) -> Iterable[str]:
     keys = {taint.key for taint in node.taints}
     if LEAVING in keys:
         yield (
-            f"Trimtab's soft taint {LEAVING} is on it: the scheduler avoids the node, because a plan drains it soon. No"
-            " pod is rejected."
+            f"Trimtab's soft taint {LEAVING} is on this node: the scheduler avoids the node, because a plan "
+            "drains it soon. The taint rejects no pod."
         )
     if CANDIDATE_TAINT in keys:
-        yield f"The cluster autoscaler's taint {CANDIDATE_TAINT} is on it: it does not need the node."
+        yield (
+            f"The cluster autoscaler's taint {CANDIDATE_TAINT} is on this node: the autoscaler does not need the node."
+        )
     if not pools:
         label = pool_name(node)
-        named = f"its label names the pool {label}, which has no ConfigMap" if label else "no label names its pool"
-        yield f"It is in no pool of Trimtab ({named}): the compactor never drains it."
+        named = (
+            f"the node's label names the pool {label}, which has no ConfigMap"
+            if label
+            else "no label of the node names a pool"
+        )
+        yield f"The node is in no pool of Trimtab ({named}), so the compactor never drains it."
 
 
 def list_node_decisions(name: str, state: CompactorState) -> list[HistoryEntry]:
@@ -198,11 +206,11 @@ def draw_why_node(console: Console, report: WhyNodeReport) -> None:
     since = f", since {report.cordon.since}" if is_since else ""
     console.print(Text(_sentence(report.cordon.text + since)))
     if report.cordon.undo:
-        console.print(Text("To undo it:"))
+        console.print(Text("To undo the cordon:"))
         for command in report.cordon.undo:
             console.print(Text(f"  {command}"))
     if report.plan:
-        console.print(Text(f"It is {report.plan}."))
+        console.print(Text(f"In the plan, the node is {report.plan}."))
     draw_named_table(
         console, "Decisions of the compactor", ("at", "pod", "what", "reason", "why"),
         [(one.at, one.pod or "–", one.what, one.code, one.why) for one in report.decisions],

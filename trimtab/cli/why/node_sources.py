@@ -73,7 +73,7 @@ def _explain_gone_node(
     name."""
     report = build_gone_node_report(name, state, events, notes)
     if report is None:
-        expected = "the name of a node that exists, or of which anything is known"
+        expected = "the name of a node that exists, or of a deleted node about which there are decisions or Events"
         todo = suggest_name(name, names)
         raise UsageError([ConfigError(file="NAME", expected=expected, got=repr(name), todo=todo)])
     return report

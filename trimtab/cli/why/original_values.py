@@ -59,10 +59,10 @@ def explain_change(policy: str, field: str, value: str, decided: Decided | None)
 
     `decided`: the changes that the policies would make now; None if the template of the owner is not known."""
     if decided is None:
-        return None, "the pod template of its owner was not read"
+        return None, "the pod template of the pod's owner was not read"
     change = decided.get((policy, field))
     if change is None:
-        return None, "the policy does not say so any more, or its owner's template has changed"
+        return None, "the present policy does not make this change, or the owner's template has changed"
     before = "nothing" if change.before is None else str(change.before)
     after = REMOVED if change.after is None else str(change.after)
     if after != value:

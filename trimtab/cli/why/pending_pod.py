@@ -34,16 +34,18 @@ def _describe_changes(pod: Pod, fields: Sequence[str] | None) -> Iterable[str]:
     requests = [field for field in fields or () if ".requests." in field or field.startswith(("overhead", "requests."))]
     names = [name for name, of_it in (("placement", placement), ("requests", requests)) if of_it]
     if names:
-        yield f"Trimtab changed its {' and its '.join(names)} on admission: {', '.join([*placement, *requests])}."
+        yield (
+            f"Trimtab changed the pod's {' and its '.join(names)} on admission: {', '.join([*placement, *requests])}."
+        )
     elif fields:
-        yield "Trimtab changed other fields of it on admission, but neither its placement nor its requests."
+        yield "Trimtab changed other fields of the pod on admission, but neither its placement nor its requests."
     compiled = [
         name.removeprefix(COMPILED_PREFIX)
         for name in value_or(pod.metadata.annotations, {})
         if name.startswith(COMPILED_PREFIX)
     ]
     if compiled:
-        yield f"The API server changed it by compiled policies of Trimtab: {', '.join(compiled)}."
+        yield f"The API server changed the pod according to compiled policies of Trimtab: {', '.join(compiled)}."
 
 
 def _describe_eviction(pod: Pod, owners: Sequence[Owner], states: Sequence[PoolState]) -> Iterable[str]:
@@ -60,9 +62,9 @@ def _describe_eviction(pod: Pod, owners: Sequence[Owner], states: Sequence[PoolS
     )
     last = f": {evictions[-1].pod}, at {format_timestamp(evictions[-1].at)}" if evictions else ""
     if is_known:
-        yield f"It is the successor of a pod that Trimtab evicted{last}."
+        yield f"The pod is the successor of a pod that Trimtab evicted{last}."
     elif evictions and created is not None and created - evictions[-1].at <= SUCCESSOR_SECONDS:
-        yield f"It may be the successor of a pod that Trimtab evicted{last}."
+        yield f"The pod may be the successor of a pod that Trimtab evicted{last}."
 
 
 def _is_eviction_before(record: HistoryEntry, namespace: str, owners: Sequence[Owner], created: int | None) -> bool:

@@ -143,15 +143,20 @@ def build_gone_report(
     if owner is None and not (decisions or traces.events or traces.log):
         return None
     siblings = find_siblings(namespace, owner, snapshot) if owner is not None else []
-    notes = ["The pod does not exist. What was changed in it is not known for certain: its annotation is gone with it."]
+    notes = [
+        "The pod does not exist any more, and its annotation with the changes is gone, so Trimtab does not know "
+        "for certain what was changed in the pod."
+    ]
     if siblings:
-        notes.append(f"The changes are those of {siblings[0].metadata.name}, another pod of {owner}.")
+        notes.append(f"The changes that are shown are those of {siblings[0].metadata.name}, another pod of {owner}.")
     elif owner is not None:
         notes.append(f"No other pod of {owner} exists.")
     if not own:
-        notes.append("No stored decision of the compactor is about it: another client, or its controller, deleted it.")
+        notes.append(
+            "No stored decision of the compactor is about this pod, so another client or its controller deleted it."
+        )
     if not traces.events:
-        notes.append("No Event about it is left: an API server keeps Events for an hour by default.")
+        notes.append("No Event about this pod is left; an API server keeps Events for an hour by default.")
     return WhyPodReport(
         namespace=namespace, name=name, exists=False, owners=list(map(str, owners)), created="",
         node=next((record.node for record in reversed(own) if record.node), ""), pending="",
@@ -217,15 +222,15 @@ def draw_why(console: Console, report: WhyPodReport) -> None:
     owners = " of ".join(report.owners) or "without a controller"
     node = f", on node {report.node}" if report.node else ", on no node yet"
     console.print(Text.assemble((f"Pod {report.namespace}/{report.name}", "bold"), f"  {owners}{node}"))
-    console.print(Text(f"created {report.created}" if report.exists else "It does not exist any more."))
+    console.print(Text(f"created {report.created}" if report.exists else "The pod does not exist any more."))
     if report.pending:
         console.print(Text(report.pending, style="bold"))
     elif report.changes is None and report.exists:
-        console.print("The pod has no annotation of Trimtab: the webhook did not change it.")
+        console.print("The pod has no annotation of Trimtab, so the webhook did not change it.")
     whose = "the pod's annotation" if report.exists else "the annotation of another pod of its owner"
     draw_named_table(
         console,
-        f"Changed on admission, by {whose} (not verified here)",
+        f"Changes on admission, according to {whose} (its signature is not verified here)",
         ("policy", "field", "change", "because"),
         [
             (change.policy or "–", change.field, f"{change.before or '?'} → {change.value}", change.why)
@@ -233,7 +238,7 @@ def draw_why(console: Console, report: WhyPodReport) -> None:
         ],
     )
     draw_named_table(
-        console, "Now, by the policies in force", ("policy", "state", "reason", "why"),
+        console, "The pod and the policies in force", ("policy", "state", "reason", "why"),
         [(one.policy or "–", one.what, one.reason.code, one.reason.text) for one in report.findings],
     )  # fmt: skip
     draw_named_table(

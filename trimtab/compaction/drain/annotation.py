@@ -152,13 +152,13 @@ def read_annotation(node: NodeInfo, keys: SigningKeys | None) -> DrainAnnotation
     if keys is None:
         return NotAuthentic(
             node.name,
-            "the annotation is unverified, because the signing key is not available",
+            "the signature of the annotation cannot be verified, because the signing key is not available",
             _decode_payload(node, payload),
         )
     if not keys.verify(signed.signature, _PURPOSE, node.uid, node.name, payload):
         return NotAuthentic(
             node.name,
-            "the signature of the annotation was not made by this compactor for this node",
+            "this compactor did not make the signature of the annotation for this node",
             _decode_payload(node, payload),
         )
     return _decode_payload(node, payload)
@@ -173,7 +173,7 @@ def _decode_payload(node: NodeInfo, text: str) -> DrainAnnotation | Unreadable:
         return Unreadable(where, str(error))
     if annotation.v != VERSION:
         return Unreadable(
-            where, f"the annotation is of version {annotation.v}, but this Trimtab reads version {VERSION}"
+            where, f"the annotation has the version {annotation.v}, but this Trimtab reads version {VERSION}"
         )
     return annotation
 

@@ -204,7 +204,9 @@ def _setbacks_by_successors(
             for pod in pods_of_node
         ]
         if pod_key := find_displaced_pod(note, pods, workloads):
-            yield Setback(note.pool, note.drain, f"a node was added for pod {pod_key}, which drain {note.drain} moved")
+            yield Setback(
+                note.pool, note.drain, f"the autoscaler added a node for pod {pod_key}, which drain {note.drain} moved"
+            )
 
 
 def _setbacks_by_capacity(

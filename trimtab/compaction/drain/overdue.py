@@ -39,7 +39,7 @@ def why_not_removed(node: NodeInfo, note: DrainAnnotation, view: ClusterView, wa
         return cause, FailureCause.POOL
     if cause := _time_cause(node, autoscaler, view, waits):
         return cause, FailureCause.NODE
-    return f"the reason is not known{_candidate_counts(note, autoscaler)}", FailureCause.POOL
+    return f"the cause is not known{_candidate_counts(note, autoscaler)}", FailureCause.POOL
 
 
 def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
@@ -82,11 +82,11 @@ def _time_cause(node: NodeInfo, autoscaler: Autoscaler, view: ClusterView, waits
     if since.isdecimal() and view.now - int(since) < unneeded_seconds:
         unneeded = view.now - int(since)
         return (
-            f"the node has been unneeded for only {unneeded} s, and the autoscaler removes it after "
+            f"the autoscaler has found the node unneeded for only {unneeded} s, and removes it after "
             f"{unneeded_seconds} s"
         )
     if waits < unneeded_seconds:
-        return f"the autoscaler removes a node only after it has been unneeded for {unneeded_seconds} s"
+        return f"the autoscaler removes a node only after it has found it unneeded for {unneeded_seconds} s"
     return ""
 
 
@@ -95,7 +95,7 @@ def _candidate_counts(note: DrainAnnotation, autoscaler: Autoscaler) -> str:
     if not groups:
         return ""
     counts = ", ".join(f"{group.candidates} in group {group.name}" for group in groups)
-    return f"; the autoscaler reports nodes that it would remove: {counts}"
+    return f"; numbers of nodes that the autoscaler would remove: {counts}"
 
 
 def overdue_successor(
@@ -113,7 +113,7 @@ def overdue_successor(
         if failure := workloads.create_failure(key):
             namespace, pod_class, name = key
             return Release(
-                NOT_CREATED(f"{pod_class} {namespace}/{name} cannot create a pod: {failure}"), FailureCause.NODE
+                NOT_CREATED(f"{pod_class} {namespace}/{name} cannot create a successor: {failure}"), FailureCause.NODE
             )
         for pod in workloads.unready.get(key, ()):
             if pod.created is None or pod.created < note.since:
@@ -121,11 +121,11 @@ def overdue_successor(
             age = view.now - pod.created
             if not pod.node and age > terms.pending:
                 successor = find_waiting_successor(note, view, workloads, terms.pending)
-                reason = NOT_PLACED(f"pod {successor or pod.key} has been without a node for {age} s")
+                reason = NOT_PLACED(f"pod {successor or pod.key} has been Pending for {age} s")
                 blame = FailureCause.POOL if successor and not node.is_legacy else FailureCause.NOBODY
                 return Release(reason, blame)
             if age > terms.ready:
-                return Release(NOT_STARTED(f"pod {pod.key} is not ready after {age} s"), FailureCause.POOL)
+                return Release(NOT_STARTED(f"pod {pod.key} is not ready {age} s after its creation"), FailureCause.POOL)
     return None
 
 

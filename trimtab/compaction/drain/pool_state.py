@@ -362,6 +362,6 @@ def decode_state(name: str, data: Mapping[str, Any]) -> PoolState | Unreadable:
         return Unreadable(f"ConfigMap {name}", str(error))
     if state.v != VERSION:
         return Unreadable(
-            f"ConfigMap {name}", f"the state is of version {state.v}, but this Trimtab reads version {VERSION}"
+            f"ConfigMap {name}", f"the state has the version {state.v}, but this Trimtab reads version {VERSION}"
         )
     return state

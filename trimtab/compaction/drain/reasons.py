@@ -4,74 +4,80 @@ from trimtab.cluster.reason import Code
 
 CLOSED = Code(
     "pool-closed",
-    "Two drains in a row failed, or the pool's state was lost: the pool is closed for a while, or until it is "
-    "resumed.",
-    "Read the history, then run `trimtab compactor resume --pool NAME`, or wait.",
+    "Two drains of the pool failed in a row, or the stored state of the pool was lost. The pool is closed, which "
+    "means that no drain starts, for a while or until you resume it.",
+    "Read `trimtab compactor history`, then run `trimtab compactor resume --pool NAME`, or wait.",
 )  # fmt: skip
 BACKS_OFF = Code(
     "pool-backs-off",
-    "Drains of the pool left pods pending, or made the autoscaler add a node: no drain begins in the pool for an "
-    "hour, twice as long each time, and at most a day.",
-    "Read the history for the pods and nodes; `trimtab compactor resume --pool NAME` ends the back-off.",
+    "Drains of the pool left pods Pending, or made the autoscaler add a node. No drain starts in the pool for an "
+    "hour, and for twice as long after each repetition, up to a day.",
+    "`trimtab compactor history` names the pods and nodes; `trimtab compactor resume --pool NAME` ends the back-off.",
 )  # fmt: skip
 JUST_OPENED = Code(
     "pool-uncordoned-recently",
-    "A drained node of the pool was uncordoned for pending pods: no drain begins for as long as the autoscaler waits "
-    "after it added a node (--scale-down-delay-after-add).",
+    "A drained node of the pool was uncordoned for Pending pods. No drain starts for as long as the autoscaler "
+    "itself waits after it added a node (--scale-down-delay-after-add).",
     "Wait.",
 )  # fmt: skip
 PAUSED = Code("compactor-paused", "The compactor is paused.", "To end the pause, run `trimtab compactor resume`.")
 PACE = Code(
-    "pool-rate-limited", "As many nodes are being drained, or as many pods were evicted, as the pool allows.", "Wait."
+    "pool-rate-limited",
+    "The pool has reached its limit of nodes that are drained at the same time, or of evictions per hour.",
+    "Wait.",
 )
 # ── waiting ──────────────────────────────────────────────────────────────
 ENDING = Code(
-    "drain-pod-terminating", "An evicted pod is still terminating.", "Nothing to do: the pod has its grace period."
+    "drain-pod-terminating",
+    "An evicted pod is still terminating.",
+    "Nothing to do: the pod may use its whole termination grace period.",
 )
 SUCCESSORS = Code(
     "drain-waits-for-successors",
     "Successors of evicted pods are not ready yet.",
-    "Wait. If it takes long, find out why the successors start slowly.",
+    "Wait. If it takes long, find out why the successors are slow to start.",
 )
 NO_BUDGET = Code(
     "drain-budget-spent",
-    "The PodDisruptionBudget allows no eviction now.",
+    "At present the PodDisruptionBudget allows no eviction.",
     "Nothing to do: the compactor tries the eviction again.",
 )
 ONE_BY_ONE = Code(
     "drain-waits-for-workload",
-        "Other pods of the workload are not ready; the compactor evicts the next pod when they are ready.",
+        "Other pods of the workload are not ready. The compactor evicts the next pod as soon as they are ready.",
     "Nothing.",
 )  # fmt: skip
 ONE_CRITICAL = Code(
     "drain-waits-for-critical-workload",
-        "Another workload on which the system depends is moving, and this one is next.",
+        "The compactor moves workloads on which the system depends one after the other, and another of them is "
+        "moving.",
     "Nothing.",
 )  # fmt: skip
 SURGING = Code(
     "drain-surging",
-    "The second pod of the workload is not ready yet; when it is ready, the compactor evicts the first one.",
+    "The workload has one replica, and its second pod is not ready yet. The compactor evicts the first pod as "
+    "soon as the second one is ready.",
     "Nothing.",
 )
 LEFT_EMPTY = Code(
     "drain-waits-for-autoscaler",
-    "The node has no more pods to evict, and the cluster autoscaler is expected to remove it.",
+    "The node has no more pods to evict, and now the cluster autoscaler should remove it.",
     "Nothing.",
 )
 # ── ends ─────────────────────────────────────────────────────────────────
-TAKEN = Code("drain-node-removed", "The drained node was removed.", "Nothing to do: this is the purpose of the drain.")
-VANISHED = Code("drain-node-vanished", "The node disappeared before all its pods were evicted.", "Nothing.")
+TAKEN = Code("drain-node-removed", "The drained node was removed.", "Nothing to do: the drain has reached its goal.")
+VANISHED = Code("drain-node-vanished", "The node disappeared before all of its pods were evicted.", "Nothing.")
 DELETING = Code("drain-deleted-by-another", "Another client is deleting the node.", "Nothing.")
 UNCORDONED = Code(
     "drain-uncordoned", "Another client uncordoned the node, so its drain ended.",
-    'If the node should stay, set trimtab.dev/do-not-disrupt: "true" on it.',
+    'If the node must not be drained again, set the annotation trimtab.dev/do-not-disrupt: "true" on it.',
 )  # fmt: skip
 CLAIMED = Code(
     "drain-autoscaler-removes-node",
     "The pool has `autoscaler: lead`, but the cluster autoscaler chose the node for removal before any of its "
     "pods was evicted.",
-    "Nothing to do: the autoscaler drains the node itself. If Trimtab should drain it, lower the autoscaler's "
-    "--scale-down-utilization-threshold.",
+    "Nothing to do: the autoscaler drains the node itself. If Trimtab should drain such nodes, lower the "
+    "autoscaler's --scale-down-utilization-threshold.",
 )  # fmt: skip
 DELETION_FAILED = Code(
     "drain-deletion-failed", "The cluster autoscaler began to delete the node, failed, and uncordoned it.",
@@ -83,7 +89,8 @@ KEPT = Code(
     "Nothing to do: the compactor uncordons the node.",
 )
 STOPPED = Code(
-    "drain-stopped", "No drain may continue: the compactor is paused, or the pool is in dry run, disabled or deleted.",
+    "drain-stopped",
+        "No drain may continue: the compactor is paused, or the pool is in mode rehearse, disabled or deleted.",
     "Nothing.",
 )  # fmt: skip
 NODE_ILL = Code(
@@ -91,50 +98,58 @@ NODE_ILL = Code(
 )
 TOO_LONG = Code(
     "drain-too-long",
-    "The drain took longer than its limit.",
+    "The drain took longer than the time-out of a drain.",
     "Find out what delayed the pods, or raise TRIMTAB_COMPACTOR_DRAIN_TIMEOUT_SECONDS.",
 )
 STUCK = Code("drain-pod-stuck", "An evicted pod does not terminate.", "Check the finalizers of the pod, and its node.")
 CAME = Code(
-    "drain-pods-added", "The node has pods that are not in the plan.", "Nothing to do: the compactor makes a new plan."
+    "drain-pods-added",
+    "The node has pods that the plan does not contain.",
+    "Nothing to do: the compactor makes a new plan.",
 )
 FORBIDDEN = Code(
     "drain-pod-not-evictable",
-    "A pod of the node may no longer be evicted.",
+    "A pod of the node may no longer be evicted, although the plan assumed it.",
     "Nothing to do: the compactor makes a new plan.",
 )
 NOT_CREATED = Code(
     "drain-successor-not-created",
         "The API server rejects the successor of an evicted pod, for example because of a quota or a webhook.",
-    "The message quotes the rejection; the compactor tries the drain again later.",
+    "The message quotes the rejection. Correct its cause; the compactor tries the drain again later.",
 )  # fmt: skip
 NOT_PLACED = Code(
-    "drain-successor-not-placed", "The successor of an evicted pod fits on no node.", "See the Events of the pod."
+    "drain-successor-not-placed",
+    "The successor of an evicted pod fits on no node.",
+    "See the Events of the successor pod.",
 )
 NOT_STARTED = Code(
-    "drain-successor-not-ready", "The successor of an evicted pod does not become ready.", "See the Events of the pod."
+    "drain-successor-not-ready",
+    "The successor of an evicted pod does not become ready.",
+    "See the Events of the successor pod.",
 )
 PENDING = Code(
     "drain-pods-pending", "Pending pods would fit on this node.", "Nothing to do: the compactor uncordons the node."
 )
 OPENED = Code(
     "drain-node-uncordoned-for-pods",
-    "Pods that fit on no open node fit on the drained one, so the compactor uncordons it before the autoscaler "
+    "Some pods fit on no open node, but on the drained node, so the compactor uncordons it before the autoscaler "
     "adds another node.",
-    "Nothing to do: the load has grown. If it happens often, keep more headroom in the pool.",
+    "Nothing to do, because the load has grown. If it happens often, keep more headroom in the pool.",
 )  # fmt: skip
 SCALER_CHANGED = Code(
-    "drain-autoscaler-changed", "The cluster autoscaler is adding nodes, is not healthy, or does not report.",
-    "See the autoscaler's status.",
+    "drain-autoscaler-changed",
+        "The cluster autoscaler is adding nodes, is not healthy, or does not report its status.",
+    "See the status of the cluster autoscaler, in ConfigMap kube-system/cluster-autoscaler-status.",
 )  # fmt: skip
 NOT_TAKEN = Code(
     "drain-node-not-removed",
-    "The cluster autoscaler did not remove the drained node.",
+    "The cluster autoscaler did not remove the drained node in time.",
     "The message names the likely cause.",
 )
 AHEAD = Code(
     "drain-annotation-clock-ahead",
-    "The clock that wrote an annotation is ahead, so the time-outs of the drain count from now.",
+    "An annotation has a time in the future, because the clock of its writer was wrong. The time-outs of the "
+    "drain therefore count from now.",
     "Synchronize the clocks of the nodes.",
 )  # fmt: skip
 ODD_NOTE = Code(
@@ -144,12 +159,14 @@ ODD_NOTE = Code(
 )
 UNKNOWN = Code(
     "drain-unknown", "The pool's state does not contain the drain that the compactor's annotation on the node names.",
-    "If a state was deleted or a key was replaced, do nothing. Otherwise another client restored an old annotation.",
+    "If the state was deleted or a signing key was replaced, do nothing. Otherwise another client restored an "
+    "old annotation.",
 )  # fmt: skip
 NOTE_MISSING = Code(
-    "drain-annotation-missing", "The pool's state contains a drain, but its node has no annotation of it.",
-    "Nothing to do: another client removed the annotation, or the process ended before the cordon. The compactor "
-    "does not undo a cordon without its annotation.",
+    "drain-annotation-missing",
+        "The pool's state contains a drain, but the node of the drain has no drain annotation.",
+    "Nothing to do: another client removed the annotation, or the compactor ended before the cordon. Without an "
+    "annotation the compactor does not undo a cordon.",
 )  # fmt: skip
 FAULT = Code(
     "drain-internal-error",

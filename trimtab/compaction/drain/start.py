@@ -68,7 +68,7 @@ def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeo
         return None
     remaining = memory.closed + terms.closed - now
     cause = f"{memory.strikes} drains in a row failed" if memory.strikes else "the state of the pool could not be read"
-    return CLOSED(f"pool {pool.name} is closed for another {remaining} s: {cause}")
+    return CLOSED(f"pool {pool.name} is closed for {remaining} more seconds, because {cause}")
 
 
 def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
@@ -77,7 +77,8 @@ def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None
     if memory.quiet_until is None or now >= memory.quiet_until:
         return None
     return JUST_OPENED(
-        f"a node of pool {pool.name} was uncordoned again, so the pool waits another {memory.quiet_until - now} s"
+        f"a drained node of pool {pool.name} was uncordoned, so the pool starts no drain for "
+        f"{memory.quiet_until - now} s"
     )
 
 
@@ -85,7 +86,7 @@ def backoff_reason(pool: str, backoff: PoolBackoff, now: Seconds, why: str = "")
     """Returns the reason for a back-off. `why` is its cause; by default it is the number of setbacks."""
     times = f"{backoff.times} time{'' if backoff.times == 1 else 's'} in a row"
     cause = why or f"drains of the pool left pods pending or made the autoscaler add a node, {times}"
-    return BACKS_OFF(f"pool {pool} backs off for another {backoff.retry_after - now} s: {cause}")
+    return BACKS_OFF(f"pool {pool} starts no drain for {backoff.retry_after - now} s, because {cause}")
 
 
 def steps_to_start(

@@ -138,7 +138,7 @@ class DrainPlanner:
         if note.emptied is not None or node.is_legacy:
             return stop
         pod = find_waiting_successor(note, self.view, self.workloads, self.timeouts.pending)
-        return replace(stop, setback=f"pod {pod}, which drain {note.drain} moved, waits for a node") if pod else stop
+        return replace(stop, setback=f"pod {pod}, which drain {note.drain} moved, is Pending") if pod else stop
 
     # ── reasons to stop ──────────────────────────────────────────────────
     def _node_failure(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
@@ -216,7 +216,7 @@ class DrainPlanner:
     def _disturbance(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
         unplanned = self._unplanned_pods(node, note)
         if unplanned:
-            reason = CAME(f"node {node.name} has pods that are not in the plan: {', '.join(unplanned)}")
+            reason = CAME(f"node {node.name} has pods that the plan does not contain: {', '.join(unplanned)}")
             return Release(reason, FailureCause.NODE)
         if note.emptied is not None:
             return self._opening_need(node)
@@ -253,7 +253,7 @@ class DrainPlanner:
     def _pending_pod_needs(self, node: NodeInfo) -> Release | None:
         pod = self.pending_pods.fits_only_on(node)
         if pod:
-            return Release(PENDING(f"pod {pod} waits for a node and would fit on node {node.name}"))
+            return Release(PENDING(f"pod {pod} is Pending and would fit on node {node.name}"))
         return None
 
     def _opening_need(self, node: NodeInfo) -> Release | None:
@@ -263,7 +263,7 @@ class DrainPlanner:
         pod = self._nodes_to_open.get(node.name)
         if pod is None:
             return None
-        return Release(OPENED(f"pod {pod} fits on no open node, but on the drained node {node.name}"), opened=True)
+        return Release(OPENED(f"pod {pod} fits on no open node, but fits on the drained node {node.name}"), opened=True)
 
     # ── emptied ──────────────────────────────────────────────────────────
     def _wait_for_removal(self, node: NodeInfo, note: DrainAnnotation) -> Action:
@@ -272,12 +272,17 @@ class DrainPlanner:
         if self.view.now > note.emptied + waits:
             why, blame = why_not_removed(node, note, self.view, waits)
             return Release(
-                NOT_TAKEN(f"node {node.name} has had no pods to evict for {waits} s, but still exists: {why}"), blame
+                NOT_TAKEN(
+                    f"node {node.name} has had no pods to evict for {waits} s, but the autoscaler has not "
+                    f"removed it: {why}"
+                ),
+                blame,
             )
         remaining = note.emptied + waits - self.view.now
         return Wait(
             LEFT_EMPTY(
-                f"node {node.name} has no more pods to evict; if it is not removed, it is uncordoned in {remaining} s"
+                f"node {node.name} has no more pods to evict; if the autoscaler does not remove it, the "
+                f"compactor uncordons it in {remaining} s"
             )
         )
 
@@ -295,7 +300,7 @@ class DrainPlanner:
             if undo:
                 return undo
             if ending:
-                return (Wait(ENDING(f"pod {ending[0].pod} is terminating")),)
+                return (Wait(ENDING(f"pod {ending[0].pod} is still terminating")),)
             return (Wait(SUCCESSORS(incomplete)),) if incomplete else (a.MarkEmptied(),)
         turn = min(move.turn for move in remaining)
         previous_incomplete = self._incomplete_workload([move for move in gone_moves if move.turn < turn])
@@ -363,7 +368,7 @@ class DrainPlanner:
             or budget.selector_problem
             or (not free and budget.allowed <= self.spent_disruptions[number])
         ):
-            return Wait(NO_BUDGET(f"budget {budget.key} allows no eviction of pod {pod.key} now"))
+            return Wait(NO_BUDGET(f"at present budget {budget.key} allows no eviction of pod {pod.key}"))
         return None
 
     def _disruption_wait(self, move: PodToEvict) -> Wait | None:
@@ -373,7 +378,7 @@ class DrainPlanner:
         wanted, missing = self.workloads.replicas_and_missing(key)
         missing = max(0, missing - move.missing)
         if missing + self.chosen_evictions[self.workloads.top_owner(key)] >= max(1, wanted // MISSING_FRACTION):
-            return Wait(ONE_BY_ONE(f"other pods of {move.kind} {move.namespace}/{move.owner} are missing"))
+            return Wait(ONE_BY_ONE(f"other pods of {move.kind} {move.namespace}/{move.owner} are not ready"))
         return None
 
     def _critical_wait(self, move: PodToEvict) -> Wait | None:
@@ -385,8 +390,8 @@ class DrainPlanner:
             if other != move.owner_key:
                 return Wait(
                     ONE_CRITICAL(
-                        f"pod {move.pod} waits, because {other[1]} {other[0]}/{other[2]}, on which the system "
-                        "also depends, is moving"
+                        f"pod {move.pod} waits until {other[1]} {other[0]}/{other[2]}, on which the system also "
+                        "depends, has moved"
                     )
                 )
         return None
@@ -450,7 +455,7 @@ def _pool_stop_reason(pool: Pool | None, name: str) -> str:
         return f"pool {name} no longer exists, or its settings have an error"
     if not pool.enabled:
         return f"pool {name} is disabled"
-    return f"pool {name} is in dry run" if pool.dry_run else ""
+    return f"pool {name} is in mode rehearse" if pool.dry_run else ""
 
 
 def mark_emptied(note: DrainAnnotation, at: Seconds) -> DrainAnnotation:

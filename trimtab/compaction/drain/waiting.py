@@ -28,13 +28,13 @@ def waiting_reason(
     if paused:
         return paused
     if not is_led:
-        return "a compactor that leads"
+        return "a compactor that leads (holds the Lease)"
     if not pool.enabled:
         return "`enabled: true` in the pool's ConfigMap, because the pool is disabled"
     if pool.dry_run:
-        return "`mode: act` in the pool's ConfigMap, because the pool is in dry run"
+        return "`mode: act` in the pool's ConfigMap, because the pool is in mode rehearse"
     if not is_any_open(pool.windows, now):
-        return "the next window of the pool"
+        return "the next window in which the pool may be drained"
     if (opened := opening_reason(pool, memory, now)) is not None:
         return str(opened)
     draining = sorted(memory.drains)

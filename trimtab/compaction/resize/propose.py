@@ -125,7 +125,9 @@ class _Checker:
         pool = self.pools.only_pool_of(node)
         if pool is None:
             self.uncovered.append(pod.key)
-            self.refuse(pod, r.NO_POOL(f"pod {pod.key} is on node {node.name}, which is not in exactly one pool"))
+            self.refuse(
+                pod, r.NO_POOL(f"pod {pod.key} is on node {node.name}, which is in no pool or in several pools")
+            )
             return
         refusal = self.context.unsupported or self._refusal(pod, node, pool)
         if refusal is not None:
@@ -137,14 +139,14 @@ class _Checker:
         chosen = shrinking or (() if drained_node else self._fitting(pod, node, changes))
         if drained_node:
             sentence = (
-                f"pod {pod.key} must wait to grow, because the pods of node {drained_node}, which is being "
-                "drained, need the room"
+                f"the requests of pod {pod.key} cannot grow yet, because the pods of node {drained_node}, which "
+                "is being drained, need the room"
             )
             self.refuse(pod, r.NODE_FULL(sentence))
         elif not chosen:
             self.refuse(pod, r.NODE_FULL(f"node {node.name} has no room for the larger requests of pod {pod.key}"))
         elif not _stays_burstable(pod, chosen):
-            self.refuse(pod, r.CLASS_STAYS(f"pod {pod.key} would be Guaranteed"))
+            self.refuse(pod, r.CLASS_STAYS(f"with the new requests pod {pod.key} would have the QoS class Guaranteed"))
         else:
             self._propose(pod, pool, wanted, chosen)
 
@@ -166,7 +168,7 @@ class _Checker:
         if pod.obstacle:
             return r.CANNOT(f"pod {pod.key} {pod.obstacle}")
         if pod.has_pod_level:
-            return r.CANNOT(f"pod {pod.key} requests resources for all its containers together")
+            return r.CANNOT(f"pod {pod.key} requests resources for the pod as a whole")
         if pod.qos is not QoS.BURSTABLE:
             return r.CLASS_STAYS(f"the QoS class of pod {pod.key} is {pod.qos}")
         marks = {**pod.labels, **pod.annotations}
@@ -183,7 +185,7 @@ class _Checker:
         if pod.answer is ResizeAnswer.UNSUPPORTED and not self.context.assumes_kubelets:
             return r.NODE_CANNOT(f"the kubelet of node {node.name} does not report the resources of pod {pod.key}")
         if pod.answer not in (ResizeAnswer.DONE, ResizeAnswer.UNSUPPORTED):
-            return r.ANOTHER(f"a resize of pod {pod.key} is {pod.answer}")
+            return r.ANOTHER(f"another resize of pod {pod.key} is {pod.answer}")
         return None
 
     def _time_refusal(self, pod: ResizablePod, pool: Pool) -> Reason | None:
@@ -231,7 +233,7 @@ class _Checker:
         where = f"container {container.name} of pod {pod.key}"
         now = container.request(resource)
         if now is None or now <= 0:
-            return r.NO_REQUEST(f"{where} requests no {resource}")
+            return r.NO_REQUEST(f"{where} has no {resource} request")
         target = self._target(pod, container, resource, wanted, settings)
         if isinstance(target, Reason):
             return target

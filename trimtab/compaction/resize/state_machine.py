@@ -34,7 +34,7 @@ resize."""
 
 
 def _never(uid: str) -> Reason | None:
-    return r.NO_ROOM(f"it is not known whether pod {uid} may be evicted")
+    return r.NO_ROOM(f"Trimtab does not know whether pod {uid} may be evicted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +116,12 @@ class ResizePlanner:
         if record.was_ready and not pod.is_ready:
             since = max(pod.ready_changed_at or record.since, record.since)
             if now - since >= settings.unready_seconds:
-                return r.UNREADY(f"pod {pod.key} has not been ready for {now - since} s")
+                return r.UNREADY(f"pod {pod.key} has not been ready for {now - since} s after its resize")
         pressure, throttled = use.pressures.get(uid, 0), use.throttled.get(uid, 0)
         if pressure > max(settings.max_pressure_percent, record.pressure + PRESSURE_MARGIN_PERCENT):
             return r.PRESSURE(
-                f"processes of pod {pod.key} wait {pressure} % of the time, but waited {record.pressure} % "
-                "before the resize"
+                f"the processes of pod {pod.key} wait for resources {pressure} % of the time, but waited "
+                f"{record.pressure} % before the resize"
             )
         if throttled > max(settings.max_pressure_percent, record.throttled + PRESSURE_MARGIN_PERCENT):
             return r.THROTTLED(
@@ -136,7 +136,9 @@ class ResizePlanner:
             code = r.REPLACED if record.phase is ResizePhase.REPLACING else r.GONE
             return Finish(uid, record, code(f"pod {record.pod} no longer exists"))
         if uid in self.view.in_flight:
-            return Await(uid, record, r.WAITS(f"the last write to pod {pod.key} has not been observed yet"))
+            return Await(
+                uid, record, r.WAITS(f"the compactor has not seen the result of its last write to pod {pod.key} yet")
+            )
         is_before, is_after = _requests_are(record, pod, after=False), _requests_are(record, pod, after=True)
         if not (is_before or is_after):
             return Finish(uid, record, r.CHANGED(f"another client changed the requests of pod {pod.key}"))
@@ -147,7 +149,7 @@ class ResizePlanner:
         if record.owner in harmed:
             source, reason = harmed[record.owner]
             if source != uid:
-                reason = r.WITH_OTHERS(f"pod {pod.key} is reverted as well: {reason}")
+                reason = r.WITH_OTHERS(f"the resize of pod {pod.key} is reverted as well: {reason}")
             return self._revert(uid, record, pod, reason)
         return self._continue_resize(uid, record, pod)
 
@@ -157,8 +159,10 @@ class ResizePlanner:
         if record.phase is ResizePhase.VERIFYING:
             return Finish(uid, record, r.CHANGED(f"another client reverted the resize of pod {pod.key}"))
         if self.view.now < record.since + UNWRITTEN_SECONDS:
-            return Await(uid, record, r.WAITS(f"the resize of pod {pod.key} has not been observed yet"))
-        return Finish(uid, record, r.NOT_WRITTEN(f"pod {pod.key} was not resized"))
+            return Await(
+                uid, record, r.WAITS(f"the compactor has not seen the result of the resize of pod {pod.key} yet")
+            )
+        return Finish(uid, record, r.NOT_WRITTEN(f"the requests of pod {pod.key} were not changed"))
 
     def _continue_resize(self, uid: str, record: OpenResize, pod: ResizablePod) -> ResizeStep:
         now, settings, answer = self.view.now, self.settings, pod.answer
@@ -167,17 +171,25 @@ class ResizePlanner:
             if waited < settings.verify_seconds or answer is not ResizeAnswer.DONE:
                 if waited >= settings.verify_seconds + settings.deferred_seconds:
                     return self._revert(
-                        uid, record, pod, r.FAILED(f"the kubelet reports about pod {pod.key}: {answer}")
+                        uid, record, pod, r.FAILED(f"the kubelet reports about the resize of pod {pod.key}: {answer}")
                     )
                 left = settings.verify_seconds - waited
-                return Await(uid, record, r.WAITS(f"pod {pod.key} is watched for another {max(0, left)} s"))
-            return Finish(uid, record, r.VERIFIED(f"the resize of pod {pod.key} is verified: {_describe(record)}"))
+                return Await(
+                    uid, record, r.WAITS(f"the resize of pod {pod.key} is verified for another {max(0, left)} s")
+                )
+            return Finish(
+                uid, record, r.VERIFIED(f"pod {pod.key} ran without harm after its resize: {_describe(record)}")
+            )
         words = f": {pod.message}" if pod.message else ""
         if answer is ResizeAnswer.DONE:
             if not is_shrink(record):
                 return Finish(uid, record, r.VERIFIED(f"pod {pod.key} has its larger requests: {_describe(record)}"))
             verifying = record.in_phase(ResizePhase.VERIFYING, now)
-            return Advance(uid, verifying, r.WAITS(f"pod {pod.key} is resized and is watched now"))
+            return Advance(
+                uid,
+                verifying,
+                r.WAITS(f"pod {pod.key} has its new requests, and the compactor now watches it for harm"),
+            )
         if answer is ResizeAnswer.INFEASIBLE:
             return self._revert(
                 uid, record, pod, r.INFEASIBLE(f"node {pod.node} can never resize pod {pod.key}{words}")
@@ -189,7 +201,7 @@ class ResizePlanner:
             reason = r.FAILED(f"the kubelet has not finished the resize of pod {pod.key} in {waited} s{words}")
             return self._revert(uid, record, pod, reason)
         if answer in (ResizeAnswer.UNANSWERED, ResizeAnswer.UNSUPPORTED) and waited >= settings.answer_seconds:
-            reason = r.NO_ANSWER(f"the kubelet of node {pod.node} has not answered for {waited} s")
+            reason = r.NO_ANSWER(f"the kubelet of node {pod.node} has not reacted to the resize for {waited} s")
             return self._revert(uid, record, pod, reason)
         return Await(uid, record, r.WAITS(f"the resize of pod {pod.key} is {answer}{words}"))
 
@@ -212,12 +224,12 @@ class ResizePlanner:
 
     def _continue_revert(self, uid: str, record: OpenResize, pod: ResizablePod, *, is_before: bool) -> ResizeStep:
         if is_before and pod.answer is ResizeAnswer.DONE:
-            return Finish(uid, record, r.REVERTED(f"pod {pod.key} has its former requests again: {record.why}"))
+            return Finish(uid, record, r.REVERTED(f"pod {pod.key} has its former requests again, because {record.why}"))
         refuses = pod.answer in (ResizeAnswer.DEFERRED, ResizeAnswer.INFEASIBLE)
         if record.phase is ResizePhase.REVERTING and is_before:
             if refuses and is_shrink(record):
                 return self._without_room(uid, record, pod)
-            return Await(uid, record, r.WAITS(f"the kubelet reverts pod {pod.key}: {pod.answer}"))
+            return Await(uid, record, r.WAITS(f"the kubelet is reverting pod {pod.key}: {pod.answer}"))
         if not is_before and self._take_room(record, pod):
             reverting = record.in_phase(ResizePhase.REVERTING, self.view.now)
             return Revert(uid, pod.version, reverting, r.REVERTED(record.why), is_new=False)
@@ -225,16 +237,21 @@ class ResizePlanner:
             return self._without_room(uid, record, pod)
         if is_before and not refuses:
             # Its node has room at last: the kubelet agreed after it had refused.
-            return Await(uid, record, r.WAITS(f"the kubelet reverts pod {pod.key}: {pod.answer}"))
+            return Await(uid, record, r.WAITS(f"the kubelet is reverting pod {pod.key}: {pod.answer}"))
         refusal = self.view.eviction_refusal(uid)
         if refusal is None:
             return Replace(
-                uid, record, r.NO_ROOM(f"pod {pod.key} is evicted: node {pod.node} has no room to revert it")
+                uid,
+                record,
+                r.NO_ROOM(f"pod {pod.key} is evicted, because node {pod.node} has no room for its former requests"),
             )
         return Await(
             uid,
             record,
-            r.NO_ROOM(f"node {pod.node} has no room to revert pod {pod.key}, which stays resized: {refusal}"),
+            r.NO_ROOM(
+                f"pod {pod.key} keeps its new requests, because node {pod.node} has no room for the former ones "
+                f"and the pod cannot be evicted: {refusal}"
+            ),
         )
 
     def _take_room(self, record: OpenResize, pod: ResizablePod) -> bool:

@@ -149,8 +149,8 @@ class Search:
             return None
         pod_key = self.capacity.world.pods[pod].key
         return NO_HEADROOM(
-            f"pod {pod_key} fits only on nodes of pool {limits.pool.name}, which would then have less free capacity"
-            " than its headroom"
+            f"pod {pod_key} fits only on nodes of pool {limits.pool.name}, which would then have less free "
+            "capacity than its headroom"
         )
 
     def _open_candidate_for(self, request: PlacementRequest) -> int:

@@ -98,7 +98,7 @@ class NodeGroupMinimums:
         group = self.group_by_node.get(node)
         if group is None or self.remaining_nodes[group.name] > (group.min_size or 0):
             return None
-        return AT_MINIMUM(f"the autoscaler keeps at least {group.min_size} nodes in group {group.name}")
+        return AT_MINIMUM(f"the autoscaler keeps at least {group.min_size} nodes in node group {group.name}")
 
     def count_node(self, node: int, sign: int) -> None:
         """Counts a node of the group as drained (sign -1) or as kept (sign 1)."""
@@ -195,7 +195,7 @@ class PoolLimits:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_nodes} nodes")
         if self.remaining_nodes <= self.group_min_nodes:
             return AT_MINIMUM(
-                f"the autoscaler keeps at least {self.group_min_nodes} nodes in the groups of pool {pool.name}"
+                f"the autoscaler keeps at least {self.group_min_nodes} nodes in the node groups of pool {pool.name}"
             )
         if self.nodes_by_zone[zone] <= pool.min_per_zone:
             return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_per_zone} nodes in zone {zone}")
@@ -252,7 +252,7 @@ class PoolLimits:
             if self.allowance[i] < 0:
                 if self.pool.spare is Spare.ZONE:
                     return NO_HEADROOM(
-                        f"pool {self.pool.name} would not have enough {resource} for the pods of a zone that fails"
+                        f"pool {self.pool.name} would not have enough free {resource} for the pods of a zone that fails"
                     )
                 return NO_HEADROOM(f"pool {self.pool.name} would have less free {resource} than its headroom")
         return None

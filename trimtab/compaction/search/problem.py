@@ -134,7 +134,10 @@ def _refuse_below_count(problem: CompactionProblem, pools: Sequence[Pool]) -> No
         candidates = [n for n in problem.candidates if problem.pool_of[n] is pool]
         if len(candidates) < pool.under_count:
             count = format_count(len(candidates), "node")
-            says = f"pool {pool.name} has {count} under the threshold, but requires {pool.under_count}"
+            says = (
+                f"only {count} of pool {pool.name} have requests under the threshold, but the pool requires "
+                f"{pool.under_count}"
+            )
             problem.refusals |= dict.fromkeys(candidates, FEW(says))
             problem.candidates = [n for n in problem.candidates if problem.pool_of[n] is not pool]
 
@@ -208,7 +211,7 @@ def _refuse_committed(problem: CompactionProblem, pools: Sequence[Pool]) -> None
                 for number in _covered_candidates(problem, pool, instance_type, count):
                     problem.refusals[number] = PAID(
                         f"node {problem.model.nodes[number].name} is one of {count} nodes of type "
-                        f"{instance_type} that are paid for whether they run or not"
+                        f"{instance_type} that you pay for whether they run or not"
                     )
     problem.candidates, problem.unexamined = (
         [n for n in candidates if n not in problem.refusals] for candidates in (problem.candidates, problem.unexamined)

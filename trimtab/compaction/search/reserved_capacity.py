@@ -69,7 +69,7 @@ class ReservedCapacity:
                 self.reserved.append((pod_class, node))
                 if node in candidates:
                     name = self.capacity.world.nodes[node].name
-                    self.reserving_nodes[node] = r.PROMISED(f"node {name} keeps capacity for {beneficiary}")
+                    self.reserving_nodes[node] = r.PROMISED(f"capacity on node {name} is reserved for {beneficiary}")
                 return True
         return False
 
@@ -79,12 +79,12 @@ class ReservedCapacity:
         for pod, pod_class in model.pending_pods:
             if not pod.needs_node:
                 continue
-            if not self.reserve_for(pod_class, f"pod {pod.key}, which waits for a node"):
+            if not self.reserve_for(pod_class, f"pod {pod.key}, which is Pending"):
                 self._block_pools(pod, pod_class)
 
     def _block_pools(self, pod: PodInfo, pod_class: PodClass) -> None:
         """Blocks the pools with a node that could hold the pod if the node were empty."""
-        reason = r.PODS_WAIT(f"pod {pod.key} waits for a node and could use the pool")
+        reason = r.PODS_WAIT(f"pod {pod.key} is Pending and could run in the pool")
         pools = {
             pool.name: pool
             for node, pool in self.pool_of.items()
@@ -92,13 +92,13 @@ class ReservedCapacity:
         }
         if not pools:
             self.ignored.append(
-                f"pod {pod.key} waits for a node, but fits on no node of any pool, not even an empty one"
+                f"pod {pod.key} is Pending, but would fit on no node of any pool, not even on an empty one"
             )
         for pool in pools.values():
             if self._has_waited(pod, pool):
                 self.ignored.append(
-                    f"pod {pod.key} has waited for a node for more than {pool.pending_limit} s, so pool "
-                    f"{pool.name} no longer waits for it"
+                    f"pod {pod.key} has been Pending for more than {pool.pending_limit} s, so pool {pool.name} "
+                    "no longer waits for it"
                 )
             else:
                 self.blocked_pools.setdefault(pool.name, reason)
@@ -126,7 +126,7 @@ class ReservedCapacity:
             remaining -= count
             if count < buffer.replicas:
                 self.ignored.append(
-                    f"capacity is kept for {count} of {buffer.replicas} pods of capacity buffer {buffer.key}"
+                    f"capacity is reserved for {count} of {buffer.replicas} pods of capacity buffer {buffer.key}"
                 )
 
     def reserve_for_draining(self, draining: Iterable[str]) -> None:
@@ -154,7 +154,7 @@ class ReservedCapacity:
                 has_constraints=False,
             )
             members = [node for node, of_node in self.pool_of.items() if of_node is pool]
-            self.reserve_for(unconstrained, f"one more pod as large as pool {pool.name}'s largest", members)
+            self.reserve_for(unconstrained, f"one more pod as large as the largest of pool {pool.name}", members)
 
 
 def _fits_empty_node(model: ClusterModel, pod_class: PodClass, node: int) -> bool:

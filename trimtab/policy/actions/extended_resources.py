@@ -20,7 +20,7 @@ def propose_extended(wanted: Mapping[str, int], draft: PodChanges, place: Contai
         field = f"{place.name}.requests.{resource}"
         author_amount = requests.get(resource, limits.get(resource))
         if author_amount is not None and str(author_amount) != str(pieces):
-            draft.leave_unchanged(field, reasons.ALREADY_SET(f"the container itself requests {author_amount}"))
+            draft.leave_unchanged(field, reasons.ALREADY_SET(f"the container itself already requests {author_amount}"))
             continue
         if not draft.decide_first(field, str(pieces)) or author_amount is not None:
             continue

@@ -48,10 +48,12 @@ class Labels:
     def __post_init__(self) -> None:
         keys = [*(self.add or {}), *(self.from_namespace or {}), *(self.from_pod or {})]
         if self.add is None and not keys:
-            raise ValueError("add, fromNamespace or fromPod")
+            raise ValueError("at least one of add, fromNamespace and fromPod")
         twice = next((key for key, times in Counter(keys).items() if times > 1), None)
         if twice is not None:
-            raise ValueError(f"each label only once in add, fromNamespace and fromPod, but {twice} is there twice")
+            raise ValueError(
+                f"each label only once in add, fromNamespace and fromPod, but these labels occur twice: {twice}"
+            )
 
 
 @policy_type
@@ -76,7 +78,7 @@ def propose_changes(settings: Labels, draft: PodChanges, places: tuple[Container
             wanted[key] = value
         else:
             draft.leave_unchanged(
-                f"labels[{key}]", reasons.NAMESPACE_LABEL_MISSING(f"the namespace has no label {label}")
+                f"labels[{key}]", reasons.NAMESPACE_LABEL_MISSING(f"the pod's namespace has no label {label}")
             )
     for key, chosen in (settings.from_pod or {}).items():
         unlisted = pod_label_unlisted(chosen.label, chosen.among, draft.subject)
@@ -138,11 +140,11 @@ def _new_entries(
         before = present.get(key)
         name = f"{part}[{key}]"
         if part == "labels" and draft.subject.owners and _is_controller_label(key):
-            reason = reasons.CONTROLLERS_LABEL(f"controllers find their pods by {key}")
+            reason = reasons.CONTROLLERS_LABEL(f"controllers find their pods by the label {key}")
             draft.leave_unchanged(name, reason, loud=True)
         # A label of the author may be what a selector uses, so a policy must say that it replaces it.
         elif before is not None and before != value and not override:
-            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod itself sets {before}"))
+            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod itself already sets {before}"))
         elif part == "labels" and before not in (None, value) and (used := _selector_use(key, draft.subject)):
             draft.leave_unchanged(name, reasons.CONTROLLERS_LABEL(used), loud=True)
         elif draft.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
@@ -162,11 +164,11 @@ def _selector_use(key: str, subject: PodContext) -> str:
         replicas = subject.facts.replicas.get((subject.namespace, owner.kind, owner.name))
         selected = None if replicas is None else replicas.selected
         if selected is not None and key in selected:
-            return f"{owner} finds its pods by {key}"
+            return f"{owner} finds its pods by the label {key}"
         is_known = is_known or selected is not None
     if is_known or not subject.owners or subject.owners[0].kind not in _SELECTING_KINDS:
         return ""
-    return f"it is not known whether {subject.owners[0]} finds its pods by {key}"
+    return f"Trimtab does not know whether {subject.owners[0]} finds its pods by the label {key}"
 
 
 def _is_controller_label(key: str) -> bool:

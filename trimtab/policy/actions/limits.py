@@ -91,14 +91,18 @@ def _propose_limit(rule: str, draft: PodChanges, place: ContainerRef, resource: 
     field = f"{place.name}.limits.{resource}"
     author_limit = limits_of(place.container.resources).get(resource)
     if autoscalers.is_boosting_cpu(draft.subject, place, resource):
-        draft.leave_unchanged(field, reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts"))
+        draft.leave_unchanged(
+            field, reasons.VPA_BOOSTS(f"the VPA raises the cpu of {place.container.name} during its start")
+        )
         return
     # `keep` decides the field, too, so that no later policy changes the limit.
     first = draft.decide_first(field, rule)
     if not first or rule == "keep" or (rule == "remove" and author_limit is None):
         return
     if author_limit is not None and not required and is_limit_read(draft.subject, place, resource):
-        sentence = f"container {place.container.name} reads its own {resource} limit, {author_limit}"
+        sentence = (
+            f"container {place.container.name} reads its own {resource} limit ({author_limit}), so the limit stays"
+        )
         draft.leave_unchanged(field, reasons.LIMIT_READ(sentence))
         return
     reason = (

@@ -64,7 +64,7 @@ def find_unmet_field(settings: OverheadAction, result: PodBeforeAndAfter) -> str
 
 def _handle_stray(settings: OverheadAction, draft: PodChanges) -> None:
     own = format_amounts(value_or(draft.spec.overhead, {}))
-    reason = reasons.OVERHEAD_STRAY(f"the pod has overhead {own or '{}'} but no RuntimeClass that defines it")
+    reason = reasons.OVERHEAD_STRAY(f"the pod has overhead {own or '{}'}, but no RuntimeClass that defines it")
     if settings.stray == "strip":
         _strip(draft, own)
     elif settings.stray == "deny" and own and draft.decide_first(FIELD, "denied"):
@@ -128,7 +128,7 @@ def _check_served(draft: PodChanges, runtime_class: RuntimeClass) -> None:
     was_set_before = value_or(draft.subject.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
     if was_set_before and runtime_class.overhead.pod_fixed and not value_or(draft.spec.overhead, {}):
         name = runtime_class.metadata.name
-        reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead, but the pod has none")
+        reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead, but the pod has no overhead")
         draft.leave_unchanged(FIELD, reason, loud=True)
 
 

@@ -126,7 +126,7 @@ def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[
     draft.restore_savepoint(savepoint)
     draft.fields_kept |= dict.fromkeys(obstacles)
     if half_applied:
-        sentence = f"{missing} cannot be applied, so none of the policy's placement is applied"
+        sentence = f"{missing} of the policy's placement cannot be applied, so none of the placement is applied"
         draft.leave_unchanged("placement", reasons.PLACEMENT_PART(sentence), loud=True)
 
 
@@ -184,7 +184,7 @@ def _find_obstacle(placement: CompiledPlacement, draft: PodChanges) -> Reason | 
     """Returns why the placement cannot be applied, or None if nothing prevents it."""
     # Such a pod bypasses the scheduler, and its kubelet rejects it where a required affinity does not match the node.
     if draft.spec.node_name and not placement.is_required:
-        return reasons.ON_ITS_NODE(f"the pod itself names node {draft.spec.node_name}")
+        return reasons.ON_ITS_NODE(f"the pod itself names node {draft.spec.node_name}, so placement has no effect")
     # The DaemonSet controller pins each pod to its node by a required affinity (metadata.name).
     if draft.subject.is_daemon and not draft.names_daemons and not placement.is_required:
         return reasons.DAEMON("the pod belongs to a DaemonSet")
@@ -200,7 +200,7 @@ def _find_obstacle(placement: CompiledPlacement, draft: PodChanges) -> Reason | 
     terms = required_terms(draft.spec)
     # An expression is added to terms that are not empty; here there is none to add it to.
     if terms and (needed or placement.groups) and all(map(is_empty, terms)):
-        return reasons.CONTRADICTION("all terms of the pod's required node affinity are empty and match no node")
+        return reasons.CONTRADICTION("all terms of the pod's required node affinity are empty, so they match no node")
     return None
 
 
@@ -234,7 +234,7 @@ def _apply_required(placement: CompiledPlacement, draft: PodChanges) -> None:
             draft.spec = _add_required(draft.spec, requirement)
 
 
-_REQUIRES = reasons.POLICY_SAYS("the policy requires this label of the node")
+_REQUIRES = reasons.POLICY_SAYS("the policy requires this label of the pod's node")
 
 
 def _groups_name(groups: list[list[SelectorRequirement]]) -> str:
@@ -258,11 +258,15 @@ def _apply_required_any(placement: CompiledPlacement, draft: PodChanges) -> None
     if _has_any(draft.spec, groups):
         return
     has_own_terms = bool(required_terms(draft.subject.pod.spec))
-    reason = reasons.POLICY_SAYS("the policy requires one of these labels of the node")
+    reason = reasons.POLICY_SAYS("the policy requires one of these labels of the pod's node")
     terms_before = [term for term in required_terms(draft.spec) if not is_empty(term)] or [NodeSelectorTerm()]
     if len(terms_before) * len(groups) > _MAX_TERMS:
         draft.leave_unchanged(
-            field, reasons.PLACEMENT_PART(f"the node affinity would need more than {_MAX_TERMS} terms"), loud=True
+            field,
+            reasons.PLACEMENT_PART(
+                f"with the policy's labels, the node affinity of the pod would need more than {_MAX_TERMS} terms"
+            ),
+            loud=True,
         )
         return
     if not draft.claim_field(field, None, f"one of {len(groups)} groups", reason, replaces=has_own_terms):

@@ -24,13 +24,13 @@ def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) 
     if value in among:
         return None
     return reasons.POD_LABEL_NOT_LISTED(
-        f"the pod's label {label} is {value!r}, but the policy lists only {', '.join(among)}"
+        f"the pod's label {label} is {value!r}, but the policy allows only {', '.join(among)}"
     )
 
 
 def _check_listed(word: str, label: str | None, among: tuple[str, ...]) -> None:
     if (label is None) is bool(among):
-        raise ValueError(f"`among` exactly if {word} is set: the values that a pod may choose")
+        raise ValueError(f"`among` (the values that a pod may choose) if {word} is set, and only then")
 
 
 @policy_type
@@ -130,18 +130,20 @@ class AddedToleration:
         values = [v for v in (self.value, self.value_from_namespace, self.value_from_pod) if v is not None]
         is_found_out = self.value_from_namespace is not None or self.value_from_pod is not None
         if is_found_out and (len(values) > 1 or self.operator == "Exists"):
-            raise ValueError("at most one of value, valueFromNamespace and valueFromPod, and none with operator Exists")
+            raise ValueError(
+                "at most one of value, valueFromNamespace and valueFromPod, and none of them with operator Exists"
+            )
         if self.key is None and is_found_out:
             raise ValueError("a key with valueFromNamespace and valueFromPod")
         _check_listed("valueFromPod", self.value_from_pod, self.among)
         if self.operator == "Exists" and self.value is not None:
-            raise ValueError("no value with operator Exists")
+            raise ValueError("no valueFromNamespace or valueFromPod with operator Exists")
         # An empty key is valid with operator Exists only (core/v1 Toleration).
         if self.key is None and (self.operator == "Equal" or self.value is not None):
-            raise ValueError("a key, unless the operator is Exists")
+            raise ValueError("a key (only the operator Exists needs none)")
         # The API server refuses tolerationSeconds with another effect (pkg/apis/core/validation, ValidateTolerations).
         if self.seconds is not None and self.effect != "NoExecute":
-            raise ValueError("effect NoExecute if seconds are set")
+            raise ValueError("the effect NoExecute, because seconds are set")
 
 
 @policy_type

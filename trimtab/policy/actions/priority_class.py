@@ -40,7 +40,9 @@ def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tu
         draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod itself names PriorityClass {before}"))
         return
     if "PriorityClass" not in draft.subject.facts.listed_kinds:
-        draft.leave_unchanged(FIELD, reasons.FACTS_MISSING("PriorityClasses have not been listed yet"), loud=True)
+        draft.leave_unchanged(
+            FIELD, reasons.FACTS_MISSING("the list of PriorityClasses has not been read yet"), loud=True
+        )
         return
     if settings.name not in classes and settings.name not in CRITICAL:
         reason = reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {settings.name} does not exist")
@@ -66,7 +68,7 @@ def _set_class(settings: PriorityClassChoice, draft: PodChanges, before: str | N
     reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
     if not draft.claim_field(FIELD, before, settings.name, reason, replaces=own):
         return
-    cleanup = reasons.CLEANED_UP("the field belonged to the previous PriorityClass")
+    cleanup = reasons.CLEANED_UP("the field belonged to the previous PriorityClass of the pod")
     if draft.spec.priority is not UNSET:
         draft.record_change("priority", draft.spec.priority, None, cleanup)
     if draft.spec.preemption_policy is not UNSET:

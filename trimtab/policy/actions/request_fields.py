@@ -50,12 +50,12 @@ class RequestRule:
 
     def __post_init__(self) -> None:
         if self.from_ == "policy" and self.otherwise is None:
-            raise ValueError("`otherwise` with `from: policy`, because it is the value of the request")
+            raise ValueError("`otherwise` with `from: policy`, because `otherwise` is then the value of the request")
         # `from: request` without any of these would set the request to itself.
         if self.from_ == "request" and (self.percent == 0 or not (self.min or self.max or self.percent < 100)):
             raise ValueError(
-                "`min`, `max` or a `percent` from 1% to 99% with `from: request`, because the container's own "
-                "request is changed"
+                "`min`, `max` or a `percent` from 1% to 99% with `from: request`, because otherwise the request "
+                "would stay as it is"
             )
         if self.min and self.max and quantity.compare_quantities(self.min, self.max) > 0:
             raise ValueError(f"a min ({self.min}) not above the max ({self.max})")
@@ -97,11 +97,16 @@ class ResourceRequestRule(RequestRule):
     def __post_init__(self) -> None:
         RequestRule.__post_init__(self)  # `super()` without arguments does not know a class with slots
         if self.from_ != "usage" and (self.rule != "adaptive" or self.pods != "typical"):
-            raise ValueError("`rule` and `pods` only with `from: usage`, because they select a number of the usage")
+            raise ValueError("`rule` and `pods` only with `from: usage`, because they choose a number from the usage")
         if self.from_ != "usage" and (self.max_age is not None or self.min_confidence is not None):
-            raise ValueError("`maxAge` and `minConfidence` only with `from: usage`, because no other source has an age")
+            raise ValueError(
+                "`maxAge` and `minConfidence` only with `from: usage`, because only a recommendation from usage "
+                "has an age and a confidence"
+            )
         if self.from_ != "usage" and self.running != "leave":
-            raise ValueError("`running: resize` only with `from: usage`, because running pods follow measured usage")
+            raise ValueError(
+                "`running: resize` only with `from: usage`, because the requests of running pods follow measured usage"
+            )
         shares = [share for share in (self.min_percent, self.max_percent) if share is not None]
         # `missing` never replaces a request, so there is nothing that a share could bound.
         if shares and (self.from_ != "usage" or self.when != "always"):

@@ -82,7 +82,7 @@ def find_origin(
             )  # fmt: skip
         if share_base is not None or rule.otherwise is None:
             return usage.reason
-        sentence = f"{usage.reason}; the policy says {rule.otherwise}"
+        sentence = f"{usage.reason}; until then the policy says {rule.otherwise}"
         return RequestOrigin(
             amount=quantity.scheduler_value(resource, rule.otherwise), reason=reasons.FROM_DEFAULT(sentence)
         )
@@ -130,7 +130,7 @@ def _find_ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_ag
         return None
     owner_name = f"{owner.kind} {subject.namespace}/{owner.name}"
     sentence = (
-        f"the recommendation for {owner_name} ended on {written_at(end)[:10]}, before the {owner.kind} was created"
+        f"the recommendation for {owner_name} ended on {written_at(end)[:10]}, before this {owner.kind} was created"
     )
     return NotYet(reason=reasons.RECOMMENDATION_ENDED(sentence), have="an ended recommendation", need="newer usage")
 
@@ -157,7 +157,9 @@ def find_doubt(
         resource, own
     ):
         return None
-    return reasons.LOW_CONFIDENCE(f"{origin.reason}; a confidence of {min_confidence:g} is needed to replace {own}")
+    return reasons.LOW_CONFIDENCE(
+        f"{origin.reason}; to replace the present request {own}, a confidence of {min_confidence:g} is needed"
+    )
 
 
 def _origin_from_usage(
@@ -178,7 +180,11 @@ def _origin_from_usage(
         history += f" (confidence {confidence:.0%})"
     vpa_note = ""
     if vpa is not None:
-        vpa_note = f", VPA {vpa.name} takes over" if vpa.can_correct else f"; of VPA {vpa.name}: {vpa.uncorrected}"
+        vpa_note = (
+            f", and VPA {vpa.name} adjusts the request later"
+            if vpa.can_correct
+            else f"; VPA {vpa.name} does not adjust the request later: {vpa.uncorrected}"
+        )
     value = quantity.format_quantity(resource, number.amount)
     doubt_notes = (
         "" if is_first else "".join(f"; {doubt}" for doubt in find_doubts(resource, percentiles, number.amount))

@@ -145,7 +145,7 @@ class _PodRequests:
 def _vpa_reason(subject: PodContext, place: ContainerRef, resource: str, current: Written | None) -> Reason | None:
     """Returns why a request is not changed because a VPA has set it, or None if no VPA has."""
     if autoscalers.is_boosting_cpu(subject, place, resource):
-        return reasons.VPA_BOOSTS(f"the VPA boosts {place.container.name} while it starts")
+        return reasons.VPA_BOOSTS(f"the VPA raises the cpu of {place.container.name} during its start")
     if current is not None and autoscalers.has_vpa_written(subject, place, resource):
         return reasons.VPA_DECIDES(f"a VPA wrote the {resource} request of {place.container.name}")
     return None
@@ -193,7 +193,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
             draft.decide_first(name, str(own))
             return
         if _is_given_by_another_policy(draft, place, resource, own, vpa):
-            sentence = f"the container requests {own}, which is the value that another policy gives"
+            sentence = f"the container requests {own}, and another policy gives the same value"
             draft.leave_unchanged(name, reasons.ALREADY_SET(sentence))
             return
     request_origin = find_origin(rule, draft.subject, place, resource, share_base, vpa)
@@ -210,10 +210,12 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
         if compiled:
             draft.leave_unchanged(
                 name,
-                reasons.ALREADY_SET(f"the compiled policy {compiled}, which the API server evaluates, gave {current}"),
+                reasons.ALREADY_SET(
+                    f"the compiled policy {compiled}, which the API server evaluates, has set {current}"
+                ),
             )
             return
-        sentence = f"a LimitRange set {current}, and the policy has no recommendation"
+        sentence = f"a LimitRange has set {current}, and the policy has no recommendation that could replace it"
         draft.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
         return
     value, reason = request_origin.bounded or limit_to_bounds(

@@ -77,7 +77,7 @@ def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str 
     if before and not settings.override:
         return reasons.ALREADY_SET(f"the pod itself names RuntimeClass {before}")
     if "RuntimeClass" not in facts.listed_kinds:
-        return reasons.FACTS_MISSING("RuntimeClasses have not been listed yet")
+        return reasons.FACTS_MISSING("the list of RuntimeClasses has not been read yet")
     new_class = facts.runtime_classes.get(settings.name)
     if new_class is None:
         return reasons.RUNTIME_CLASS_NOT_FOUND(f"RuntimeClass {settings.name} does not exist")
@@ -88,11 +88,13 @@ def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str 
 def _find_node_bound(new_class: RuntimeClass, draft: PodChanges) -> Reason | None:
     """Returns why the pod is already tied to a node, so that no class may change its scheduling; None if it is not."""
     if draft.spec.node_name:
-        return reasons.ON_ITS_NODE(f"the pod itself names node {draft.spec.node_name}")
+        return reasons.ON_ITS_NODE(
+            f"the pod itself names node {draft.spec.node_name}, so its scheduling is not changed"
+        )
     is_daemon = draft.subject.is_daemon
     if is_daemon and not draft.names_daemons and new_class.scheduling.node_selector:
         return reasons.DAEMON(
-            f"the pod belongs to a DaemonSet, and RuntimeClass {new_class.metadata.name} selects nodes"
+            f"the pod belongs to a DaemonSet, but RuntimeClass {new_class.metadata.name} selects nodes"
         )
     return None
 
@@ -133,13 +135,13 @@ def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> Po
     API server would answer 403; the old node selector and tolerations would stay for ever."""
     spec = draft.spec
     if spec.overhead is not UNSET:
-        cleanup = reasons.CLEANED_UP("the field belonged to the previous RuntimeClass")
+        cleanup = reasons.CLEANED_UP("the field belonged to the previous RuntimeClass of the pod")
         draft.record_change("overhead", _format_overhead(spec), None, cleanup)
         spec = change(spec, overhead=UNSET)
     if old_class is None:
         return spec
     bare = _without_class_scheduling(spec, old_class)
-    cleanup = reasons.CLEANED_UP(f"RuntimeClass {old_class.metadata.name} had added this value")
+    cleanup = reasons.CLEANED_UP(f"the previous RuntimeClass {old_class.metadata.name} had added this value")
     for name, before, after in (
         ("nodeSelector", spec.node_selector, bare.node_selector),
         ("tolerations", spec.tolerations, bare.tolerations),

@@ -35,7 +35,12 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
     name = f"annotations[{LOCAL_VOLUMES}]"
     # This annotation wins in the cluster autoscaler, whatever the volumes are.
     if annotations.get(SAFE_TO_EVICT) == "false":
-        draft.leave_unchanged(name, reasons.NEVER_EVICT("the pod has the annotation safe-to-evict: false"))
+        draft.leave_unchanged(
+            name,
+            reasons.NEVER_EVICT(
+                "the pod has the annotation safe-to-evict: false, so Trimtab does not mark its volumes"
+            ),
+        )
         return
     before = annotations.get(LOCAL_VOLUMES)
     listed = [part for part in (before or "").split(",") if part]
@@ -47,7 +52,7 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
         draft.decide_first(name, before)
         return
     text = ",".join([*listed, *added])
-    reason = reasons.POLICY_SAYS("the policy says that these volumes contain no data to keep")
+    reason = reasons.POLICY_SAYS("the policy says that these volumes contain no data that must be kept")
     if added and draft.claim_field(name, before, text, reason):
         present = value_or(draft.metadata.annotations, {})
         draft.metadata = change(draft.metadata, annotations={**present, LOCAL_VOLUMES: text})

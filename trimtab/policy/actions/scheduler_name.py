@@ -67,7 +67,9 @@ def _not_running_reason(settings: SchedulerChoice, facts: ClusterFacts) -> Reaso
     lease = settings.watched_lease
     if facts.fresh_leases is None or lease is None or lease in facts.fresh_leases:
         return None
-    return reasons.SCHEDULER_NOT_RUNNING(f"no scheduler {settings.name} holds a fresh Lease {lease}")
+    return reasons.SCHEDULER_NOT_RUNNING(
+        f"no replica of the scheduler {settings.name} has renewed the Lease {lease} recently"
+    )
 
 
 def find_unmet_field(settings: SchedulerChoice, result: PodBeforeAndAfter) -> str | None:

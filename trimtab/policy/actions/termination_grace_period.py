@@ -1,6 +1,6 @@
 """Limits the termination grace period of pods.
 
-If the author sets none, the API server fills in 30 seconds before it calls webhooks, so the webhook cannot tell whether
+If the author sets none, the API server fills in 30 seconds before it calls webhooks, so the webhook cannot know whether
 the author chose the value. That is why a policy sets bounds and not a default.
 """
 

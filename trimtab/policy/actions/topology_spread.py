@@ -31,7 +31,7 @@ class SpreadConstraint:
 
     def __post_init__(self) -> None:
         if self.min_domains is not None and self.when_unsatisfiable != "DoNotSchedule":
-            raise ValueError("whenUnsatisfiable DoNotSchedule if minDomains is set")
+            raise ValueError("whenUnsatisfiable DoNotSchedule, because minDomains is set")
 
 
 @policy_type
@@ -90,8 +90,8 @@ def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> No
             name, reasons.ALREADY_SET(f"the pod itself has a spread constraint over {spread.topology_key}")
         )
         return
-    text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by {key}"
-    if draft.claim_field(name, None, text, reasons.POLICY_SAYS("the policy spreads the replicas")):
+    text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by the label {key}"
+    if draft.claim_field(name, None, text, reasons.POLICY_SAYS("the policy spreads the replicas over nodes or zones")):
         constraint = TopologySpreadConstraint(
             max_skew=spread.max_skew,
             topology_key=spread.topology_key,

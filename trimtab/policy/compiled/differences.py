@@ -26,8 +26,8 @@ DIFFERENCES = (
     ),
     Difference(
         "own-contradiction",
-        "The pod's own required terms contradict each other: the webhook detects it and changes no placement. "
-        "CEL compares two conditions at a time.",
+        "The pod's own required terms contradict each other: the webhook detects the contradiction and changes "
+        "no placement. CEL can only compare two conditions at a time.",
     ),
     Difference(
         "zero-request",
@@ -36,27 +36,30 @@ DIFFERENCES = (
     ),
     Difference(
         "old-class",
-        "The policy replaces a RuntimeClass: the node selector and tolerations of the old class stay, and a pod "
-        "whose selector contradicts the new class keeps the old one.",
+        "The policy replaces a RuntimeClass: the node selector and tolerations of the old class stay in the pod, "
+        "and a pod whose selector contradicts the new class keeps the old class.",
     ),
     Difference(
         "named-class",
-        "A pod names a RuntimeClass that defines no overhead: its overhead stays, because the policy does not "
-        "know the RuntimeClass.",
+        "A pod names a RuntimeClass that defines no overhead: the pod's overhead stays, because the policy does "
+        "not know the RuntimeClass.",
     ),
     Difference(
-        "managed-by-vpa", "A VerticalPodAutoscaler names the workload: the policy leaves its requests to the VPA."
+        "managed-by-vpa",
+        "A VerticalPodAutoscaler names the workload: the compiled policy leaves the requests of the workload "
+        "to the VPA.",
     ),
     Difference("largest-node", "The policy does not limit a request to the capacity of the largest node."),
     Difference(
         "applied",
-        "A pod that is applied directly keeps what a policy would replace, also in fields that the author did "
-        "not write.",
+        "A pod that is applied directly keeps the values that a policy would replace, also in fields that the "
+        "author did not write.",
     ),
     Difference("job-of-a-cron-job", "The pods of a CronJob have no known usage, because a pod names only its Job."),
     Difference(
         "order",
-        "The API server applies two policies that decide the same field in no fixed order; `compile` names such pairs.",
+        "The API server applies two policies that decide the same field in no fixed order; `trimtab policies "
+        "compile` names such pairs.",
     ),
     Difference(
         "paused",
@@ -64,8 +67,8 @@ DIFFERENCES = (
     ),
     Difference(
         "capacity",
-        "The webhook does not make a change that a full quota or a missing node would refuse; a compiled policy "
-        "makes it.",
+        "The webhook does not make a change with which the pod would exceed a quota or fit on no node; a "
+        "compiled policy makes it.",
     ),
 )
 """All differences, the most frequent first."""

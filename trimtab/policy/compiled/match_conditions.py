@@ -141,7 +141,10 @@ def _conditions(conditions: Conditions, where: str, knows_autoscalers: bool) -> 
     for field in ("vpa", "hpa"):
         word = getattr(conditions, field)
         if word is not None and not knows_autoscalers:
-            raise NotExpressible(f"{where}.{field}: a pod does not name its autoscalers; see --params usage")
+            raise NotExpressible(
+                f"{where}.{field}: CEL cannot read this condition, because a pod does not name its autoscalers; "
+                "see --params usage"
+            )
         if word is not None:
             is_named = f"variables.owner != '' && variables.owner in variables.{field}s"
             yield (is_named if word in ("managed", "utilization") else f"!({is_named})"), True
@@ -170,7 +173,9 @@ def _owned(patterns: tuple[str, ...], where: str) -> str:
     for pattern in full:
         kind = pattern.partition("/")[0]
         if set(kind) & set("*?[") or kind in _UNKNOWN_KINDS:
-            raise NotExpressible(f"{where}: {pattern!r}: a pod names only its nearest controller")
+            raise NotExpressible(
+                f"{where}: {pattern!r} cannot be matched, because a pod names only its nearest controller"
+            )
     direct = [pattern for pattern in full if not pattern.startswith("Pod/")]
     if direct:
         tests.append(_controller(f"(o.kind + '/' + o.name).matches({cel_regex(tuple(direct))})"))
@@ -218,7 +223,9 @@ def container_test(containers: Containers, where: str) -> str:
     """Returns a CEL expression that is true if the policy selects the container `c`. Raises NotExpressible."""
     parts = [f"c.name.matches({cel_regex(containers.names)})"] if containers.names else []
     if containers.roles:
-        raise NotExpressible(f"{where}.roles: a container does not state its role")
+        raise NotExpressible(
+            f"{where}.roles: CEL cannot read this condition, because a container does not state its role"
+        )
     if containers.images:
         parts.append(_image_matches(containers.images))
     if containers.not_images:

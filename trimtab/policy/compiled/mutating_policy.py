@@ -74,12 +74,15 @@ def compile_mutating_policy(
 def _compile(policy: PodPolicy, others: Sequence[PodPolicy], with_parameters: bool) -> CompiledMutation:
     spec = policy.spec
     if not spec.enabled or spec.mode != "apply":
-        raise NotExpressible("spec.mode: only a policy in mode `apply` changes pods")
+        raise NotExpressible("spec.mode: only a policy with `mode: apply` changes pods")
     # A rollout needs a hash, and CEL of the API server has no hash function.
     if spec.rollout < 100:
-        raise NotExpressible("spec.rollout: CEL cannot select the owners of a rollout; raise it to 100%")
+        raise NotExpressible("spec.rollout: CEL cannot select the owners of a rollout; set it to 100%")
     if spec.actions.priority_class is not None:
-        raise NotExpressible("spec.actions.priorityClass: a quota may count pods of the PriorityClass and refuse them")
+        raise NotExpressible(
+            "spec.actions.priorityClass: a quota may count pods of the PriorityClass, and CEL cannot check "
+            "whether it would refuse the pod"
+        )
     for name in Actions.__dataclass_fields__:
         # An action that is left out in silence would leave pods unchanged without a word.
         if name not in COMPILED_ACTIONS and getattr(spec.actions, name) is not None:
@@ -96,14 +99,15 @@ def _compile(policy: PodPolicy, others: Sequence[PodPolicy], with_parameters: bo
     if not parts:
         return CompiledMutation(
             policy.name,
-            note="the policy changes nothing itself, but policies of lower priority leave its fields unchanged",
+            note="the policy makes no change of its own, but prevents policies of lower priority from changing "
+            "its fields",
         )
     has_class = spec.actions.runtime_class is not None
     reads_parameters = resources.needs_parameters or _asks_for_autoscalers(policy)
     if has_class and reads_parameters:
         raise NotExpressible(
-            "spec.actions.runtimeClass: the RuntimeClass is the parameter of the policy, so usage cannot be a "
-            "parameter too"
+            "spec.actions.runtimeClass: the parameter of the compiled policy is the RuntimeClass, so the usage "
+            "cannot be a parameter as well"
         )
     if len(resources.parts) > 0:
         match = _without_kept(policy, others, match, with_parameters)
@@ -159,11 +163,13 @@ def _without_kept(
             continue
         if other.spec.match.namespaces is not None and other.spec.match.namespaces.selector is not None:
             raise NotExpressible(
-                f"spec.actions.limits: {other.name} keeps the limit, for namespaces that a selector selects"
+                f"spec.actions.limits: the policy {other.name} keeps the limit in namespaces that a selector selects"
             )
         of_other = build_match(other, knows_autoscalers=with_parameters)
         if other.spec.match.pod_selector is not None:
-            raise NotExpressible(f"spec.actions.limits: {other.name} keeps the limit, for pods that a selector selects")
+            raise NotExpressible(
+                f"spec.actions.limits: the policy {other.name} keeps the limit of pods that a selector selects"
+            )
         texts = [*of_other.conditions, *of_other.guards]
         (guards if of_other.guards else conditions).append(f"!({join_all(texts)})")
     return MatchExpressions(match.constraints, tuple(conditions), tuple(guards))
@@ -254,8 +260,8 @@ def find_conflicts(policies: Sequence[PodPolicy]) -> tuple[str, ...]:
             shared = sorted(_decided_fields(first) & _decided_fields(second))
             if shared:
                 found.append(
-                    f"{first.name} and {second.name} both decide {', '.join(shared)}, and the API server applies "
-                    "them in no fixed order"
+                    f"the policies {first.name} and {second.name} both decide {', '.join(shared)}, and the API "
+                    "server applies them in no fixed order"
                 )
     return tuple(found)
 

@@ -103,7 +103,7 @@ def placement_parts(settings: PlacementAction, *, names_daemons: bool) -> tuple[
     """Returns the one change that adds the whole placement. Raises NotExpressible with the name of the field."""
     if settings.require_any and (settings.require or settings.node_selector):
         raise NotExpressible(
-            "spec.actions.placement.requireAny: not supported together with `require`; use a separate policy"
+            "spec.actions.placement.requireAny: CEL does not support it together with `require`; use a separate policy"
         )
     required = [_requirement(label) for label in settings.require]
     selected = [

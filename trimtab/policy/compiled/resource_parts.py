@@ -102,10 +102,11 @@ def resource_parts(policy: PodPolicy, *, with_parameters: bool) -> ResourceVaria
 def _needed_for(policy: PodPolicy) -> str:
     actions = policy.spec.actions
     if actions.requests is not None and any(rule.from_ == "usage" for _, rule in request_rules(actions.requests)):
-        return "spec.actions.requests: a pod does not contain its usage; see --params usage"
+        return "spec.actions.requests: a pod does not contain its usage; see the option --params usage"
     where = "limits" if actions.limits is not None else "requests"
     return (
-        f"spec.actions.{where}: a pod does not show whether a LimitRange or a quota would refuse it; see --params usage"
+        f"spec.actions.{where}: a pod does not show whether a LimitRange or a quota would refuse it; see the "
+        "option --params usage"
     )
 
 
@@ -121,12 +122,14 @@ def _request_values(settings: RequestsAction, policy: PodPolicy) -> Iterator[tup
     for resource, rule in request_rules(settings):
         where = f"spec.actions.requests.{resource}"
         if rule.round is not None:
-            raise NotExpressible(f"{where}.round: amounts can be written only in whole millicores and Mi")
+            raise NotExpressible(f"{where}.round: CEL can write amounts only in whole millicores and Mi")
         if rule.from_ == "request":
             yield ("requests", resource), _bounded_request(rule, resource, where, policy), True
             continue
         if rule.when == "always":
-            raise NotExpressible(f"{where}.when: `always` replaces what the author wrote, which needs a record of it")
+            raise NotExpressible(
+                f"{where}.when: `always` replaces the author's value, and a compiled policy cannot record that value"
+            )
         missing = f"!({has_amount('c', 'requests', resource)}) && !({has_amount('c', 'limits', resource)})"
         # A pod of class BestEffort would become Burstable, which a quota may count.
         quality = "true" if resource not in ("cpu", "memory") else f"(!variables.bestEffort || {UNBOUNDED})"
@@ -145,7 +148,8 @@ def _request_values(settings: RequestsAction, policy: PodPolicy) -> Iterator[tup
 def _bounded_request(rule: RequestRule, resource: str, where: str, policy: PodPolicy) -> str:
     if rule.percent < 100:
         raise NotExpressible(
-            f"{where}.percent: a share must be computed only once, which needs a record of the written request"
+            f"{where}.percent: a share must be computed only once, but a compiled policy cannot record the "
+            "author's request"
         )
     number = number_of(amount_text("c", "requests", resource), resource)
     guards = [UNBOUNDED, "!variables.applied", "!(variables.owner in variables.vpas)"]
@@ -196,7 +200,9 @@ def _usage_text(rule: RequestRule, resource: str, where: str) -> str:
         ("maxPercent", rule.max_percent is not None),
     ):  # fmt: skip
         if is_set:
-            raise NotExpressible(f"{where}.{field}: the parameters do not contain what it is compared with")
+            raise NotExpressible(
+                f"{where}.{field}: the parameters of the policy do not contain the value to compare with"
+            )
     parsed = usage_rule.parse(rule.rule)
     name = resource if parsed.percentile is None else f"{resource}.{_percentile_name(parsed.percentile)}"
     # Sixteen digits at most: more would be no number of bytes, and would overflow below.
@@ -255,7 +261,9 @@ def _limit_values(
             yield ("limits", resource), f"({' && '.join(f'({g})' for g in guards)} ? {_REMOVE} : '')", True
             continue
         if resource != "ephemeral-storage":
-            raise NotExpressible(f"{where}: a limit that follows the request needs the largest known usage")
+            raise NotExpressible(
+                f"{where}: a limit that follows the request needs the largest known usage, which CEL cannot read"
+            )
         yield ("limits", resource), _following_limit(rule, resource, requests), True
 
 

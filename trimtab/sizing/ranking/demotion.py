@@ -81,23 +81,25 @@ def update_demotions(
     demotions still end.
     """
     if MANAGED_ANNOTATION not in annotations:
-        return MapLeftAlone("Trimtab did not write the map", is_expected=True)
+        return MapLeftAlone("Trimtab did not write the priority map", is_expected=True)
     text = data.get(MAP_KEY, "")
     base = annotations.get(BASE_ANNOTATION, text)
     if max(len(text.encode()), len(base.encode())) > MAX_TEXT_BYTES:
-        return MapLeftAlone(f"the map has more than {MAX_TEXT_BYTES} bytes")
+        return MapLeftAlone(f"the priority map has more than {MAX_TEXT_BYTES} bytes")
     recorded = _read_demotions(annotations.get(DEMOTIONS_ANNOTATION, "{}"))
     if recorded is None:
-        return MapLeftAlone(f"the annotation {DEMOTIONS_ANNOTATION} of the map is not valid")
+        return MapLeftAlone(f"the annotation {DEMOTIONS_ANNOTATION} of the priority map is not valid")
     parsed = parse_expander_map(base)
     if not isinstance(parsed, ExpanderMap):
-        return MapLeftAlone(f"the autoscaler would not use the map as intended: {parsed.problem}")
+        return MapLeftAlone(f"the autoscaler would not use the priority map as intended: {parsed.problem}")
     foreign = next((one for written in parsed.texts.values() for one in written if not is_exact_pattern(one)), None)
     if foreign is not None:
         # A pattern of another client may take very long to match; those of Trimtab do not.
-        return MapLeftAlone(f"Trimtab did not write the pattern {foreign[:80]!r}")
+        return MapLeftAlone(f"Trimtab did not write the pattern {foreign[:80]!r} of the priority map")
     if text != format_priorities(demote_groups(parsed.texts, recorded)):
-        return MapLeftAlone("another client changed the map; `trimtab machines priorities --apply` writes it again")
+        return MapLeftAlone(
+            "another client changed the priority map; `trimtab machines priorities --apply` writes it again"
+        )
     groups = () if autoscaler.is_silent(now) else autoscaler.groups
     named = {group.name for group in groups if _is_named(parsed, group.name)}
     demotions = find_out_of_stock([group for group in groups if group.name in named], recorded, now)

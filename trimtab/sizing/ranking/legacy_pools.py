@@ -123,21 +123,27 @@ def find_refusals(
     be compared.
     """
     if not target_nodes:
-        return (TARGET_EMPTY("the new pool has no node, from which its labels, taints and machine type are known"),)
+        return (TARGET_EMPTY("the new pool has no node, so its labels, taints and machine type are not known"),)
     reasons: list[Reason] = []
     known = tuple(groups)
     if known and all(one.scale_up == "Backoff" for one in known):
-        reasons.append(TARGET_OUT_OF_STOCK(f"node group {known[0].name} is in Backoff"))
+        reasons.append(
+            TARGET_OUT_OF_STOCK(
+                f"node group {known[0].name} is in the state Backoff: the cloud could not provide nodes"
+            )
+        )
     full = [one for one in known if one.max_size is not None and (one.target or 0) >= one.max_size]
     if known and len(full) == len(known):
-        reasons.append(TARGET_FULL(f"node group {full[0].name} has {full[0].target} of {full[0].max_size} nodes"))
+        reasons.append(
+            TARGET_FULL(f"node group {full[0].name} is at its maximum: {full[0].target} of {full[0].max_size} nodes")
+        )
     if ranking is not None:
         order = {score.candidate.name: number for number, score in enumerate(ranking.scores)}
         worst_new = max((order.get(name, len(order)) for name in target_types), default=len(order))
         best_old = min((order.get(name, len(order)) for name in legacy_types), default=len(order))
         if worst_new >= best_old:
             new, old = (", ".join(sorted(names)) for names in (target_types, legacy_types))
-            comparison = f"{new} is not ranked above {old}"
+            comparison = f"the machine type {new} is not ranked above {old}"
             unknown = "the machine types cannot be compared: no node has the label of its type in"
             pools = [pool for pool, names in (("the new pool", new), ("the legacy pool", old)) if not names]
             reasons.append(TARGET_NOT_BETTER(f"{unknown} {' and '.join(pools)}" if pools else comparison))

@@ -71,7 +71,7 @@ def _exclusion_reason(
 ) -> Reason | None:
     name = candidate.name
     if capacity.usable_gib <= 0:
-        return TOO_SMALL(f"on {name} the limit of {capacity.bottleneck} leaves nothing for the workload")
+        return TOO_SMALL(f"on an empty {name} the limit of {capacity.bottleneck} leaves no room for the workload")
     cores, gib = _empty_node_size(workload, candidate, capacity, rules)
     too_large = next((size for size in workload.largest_pods if size[0] > cores or size[1] > gib), None)
     if too_large is not None:
@@ -167,16 +167,16 @@ def decide_switch(
         why = (
             ranking.left_out[current].sentence
             if current in ranking.left_out
-            else f"the current type {current} is not offered"
+            else f"the ranking does not contain the current type {current}"
         )
         return SwitchDecision(preferred=name, is_switch=True, gain=None, why=why)
     gain = best.gib_per_dollar / score.gib_per_dollar - 1
     if name == current:
-        return SwitchDecision(preferred=current, is_switch=False, gain=0.0, why=f"{current} is the best type")
+        return SwitchDecision(preferred=current, is_switch=False, gain=0.0, why=f"{current} is already the best type")
     if gain <= hysteresis:
-        why = f"{name} is {gain:+.2%} better than {current}, which is not more than {hysteresis:.0%}"
+        why = f"{name} is {gain:+.2%} better than {current}, but a switch needs more than {hysteresis:.0%}"
         return SwitchDecision(preferred=current, is_switch=False, gain=gain, why=why)
     if wins < dwell:
-        why = f"{name} is {gain:+.2%} better than {current}, in {wins} of {dwell} consecutive runs"
+        why = f"{name} is {gain:+.2%} better than {current}, so far in {wins} of {dwell} consecutive runs"
         return SwitchDecision(preferred=current, is_switch=False, gain=gain, why=why)
     return SwitchDecision(preferred=name, is_switch=True, gain=gain, why=f"{name} is {gain:+.2%} better than {current}")

@@ -11,18 +11,18 @@ TOO_SMALL = Code(
 LARGEST_POD = Code(
     "machine-below-largest-pod",
     "A pod of the workload requests more than an empty node of this type has.",
-    "Rank a separate pool for such pods, or split them.",
+    "Rank a separate pool for such pods, or split the pods into smaller ones.",
 )
 OTHER_ARCHITECTURE = Code(
     "machine-of-another-architecture",
-    "The workload runs on nodes of another architecture, and it is not known whether its images are built for "
+    "The workload runs on nodes of another architecture, and Trimtab does not know whether its images exist for "
     "this one.",
-    "If they are, add the architecture with `--arch`.",
+    "If the images exist for this architecture, add it with `--arch`.",
 )
 SPECIAL_USE = Code(
     "machine-for-special-use",
-    "The type has accelerators, shares its cores, or is made for HPC.",
-    "To rank such types as well, name their use with `--include`.",
+    "The type has accelerators, shares its cores, or is made for HPC (high-performance computing).",
+    "To rank such types as well, pass their use with `--include`.",
 )
 TOO_FEW_NODES = Code(
     "too-few-nodes-per-zone",
@@ -42,29 +42,30 @@ NO_LIST_PRICE = Code(
 )
 NO_WORKLOAD = Code(
     "no-workload",
-    "The pods on the nodes request no cpu or no memory, so there is no ratio by which types could be compared.",
+    "The pods on the nodes request no cpu or no memory, so Trimtab cannot compute a ratio by which types could "
+    "be compared.",
     "Set requests for the pods first: `trimtab recommend` prints them.",
 )
 DAEMON_REJECTS_TAINT = Code(
     "daemon-does-not-tolerate-legacy",
-    "A DaemonSet that runs on the nodes of the legacy pool does not tolerate their taint, so the taint is only "
-    "PreferNoSchedule.",
+    "A DaemonSet that runs on the nodes of the legacy pool does not tolerate their taint, so Trimtab only uses "
+    "the effect PreferNoSchedule.",
     f"Add a toleration for {LEGACY_TAINT_KEY} to the DaemonSet.",
 )
 ONLY_ON_LEGACY = Code(
     "runs-only-on-legacy",
-    "A pod, or the template of a workload, fits on no node outside the legacy pool, so the taint of its nodes is "
-    "only PreferNoSchedule.",
+    "A pod, or the template of a workload, fits on no node outside of the legacy pool, so Trimtab only uses the "
+    "effect PreferNoSchedule for the taint.",
     "Change the node selector or affinity of the pod, or move its volume.",
 )
 TARGET_EMPTY = Code(
     "target-without-nodes",
     "The pool that should receive the pods has no node, so its labels, taints and machine type are not known.",
-    "Let its node group keep one node: set its minimum size to 1.",
+    "Let the node group of the pool keep one node: set its minimum size to 1.",
 )
 TARGET_FULL = Code(
     "target-at-maximum",
-    "The node group that should receive the pods has as many nodes as it may have.",
+    "The node group that should receive the pods already has its maximum number of nodes.",
     "Raise the maximum size of the node group.",
 )
 TARGET_OUT_OF_STOCK = Code(
@@ -74,6 +75,7 @@ TARGET_OUT_OF_STOCK = Code(
 )
 TARGET_NOT_BETTER = Code(
     "target-not-ranked-above",
-    "The machine type of the new pool is not ranked above that of the legacy pool, so nothing would be saved.",
-    "See `trimtab machines rank`.",
+    "The machine type of the new pool is not ranked above that of the legacy pool, so the migration would save "
+    "nothing.",
+    "`trimtab machines rank` shows the ranking.",
 )

@@ -83,14 +83,14 @@ class _RecordingWebhook:
     judge: Callable[[Pod, ChangedAnnotation | None], PodDecision]
     namespace: str
     calls: list[PodDecision] = field(default_factory=list)
-    seen: list[Pod] = field(default_factory=list)
+    received_pods: list[Pod] = field(default_factory=list)
 
     def __call__(self, pod: Pod) -> Pod:
         # No key is needed to trust the annotation that the first call wrote: its pod is recorded here.
         text, last = annotation_text(pod), self.calls[-1].decision.pod if self.calls else None
         is_own_annotation = last is not None and text is not None and text == annotation_text(last)
         decision = self.judge(pod, read_claimed_annotation(pod, self.namespace) if is_own_annotation else None)
-        self.seen.append(pod)
+        self.received_pods.append(pod)
         self.calls.append(decision)
         return decision.apply_to(pod)
 
@@ -112,7 +112,7 @@ def preview_admission(
         if call.decision.denied is not None:
             result = PodRejected(403, "trimtab", f"trimtab: {call.decision.denied}")
     return Preview(
-        sent=pod, unaided=unaided, result=result, calls=tuple(webhook.calls), received_pods=tuple(webhook.seen)
+        sent=pod, unaided=unaided, result=result, calls=tuple(webhook.calls), received_pods=tuple(webhook.received_pods)
     )
 
 

@@ -130,8 +130,8 @@ def with_known_usage(amounts: Amounts, pod: Pod, namespace: str, facts: ClusterF
     context = PodContext(pod=pod, namespace=namespace, facts=facts)
     main = [place for place in context.container_refs if place.part == "containers"]
     used = {resource: [_known_amount(context, place, resource) for place in main] for resource in missing}
-    known = {resource: sum(filter(None, parts)) for resource, parts in used.items() if None not in parts}
-    return {**amounts, **known}
+    known_usage = {resource: sum(filter(None, parts)) for resource, parts in used.items() if None not in parts}
+    return {**amounts, **known_usage}
 
 
 def _known_amount(context: PodContext, place: ContainerRef, resource: str) -> int | None:

@@ -173,10 +173,10 @@ class LintSnapshot:
 
     @cached_property
     def _workloads_by_namespace(self) -> dict[str, list[LintWorkload]]:
-        found: dict[str, list[LintWorkload]] = defaultdict(list)
+        workloads_by_namespace: dict[str, list[LintWorkload]] = defaultdict(list)
         for workload in self.workloads:
-            found[workload.namespace].append(workload)
-        return found
+            workloads_by_namespace[workload.namespace].append(workload)
+        return workloads_by_namespace
 
     def workloads_in(self, namespace: str) -> tuple[LintWorkload, ...]:
         """Returns the workloads of a namespace."""
@@ -188,17 +188,17 @@ class LintSnapshot:
 
     @cached_property
     def _hpas_by_target(self) -> dict[LintSubject, tuple[HorizontalPodAutoscaler, ...]]:
-        found: dict[LintSubject, list[HorizontalPodAutoscaler]] = defaultdict(list)
+        hpas_by_target: dict[LintSubject, list[HorizontalPodAutoscaler]] = defaultdict(list)
         for hpa in self.hpas:
-            found[target_subject(hpa.metadata, hpa.spec.scale_target_ref)].append(hpa)
-        return {subject: tuple(hpas) for subject, hpas in found.items()}
+            hpas_by_target[target_subject(hpa.metadata, hpa.spec.scale_target_ref)].append(hpa)
+        return {subject: tuple(hpas) for subject, hpas in hpas_by_target.items()}
 
     @cached_property
     def _vpas_by_target(self) -> dict[LintSubject, tuple[VerticalPodAutoscaler, ...]]:
-        found: dict[LintSubject, list[VerticalPodAutoscaler]] = defaultdict(list)
+        vpas_by_target: dict[LintSubject, list[VerticalPodAutoscaler]] = defaultdict(list)
         for vpa in self.vpas:
-            found[target_subject(vpa.metadata, vpa.spec.target_ref)].append(vpa)
-        return {subject: tuple(vpas) for subject, vpas in found.items()}
+            vpas_by_target[target_subject(vpa.metadata, vpa.spec.target_ref)].append(vpa)
+        return {subject: tuple(vpas) for subject, vpas in vpas_by_target.items()}
 
     def hpas_of(self, target: LintSubject) -> tuple[HorizontalPodAutoscaler, ...]:
         """Returns the HPAs that scale this workload."""
@@ -210,11 +210,11 @@ class LintSnapshot:
 
     @cached_property
     def _workloads_by_label(self) -> dict[tuple[str, str, str], list[LintWorkload]]:
-        found: dict[tuple[str, str, str], list[LintWorkload]] = defaultdict(list)
+        workloads_by_label: dict[tuple[str, str, str], list[LintWorkload]] = defaultdict(list)
         for workload in self.workloads:
             for key, value in workload.pod_labels.items():
-                found[workload.namespace, key, value].append(workload)
-        return found
+                workloads_by_label[workload.namespace, key, value].append(workload)
+        return workloads_by_label
 
     def workloads_of_pdb(self, pdb: PodDisruptionBudget) -> tuple[LintWorkload, ...]:
         """Returns the workloads whose pods the budget selects."""
@@ -231,11 +231,11 @@ class LintSnapshot:
 
     @cached_property
     def _pdbs_by_workload(self) -> dict[LintSubject, list[PodDisruptionBudget]]:
-        found: dict[LintSubject, list[PodDisruptionBudget]] = defaultdict(list)
+        pdbs_by_workload: dict[LintSubject, list[PodDisruptionBudget]] = defaultdict(list)
         for pdb in self.pdbs:
             for workload in self.workloads_of_pdb(pdb):
-                found[workload.subject].append(pdb)
-        return found
+                pdbs_by_workload[workload.subject].append(pdb)
+        return pdbs_by_workload
 
     def pdbs_of(self, workload: LintWorkload) -> tuple[PodDisruptionBudget, ...]:
         """Returns the budgets that select the workload's pods."""
@@ -243,10 +243,10 @@ class LintSnapshot:
 
     @cached_property
     def _pods_by_owner(self) -> dict[LintSubject, list[LintPod]]:
-        found: dict[LintSubject, list[LintPod]] = defaultdict(list)
+        pods_by_owner: dict[LintSubject, list[LintPod]] = defaultdict(list)
         for pod in self.pods:
-            found[self.topmost_owner(subject_of("Pod", pod.metadata))].append(pod)
-        return found
+            pods_by_owner[self.topmost_owner(subject_of("Pod", pod.metadata))].append(pod)
+        return pods_by_owner
 
     def pods_of(self, workload: LintWorkload) -> tuple[LintPod, ...]:
         """Returns the pods that run for this workload."""

@@ -255,8 +255,8 @@ def _build_workload(subject: LintSubject, owner: LintOwner, template: LintTempla
 def _oldest_minor(nodes: Iterable[LintNode]) -> int | None:
     """Returns the minor version of the oldest kubelet, or None if there are no nodes. The API server is at least as
     new, because Kubernetes does not support nodes that are newer."""
-    found = [_VERSION.match(node.status.node_info.kubelet_version) for node in nodes]
-    return min((int(match[1]) for match in found if match is not None), default=None)
+    matches = [_VERSION.match(node.status.node_info.kubelet_version) for node in nodes]
+    return min((int(match[1]) for match in matches if match is not None), default=None)
 
 
 def parse_minor(text: str) -> int | None:

@@ -81,9 +81,9 @@ def _list_names(context: click.Context, path: str, *, label: str = "") -> list[s
         )
         try:
             query: dict[str, str | int | None] = {"limit": MAX_NAMES, **({"labelSelector": label} if label else {})}
-            found = msgspec.json.decode(client.get(path, query), type=_List)
+            listed = msgspec.json.decode(client.get(path, query), type=_List)
         finally:
             client.close()
     except (KubeFault, msgspec.DecodeError):
         return []
-    return [(item.metadata.labels or {}).get(label, "") if label else item.metadata.name for item in found.items]
+    return [(item.metadata.labels or {}).get(label, "") if label else item.metadata.name for item in listed.items]

@@ -29,8 +29,8 @@ class Replicas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 def replicas_of(kind: str, owner: Workload) -> Replicas | None:
     """Returns how many pods the owner wants, and by which labels it selects them, or None if it does not say how many
     it wants (see `_count_replicas`)."""
-    found = _count_replicas(kind, owner)
-    return None if found is None else msgspec.structs.replace(found, selected=_selected_labels(owner))
+    replicas = _count_replicas(kind, owner)
+    return None if replicas is None else msgspec.structs.replace(replicas, selected=_selected_labels(owner))
 
 
 def _selected_labels(owner: Workload) -> tuple[str, ...]:

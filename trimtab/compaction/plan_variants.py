@@ -77,13 +77,13 @@ def plan_frontier(of_plan: Plan) -> tuple[PlanOutcome, ...]:
 
 
 def outcomes_by_preset(
-    model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, known: Mapping[str, Plan]
+    model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, made_plans: Mapping[str, Plan]
 ) -> dict[str, PlanOutcome]:
-    """Returns preset → the outcome if all pools have this preset. `known` has plans that were made already, by
+    """Returns preset → the outcome if all pools have this preset. `made_plans` has the plans that exist already, by
     preset."""
     return {
         name: outcome_of(
-            known[name] if name in known else make_plan(model, [as_preset(pool, name) for pool in pools], now)
+            made_plans[name] if name in made_plans else make_plan(model, [as_preset(pool, name) for pool in pools], now)
         )
         for name in PRESETS
     }

@@ -167,8 +167,8 @@ class CompactionPlanner:
             return ()
         context = PlanningContext(now=view.now, autoscaler=view.autoscaler)
         acting = [pool for pool in view.pools if pool.enabled and not pool.dry_run]
-        found = plan_with_resizes(view.inventory, acting, proposals, context, self._readmitted_requests)
-        return tuple(proposal.uid for proposal in found.resizes)
+        resize_plan = plan_with_resizes(view.inventory, acting, proposals, context, self._readmitted_requests)
+        return tuple(proposal.uid for proposal in resize_plan.resizes)
 
     def start_drains(self, view: ClusterView, active: ActiveDrains, now: float) -> int:
         """Starts those of the chosen steps that are still valid after the waiting time. Returns how many drains began.

@@ -218,17 +218,17 @@ class Resizer:
             leaving_nodes=leaving_nodes, use=use, unsupported=self.obstacle,
         )  # fmt: skip
         settings = {pool.name: self.settings_of(pool) for pool in view.pools}
-        found = propose_resizes(list(self._pods.values()), lookup, view.inventory, view.pools, settings, context)
-        self.advice = self._by_priority(view, found)
+        advice = propose_resizes(list(self._pods.values()), lookup, view.inventory, view.pools, settings, context)
+        self.advice = self._by_priority(view, advice)
 
-    def _by_priority(self, view: ClusterView, found: ResizeAdvice) -> ResizeAdvice:
+    def _by_priority(self, view: ClusterView, advice: ResizeAdvice) -> ResizeAdvice:
         """Returns the advice with the resizes first that make it possible to empty a node."""
         acting = {pool.name for pool in view.pools if self._stop_reason(pool, view) is None}
-        wanted = [proposal for proposal in found.proposals if proposal.pool in acting and proposal.is_shrink]
+        wanted = [proposal for proposal in advice.proposals if proposal.pool in acting and proposal.is_shrink]
         first = self.error_guard.run_guarded("plan", lambda: tuple(self.priority(view, wanted))) if wanted else ()
         rank = {uid: number for number, uid in enumerate(first or ())}
-        ordered = sorted(found.proposals, key=lambda each: (not each.is_shrink, rank.get(each.uid, len(rank))))
-        return ResizeAdvice(tuple(ordered), found.refusals, found.uncovered)
+        ordered = sorted(advice.proposals, key=lambda each: (not each.is_shrink, rank.get(each.uid, len(rank))))
+        return ResizeAdvice(tuple(ordered), advice.refusals, advice.uncovered)
 
     def _stop_reason(self, pool: Pool, view: ClusterView) -> Reason | None:
         if view.paused:

@@ -94,8 +94,8 @@ def _best_target(
 ) -> tuple[ClusterMerge, list[FreeNode]] | None:
     others = [room for room in rooms if room is not source and _is_possible(source.digest, room.digest)]
     others.sort(key=lambda room: (-sum(node.millicores for node in room.nodes), room.digest.cluster))
-    found = [one for room in others[:MAX_RECEIVERS] if (one := _try_merge(source, room, rules)) is not None]
-    return max(found, key=lambda one: (one[0].saved, -one[0].nodes_added), default=None)
+    merges = [one for room in others[:MAX_RECEIVERS] if (one := _try_merge(source, room, rules)) is not None]
+    return max(merges, key=lambda one: (one[0].saved, -one[0].nodes_added), default=None)
 
 
 def _is_possible(source: ClusterDigest, target: ClusterDigest) -> bool:
@@ -136,15 +136,15 @@ def place_sizes(
         for place, node in enumerate(left):
             if not waiting:
                 break
-            waiting -= (taken := min(waiting, _count_fitting(size, node)))
-            if taken:
-                left[place] = _take(node, size, taken)
+            waiting -= (placed := min(waiting, _count_fitting(size, node)))
+            if placed:
+                left[place] = _take(node, size, placed)
         while waiting:
             if new_node is None or not (fitting := _count_fitting(size, new_node)):
                 return None
-            taken = min(waiting, fitting)
-            left.append(_take(new_node, size, taken))
-            added, waiting = added + 1, waiting - taken
+            placed = min(waiting, fitting)
+            left.append(_take(new_node, size, placed))
+            added, waiting = added + 1, waiting - placed
     return left, added
 
 

@@ -64,13 +64,15 @@ class DailyFileSplitter:
     def _buckets_of(self, cluster: str, batch: Any) -> list[int]:
         columns = [batch.column(name).to_pylist() for name in KEY_COLUMNS[:4]]
         # Rows are sorted, so that most rows are of the same workload as the one before.
-        known: dict[tuple[str, str, str], int] = {}
+        buckets_by_key: dict[tuple[str, str, str], int] = {}
         buckets = []
         for namespace, kind, workload, name in zip(*columns, strict=True):
             key = (namespace, kind, workload)
-            if key not in known:
-                known[key] = bucket_of(cluster, ContainerKey(namespace, kind, workload, name), self.bucket_count)
-            buckets.append(known[key])
+            if key not in buckets_by_key:
+                buckets_by_key[key] = bucket_of(
+                    cluster, ContainerKey(namespace, kind, workload, name), self.bucket_count
+                )
+            buckets.append(buckets_by_key[key])
         return buckets
 
 

@@ -185,14 +185,14 @@ def decide_container(
         resource: _summarize(container, resource, history, settings) for resource in ("cpu", "memory")
     }  # fmt: skip
     proposals = {
-        resource: propose_request(_current(row, resource), found, settings.sizing)
-        for resource, found in statistics.items()
+        resource: propose_request(_current(row, resource), usage_statistics, settings.sizing)
+        for resource, usage_statistics in statistics.items()
     }
     now = {resource: _current(row, resource).request for resource in proposals}
     proposed = {
         resource: one.request if isinstance(one, Proposal) else None for resource, one in proposals.items()
     }  # fmt: skip
-    known = [one for one in statistics.values() if isinstance(one, UsageStatistics)]
+    known_statistics = [one for one in statistics.values() if isinstance(one, UsageStatistics)]
     cost_now, cost_proposed = _costs(container, history, row, now, proposed)
     return ContainerDecision(
         cluster=cluster, namespace=container.namespace, kind=container.kind, workload=container.workload,
@@ -201,8 +201,8 @@ def decide_container(
         cpu_now=now["cpu"], cpu_proposed=proposed["cpu"], memory_now=now["memory"],
         memory_proposed=proposed["memory"], cpu_reason=_reason_code(proposals["cpu"]),
         memory_reason=_reason_code(proposals["memory"]), cpu_p95=_p95(statistics["cpu"]),
-        memory_p95=_p95(statistics["memory"]), days=max((one.observed_days for one in known), default=0.0),
-        confidence=min((one.confidence for one in known), default=None), cost_now=cost_now,
+        memory_p95=_p95(statistics["memory"]), days=max((one.observed_days for one in known_statistics), default=0.0),
+        confidence=min((one.confidence for one in known_statistics), default=None), cost_now=cost_now,
         cost_proposed=cost_proposed,
     )  # fmt: skip
 

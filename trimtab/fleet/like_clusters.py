@@ -42,8 +42,10 @@ def group_clusters(digests: Iterable[ClusterDigest]) -> list[ClusterGroup]:
         region = digest.regions[0] if len(digest.regions) == 1 else ""
         step = floor(log2(digest.workload.gib_per_core) * STEPS_PER_OCTAVE + 0.5)
         groups.setdefault((region, tuple(digest.architectures), step), []).append(digest)
-    found = [_build_group(region, architectures, members) for (region, architectures, _), members in groups.items()]
-    return sorted(found, key=lambda one: (-one.cost, one.clusters))
+    cluster_groups = [
+        _build_group(region, architectures, members) for (region, architectures, _), members in groups.items()
+    ]
+    return sorted(cluster_groups, key=lambda one: (-one.cost, one.clusters))
 
 
 def _build_group(region: str, architectures: tuple[str, ...], members: Sequence[ClusterDigest]) -> ClusterGroup:

@@ -181,11 +181,11 @@ class _Parts:
 def merge_kills(records: Iterable[OomRecord], window_seconds: int) -> OomRecord | None:
     """Returns the record that gives the highest floor for the memory request, among several records of OOM kills; None
     if there are none. The floors are compared at the time of the last kill in any of the records."""
-    known = list(records)
-    if not known:
+    all_kills = list(records)
+    if not all_kills:
         return None
-    now = max(record.last for record in known)
-    return max(known, key=lambda one: (one.floor_at(now, window_seconds), one.last, one.count, one.at, one.used))
+    now = max(record.last for record in all_kills)
+    return max(all_kills, key=lambda one: (one.floor_at(now, window_seconds), one.last, one.count, one.at, one.used))
 
 
 def merge_day_rows(rows: Iterable[DailyRow]) -> list[DailyRow]:

@@ -333,8 +333,8 @@ def _node_findings(manifests: Sequence[Manifest]) -> Iterator[_Finding]:
     without = [node for node in machines if not _group_of_node(node)]
     if len(without) == len(machines):
         if machines:
-            sentence, found = "no node shows a node group", format_count(len(machines), "node")
-            yield NotYet(reason=NO_GROUPS_READ(sentence), have=found, need="a node with a group")
+            sentence, machine_count = "no node shows a node group", format_count(len(machines), "node")
+            yield NotYet(reason=NO_GROUPS_READ(sentence), have=machine_count, need="a node with a group")
         return
     yield from ("Node" for _ in machines)
     for node in without:

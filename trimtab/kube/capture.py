@@ -53,12 +53,18 @@ def read_cluster(
 
 def plain_objects(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Returns every object, with its kind, as plain values. An owner includes its pod template, if that was read."""
-    objects = {kind: found for kind, found in snapshot.objects.items() if kind not in OWNER_TEMPLATES}
+    objects = {
+        kind: objects_of_kind for kind, objects_of_kind in snapshot.objects.items() if kind not in OWNER_TEMPLATES
+    }
     return [
-        {"apiVersion": LIST_SOURCES[kind].group_version, "kind": kind, **_with_template(_to_plain(found), templates)}
+        {
+            "apiVersion": LIST_SOURCES[kind].group_version,
+            "kind": kind,
+            **_with_template(_to_plain(objects_of_kind), templates),
+        }
         for kind, all_ in objects.items()
         for templates in (_templates(snapshot, kind),)
-        for found in all_
+        for objects_of_kind in all_
     ]
 
 

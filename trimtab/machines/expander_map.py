@@ -136,11 +136,11 @@ def _compile_rules(texts: Mapping[int, tuple[str, ...]]) -> ExpanderMap | Invali
     unjudged = ""
     for priority, patterns in texts.items():
         compiled = [compile_go_regexp(pattern) for pattern in patterns]
-        for pattern, found in zip(patterns, compiled, strict=True):
-            if isinstance(found, InvalidPattern):
-                return InvalidMap(f"the pattern {pattern!r} of priority {priority}: {found.problem}")
-            if isinstance(found, UnjudgedPattern):
-                unjudged = unjudged or f"the pattern {pattern!r} of priority {priority}: {found.construct}"
+        for pattern, result in zip(patterns, compiled, strict=True):
+            if isinstance(result, InvalidPattern):
+                return InvalidMap(f"the pattern {pattern!r} of priority {priority}: {result.problem}")
+            if isinstance(result, UnjudgedPattern):
+                unjudged = unjudged or f"the pattern {pattern!r} of priority {priority}: {result.construct}"
         rules[priority] = tuple(one for one in compiled if isinstance(one, re.Pattern))
     return UnjudgedMap(unjudged) if unjudged else ExpanderMap(rules, texts)
 
@@ -198,9 +198,9 @@ def replay_priorities(text: str, expected: Mapping[str, int]) -> list[str]:
     parsed = parse_expander_map(text)
     if not isinstance(parsed, ExpanderMap):
         return [f"the priority map cannot be used: {parsed.problem}"]
-    found = {group: parsed.priority_of(group) for group in expected}
+    priorities = {group: parsed.priority_of(group) for group in expected}
     return [
-        f"node group {group} would have the priority {found[group]}, not {priority}"
+        f"node group {group} would have the priority {priorities[group]}, not {priority}"
         for group, priority in expected.items()
-        if found[group] != priority
+        if priorities[group] != priority
     ]

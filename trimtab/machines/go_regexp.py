@@ -108,7 +108,7 @@ class _Translator:
     def _read_repeat(self, char: str) -> str | None:
         """Returns the repetition at this position, including a lazy one, or None if there is none."""
         if char in "*+?":
-            found = char
+            operator = char
         elif char == "{" and (match := _REPEAT.match(self.text, self.position)):
             low, _, high = match.groups()
             counts = [int(low), int(high)] if high else [int(low)]
@@ -117,14 +117,14 @@ class _Translator:
             self.repeats *= max(1, *counts)
             if self.repeats > MAX_REPEATS:
                 raise _Unjudged("a repetition of a repetition")
-            found = match[0]
+            operator = match[0]
         else:
             return None
-        self.position += len(found)
+        self.position += len(operator)
         if self.text[self.position : self.position + 1] == "?":
             self.position += 1
-            found += "?"
-        return found
+            operator += "?"
+        return operator
 
     def _read_group(self) -> str:
         if self.text[self.position : self.position + 1] != "?":

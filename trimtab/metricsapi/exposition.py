@@ -128,11 +128,11 @@ class BodyReader:
             if wanted and not wanted.items() <= parse_label_pairs(sample[1] or b"").items():
                 continue
             key = hash(frozenset((sample[1] or b"").split(b","))) if key is None else key
-            found = self._found[number]
-            found[key] = found.get(key, 0.0) + value
-            if len(found) > MAX_SERIES:
+            samples = self._found[number]
+            samples[key] = samples.get(key, 0.0) + value
+            if len(samples) > MAX_SERIES:
                 self._problems[number] = BODY_TOO_LARGE(f"{name.decode()} has more than {MAX_SERIES} series")
-                found.clear()
+                samples.clear()
 
 
 _SAMPLE = re.compile(

@@ -67,17 +67,17 @@ class RulesReader:
         """Reads the ConfigMap again, and returns whether the rules in force have changed. If the ConfigMap does not
         exist, there are no rules."""
         try:
-            found = self._read()
+            reading = self._read()
         except KubeFault as error:
             self._note_problem(str(error))
             return False
-        if isinstance(found, str):
-            self._note_problem(found)
+        if isinstance(reading, str):
+            self._note_problem(reading)
             # A first version that is not valid means no rules, or the replica would never be ready.
-            found = () if self.rules is None else self.rules
+            reading = () if self.rules is None else self.rules
         else:
             self._note_problem("")
-        is_changed, self.rules = found != self.rules, found
+        is_changed, self.rules = reading != self.rules, reading
         return is_changed
 
     def _read(self) -> tuple[MetricRule, ...] | str:

@@ -49,10 +49,10 @@ def find_compiled_policy(subject: PodContext, field: str) -> str:
 
 
 def _read_annotations(subject: PodContext) -> Mapping[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
+    policies_by_field: dict[str, tuple[str, str]] = {}
     for key, text in subject.annotations.items():
         if key.startswith(COMPILED_PREFIX):
-            for entry in text.split(" ")[: _MAX_ENTRIES - len(found)]:
+            for entry in text.split(" ")[: _MAX_ENTRIES - len(policies_by_field)]:
                 field, _, value = entry.rpartition("=")
-                found[field or value] = (key.removeprefix(COMPILED_PREFIX), value if field else "")
-    return found
+                policies_by_field[field or value] = (key.removeprefix(COMPILED_PREFIX), value if field else "")
+    return policies_by_field

@@ -143,8 +143,8 @@ def _with_earlier(rounds: list[ApplicablePolicies | None]) -> ApplicablePolicies
     *before, last = rounds
     if last is None:
         return None
-    known = {id(turn) for turn in last.in_effect}
-    earlier = [turn for one in before if one is not None for turn in one.in_effect if id(turn) not in known]
+    effective_ids = {id(turn) for turn in last.in_effect}
+    earlier = [turn for one in before if one is not None for turn in one.in_effect if id(turn) not in effective_ids]
     return change(last, earlier=tuple(dict.fromkeys(earlier))) if earlier else last
 
 

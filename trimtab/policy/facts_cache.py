@@ -4,7 +4,7 @@
     cache = FactsCache(own_namespace)
     cache.put("LimitRange", ("team-a", "guard"), projections["LimitRange"](item))
     cache.drop("Namespace", ("", "team-b"))
-    facts = cache.build_facts(known)
+    facts = cache.build_facts(listed_kinds)
 
 Every unchanged part of the facts, and every unchanged value in a part, is the same object as before. So a cache of what
 was computed from a value may look up the value by identity. The facts do not depend on the order of the changes, and
@@ -82,7 +82,7 @@ class FactsCache:
         return self._namespaces.paused
 
     def build_facts(
-        self, known: frozenset[str] = ALL_KINDS, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE,
+        self, listed_kinds: frozenset[str] = ALL_KINDS, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE,
         fresh_leases: frozenset[str] | None = None,
     ) -> ClusterFacts:  # fmt: skip
         """Returns the facts from everything received so far; the same `ClusterFacts` object as last time if nothing
@@ -91,7 +91,7 @@ class FactsCache:
         if vpa_reach == self._last.vpa_reach:
             vpa_reach = self._last.vpa_reach
         facts = ClusterFacts(
-            listed_kinds=known,
+            listed_kinds=listed_kinds,
             namespaces=self._namespaces.current_mapping(),
             runtime_classes=self._runtime_classes.current_mapping(),
             priority_classes=self._priority_classes.current_mapping(),

@@ -132,10 +132,10 @@ class Loop:
 
     def _write_parameters(self) -> None:
         assert self.parameters is not None
-        known: Workloads = {}
+        all_workloads: Workloads = {}
         for workloads in self.publisher.published.values():
-            known |= workloads
-        written = self.parameters.write_changes(known, self.now())
+            all_workloads |= workloads
+        written = self.parameters.write_changes(all_workloads, self.now())
         self.metrics.writes.labels("parameters").inc(written)
         self.metrics.faults.labels("parameters").inc(len(self.parameters.refused))
         if written:

@@ -112,9 +112,9 @@ def summarize_rules(snapshot: Snapshot) -> NamespaceRules:
 
 def list_containers(workloads: Workloads, namespace: str) -> dict[tuple[str, str, str], ContainerUsage]:
     """Returns (kind, owner, container) → the recommendation, for all containers of one namespace."""
-    found: dict[tuple[str, str, str], ContainerUsage] = {}
+    usages: dict[tuple[str, str, str], ContainerUsage] = {}
     for name, containers in workloads.items():
         place, kind, owner = name.split("/", 2)
         if place == namespace:
-            found |= {(kind, owner, container): usage for container, usage in containers.items()}
-    return found
+            usages |= {(kind, owner, container): usage for container, usage in containers.items()}
+    return usages

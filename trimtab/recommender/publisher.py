@@ -35,7 +35,7 @@ class ContainerRecommendations:
 
 def compute_recommendations(history: LiveHistory, now: int) -> ContainerRecommendations:
     """Returns the recommendations for all containers of a history."""
-    known: Workloads = {}
+    workloads: Workloads = {}
     missing: dict[ContainerKey, dict[str, NotYet]] = {}
     for container in history.list_containers():
         statistics = {resource: _statistics(history, container, resource, now) for resource in RESOURCES}
@@ -43,13 +43,13 @@ def compute_recommendations(history: LiveHistory, now: int) -> ContainerRecommen
             statistics["cpu"], statistics["memory"], now=now, last=_last_sample(history, container)
         )
         if published is not None:
-            known.setdefault(workload_key(container), {})[container.name] = published
+            workloads.setdefault(workload_key(container), {})[container.name] = published
         missing_resources = {
             resource: not_yet for resource, not_yet in statistics.items() if isinstance(not_yet, NotYet)
         }
         if missing_resources:
             missing[container] = missing_resources
-    return ContainerRecommendations(known, missing)
+    return ContainerRecommendations(workloads, missing)
 
 
 def _statistics(history: LiveHistory, container: ContainerKey, resource: str, now: int) -> UsageStatistics | NotYet:

@@ -152,8 +152,8 @@ class ReservationMeasurer:
 
     def _publish(self, now: int) -> None:
         """Writes the recommendations if one of them differs from the published one."""
-        known = {pool.key for pool in self.pools}
-        wanted = {key: published for key, published in self._published.items() if key in known}
+        pool_keys = {pool.key for pool in self.pools}
+        wanted = {key: published for key, published in self._published.items() if key in pool_keys}
         for pool in self.pools:
             if not isinstance(pool.recommended, NotYet):
                 old = self._published.get(pool.key)

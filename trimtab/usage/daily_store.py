@@ -143,8 +143,8 @@ class DailyStore:
         self.connect()
         selector = arrow.fs.FileSelector(self._root, recursive=True, allow_not_found=True)
         with _faults(f"the list of {self.location}"):
-            found = self._filesystem.get_file_info(selector)
-        infos = ((info, _parse_path(self._relative(info.path))) for info in found if info.is_file)
+            file_infos = self._filesystem.get_file_info(selector)
+        infos = ((info, _parse_path(self._relative(info.path))) for info in file_infos if info.is_file)
         return sorted(
             StoredDay(cluster, day, self._relative(info.path), info.size)
             for info, place in infos if place is not None for cluster, day in (place,)

@@ -68,7 +68,7 @@ Periods = tuple[float, float]
 def periods_of_metrics(body: bytes) -> dict[PodKey, Periods]:
     """Returns pod → counted periods, from a kubelet's /metrics/cadvisor. A container without a cpu limit has no
     periods."""
-    found: dict[PodKey, Periods] = {}
+    periods: dict[PodKey, Periods] = {}
     for throttled, labels, value in _COUNTER.findall(body):
         names = dict(_LABEL.findall(labels))
         key = (names.get(b"namespace", b"").decode(), names.get(b"pod", b"").decode())
@@ -76,9 +76,9 @@ def periods_of_metrics(body: bytes) -> dict[PodKey, Periods]:
             amount = float(value)
         except ValueError:
             continue
-        before = found.get(key, (0.0, 0.0))
-        found[key] = (before[0] + amount, before[1]) if throttled else (before[0], before[1] + amount)
-    return found
+        before = periods.get(key, (0.0, 0.0))
+        periods[key] = (before[0] + amount, before[1]) if throttled else (before[0], before[1] + amount)
+    return periods
 
 
 @dataclass(slots=True)

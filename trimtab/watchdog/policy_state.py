@@ -115,26 +115,26 @@ def _owner_projection(fact: Callable[[Any], HeldOwner]) -> Callable[[Any], Obser
     return lambda found: ObservedOwner(fact(found), found.metadata.uid)
 
 
-def _written(found: Any, *parts: str) -> Moment | None:
-    return parse_timestamp(found.metadata.last_written_at(*parts))
+def _written(document: Any, *parts: str) -> Moment | None:
+    return parse_timestamp(document.metadata.last_written_at(*parts))
 
 
-def _configuration(found: ApiObject) -> ObservedWebhookConfiguration:
-    assert isinstance(found, MutatingWebhookConfiguration)
-    created = parse_timestamp(found.metadata.creation_timestamp)
+def _configuration(document: ApiObject) -> ObservedWebhookConfiguration:
+    assert isinstance(document, MutatingWebhookConfiguration)
+    created = parse_timestamp(document.metadata.creation_timestamp)
     return ObservedWebhookConfiguration(
-        is_trimtab_configuration(found.metadata, ""), created, vpa_webhook.find_vpa_targets(found)
+        is_trimtab_configuration(document.metadata, ""), created, vpa_webhook.find_vpa_targets(document)
     )
 
 
-def _policy(found: ApiObject) -> ObservedPolicy:
-    assert isinstance(found, Custom)
-    meta = found.metadata
-    spec = found.spec if isinstance(found.spec, dict) else {}
+def _policy(document: ApiObject) -> ObservedPolicy:
+    assert isinstance(document, Custom)
+    meta = document.metadata
+    spec = document.spec if isinstance(document.spec, dict) else {}
     return ObservedPolicy(
         name=meta.name, uid=meta.uid, version=meta.resource_version, generation=meta.generation,
         spec_written_at=meta.last_written_at("spec") or "", mode=str(spec.get("mode", "apply")),
-        loaded=load_object(found), status=read_status(found.status),
+        loaded=load_object(document), status=read_status(document.status),
     )  # fmt: skip
 
 

@@ -136,9 +136,9 @@ def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         yield from _report_low(rule, subject, reserved, reservation, has_field=True)
     alike: dict[tuple[MeasuredReservation, int, int], list[str]] = defaultdict(list)
     for node in snapshot.nodes:
-        found = next((one for one in snapshot.reservations if _was_measured_on(one, node)), None)
-        if found is not None:
-            alike[found, _reserved_on(node, CPU), _reserved_on(node, MEMORY)].append(node.metadata.name)
+        node_reservation = next((one for one in snapshot.reservations if _was_measured_on(one, node)), None)
+        if node_reservation is not None:
+            alike[node_reservation, _reserved_on(node, CPU), _reserved_on(node, MEMORY)].append(node.metadata.name)
     for (reservation, cpu, memory), names in alike.items():
         subject = LintSubject("Node", "", min(names))
         reserved = {CPU: cpu, MEMORY: memory}

@@ -147,10 +147,10 @@ def memory_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         usage = snapshot.usage_of(workload, container.name, MEMORY)
         if usage is not None and limit >= 1.5 * usage.max:
             continue
-        known = f"; its peak was {format_amount(MEMORY, usage.max)}" if usage is not None else ""
+        peak_text = f"; its peak was {format_amount(MEMORY, usage.max)}" if usage is not None else ""
         yield rule.report_problem(
             workload.subject,
             f"Container {container.name} of {workload.subject} has a memory limit of "
-            f"{format_amount(MEMORY, limit)}{known}.",
+            f"{format_amount(MEMORY, limit)}{peak_text}.",
             path=workload.container_path(container, "resources", "limits", MEMORY),
         )

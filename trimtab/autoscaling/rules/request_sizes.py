@@ -54,9 +54,9 @@ def _sized_containers(snapshot: LintSnapshot) -> Iterator[_Sized]:
     for workload in snapshot.workloads:
         for container in workload.spec.containers:
             usage = {
-                resource: known
+                resource: percentiles
                 for resource in RESOURCES
-                if (known := snapshot.usage_of(workload, container.name, resource)) is not None
+                if (percentiles := snapshot.usage_of(workload, container.name, resource)) is not None
             }
             if usage:
                 vpas = tuple(
@@ -102,8 +102,9 @@ def needless_vpa(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 def _describe_usage(usage: dict[str, ResourceUsage]) -> str:
     return ", ".join(
-        f"P5 to P95 of {resource}: {format_amount(resource, known.p5)} to {format_amount(resource, known.p95)}"
-        for resource, known in usage.items()
+        f"5th to 95th percentile of {resource}: {format_amount(resource, percentiles.p5)} to "
+        f"{format_amount(resource, percentiles.p95)}"
+        for resource, percentiles in usage.items()
     )
 
 
@@ -290,9 +291,9 @@ def _replica_usage(snapshot: LintSnapshot, workload: LintWorkload) -> tuple[Reso
     unknown for one of them."""
     sums: list[ResourceUsage | None] = []
     for resource in RESOURCES:
-        known = [snapshot.usage_of(workload, c.name, resource) for c in running_containers(workload.spec)]
-        whole = [usage for usage in known if usage is not None]
-        complete = len(whole) == len(known) > 0
+        usages = [snapshot.usage_of(workload, c.name, resource) for c in running_containers(workload.spec)]
+        whole = [usage for usage in usages if usage is not None]
+        complete = len(whole) == len(usages) > 0
         sums.append(
             ResourceUsage(
                 p5=sum(u.p5 for u in whole), p50=sum(u.p50 for u in whole), p90=sum(u.p90 for u in whole),

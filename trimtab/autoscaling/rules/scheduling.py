@@ -77,11 +77,11 @@ def is_spread(workload: LintWorkload, keys: tuple[str, ...]) -> bool:
 def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each workload whose schedulerName is not a stock scheduler and is in no
     KubeSchedulerConfiguration and no pool."""
-    known = {*KNOWN_SCHEDULERS, *find_schedulers(config_map.data for config_map in snapshot.config_maps)}
-    known |= {name for pool in snapshot.pools for name in pool.schedulers}
+    schedulers = {*KNOWN_SCHEDULERS, *find_schedulers(config_map.data for config_map in snapshot.config_maps)}
+    schedulers |= {name for pool in snapshot.pools for name in pool.schedulers}
     for workload in snapshot.workloads:
         name = workload.spec.scheduler_name
-        if name and name not in known:
+        if name and name not in schedulers:
             yield rule.report_problem(
                 workload.subject, f"{workload.subject} names the scheduler {name}, which none of the objects defines.",
                 path=(*workload.template_path, "schedulerName"),

@@ -197,13 +197,13 @@ def _idle_minimum(
 def _idle_amounts(snapshot: LintSnapshot, workload: LintWorkload | None, container: str) -> dict[str, int]:
     """Returns resource → the P90 of the quietest day with the recommender's margin, for the resources for which it is
     known."""
-    known = {
+    amounts = {
         resource: snapshot.usage_of(workload, container, resource) if workload is not None else None
         for resource in RESOURCES
     }
     return {
         resource: ceil(usage.idle * VPA_MARGIN_FACTOR)
-        for resource, usage in known.items()
+        for resource, usage in amounts.items()
         if usage is not None and usage.idle is not None
     }
 
@@ -221,11 +221,13 @@ def raise_request(workload: LintWorkload, container: str, resource: str, least: 
     L18); an empty list if the request is not below that."""
     return [
         ManifestChange(
-            workload.subject, workload.container_path(found, "resources", "requests", resource),
+            workload.subject, workload.container_path(spec_container, "resources", "requests", resource),
             format_amount(resource, least),
         )
-        for found in workload.spec.containers
-        if found.name == container and (request := request_of(found, resource)) is not None and request < least
+        for spec_container in workload.spec.containers
+        if spec_container.name == container
+        and (request := request_of(spec_container, resource)) is not None
+        and request < least
     ]  # fmt: skip
 
 

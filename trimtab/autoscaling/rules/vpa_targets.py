@@ -43,10 +43,10 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 )  # fmt: skip
 def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA except the first, if one target has several VPAs whose mode is not Off."""
-    seen: dict[object, VerticalPodAutoscaler] = {}
+    vpas_by_target: dict[object, VerticalPodAutoscaler] = {}
     for vpa, subject, _ in active_vpas(snapshot):
         target = target_subject(vpa.metadata, vpa.spec.target_ref)
-        first = seen.setdefault(target, vpa)
+        first = vpas_by_target.setdefault(target, vpa)
         if first is not vpa:
             yield rule.report_problem(
                 subject,

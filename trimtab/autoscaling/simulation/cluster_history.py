@@ -249,12 +249,12 @@ def blocks_scale_down(pod: PodInfo, *, is_owned: bool, has_budget: bool) -> bool
     )
 
 
-def _merge_workloads(known: ReplayWorkload | None, other: ReplayWorkload) -> ReplayWorkload:
+def _merge_workloads(first: ReplayWorkload | None, other: ReplayWorkload) -> ReplayWorkload:
     """Returns one workload for two. It has the larger requests of the two, can run only on nodes on which both can run,
     and blocks scale-down if either blocks it."""
-    if known is None:
+    if first is None:
         return other
     return ReplayWorkload(
-        name=known.name, cpu=max(known.cpu, other.cpu), memory=max(known.memory, other.memory),
-        shapes=known.shapes & other.shapes or known.shapes, blocks=known.blocks or other.blocks,
+        name=first.name, cpu=max(first.cpu, other.cpu), memory=max(first.memory, other.memory),
+        shapes=first.shapes & other.shapes or first.shapes, blocks=first.blocks or other.blocks,
     )  # fmt: skip

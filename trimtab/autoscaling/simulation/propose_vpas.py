@@ -183,7 +183,7 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
                 f"the 95th percentile of the large resources ({steady}) is at most {MIN_SPREAD:g} times the 5th"
             ),
         )
-    free = {name: tuple(r for r in found if r not in workload.hpa_resources) for name, found in varying.items()}
+    free = {name: tuple(r for r in resources if r not in workload.hpa_resources) for name, resources in varying.items()}
     if not any(free.values()):
         return decide(remove, VPA_OWNED_BY_HPA(f"an HPA scales on {' and '.join(sorted(workload.hpa_resources))}"))
     manifest = _render_vpa(workload, free, existing or workload.name, version)

@@ -155,8 +155,8 @@ def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = Fal
 
 def new_records(earlier: HistoryReport, later: HistoryReport) -> HistoryReport:
     """Returns a report of the decisions in the later report that are not in the earlier one."""
-    known = set(earlier.records)
-    return HistoryReport(records=[record for record in later.records if record not in known])
+    earlier_records = set(earlier.records)
+    return HistoryReport(records=[record for record in later.records if record not in earlier_records])
 
 
 def watch_history(login: ClusterLogin, filters: HistoryFilter, report: HistoryReport, *, is_wide: bool) -> None:

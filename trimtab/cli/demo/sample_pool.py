@@ -70,12 +70,13 @@ def _draw_resizes(console: Console, inputs: PlanInputs) -> None:
         read_resizable_pods(pods), _wanted_requests, inputs.inventory, inputs.pools,
         context=ResizeContext(assumes_kubelets=True),
     )  # fmt: skip
-    found = plan_with_resizes(inputs.inventory, inputs.pools, advice.proposals, inputs.context)
-    after = len(inputs.inventory.nodes) - len(found.plan.all_steps)
+    resize_plan = plan_with_resizes(inputs.inventory, inputs.pools, advice.proposals, inputs.context)
+    after = len(inputs.inventory.nodes) - len(resize_plan.plan.all_steps)
     console.print(
         f"The pods use {USED_PERCENT} % of the cpu that they request. If their requests are first reduced while "
         f"they run (`running: resize`): {len(inputs.inventory.nodes)} nodes → {after}, "
-        f"{format_count(len(found.resizes), 'resize')}, {format_count(len(found.plan.all_moves), 'eviction')}.",
+        f"{format_count(len(resize_plan.resizes), 'resize')}, "
+        f"{format_count(len(resize_plan.plan.all_moves), 'eviction')}.",
         highlight=False,
     )
 

@@ -19,8 +19,8 @@ def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(state, Unreadable):
         yield report_unknown(state)
         return
-    found = [finding for finding in state.findings if finding.severity is not LintSeverity.INFO]
-    for code, group in groupby(sorted(found, key=lambda finding: finding.rule), key=lambda finding: finding.rule):
+    findings = [finding for finding in state.findings if finding.severity is not LintSeverity.INFO]
+    for code, group in groupby(sorted(findings, key=lambda finding: finding.rule), key=lambda finding: finding.rule):
         of_rule = list(group)
         for finding in of_rule[:MAX_FINDINGS]:
             sentence = f"{code}: {finding.sentence} {finding.outcome}".removesuffix(".")
@@ -32,7 +32,7 @@ def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             )
     for note in state.notes:
         yield report_unknown(note)
-    if not found and not state.notes:
+    if not findings and not state.notes:
         yield report_ok("the rules of `trimtab lint` find nothing in the cluster that works against Trimtab")
 
 

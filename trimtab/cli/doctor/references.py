@@ -74,7 +74,7 @@ def read_references(client: Client, namespace: str, review_access: ReviewAccess)
     return ReferencesState(
         dangling=find_dangling(policies, snapshot),
         nodes=tuple(map(node_from_api, snapshot.objects_of(Node))),
-        images={name: _image(found) for name, found in deployments.items() if found is not None},
+        images={name: _image(deployment) for name, deployment in deployments.items() if deployment is not None},
         protecting=protecting,
         resizing=resizing,
         missing_resize_permissions=find_missing_resize_permissions(namespace, review_access) if resizing else (),

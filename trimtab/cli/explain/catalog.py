@@ -89,8 +89,8 @@ def suggest_entries(catalog: Sequence[CatalogEntry], name: str) -> list[str]:
     names = {spelling: entry.name for entry in catalog for spelling in _spellings(entry)}
     wanted = _normalize(name)
     near = get_close_matches(wanted, names, MAX_SUGGESTIONS, 0.75)
-    containing = [known for known in names if wanted and wanted in known]
-    return list(dict.fromkeys(names[known] for known in (*near, *containing)))[:MAX_SUGGESTIONS]
+    containing = [entry_name for entry_name in names if wanted and wanted in entry_name]
+    return list(dict.fromkeys(names[entry_name] for entry_name in (*near, *containing)))[:MAX_SUGGESTIONS]
 
 
 def _normalize(name: str) -> str:

@@ -75,8 +75,8 @@ def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
             mistakes.append(ConfigError(file="NAME", expected=expected, got=repr(name), todo=todo))
     if mistakes:
         raise UsageError(mistakes)
-    found = dict.fromkeys(entry for entries in entries_by_name.values() for entry in entries)
-    return ExplanationsReport(explanations=[_explain(entry, find_children(catalog, entry)) for entry in found])
+    unique_entries = dict.fromkeys(entry for entries in entries_by_name.values() for entry in entries)
+    return ExplanationsReport(explanations=[_explain(entry, find_children(catalog, entry)) for entry in unique_entries])
 
 
 def _explain(entry: CatalogEntry, children: list[CatalogEntry]) -> ExplanationReport:

@@ -80,13 +80,13 @@ def list_clusters(
     names_or_paths = [part for text in texts for part in ([text] if Path(text).exists() else text.split(","))]
     for text in names_or_paths:
         if Path(text).exists():
-            found = [
+            all_sources = [
                 SnapshotSource(name, paths, b"", team_label, now) for name, paths in _clusters_of_folder(Path(text))
             ]
-            if not found:
+            if not all_sources:
                 expected = f"a folder with a snapshot of each cluster ({', '.join(ENDINGS[:3])}, …)"
                 mistakes.append(ConfigError(file=text, expected=expected, got="none"))
-            sources += found
+            sources += all_sources
         elif "/" in text or text.endswith(ENDINGS):
             mistakes.append(
                 ConfigError(file=text, expected="a folder that exists, or a context of the kubeconfig", got="neither")
@@ -206,14 +206,14 @@ class DigestJob:
 
 def decode_digests(results: Iterable[bytes]) -> tuple[list[ClusterDigest], list[ClusterFailure]]:
     """Returns the digests and the failures in the results of a DigestJob."""
-    found: list[ClusterDigest] = []
+    digests: list[ClusterDigest] = []
     failures: list[ClusterFailure] = []
     for result in results:
         if result[:1] == b"D":
-            found.append(msgspec.msgpack.decode(result[1:], type=ClusterDigest))
+            digests.append(msgspec.msgpack.decode(result[1:], type=ClusterDigest))
         else:
             failures.append(msgspec.msgpack.decode(result[1:], type=ClusterFailure))
-    return found, failures
+    return digests, failures
 
 
 def digest_cluster(source: SnapshotSource) -> ClusterDigest:

@@ -321,12 +321,12 @@ def report(
         digests, failures = _digest(opened, listed)
         if files:
             failed = {failure.cluster for failure in failures}
-            known = ClusterList(tuple(one for one in listed.sources if one.cluster not in failed))
-            names = {one.cluster for one in known.sources}
+            readable = ClusterList(tuple(one for one in listed.sources if one.cluster not in failed))
+            names = {one.cluster for one in readable.sources}
             at = now_seconds if now_seconds is not None else (max(one.day for one in files) + 1) * DAY
             own = [one for one in files if one.cluster in names]
-            decided = _decide(opened, usage, own, known, sizing, at, days, rows, write_to)
-            notes = _history_notes([one for one in files if one.cluster not in failed], known)
+            decided = _decide(opened, usage, own, readable, sizing, at, days, rows, write_to)
+            notes = _history_notes([one for one in files if one.cluster not in failed], readable)
     if decided is not None:
         failures = [*failures, *decided.failures]
         digests = [one for one in digests if one.cluster not in {failure.cluster for failure in failures}]

@@ -87,7 +87,7 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
     now, mistakes = parse_now(options["now"])
     if mistakes:
         raise UsageError(mistakes)
-    found = find_orphans(
+    orphans = find_orphans(
         manifests, own_domains=options["own_domains"], min_age_seconds=options["min_age"] * 3600,
         now=int(clock.utc_now().timestamp()) if now is None else now,
     )  # fmt: skip
@@ -103,12 +103,14 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
     costs = _monthly_costs(current)
     claims = find_claim_savings(_read_summaries(options["summaries"]), manifests)
     report = IdleReport(
-        zone=options["zone"], checked=dict(found.checked),
-        orphans=parts.build_orphan_rows(found, manifests, _node_costs(manifests), options["balancer_price"]),
-        unjudged=parts.build_unjudged_rows(found), sleepers=parts.build_sleeper_rows(quiet, costs),
+        zone=options["zone"], checked=dict(orphans.checked),
+        orphans=parts.build_orphan_rows(orphans, manifests, _node_costs(manifests), options["balancer_price"]),
+        unjudged=parts.build_unjudged_rows(orphans), sleepers=parts.build_sleeper_rows(quiet, costs),
         missed_sleep=parts.build_missed_rows(_find_all_missed(hourly, current, schedules, share), costs),
         claims=parts.build_claim_rows(claims),
-        unknown=[*(parts.build_unknown_row("objects without a name", missing) for missing in found.unknown), *unknown],
+        unknown=[
+            *(parts.build_unknown_row("objects without a name", missing) for missing in orphans.unknown), *unknown,
+        ],
         notes=[*notes, *current.notes, *usage_notes, *_hints(options),
                *(f"This sleep schedule cannot be read: {problem}" for problem in unreadable)],
     )  # fmt: skip

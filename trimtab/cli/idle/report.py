@@ -128,7 +128,7 @@ def select_rows(report: IdleReport, selection: ObjectSelection, manifests: Seque
 
 
 def build_orphan_rows(
-    found: OrphanReport, manifests: Sequence[Manifest], nodes: Mapping[str, float], balancer: float | None
+    orphan_report: OrphanReport, manifests: Sequence[Manifest], nodes: Mapping[str, float], balancer: float | None
 ) -> list[OrphanRow]:
     """Returns a row for every object that no other object names, with its price.
 
@@ -144,7 +144,7 @@ def build_orphan_rows(
             created=None if orphan.created is None else format_timestamp(orphan.created),
             dollars_per_month=_price_orphan(orphan, per_gib, nodes, balancer),
         )
-        for orphan in found.orphans
+        for orphan in orphan_report.orphans
     ]  # fmt: skip
 
 
@@ -160,10 +160,11 @@ def _price_orphan(
     return None if price is None or orphan.storage_bytes is None else round(orphan.storage_bytes / (1 << 30) * price, 2)
 
 
-def build_unjudged_rows(found: OrphanReport) -> list[UnjudgedRow]:
+def build_unjudged_rows(orphan_report: OrphanReport) -> list[UnjudgedRow]:
     """Returns a row for every object that no other object names but that a program may read through the API."""
     return [
-        UnjudgedRow(object=_object_name(left.name), reason=report_reason(left.reason)) for left in found.unjudged
+        UnjudgedRow(object=_object_name(left.name), reason=report_reason(left.reason))
+        for left in orphan_report.unjudged
     ]  # fmt: skip
 
 
@@ -202,11 +203,11 @@ def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
     """Returns a row for every PersistentVolumeClaim with which money can be saved."""
     return [
         ClaimRow(
-            object=ObjectName(kind="PersistentVolumeClaim", namespace=found.namespace, name=found.claim),
-            reason=report_reason(found.reason), used_bytes=found.used_bytes, capacity_bytes=found.capacity_bytes,
-            dollars_per_month=None if found.dollars_per_month is None else round(found.dollars_per_month, 2),
+            object=ObjectName(kind="PersistentVolumeClaim", namespace=finding.namespace, name=finding.claim),
+            reason=report_reason(finding.reason), used_bytes=finding.used_bytes, capacity_bytes=finding.capacity_bytes,
+            dollars_per_month=None if finding.dollars_per_month is None else round(finding.dollars_per_month, 2),
         )
-        for found in findings
+        for finding in findings
     ]  # fmt: skip
 
 

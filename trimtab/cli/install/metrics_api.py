@@ -170,7 +170,7 @@ def find_other_providers(client: Client, namespace: str) -> tuple[str, ...]:
     """
     import msgspec
 
-    found = []
+    providers = []
     for page in iter_pages(client, LIST_SOURCES["APIService"]):
         for raw in page.items or ():
             document = msgspec.json.decode(raw)
@@ -179,8 +179,8 @@ def find_other_providers(client: Client, namespace: str) -> tuple[str, ...]:
             is_ours = (service.get("namespace"), service.get("name")) == (namespace, NAME)
             if spec.get("group") == GROUP and not is_ours:
                 place = f"{service.get('namespace')}/{service.get('name')}" if service else "no Service"
-                found.append(f"{document['metadata']['name']} ({place})")
-    return tuple(sorted(found))
+                providers.append(f"{document['metadata']['name']} ({place})")
+    return tuple(sorted(providers))
 
 
 def read_own_api_service(client: Client, namespace: str) -> Manifest | None:

@@ -22,7 +22,7 @@ def read_monthly_price(snapshot: LintSnapshot) -> MonthlyPrice:
         if isinstance(price, int) and not isinstance(node.allocatable, Unreadable):
             amounts = node.allocatable
             priced.append((price, amounts.get("cpu", 0) / 1000, amounts.get("memory", 0) / (1 << 30)))
-    found = average_price(priced)
-    used = found or LIST_PRICE
-    source = "the price of your nodes" if found is not None else "the list price of a general-purpose machine"
+    average = average_price(priced)
+    used = average or LIST_PRICE
+    source = "the price of your nodes" if average is not None else "the list price of a general-purpose machine"
     return MonthlyPrice(core=used.monthly_cost(1000, 0), gib=used.monthly_cost(0, 1 << 30), source=source)

@@ -107,16 +107,16 @@ def draw_lint(console: Console, report: LintReport) -> None:
     """Print for each finding what is wrong, what will happen and what to do.
 
     If successive findings have the same outcome and the same fix, these two sentences are printed only once."""
-    said = ("", "", "")
+    last_texts = ("", "", "")
     for finding in report.findings:
         style = _STYLES[finding.severity]
         place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
         where = f"  [dim]{escape(place)}[/]" if place else ""
         console.print(f"[{style}]{finding.severity}[/] [bold]{finding.rule}[/] {escape(finding.sentence)}{where}")
-        if said != (finding.rule, finding.outcome, finding.fix):
+        if last_texts != (finding.rule, finding.outcome, finding.fix):
             console.print(f"    {escape(finding.outcome)}")
             console.print(f"    [bold]→[/] {escape(finding.fix)}")
-        said = finding.rule, finding.outcome, finding.fix
+        last_texts = finding.rule, finding.outcome, finding.fix
     for entry in report.ignored:
         console.print(
             f"[dim]ignored[/] {entry.rule} {escape(entry.object)}: {escape(entry.reason or 'no reason given')}"

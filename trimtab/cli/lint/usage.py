@@ -176,10 +176,10 @@ def _published_history(snapshot: LintSnapshot) -> UsageHistory | None:
             for container, usage in by_container.items():
                 amounts = {CPU: usage.cpu, "memory": usage.memory}
                 containers[namespace, kind, name, container] = {
-                    resource: known
+                    resource: container_usage
                     for resource, percentiles in amounts.items()
                     if percentiles is not None
-                    and (known := _published_usage(resource, percentiles, usage.days or 0.0)) is not None
+                    and (container_usage := _published_usage(resource, percentiles, usage.days or 0.0)) is not None
                 }
     return UsageHistory(containers=containers) if containers else None
 

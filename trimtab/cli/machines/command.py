@@ -203,8 +203,8 @@ def _list_committed(
     because their nodes are already paid for."""
     kinds = [kind for kind in priced.types if kind.name in commitments]
     anything = replace(rules, names=None, included_uses=frozenset(kind.use for kind in kinds))
-    found = list_candidates(kinds, priced.prices, priced.profiles, anything)
-    missing = sorted(commitments.keys() - {candidate.name for candidate in found.candidates})
+    candidates = list_candidates(kinds, priced.prices, priced.profiles, anything)
+    missing = sorted(commitments.keys() - {candidate.name for candidate in candidates.candidates})
     if missing:
         raise UsageError([
             ConfigError(
@@ -213,7 +213,7 @@ def _list_committed(
             )
             for name in missing
         ])  # fmt: skip
-    return tuple(found.candidates)
+    return tuple(candidates.candidates)
 
 
 def _emit(form: str, output_file: str | None, report: object, draw: output.Draw, title: str) -> None:

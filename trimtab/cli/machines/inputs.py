@@ -82,8 +82,8 @@ def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, nee
 
 def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
     """Returns the mistake that the pool has no nodes, with the names of the pools that have nodes."""
-    known = sorted({pool_name(node) for node in inventory.nodes} - {""})
-    return ConfigError(file="--pool", expected=f"a pool of {', '.join(known) or 'none'}", got=pool)
+    pool_names = sorted({pool_name(node) for node in inventory.nodes} - {""})
+    return ConfigError(file="--pool", expected=f"a pool of {', '.join(pool_names) or 'none'}", got=pool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +175,8 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
     prices = {name: amount for name, amount in price_table().items() if listed_region(name) == region}
     prices |= {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
     if not prices:
-        known = sorted({listed_region(name) for name in price_table()})
-        expected = f"a region with prices: {', '.join(known)}, or one of the --prices files"
+        regions_with_prices = sorted({listed_region(name) for name in price_table()})
+        expected = f"a region with prices: {', '.join(regions_with_prices)}, or one of the --prices files"
         got = region or (f"nodes of {' and '.join(regions)}" if regions else "no region label on any node")
         todo = "choose one region with --region, or the nodes of one region with --pool" if len(regions) > 1 else ""
         mistakes.append(ConfigError(file="--region", expected=expected, got=got, todo=todo))

@@ -225,7 +225,7 @@ def _read_templates(pool_nodes: SelectedNodes) -> dict[str, SchedulingRequiremen
     else:
         owners = [document.value for document in pool_nodes.documents if isinstance(document.value, dict)]
     reader = PodReader()
-    found: dict[str, SchedulingRequirements] = {}
+    templates: dict[str, SchedulingRequirements] = {}
     for owner in owners:
         for path in _TEMPLATE_PATHS:
             template: Any = owner
@@ -237,8 +237,8 @@ def _read_templates(pool_nodes: SelectedNodes) -> dict[str, SchedulingRequiremen
             name = f"{owner.get('kind', 'owner')} {meta.get('namespace', '')}/{meta.get('name', '')}"
             metadata = {**template.get("metadata", {}), "name": "x", "namespace": meta.get("namespace", "")}
             shape = msgspec.convert({"metadata": metadata, "spec": template["spec"]}, Pod, strict=False)
-            found[name] = reader.read_pod(shape).requirements
-    return found
+            templates[name] = reader.read_pod(shape).requirements
+    return templates
 
 
 def _list_owners(client: "Client") -> list[dict[str, Any]]:

@@ -138,16 +138,16 @@ def _rate_groups(
         if not kind:
             mistakes.append(ConfigError(file="--group", expected="GROUP=TYPE", got=text))
         types[group_name] = kind
-    known = {group.name for group in autoscaler.groups}
+    group_names = {group.name for group in autoscaler.groups}
     mistakes += [
-        ConfigError(file=option, expected=f"a node group of {', '.join(sorted(known)) or 'none'}", got=name)
+        ConfigError(file=option, expected=f"a node group of {', '.join(sorted(group_names)) or 'none'}", got=name)
         for option, names in (("--legacy", legacy), ("--group", [text.partition("=")[0] for text in group_types]))
         for name in names
-        if name not in known
+        if name not in group_names
     ]
     if mistakes:
         raise UsageError(mistakes)
-    return rate_groups(ranking, types, known, legacy)
+    return rate_groups(ranking, types, group_names, legacy)
 
 
 def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
@@ -161,15 +161,15 @@ def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
 def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
     """Returns the cluster autoscaler's status in the snapshot. Raises UsageError if there is none that can be read."""
     status = next((one for one in pool_nodes.inventory.config_maps if one.metadata.name == STATUS_NAME), None)
-    found = None if status is None else parse_status(
+    autoscaler = None if status is None else parse_status(
         status.data.get("status", ""), value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
     )  # fmt: skip
-    if not isinstance(found, Autoscaler):
+    if not isinstance(autoscaler, Autoscaler):
         raise UsageError([ConfigError(
             file="--cluster", expected=f"the cluster autoscaler's status, ConfigMap {STATUS_NAME}",
-            got="none" if found is None else str(found), todo="add configmaps -n kube-system to the snapshot",
+            got="none" if autoscaler is None else str(autoscaler), todo="add configmaps -n kube-system to the snapshot",
         )])  # fmt: skip
-    return found
+    return autoscaler
 
 
 def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> dict[str, Any]:

@@ -120,13 +120,13 @@ def _find_selector(pods: Sequence[PodInfo], world: ClusterModel) -> tuple[str, l
     shared = set.intersection(*({*pod.requirements.labels} for pod in pods)) - CONTROLLER_LABELS
     keys, alike = {pod.key for pod in pods}, {(pod.namespace, _owner_kind(pod)) for pod in pods}
     others = [pod for pod in world.pods if pod.key not in keys and (pod.namespace, _owner_kind(pod)) in alike]
-    found = []
+    choices = []
     for key in sorted(shared):
         values = {pod.requirements.labels[key] for pod in pods}
         count = sum(pod.requirements.labels.get(key) in values for pod in others)
         if count < len(others):
-            found.append((count, len(values), key, sorted(values)))
-    return min(found)[2:] if found else None
+            choices.append((count, len(values), key, sorted(values)))
+    return min(choices)[2:] if choices else None
 
 
 def _owner_kind(pod: PodInfo) -> str:

@@ -79,7 +79,7 @@ NO_ADVICE = ResizeAdvice()
 def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
     """Returns the outcome of this plan, and that of a plan after the pods are resized."""
     advice = inputs.resizes or NO_ADVICE
-    found = plan_with_resizes(
+    resize_plan = plan_with_resizes(
         inputs.inventory,
         inputs.pools,
         advice.proposals,
@@ -87,10 +87,10 @@ def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
         inputs.readmitted_requests,
         without=plan,
     )
-    frees = {proposal.uid: node for node, needed in found.resizes_by_node.items() for proposal in needed}
+    frees = {proposal.uid: node for node, needed in resize_plan.resizes_by_node.items() for proposal in needed}
     nodes = len(inputs.inventory.nodes)
     return _build_report(
-        inputs, advice, found.resizes, frees, _plan_outcome(plan, nodes), _plan_outcome(found.plan, nodes)
+        inputs, advice, resize_plan.resizes, frees, _plan_outcome(plan, nodes), _plan_outcome(resize_plan.plan, nodes)
     )
 
 

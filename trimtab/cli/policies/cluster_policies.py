@@ -56,10 +56,10 @@ def _collect_policies(list_objects: ListObjects) -> ClusterPolicies:
     from trimtab.kube.errors import NotFound
 
     try:
-        found = list(list_objects(KIND))
+        objects = list(list_objects(KIND))
     except NotFound:
-        found = []
-    loaded = [load_document(Document(file="cluster", index=n, value=value)) for n, value in enumerate(found)]
+        objects = []
+    loaded = [load_document(Document(file="cluster", index=n, value=value)) for n, value in enumerate(objects)]
     _report_mistakes([mistake for _, mistakes in loaded for mistake in mistakes])
     compiled = [(kind, state) for kind in COMPILED_KINDS for state in read_compiled_policies(list_objects, kind) or ()]
     return ClusterPolicies(

@@ -135,9 +135,10 @@ def list_policies(
             ]
         )
     if cluster.paths:
-        found = read_cluster_policies(cluster)
+        cluster_policies = read_cluster_policies(cluster)
         report = msgspec.structs.replace(
-            _build_report(found.policies, ()), compiled=[_report_compiled(*one) for one in found.compiled]
+            _build_report(cluster_policies.policies, ()),
+            compiled=[_report_compiled(*one) for one in cluster_policies.compiled],
         )
     else:
         report = _build_report(load_given_policies(paths).all, ())

@@ -88,12 +88,12 @@ def show_rollout(
     `rollout: 25%` includes the owners that join at 25 or less. These are always the same ones, and they stay included
     as the percentage grows.
     """
-    found = _read(cluster, paths)
-    policy = _find_policy(found, name)
+    inputs = _read(cluster, paths)
+    policy = _find_policy(inputs, name)
     report = build_rollout_report(
-        policy, found.policies, found.facts, found.pods, percent,
+        policy, inputs.policies, inputs.facts, inputs.pods, percent,
         keeps=lambda pod: selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {})),
-        notes=found.notes,
+        notes=inputs.notes,
     )  # fmt: skip
     _emit(output, output_file, report)
 
@@ -121,12 +121,12 @@ def _read(cluster: live_cluster.ClusterOptions, paths: tuple[str, ...]) -> _Inpu
     return _Inputs(policies, facts, snapshot_build.snapshot.objects_of(Pod), tuple(notes))
 
 
-def _find_policy(found: _Inputs, name: str) -> PodPolicy:
-    by_name = {policy.name: policy for policy in found.policies.all}
+def _find_policy(inputs: _Inputs, name: str) -> PodPolicy:
+    by_name = {policy.name: policy for policy in inputs.policies.all}
     if name not in by_name:
         names = sorted(by_name)
         hint = suggest_name(name, names) or ("there are " + ", ".join(names) if names else "there are none")
-        expected = "; ".join((f"a policy ({hint})", *found.notes))
+        expected = "; ".join((f"a policy ({hint})", *inputs.notes))
         raise UsageError([ConfigError(file="NAME", expected=expected, got=name)])
     return by_name[name]
 

@@ -215,11 +215,11 @@ def select_pools(measurements: Measurements, names: Sequence[str]) -> None:
     pool."""
     if not names:
         return
-    known = {key.pool for key in measurements.nodes}
+    pool_names = {key.pool for key in measurements.nodes}
     mistakes = [
-        ConfigError(file="--pool", expected=f"one of {', '.join(sorted(known)) or 'no pool'}", got=name)
+        ConfigError(file="--pool", expected=f"one of {', '.join(sorted(pool_names)) or 'no pool'}", got=name)
         for name in names
-        if name not in known
+        if name not in pool_names
     ]
     if mistakes:
         raise UsageError(mistakes)

@@ -44,22 +44,23 @@ def verb(
     A node's saving is divided among the namespaces whose pods were moved from it, by the number of their pods. The
     command reads what the compactor stored in the cluster; `trimtab compactor history` has the single decisions.
     """
-    found = state.read_compactor_state(state.ClusterLogin(**login))
-    if pool is not None and pool not in found.pool_states:
-        names = sorted(found.pool_states)
+    compactor_state = state.read_compactor_state(state.ClusterLogin(**login))
+    if pool is not None and pool not in compactor_state.pool_states:
+        names = sorted(compactor_state.pool_states)
         hint = suggest_name(pool, names) or (
             "there are " + ", ".join(names) if names else "the compactor has stored none"
         )
         raise UsageError([ConfigError(file="--pool", expected=f"a pool that has a stored state ({hint})", got=pool)])
     labels = {
-        shape.metadata.name: value_or(shape.metadata.labels, {}) for shape in found.snapshot.objects_of(Namespace)
+        shape.metadata.name: value_or(shape.metadata.labels, {})
+        for shape in compactor_state.snapshot.objects_of(Namespace)
     }
 
     def team_of(namespace: str) -> str:
         return labels.get(namespace, {}).get(team_label, "(no team)") if team_label else namespace
 
-    begin = _parse_since(since, found.read_at)
-    report = build_savings_report(found.pool_states, begin, found.read_at, team_of, only=pool)
+    begin = _parse_since(since, compactor_state.read_at)
+    report = build_savings_report(compactor_state.pool_states, begin, compactor_state.read_at, team_of, only=pool)
     _emit(output, output_file, report)
 
 

@@ -90,9 +90,9 @@ def build_savings_report(
     return SavingsReport(
         since=format_timestamp(_start_of_day(since)), until=format_timestamp(now),
         total=_sum_days("total", days.values(), now),
-        pools=[_sum_days(pool, found, now) for pool, found in by_pool.items()],
+        pools=[_sum_days(pool, days_of_part, now) for pool, days_of_part in by_pool.items()],
         teams=_sum_teams(days.values(), now, team_of),
-        days=[_sum_days(name, found, now) for name, found in by_day.items()],
+        days=[_sum_days(name, days_of_part, now) for name, days_of_part in by_day.items()],
         notes=notes,
     )  # fmt: skip
 
@@ -106,10 +106,10 @@ def _count(nodes: int) -> str:
 
 
 def _sum_days(name: str, days: Iterable[DaySavings], now: Seconds) -> SavingsPart:
-    found = list(days)
-    worth = add_amounts(day.worth for day in found)
-    dollars = sum(_dollars(day.worth.get(MONEY, 0), day, now) for day in found)
-    return _part(name, sum(day.nodes for day in found), worth, dollars)
+    all_days = list(days)
+    worth = add_amounts(day.worth for day in all_days)
+    dollars = sum(_dollars(day.worth.get(MONEY, 0), day, now) for day in all_days)
+    return _part(name, sum(day.nodes for day in all_days), worth, dollars)
 
 
 def _sum_teams(days: Iterable[DaySavings], now: Seconds, team_of: TeamOf) -> list[SavingsPart]:

@@ -146,11 +146,11 @@ def _next_wave(memory: PoolState) -> tuple[str, ...]:
 
 
 def _saved(states: Iterable[PoolState]) -> str:
-    found = list(states)
+    all_states = list(states)
     worth: Counter[str] = Counter()
-    for state in found:
+    for state in all_states:
         worth.update(state.worth)
-    return format_savings(sum(state.saved for state in found), worth)
+    return format_savings(sum(state.saved for state in all_states), worth)
 
 
 def _last_decisions(states: Mapping[str, PoolState]) -> tuple[HistoryEntry, ...]:

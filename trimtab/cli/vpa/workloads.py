@@ -62,20 +62,20 @@ def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkl
 
 
 def _vpas_by_target(documents: Iterable[Document]) -> dict[Workload, tuple[Mapping[str, object], ...]]:
-    found: dict[Workload, tuple[Mapping[str, object], ...]] = {}
+    vpas: dict[Workload, tuple[Mapping[str, object], ...]] = {}
     for document in documents:
         if document.kind == "VerticalPodAutoscaler":
             manifest = document.value
             target = (manifest.get("spec") or {}).get("targetRef") or {}
             namespace = (manifest.get("metadata") or {}).get("namespace") or "default"
             key = (namespace, str(target.get("kind")), str(target.get("name")))
-            found[key] = (*found.get(key, ()), manifest)
-    return found
+            vpas[key] = (*vpas.get(key, ()), manifest)
+    return vpas
 
 
 def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[Workload, frozenset[str]]:
     """Returns workload → the resources on whose utilization an HPA scales the workload."""
-    found: dict[Workload, frozenset[str]] = {}
+    resources_by_target: dict[Workload, frozenset[str]] = {}
     for hpa in autoscalers:
         metrics = [metric for each in hpa.spec.metrics for metric in (each.resource, each.container_resource)]
         resources = {metric.name for metric in metrics if metric.target.average_utilization is not None}
@@ -83,8 +83,8 @@ def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[Workl
             resources.add("cpu")
         target = hpa.spec.scale_target_ref
         key = (hpa.metadata.namespace or "default", target.kind, target.name)
-        found[key] = found.get(key, frozenset()) | resources
-    return found
+        resources_by_target[key] = resources_by_target.get(key, frozenset()) | resources
+    return resources_by_target
 
 
 def group_series(

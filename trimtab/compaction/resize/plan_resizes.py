@@ -40,8 +40,8 @@ class ResizePlan:
     @property
     def added_nodes(self) -> tuple[str, ...]:
         """The nodes that can be emptied only with resizes."""
-        known = {step.node for step in self.without.all_steps}
-        return tuple(step.node for step in self.plan.all_steps if step.node not in known)
+        nodes_without = {step.node for step in self.without.all_steps}
+        return tuple(step.node for step in self.plan.all_steps if step.node not in nodes_without)
 
 
 def plan_with_resizes(
@@ -90,8 +90,8 @@ def _plan_with(
 ) -> tuple[Plan, tuple[ResizeProposal, ...]]:
     """Returns the plan of the resized cluster, and the proposals that it needs for its moves."""
     model = build_cluster_model(with_resized_requests(inventory, proposals), again)
-    found = make_plan(model, pools, now, effort)
-    return found, _needed_proposals(model, found, proposals)
+    plan = make_plan(model, pools, now, effort)
+    return plan, _needed_proposals(model, plan, proposals)
 
 
 def with_resized_requests(inventory: Inventory, proposals: Sequence[ResizeProposal]) -> Inventory:
@@ -129,7 +129,7 @@ def _given_up(proposal: ResizeProposal) -> Amounts:
 
 # ── the resizes that a plan needs ────────────────────────────────────────
 def _needed_proposals(
-    model: ClusterModel, found: Plan, proposals: Sequence[ResizeProposal]
+    model: ClusterModel, plan: Plan, proposals: Sequence[ResizeProposal]
 ) -> tuple[ResizeProposal, ...]:
     """Returns the proposals without which a receiving node would have too little room at the end of the plan.
 
@@ -137,7 +137,7 @@ def _needed_proposals(
     dropped first, as long as the node has room for the larger requests.
     """
     by_uid = {proposal.uid: proposal for proposal in proposals}
-    free, candidates = _free_at_the_end(model, found, by_uid)
+    free, candidates = _free_at_the_end(model, plan, by_uid)
     needed: set[str] = set()
     for node, of_node in candidates.items():
         room = free[node]
@@ -152,17 +152,17 @@ def _needed_proposals(
 
 
 def _free_at_the_end(
-    model: ClusterModel, found: Plan, by_uid: Mapping[str, ResizeProposal]
+    model: ClusterModel, plan: Plan, by_uid: Mapping[str, ResizeProposal]
 ) -> tuple[dict[int, Amounts], dict[int, list[ResizeProposal]]]:
     """Returns receiving node → (what is free on it after all moves, the proposals for the pods that are then on it)."""
     numbers = {pod.uid: number for number, pod in enumerate(model.pods)}
-    receivers = {model.node_numbers[move.target] for move in found.all_moves}
+    receivers = {model.node_numbers[move.target] for move in plan.all_moves}
     free = {node: _free_now(model, node) for node in receivers}
     candidates: dict[int, list[ResizeProposal]] = {node: [] for node in receivers}
     for node in receivers:
         candidates[node] += [by_uid[uid] for p in model.pods_on_node[node] if (uid := model.pods[p].uid) in by_uid]
     major, minor = model.main_resources
-    for move in found.all_moves:
+    for move in plan.all_moves:
         target, successor = model.node_numbers[move.target], model.successor_class_of[numbers[move.uid]]
         free[target][major] -= successor.major
         free[target][minor] -= successor.minor
@@ -185,7 +185,7 @@ def _size(model: ClusterModel, node: int, proposal: ResizeProposal) -> float:
     )
 
 
-def _assign_to_nodes(found: Plan, proposals: Sequence[ResizeProposal]) -> dict[str, tuple[ResizeProposal, ...]]:
+def _assign_to_nodes(plan: Plan, proposals: Sequence[ResizeProposal]) -> dict[str, tuple[ResizeProposal, ...]]:
     """Returns drained node → the proposals for pods that are moved from it, and for pods on nodes that receive its
     pods. Each proposal is assigned to the first node that needs it."""
     remaining = {proposal.uid: proposal for proposal in proposals}
@@ -193,21 +193,21 @@ def _assign_to_nodes(found: Plan, proposals: Sequence[ResizeProposal]) -> dict[s
     for proposal in proposals:
         by_place.setdefault(proposal.node, []).append(proposal)
     by_node: dict[str, tuple[ResizeProposal, ...]] = {}
-    for step in found.all_steps:
-        taken = _take_proposals(step, remaining, by_place)
-        if taken:
-            by_node[step.node] = taken
+    for step in plan.all_steps:
+        chosen = _take_proposals(step, remaining, by_place)
+        if chosen:
+            by_node[step.node] = chosen
     return by_node
 
 
 def _take_proposals(
     step: DrainStep, remaining: dict[str, ResizeProposal], by_place: Mapping[str, Sequence[ResizeProposal]]
 ) -> tuple[ResizeProposal, ...]:
-    taken = list[ResizeProposal]()
+    chosen = list[ResizeProposal]()
     for move in step.moves:
         for proposal in by_place.get(move.target, ()):
             if proposal.uid in remaining:
-                taken.append(remaining.pop(proposal.uid))
+                chosen.append(remaining.pop(proposal.uid))
         if move.uid in remaining:
-            taken.append(remaining.pop(move.uid))
-    return tuple(taken)
+            chosen.append(remaining.pop(move.uid))
+    return tuple(chosen)

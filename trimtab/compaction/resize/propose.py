@@ -213,11 +213,11 @@ class _Checker:
                 request = wanted.requests.get((container.name, resource))
                 if request is None:
                     continue
-                found = self._change(pod, container, index, resource, request, settings)
-                if isinstance(found, ResizeChange):
-                    changes.append(found)
-                elif found is not None:
-                    reasons.append(found)
+                resize_change = self._change(pod, container, index, resource, request, settings)
+                if isinstance(resize_change, ResizeChange):
+                    changes.append(resize_change)
+                elif resize_change is not None:
+                    reasons.append(resize_change)
         return changes, reasons
 
     def _change(

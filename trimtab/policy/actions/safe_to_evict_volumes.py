@@ -44,9 +44,9 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
         return
     before = annotations.get(LOCAL_VOLUMES)
     listed = [part for part in (before or "").split(",") if part]
-    known = set(listed)
+    listed_names = set(listed)
     scratch_volumes = _scratch_volumes(settings, draft.spec.volumes)
-    added = [volume for volume in scratch_volumes if volume not in known]
+    added = [volume for volume in scratch_volumes if volume not in listed_names]
     if scratch_volumes and not added:
         # At the second call the annotation already has this policy's volumes; the field must stay this policy's.
         draft.decide_first(name, before)

@@ -254,16 +254,16 @@ def _patch(policy: str, parts: Sequence[PatchPart]) -> str:
 def find_conflicts(policies: Sequence[PodPolicy]) -> tuple[str, ...]:
     """Returns a sentence for each pair of policies that decide the same field, because the API server evaluates them in
     any order."""
-    found = []
+    conflicts = []
     for index, first in enumerate(policies):
         for second in policies[index + 1 :]:
             shared = sorted(_decided_fields(first) & _decided_fields(second))
             if shared:
-                found.append(
+                conflicts.append(
                     f"the policies {first.name} and {second.name} both decide {', '.join(shared)}, and the API "
                     "server applies them in no fixed order"
                 )
-    return tuple(found)
+    return tuple(conflicts)
 
 
 def _decided_fields(policy: PodPolicy) -> frozenset[str]:

@@ -206,8 +206,8 @@ def _usage_text(rule: RequestRule, resource: str, where: str) -> str:
     parsed = usage_rule.parse(rule.rule)
     name = resource if parsed.percentile is None else f"{resource}.{_percentile_name(parsed.percentile)}"
     # Sixteen digits at most: more would be no number of bytes, and would overflow below.
-    found = _find_amount(name)
-    number = f"int({found}.trim().substring({len(name) + 1}))"
+    usage_amount = _find_amount(name)
+    number = f"int({usage_amount}.trim().substring({len(name) + 1}))"
     head = parsed.headroom_percent or 0
     with_head = f"(({number} * {100 + head} + 99) / 100)" if head else number
     least_known = _find_amount(f"{resource}.floor")
@@ -224,7 +224,7 @@ def _usage_text(rule: RequestRule, resource: str, where: str) -> str:
     is_valid = f"e.matches('{_UNTIL}') && variables.now < e.substring(6, 26)"
     text = format_number("n", resource)
     sized = f"[{bounded}].map(n, {text})[0]"
-    value = f"[{entry}].map(e, {is_valid} && {found} != '' ? {sized} : {otherwise})[0]"
+    value = f"[{entry}].map(e, {is_valid} && {usage_amount} != '' ? {sized} : {otherwise})[0]"
     # Whatever a VPA manages is left to it: its own number is not in the parameters.
     return f"(variables.rules != '' && !(variables.owner in variables.vpas) ? {value} : '')"
 

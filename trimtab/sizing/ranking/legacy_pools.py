@@ -94,8 +94,8 @@ def choose_taint(
         elif not pod.is_static:
             volumes = [
                 selector for claim in pod.claims
-                if (found := inventory.claims.get((pod.namespace, claim))) is not None
-                and (selector := found.nodes) is not None
+                if (claim_info := inventory.claims.get((pod.namespace, claim))) is not None
+                and (selector := claim_info.nodes) is not None
             ]  # fmt: skip
             if not any(node_rejection_reason(pod.requirements, volumes, node) is None for node in others):
                 reasons[f"pod {pod.key}"] = ONLY_ON_LEGACY(f"pod {pod.key} fits on no node outside the legacy pool")
@@ -125,15 +125,15 @@ def find_refusals(
     if not target_nodes:
         return (TARGET_EMPTY("the new pool has no node, so its labels, taints and machine type are not known"),)
     reasons: list[Reason] = []
-    known = tuple(groups)
-    if known and all(one.scale_up == "Backoff" for one in known):
+    all_groups = tuple(groups)
+    if all_groups and all(one.scale_up == "Backoff" for one in all_groups):
         reasons.append(
             TARGET_OUT_OF_STOCK(
-                f"node group {known[0].name} is in the state Backoff: the cloud could not provide nodes"
+                f"node group {all_groups[0].name} is in the state Backoff: the cloud could not provide nodes"
             )
         )
-    full = [one for one in known if one.max_size is not None and (one.target or 0) >= one.max_size]
-    if known and len(full) == len(known):
+    full = [one for one in all_groups if one.max_size is not None and (one.target or 0) >= one.max_size]
+    if all_groups and len(full) == len(all_groups):
         reasons.append(
             TARGET_FULL(f"node group {full[0].name} is at its maximum: {full[0].target} of {full[0].max_size} nodes")
         )

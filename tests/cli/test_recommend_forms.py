@@ -212,7 +212,7 @@ def test_usage_that_went_through_gzip_is_read(tmp_path: Path) -> None:
     (packed / "usage.csv.gz").write_bytes(gzip.compress(path.read_bytes())[:-100])
     result = trimtab("recommend", "--usage", packed)
     assert result.exit_code == 2
-    assert "usage.csv.gz: expected a whole gzip file" in result.output
+    assert "usage.csv.gz: expected a complete gzip file" in result.output
 
 
 @pytest.mark.parametrize(("now", "is_said"), [("2026-01-19T00:00:00Z", False), ("2026-01-23T00:00:00Z", True)])

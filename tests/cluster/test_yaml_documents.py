@@ -99,7 +99,7 @@ def test_nesting_without_end_is_refused(text):
 
 
 def test_a_damaged_gzip_is_told():
-    assert [expected for _, expected, _ in told(gzip.compress(b"a: 1\n")[:12])] == ["a whole gzip file"]
+    assert [expected for _, expected, _ in told(gzip.compress(b"a: 1\n")[:12])] == ["a complete gzip file"]
 
 
 def test_what_is_not_utf8_is_told():

@@ -29,7 +29,7 @@ def read_usage_series(paths: Iterable[str], now: int | None = None) -> tuple[lis
         try:
             content = unpack_gzip(packed)
         except (OSError, EOFError, zlib.error) as error:
-            mistakes.append(ConfigError(file=file, expected="a whole gzip file", got=str(error)))
+            mistakes.append(ConfigError(file=file, expected="a complete gzip file", got=str(error)))
             continue
         if content[:1] == b"{":
             try:

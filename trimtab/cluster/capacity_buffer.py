@@ -45,7 +45,7 @@ def reserved_pods(
         if isinstance(result, ReservedPods):
             reserved += [result] if result.replicas else []
         else:
-            notes.append(f"no room is reserved for capacity buffer {_buffer_key(buffer)}, because it {result}")
+            notes.append(f"no room is reserved for capacity buffer {_buffer_key(buffer)}, because {result}")
     return tuple(reserved), tuple(notes)
 
 
@@ -61,10 +61,10 @@ def _resolve_buffer(
     replicas = buffer.status.replicas if buffer.status.replicas is not None else buffer.spec.replicas
     reference = buffer.status.pod_template_ref or buffer.spec.pod_template_ref
     if replicas is None or reference is None:
-        return "has not been processed by its controller yet"
+        return "its controller has not processed it yet"
     template = templates_by_name.get((buffer.metadata.namespace, reference.name))
     if template is None:
-        return f"names the PodTemplate {reference.name}, which is not in the snapshot"
+        return f"its PodTemplate {reference.name} is not in the snapshot"
     inner = template.template
     meta = Metadata(
         name=buffer.metadata.name, namespace=buffer.metadata.namespace, labels=inner.metadata.labels,

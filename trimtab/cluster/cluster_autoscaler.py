@@ -121,9 +121,9 @@ class Autoscaler:
         reports a time in the future."""
         ahead = self.updated is not None and self.updated > now
         return (
-            "reports a time in the future, so its clock or Trimtab's is wrong"
+            "the cluster autoscaler reports a time in the future, so its clock or Trimtab's clock is wrong"
             if ahead
-            else "has not reported for two minutes"
+            else "the cluster autoscaler has not reported for two minutes"
         )
 
     def groups_of_pool(self, pool: str) -> tuple[NodeGroupStatus, ...]:

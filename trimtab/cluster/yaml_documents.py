@@ -134,7 +134,7 @@ def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = Fal
         text = unpack_gzip(content).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         return _single_mistake(
-            file, "a whole gzip file", str(error), "copy the file again, because it was cut short or damaged"
+            file, "a complete gzip file", str(error), "copy the file again, because it was cut short or damaged"
         )
     except UnicodeDecodeError as error:
         return _single_mistake(

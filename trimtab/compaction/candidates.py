@@ -333,7 +333,7 @@ def _autoscaler_reason(pool: Pool, nodes: Iterable[NodeInfo], now: PlanningConte
     if not autoscaler.scale_down:
         return r.NO_SCALE_DOWN("the cluster autoscaler never removes nodes (--scale-down-enabled=false)")
     if autoscaler.is_silent(now.now):
-        return r.NO_AUTOSCALER(f"the cluster autoscaler {autoscaler.silence_reason(now.now or 0)}")
+        return r.NO_AUTOSCALER(autoscaler.silence_reason(now.now or 0))
     if autoscaler.restarting:
         return r.NO_AUTOSCALER("the cluster autoscaler deleted its status, because it restarts or was stopped")
     if not autoscaler.healthy:

@@ -151,7 +151,7 @@ KEPT = Code(
 KARPENTER = Code(
     "karpenter-node",
     "The node belongs to Karpenter, which consolidates its nodes itself.",
-    "Use Karpenter's consolidation.",
+    "Nothing to do: use Karpenter's own consolidation for this node.",
 )
 FOREIGN_CORDON = Code(
     "cordoned-by-another",

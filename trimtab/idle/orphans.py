@@ -180,7 +180,11 @@ def _missing_pods(objects: Sequence[Manifest]) -> NotYet | None:
         )
     if len(specs) >= _MIN_PODS_OF_CAPTURE and not any(map(_has_program, specs)):
         sentence = "the pods that were read have no environments and no command lines"
-        return NotYet(reason=NO_PODS_READ(sentence), have="pods of a capture", need="pods as kubectl prints them")
+        return NotYet(
+            reason=NO_PODS_READ(sentence),
+            have="pods of a capture",
+            need="pods in the form in which kubectl prints them",
+        )
     return None
 
 

@@ -132,7 +132,7 @@ def rejection_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
     if node in capacity.draining_nodes:
         return NODE_CLOSED(f"node {name} is being drained")
     if capacity.closed_nodes[node]:
-        return NODE_CLOSED(f"node {name} {_closed_text(capacity, node)}")
+        return NODE_CLOSED(_closed_text(capacity, node))
     reason = node_filters.node_rejection_reason(pod_class.ask, pod_class.volumes, model.nodes[node])
     if reason is not None:
         return reason
@@ -145,13 +145,16 @@ def rejection_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
 
 
 def _closed_text(capacity: FreeCapacity, node: int) -> str:
+    name = capacity.world.nodes[node].name
     if node in capacity.world.unreadable_nodes:
-        return f"cannot be read: {capacity.world.unreadable_nodes[node]}"
+        return f"node {name} cannot be read: {capacity.world.unreadable_nodes[node]}"
     if capacity.world.nodes[node].is_cordoned:
-        return "is cordoned"
+        return f"node {name} is cordoned"
     if capacity.world.nodes[node].removal_taint is not None:
-        return "is being deleted"
-    return "accepts no pods here" if capacity.world.nodes[node].is_ready else "is not ready"
+        return f"node {name} is being deleted"
+    if capacity.world.nodes[node].is_ready:
+        return f"node {name} accepts no pods in this plan"
+    return f"node {name} is not ready"
 
 
 def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> Reason | None:

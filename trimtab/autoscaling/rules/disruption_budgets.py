@@ -71,11 +71,11 @@ def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     pods that it may select."""
     for pdb in snapshot.pdbs:
         replicas = _most_replicas(snapshot, snapshot.workloads_of_pdb(pdb))
-        problem, change = _blocking_problem(pdb, replicas)
+        subject = subject_of("PodDisruptionBudget", pdb.metadata)
+        problem, change = _blocking_problem(pdb, subject, replicas)
         if problem:
-            subject = subject_of("PodDisruptionBudget", pdb.metadata)
             yield rule.report_problem(
-                subject, f"{subject} {problem}.", path=change[0],
+                subject, problem, path=change[0],
                 changes=[ManifestChange(subject, change[0], change[1])],
             )  # fmt: skip
 
@@ -97,24 +97,30 @@ def _default_count(workload: LintWorkload) -> int:
     return 1 if workload.replicas is None else _SLEEPING
 
 
-def _blocking_problem(pdb: PodDisruptionBudget, replicas: int | None) -> tuple[str, tuple[tuple[str, ...], Any]]:
-    """Returns how the budget blocks evictions, and the change that allows them; an empty text if it does not block."""
+def _blocking_problem(
+    pdb: PodDisruptionBudget, subject: LintSubject, replicas: int | None
+) -> tuple[str, tuple[tuple[str, ...], Any]]:
+    """Returns a sentence about how the budget blocks evictions, and the change that allows them; an empty text if it
+    does not block."""
     unavailable, available = value_or(pdb.spec.max_unavailable, None), value_or(pdb.spec.min_available, None)
     path = ("spec", "maxUnavailable" if unavailable is not None else "minAvailable")
     if unavailable is not None:
         blocks = unavailable == 0 or unavailable in ("0", "0%")
-        return ("has maxUnavailable 0" if blocks else ""), (path, 1)
+        return (f"{subject} has maxUnavailable 0." if blocks else ""), (path, 1)
     if available == "100%":
         # A percentage is rounded up: 99 % of three pods are three. Of an unknown number, a half is safe from two on.
         is_known = replicas is not None and replicas < _SLEEPING
-        return "keeps 100 % of its pods available", (path, max(0, (replicas or 1) - 1) if is_known else "50%")
+        return f"{subject} requires that 100 % of its pods are available.", (
+            path,
+            max(0, (replicas or 1) - 1) if is_known else "50%",
+        )
     if replicas is None or replicas <= 0 or available is None:
         return "", (path, None)
     needed = available if isinstance(available, int) else _round_up_percent(str(available), replicas)
     if needed is None or needed < replicas:
         return "", (path, None)
     pods = "pod" if replicas == 1 else "pods"
-    return f"keeps {available} available of {replicas} {pods}", (path, replicas - 1)
+    return f"{subject} requires that {available} of {replicas} {pods} are available.", (path, replicas - 1)
 
 
 def _round_up_percent(text: str, replicas: int) -> int | None:

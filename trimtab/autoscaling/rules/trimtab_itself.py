@@ -9,6 +9,7 @@ from trimtab.autoscaling.rule import (
     FindingIterator,
     LintRule,
     LintSeverity,
+    LintSubject,
     ManifestChange,
     Needs,
     lint_rule,
@@ -96,22 +97,23 @@ def webhook_in_the_way(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
             continue
         subject = subject_of("MutatingWebhookConfiguration", configuration.metadata, namespaced=False)
         for index, webhook in enumerate(configuration.webhooks):
-            for problem, path in _webhook_problems(webhook):
+            for problem, path in _webhook_problems(webhook, subject):
                 changes = [ManifestChange(subject, ("webhooks", index, "failurePolicy"), "Ignore")]
                 yield rule.report_problem(
-                    subject, f"Webhook {webhook.name} of {subject} {problem}.", path=("webhooks", index, path),
+                    subject, problem, path=("webhooks", index, path),
                     changes=changes if path == "failurePolicy" else (),
                 )  # fmt: skip
 
 
-def _webhook_problems(webhook: MutatingWebhook) -> Iterator[tuple[str, str]]:
+def _webhook_problems(webhook: MutatingWebhook, subject: LintSubject) -> Iterator[tuple[str, str]]:
+    name = f"Webhook {webhook.name} of {subject}"
     if webhook.failure_policy != "Ignore":
-        yield "has failurePolicy Fail", "failurePolicy"
+        yield f"{name} has failurePolicy Fail.", "failurePolicy"
     own = webhook.client_config.service.namespace if webhook.client_config.service is not None else ""
     selector = webhook.namespace_selector or LabelSelector()
     for namespace in dict.fromkeys((SYSTEM_NAMESPACE, own)):
         if namespace and labels_match(selector, {NAME_LABEL: namespace}):
-            yield f"is called for pods of {namespace}", "namespaceSelector"
+            yield f"{name} is called for pods of {namespace}.", "namespaceSelector"
 
 
 @lint_rule(

@@ -37,7 +37,7 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 
 @lint_rule(
     "L24", LintSeverity.ERROR, "Two VPAs for one pod",
-    why="It is undefined which of the VPAs sets the requests of a pod, and this can change with every pod.",
+    why="The VPA does not define which of the two sets the requests of a pod; the choice can differ for every pod.",
     source="VPA, known limitations: several VPAs that match one pod have undefined behavior",
     fix="Remove one of the VPAs, or set its updateMode to Off.",
 )  # fmt: skip

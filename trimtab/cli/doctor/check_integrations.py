@@ -118,12 +118,12 @@ def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding
     seconds = int(now.timestamp())
     if status.is_silent(seconds):
         if status.updated is None:
-            problem = "has never reported its status"
+            problem = "the cluster autoscaler has never reported its status"
         elif status.updated > seconds:
             problem = status.silence_reason(seconds)
         else:
-            problem = f"last reported its status {seconds - status.updated} s ago"
-        return report_error(AUTOSCALER_UNHEALTHY, f"the cluster autoscaler {problem}")
+            problem = f"the cluster autoscaler last reported its status {seconds - status.updated} s ago"
+        return report_error(AUTOSCALER_UNHEALTHY, problem)
     return (
         report_ok(
             f"the cluster autoscaler reports {len(status.groups)} node group{'s' if len(status.groups) != 1 else ''}"

@@ -210,7 +210,7 @@ def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
     try:
         return unpack_gzip(packed)
     except (OSError, EOFError, zlib.error) as error:
-        mistakes.append(ConfigError(file=file, expected="a whole gzip file", got=str(error)))
+        mistakes.append(ConfigError(file=file, expected="a complete gzip file", got=str(error)))
         return b""
 
 

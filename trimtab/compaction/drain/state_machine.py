@@ -209,8 +209,11 @@ class DrainPlanner:
         busy = describe_scale_up(autoscaler, note.pool, nodes)
         silent = autoscaler.silence_reason(self.view.now) if autoscaler.is_silent(self.view.now) else ""
         if busy or not autoscaler.healthy or silent:
-            how = f"is scaling up {busy}" if busy else silent or "is not healthy"
-            return Release(SCALER_CHANGED(f"the cluster autoscaler {how} while node {node.name} is drained"))
+            if busy:
+                cause = f"the cluster autoscaler is scaling up {busy}"
+            else:
+                cause = silent or "the cluster autoscaler is not healthy"
+            return Release(SCALER_CHANGED(f"{cause} while node {node.name} is drained"))
         return None
 
     def _disturbance(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:

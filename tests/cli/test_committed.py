@@ -236,7 +236,7 @@ def test_what_is_left_out_is_told_beside_the_manifests(tmp_path: Path) -> None:
     path, policy = write(tmp_path, f"{DEPLOYMENT}---\n{kafka}"), write(tmp_path, POLICY)
     result = trimtab("admit", "-f", path, "--policies", policy, "-o", "yaml")
     assert result.stdout.endswith(kafka)
-    assert "Kafka log: its operator creates the pods" in result.stderr
+    assert "Kafka log: the operator of this object creates the pods" in result.stderr
     assert any("Kafka log" in note for note in admitted("-f", path, "--policies", policy)["notes"])
 
 

@@ -66,7 +66,7 @@ def test_what_a_pool_waits_for_is_said() -> None:
     assert waits(PoolState()) == "a plan that drains a node"
     assert waits(ready, paused="said so") == "said so"
     assert waits(ready, leader="") == "a compactor that leads (holds the Lease)"
-    assert "dry run" in waits(ready, Pool(name="web"))
+    assert "mode rehearse" in waits(ready, Pool(name="web"))
     assert "drain of n1" in waits(PoolState(plan=("n2",), drains={"n1": "d"}))
     assert "two" not in waits(PoolState(strikes=2, closed=NOW - 10))
     assert "closed for 3590 more seconds" in waits(PoolState(strikes=2, closed=NOW - 10))

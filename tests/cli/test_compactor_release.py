@@ -28,7 +28,7 @@ def signed() -> str:
         (signed(), KEYS, "drain d1 of pool web since"),
         (signed(), KEYS, "; authentic; cordoned"),
         (signed(), OTHERS, "this compactor did not make the signature"),
-        (signed(), None, "unverified"),
+        (signed(), None, "cannot be verified"),
         ('{"drain":"d1","pool":"web","since":1}', KEYS, "no signature"),
         ("{", KEYS, "the annotation of the node is invalid"),
         ('{"drain":"d1","pool":"web","since":1000000000000000000}', KEYS, "the annotation of the node is invalid"),

@@ -40,16 +40,15 @@ def live(
 
 
 def notes(report: dict[str, Any]) -> list[str]:
-    return [note for note in report["notes"] if "may not be listed" in note]
+    return [note for note in report["notes"] if "you may not list" in note]
 
 
 def test_a_live_plan_names_what_may_not_be_listed_and_plans_the_rest(tmp_path: Path) -> None:
     report = live(tmp_path, *half_empty())
     assert report["nodesAfter"] < report["nodesBefore"]
     assert notes(report) == [
-        "CapacityBuffers and PodTemplates may not be listed, so no room is kept for capacity buffers",
-        "DeviceClasses, ResourceClaims and ResourceSlices may not be listed, so pods with resource claims are not "
-        "moved",
+        "you may not list CapacityBuffers and PodTemplates, so no room is reserved for capacity buffers",
+        "you may not list DeviceClasses, ResourceClaims and ResourceSlices, so pods with resource claims are not moved",
     ]
 
 
@@ -83,9 +82,9 @@ def test_a_pod_with_claims_keeps_its_node_and_the_reason_names_the_kind(tmp_path
     assert _leaving(live(tmp_path, *DEVICES, forbidden=())) >= {"a"}
     report = live(tmp_path, *DEVICES, forbidden=(kind,), options=("--explain", "pod", "default/x-0"))
     assert _leaving(report) == {"b", "c"}
-    assert f"claim x-0-gpu: {kind}" in json.dumps(report)
+    assert f"claim x-0-gpu: you may not list {kind}" in json.dumps(report)
     [note] = notes(report)
-    assert note.startswith(f"{kind}{'es' if kind.endswith('s') else 's'} may not be listed")
+    assert note.startswith(f"you may not list {kind}{'es' if kind.endswith('s') else 's'}")
 
 
 def _leaving(report: dict[str, Any]) -> set[str]:

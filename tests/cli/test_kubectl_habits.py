@@ -80,7 +80,7 @@ def test_without_a_kubeconfig_the_command_says_which_file_it_looked_for(tmp_path
 def test_a_context_that_does_not_exist_is_named_with_those_that_do(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(KUBECONFIG)
     result = run("doctor", "--kubeconfig", tmp_path / "config", "--context", "two")
-    assert (result.exit_code, result.output) == (2, 'error: the context "two" does not exist; there are one\n')
+    assert (result.exit_code, result.output) == (2, 'error: the context "two" does not exist; the kubeconfig has one\n')
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,8 @@ def test_a_cluster_is_measured_by_the_reservations_that_the_recommender_publishe
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, config_map]}))
     report = json.loads(run_lint("--cluster", str(file), "--rule", "N10", "-o", "json").stdout)
     assert [finding["sentence"] for finding in report["findings"]] == [
-        "Node a and 1 more of web reserve 512Mi of memory, but on web the system daemons were measured to need 1Gi."
+        "Node a and 1 more of web reserve 512Mi of memory, but on web the system daemons need 1Gi "
+        "according to measurements."
     ]
 
 

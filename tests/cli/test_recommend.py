@@ -22,7 +22,7 @@ def test_a_static_container_is_offered_a_request_and_what_that_saves(tmp_path: P
 def test_under_a_vpa_it_is_offered_its_p5(tmp_path: Path) -> None:
     found = only(tmp_path, web(), deployment(), vpa())
     assert found["cpu"]["proposed"] == found["cpu"]["p5"]
-    assert "VPA web takes over" in found["cpu"]["reasons"][0]["text"]
+    assert "VPA web adjusts the request later" in found["cpu"]["reasons"][0]["text"]
 
 
 def test_with_the_vpas_webhook_down_it_is_offered_a_static_request(tmp_path: Path) -> None:

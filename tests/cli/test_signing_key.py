@@ -81,7 +81,7 @@ def test_what_the_forgotten_key_signed_is_named_and_holds_the_compactors_rotatio
     found = Cluster(SECOND, by=FIRST)
     report = told(found)
     assert "no longer authentic after the rotation: the annotation on node n1" in report
-    assert "no longer authentic: the state of pool web" in report
+    assert "no longer authentic after the rotation: the state of pool web" in report
     with pytest.raises(UsageError, match="--force"):
         told(found, confirmed=True)
     assert found.writes == 0

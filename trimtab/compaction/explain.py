@@ -120,7 +120,7 @@ def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: M
 
 
 def _explain_node_of_pod(plan: Plan, name: str) -> tuple[str, ...]:
-    return (f"node {name} of the pod stays: {plan.refusals[name]}",) if name in plan.refusals else ()
+    return (f"the pod's node {name} stays: {plan.refusals[name]}",) if name in plan.refusals else ()
 
 
 def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:

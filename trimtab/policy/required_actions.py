@@ -74,7 +74,7 @@ def find_refusal(
         if turn in first.opted_out:
             if first.subject.opt_out == "pod":
                 return reasons.REQUIRED(
-                    f"the policy {turn.name} requires {_format_actions(turn)}, and a pod cannot opt itself out "
+                    f"{turn.name} requires {_format_actions(turn)}, and a pod cannot opt itself out "
                     "of a required action"
                 )
             continue
@@ -108,7 +108,7 @@ def _find_unmet_action(
             reasons_by_field.get(field) or reasons_by_field.get(action.name) or reasons_by_field.get(action.word)
         )
         tail = f": {kept_reason.sentence} [{kept_reason.code.name}]" if kept_reason is not None else ""
-        return reasons.REQUIRED(f"the policy {turn.name} requires {field}, but the pod would run without it{tail}")
+        return reasons.REQUIRED(f"{turn.name} requires {field}, but the pod would run without it{tail}")
     return None
 
 

@@ -124,7 +124,7 @@ def test_a_cordon_of_somebody_else_is_left_alone() -> None:
 def test_two_nodes_of_one_name_are_both_left_alone() -> None:
     found = planned(node("a"), node("a", cpu="8"), node("b"))
     assert found.refusals["a"].code.name == "node-unreadable"
-    assert any("2 nodes have the name a" in note for note in found.notes)
+    assert any("2 nodes have the same name a" in note for note in found.notes)
 
 
 def test_a_node_whose_pod_is_told_of_in_two_ways_is_left_alone() -> None:

@@ -20,8 +20,8 @@ PLAN = make_plan(WORLD, [ALL], PlanningContext(now=NOW))
 
 def test_a_node_that_goes_tells_its_wave_and_where_each_pod_goes() -> None:
     lines = explain.explain_node(PLAN, WORLD, "a")
-    assert lines[0] == "node a is drained in wave 1 of 1, as node 1 of 1"
-    assert lines[2] == "pod default/x-1 fits on node b, allowed by budget default/x"
+    assert lines[0] == "node a is drained in wave 1 of 1, as node 1 of 1 in this wave"
+    assert lines[2] == "pod default/x-1 fits on node b; budget default/x allows the eviction"
 
 
 def test_a_node_that_stays_names_the_pod_that_keeps_it_and_what_to_do() -> None:
@@ -45,7 +45,7 @@ def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
     lines = explain.explain_pod(PLAN, WORLD, "default/x-1")
     assert lines == (
         "pod default/x-1 is evicted from node a in wave 1 of 1",
-        "pod default/x-1 fits on node b, allowed by budget default/x",
+        "pod default/x-1 fits on node b; budget default/x allows the eviction",
         "at present budget default/x allows 1 disruption",
         "at present, the pod would also fit on 0 of 1 other nodes that stay",
     )
@@ -58,7 +58,7 @@ def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
             {},
             "node b could be drained instead of other nodes: before any drain, the other nodes have room for its 1 pod",
         ),
-        ({"spec": {"nodeSelector": {HOST: "b"}}}, "node b could not be drained instead of others"),
+        ({"spec": {"nodeSelector": {HOST: "b"}}}, "node b could not be drained instead of other nodes"),
     ],
 )
 def test_a_node_that_receives_pods_tells_whether_it_could_have_gone_instead(ask: dict[str, str], told: str) -> None:
@@ -74,7 +74,7 @@ def test_a_pod_is_not_told_of_another_whose_name_begins_like_its_own_or_of_its_b
     items = (node("a"), node("b"), pod("x-1", "a"), pod("x-10", "a"), stays, budget("x", 2, name="x-1"))
     world = build_cluster_model(cluster(*items))
     lines = explain.explain_pod(make_plan(world, [ALL], PlanningContext(now=NOW)), world, "default/x-1")
-    assert lines[1] == "pod default/x-1 fits on node b, allowed by budget default/x-1"
+    assert lines[1] == "pod default/x-1 fits on node b; budget default/x-1 allows the eviction"
 
 
 def test_what_is_not_there_has_no_reasons() -> None:

@@ -39,7 +39,7 @@ def test_what_it_waits_for_is_what_the_command_says() -> None:
     assert status(PoolState(plan=("n1",))).waits == ""
     assert status(PoolState()).waits == "a plan that drains a node"
     assert status(PoolState(), paused="paused by hand").waits == "paused by hand"
-    assert "dry run" in status(PoolState(), replace(WEB, dry_run=True)).waits
+    assert "mode rehearse" in status(PoolState(), replace(WEB, dry_run=True)).waits
     off = status(PoolState(), replace(WEB, enabled=False))
     assert (off.mode, off.waits) == ("off", "`enabled: true` in the pool's ConfigMap, because the pool is disabled")
 

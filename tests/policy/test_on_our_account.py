@@ -82,7 +82,7 @@ def test_a_label_that_the_owners_selector_uses_is_left():
     replica_set = workload("ReplicaSet/web-1", owner="Deployment/web")
     decision = decide(owned, rule, facts(replica_set, deployment), NAMESPACE)
     assert (changed(decision), codes(decision, loud=True)) == ({"labels[cost]": "low"}, {"controller-label"})
-    assert "Deployment/web finds its pods by app" in str(decision.fields_kept)
+    assert "Deployment/web finds its pods by the label app" in str(decision.fields_kept)
 
 
 def test_where_the_owners_selector_is_not_known_no_label_is_replaced():

@@ -35,7 +35,9 @@ def test_a_recommendation_says_up_to_when_usage_was_seen():
 def test_a_workload_made_after_the_end_gets_the_default():
     decision = decided(owned(), ALWAYS, facts(SEEN, web(END + 1)))
     assert changed(decision)[CPU] == "55m"
-    assert "ended on 2026-03-15, before the Deployment was created" in " ".join(str(c.reason) for c in decision.changes)
+    assert "ended on 2026-03-15, before this Deployment was created" in " ".join(
+        str(c.reason) for c in decision.changes
+    )
 
 
 @pytest.mark.parametrize("created", [0, MARCH, END, None])

@@ -72,7 +72,7 @@ def test_a_policy_that_decided_first_denies():
         policy("{runtimeClass: {name: kata, required: true, override: true}}", name="sandbox", match=TEAM),
     )
     result = why(pod(), by, facts(namespace(), runtime_class("kata"), runtime_class("plain")))
-    assert result.endswith("first already decided runtimeClassName (plain, not kata) [overruled]")
+    assert result.endswith("policy first has already decided runtimeClassName: plain, not kata [overruled]")
 
 
 def test_an_error_of_ours_denies(monkeypatch):
@@ -83,7 +83,7 @@ def test_an_error_of_ours_denies(monkeypatch):
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 def test_an_author_who_opts_out_is_denied_and_told(where):
     result = why(pod(**{where: {OPT_OUT: "true"}}))
-    assert result == "sandbox requires runtimeClass, and the pod may not opt out by itself"
+    assert result == "sandbox requires runtimeClass, and a pod cannot opt itself out of a required action"
 
 
 def test_who_may_opt_out_is_a_setting_of_the_policy():

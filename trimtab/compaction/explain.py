@@ -35,12 +35,8 @@ def _explain_drained(plan: Plan, name: str) -> Iterable[str]:
 
 def _explain_move(move: Move) -> str:
     turn = f" in turn {move.turn + 1}" if move.turn else ""
-    budget = (
-        f", which PodDisruptionBudget {move.budget} allows"
-        if move.budget
-        else ", and no PodDisruptionBudget selects it"
-    )
-    return f"pod {move.pod} fits on node {move.target}{budget}{turn}"
+    budget = f"budget {move.budget} allows the eviction" if move.budget else "no PodDisruptionBudget selects the pod"
+    return f"pod {move.pod} fits on node {move.target}{turn}; {budget}"
 
 
 def _explain_budget(model: ClusterModel, move: Move) -> Iterable[str]:

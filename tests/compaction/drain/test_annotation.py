@@ -90,7 +90,7 @@ def test_what_carries_no_right_signature_is_not_authentic_whatever_it_is(text: s
 def test_without_keys_nothing_is_authentic_and_what_it_claims_can_be_told() -> None:
     found = read_annotation(signed(), None)
     assert isinstance(found, NotAuthentic)
-    assert "unverified" in found.problem
+    assert "cannot be verified" in found.problem
     assert found.claim == NOTE
 
 

@@ -227,7 +227,7 @@ def test_a_successor_that_nobody_can_create_ends_a_drain_at_once_and_says_why() 
     found = step(note(leaving("web-1")), pod("web-2", "n2"), failing())
     assert ended(found) == ("drain-successor-not-created", FailureCause.NODE)
     assert isinstance(found[0], Release)
-    assert "ReplicaSet default/web cannot create a pod: exceeded quota: small" in str(found[0].reason)
+    assert "ReplicaSet default/web cannot create a successor: exceeded quota: small" in str(found[0].reason)
 
 
 def test_a_failure_that_is_over_or_lacks_no_pod_ends_nothing() -> None:

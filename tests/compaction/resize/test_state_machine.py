@@ -281,7 +281,7 @@ def test_a_pod_without_room_for_its_revert_is_replaced_only_within_its_budget():
     full = {"a": {"cpu": 0}}
     refused = step_of(replacing(), running(cpu="200m"), free=full, eviction_refusal=lambda _: r.NO_ROOM("no budget"))
     assert isinstance(refused, Await)
-    assert "which stays resized: no budget" in str(refused.reason)
+    assert "the pod cannot be evicted: no budget" in str(refused.reason)
     assert isinstance(step_of(replacing(), running(cpu="200m"), free=full, eviction_refusal=lambda _: None), Replace)
 
 

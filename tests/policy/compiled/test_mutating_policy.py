@@ -116,7 +116,9 @@ def test_policies_that_decide_one_field_are_named():
     first = policy("{schedulerName: {name: a}}", name="first")
     second = policy("{schedulerName: {name: b}}", name="second")
     [sentence] = find_conflicts(policies(first, second).all)
-    assert sentence == "first and second both decide schedulerName, and the API server applies them in no fixed order"
+    assert sentence == (
+        "the policies first and second both decide schedulerName, and the API server applies them in no fixed order"
+    )
 
 
 def test_the_docs_list_every_difference():

@@ -43,7 +43,7 @@ def test_by_workload_every_workload_has_its_own_place() -> None:
 
 
 def test_it_ends_somewhere() -> None:
-    with pytest.raises(ShardOverflow, match="1024 shards"):
+    with pytest.raises(ShardOverflow, match="1024 ConfigMaps"):
         ShardLayout(MAX_SHARDS).with_more_shards([f"{n}/Job/x" for n in range(9)])
 
 

@@ -41,7 +41,7 @@ def test_w4_a_static_container_asks_for_its_p95_rounded_up() -> None:
 def test_a_container_a_vpa_takes_over_asks_for_its_p5() -> None:
     found = proposed(propose_request(asks(vpa=vpa()), used(p5=0.1, p95=2.0), FREE))
     assert found.request == 100
-    assert "VPA web takes over" in found.reasons[0].sentence
+    assert "VPA web adjusts the request later" in found.reasons[0].sentence
 
 
 def test_a_vpa_that_recommends_decides() -> None:

@@ -129,7 +129,10 @@ def _renamed_variable(name: str, process: str) -> ConfigError | None:
     if new is None:
         return None
     return _variable_error(
-        name, "the name of a setting", "a setting under its former name", f"use {variable_name(process, new)} instead"
+        name,
+        "the name of a setting",
+        "the former name of a setting, which was renamed",
+        f"use {variable_name(process, new)} instead",
     )
 
 

@@ -1,5 +1,6 @@
 """What is remembered, for how long, and what never is."""
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from tests.build import facts, namespace, node, policies, policy, quota, review,
 from trimtab.admission.admission_result import AdmissionOutcome
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
+from trimtab.admission.template_cache import MAX_TEMPLATE_BYTES
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.replicas import Replicas
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -187,3 +189,17 @@ def test_memory_is_bounded_and_keeps_what_is_asked_for():
         answer_review(review(manifest(labels={"n": str(number)})), FILL, WORLD, TERMS, memory)
         assert answer_review(often, FILL, WORLD, TERMS, memory).record.finding is first
     assert len(memory) < 50
+
+
+@pytest.mark.parametrize(("room", "field"), [(8 << 20, "nodeName"), (1, "serviceAccountName")])
+def test_pods_whose_decoded_form_is_far_larger_than_their_json_take_no_more_memory(room, field):
+    """`room` for responses alone, or hardly any, so that only the templates are in memory."""
+    memory = ResponseCache(room=room)
+    tracemalloc.start()
+    for number in range(40):
+        pod = manifest(labels={"n": str(number)})
+        pod["spec"] |= {"schedulingGates": [{"name": ""}] * 4000, field: f"n-{number}"}
+        answer_review(review(pod), FILL, WORLD, TERMS, memory)
+    used = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert used < room + MAX_TEMPLATE_BYTES

@@ -17,7 +17,7 @@ from trimtab.admission.admission_result import (
 )
 from trimtab.admission.quota_headroom import NO_ANSWERS, OwnerKey, QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache, is_shareable, normalize_pod_bytes
-from trimtab.admission.template_cache import read_instance
+from trimtab.admission.template_cache import estimate_bytes, read_instance
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import NotAQuantity
@@ -141,7 +141,7 @@ def _decide_and_store(
     if shared_finding is not None:
         # Values that the template does not compare may contain the name of the token volume.
         if is_shareable(pod, token_name, shared_finding):
-            memory.store_finding(key, shared_finding, pod, reads)
+            memory.store_finding(key, shared_finding, pod, reads, estimate_bytes(len(key[1]), pod, shared_finding))
         return shared_finding
     answers = NO_ANSWERS if request.dry_run else memory.answers
     metadata_reads = None if instance is None else MetadataReads()
@@ -149,9 +149,10 @@ def _decide_and_store(
         decide_pod(pod, policies, recorded_facts, namespace, terms, body=raw, answers=answers, reads=metadata_reads)
     )
     if answers.awaited is None and is_shareable(pod, token_name, finding):
-        memory.store_finding(key, finding, pod, reads)
+        size = estimate_bytes(len(key[1]), pod, finding)
+        memory.store_finding(key, finding, pod, reads, size)
         if instance is not None and metadata_reads is not None:
-            memory.templates.store_decision(instance, finding, metadata_reads, reads, terms.signer)
+            memory.templates.store_decision(instance, finding, metadata_reads, reads, terms.signer, size)
     return finding
 
 

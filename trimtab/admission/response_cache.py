@@ -52,6 +52,8 @@ _CACHED_OUTCOMES = frozenset(
 
 
 class _Entry(msgspec.Struct, eq=False, gc=False):
+    size: int
+    """The estimated size in bytes."""
     finding: AdmissionFinding
     before: Pod
     reads: FactDependencies
@@ -105,14 +107,16 @@ class ResponseCache:
             entry.as_of = self._as_of
         return entry.finding
 
-    def store_finding(self, key: CacheKey, finding: AdmissionFinding, before: Pod, reads: FactDependencies) -> None:
+    def store_finding(
+        self, key: CacheKey, finding: AdmissionFinding, before: Pod, reads: FactDependencies, size: int
+    ) -> None:
         """Stores a new finding, which was made with the policies, facts and settings of the last call of
-        `find_finding`."""
+        `find_finding`. `size` is the result of `template_cache.estimate_bytes`."""
         has_error = finding.problem or (finding.decision is not None and finding.decision.failures)
         if finding.outcome in _CACHED_OUTCOMES and not has_error:
             assert self._terms is not None, "`find_finding` is called first"
             signer = self._terms.signer if _is_marked(finding, before) else None
-            self._insert(key, _Entry(finding, before, reads, self._as_of, signer))
+            self._insert(key, _Entry(size, finding, before, reads, self._as_of, signer))
 
     def _reset_if_changed(self, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings) -> None:
         if self._policies is not policies or (self._terms is not terms and self._terms != terms):
@@ -134,23 +138,15 @@ class ResponseCache:
     def _insert(self, key: CacheKey, entry: _Entry) -> None:
         """Adds an entry to the young generation. If the young generation then has reached half of the maximum size, the
         old generation is dropped."""
-        self._estimated_bytes += _estimated_bytes(key, entry)
+        self._estimated_bytes += entry.size
         if self._estimated_bytes > self._room:
-            self._old, self._young, self._estimated_bytes = self._young, {}, _estimated_bytes(key, entry)
+            self._old, self._young, self._estimated_bytes = self._young, {}, entry.size
         self._young[key] = entry
 
 
 def _is_marked(finding: AdmissionFinding, before: Pod) -> bool:
     """Returns whether the pod has the annotation of changes, or will have it after the patch."""
     return finding.outcome is AdmissionOutcome.CHANGED or annotation_text(before) is not None
-
-
-def _estimated_bytes(key: CacheKey, entry: _Entry) -> int:
-    """Returns the approximate size of an entry in bytes: the pod's own bytes, and about four hundred for each change or
-    reason."""
-    decision = entry.finding.decision
-    items = len(decision.changes) + len(decision.fields_kept) + len(decision.would) if decision else 0
-    return len(key[1]) + 2 * len(entry.finding.response) + 400 * items + 8192
 
 
 def _is_still_valid(

@@ -43,6 +43,9 @@ from trimtab.policy.pod_context import MarkerSigner
 from trimtab.policy.podpolicy import Policies
 
 MAX_TEMPLATES = 256
+MAX_TEMPLATE_BYTES = 16 * 1024 * 1024
+"""The maximum size of all templates together in estimated bytes (`estimate_bytes`). It is enough for `MAX_TEMPLATES`
+pods of ordinary size."""
 _MAX_BYTES = 64 * 1024
 """The size in bytes from which the decision on a pod is never reused. The annotations of such a pod may come near the
 API server's limit for the size of all annotations."""
@@ -66,6 +69,8 @@ class TemplateInstance(msgspec.Struct, frozen=True, eq=False):
 class _Template(msgspec.Struct, eq=False, gc=False):
     """A decision, and everything that it depends on except its key."""
 
+    size: int
+    """The estimated size in bytes."""
     finding: AdmissionFinding
     before: Pod
     owners: tuple[Owner, ...]
@@ -83,6 +88,8 @@ class _Template(msgspec.Struct, eq=False, gc=False):
 class _Candidate(msgspec.Struct, eq=False, gc=False):
     """A decision from which a template is built when the next pod with the same key arrives."""
 
+    size: int
+    """The estimated size in bytes, which is that of the template too."""
     instance: TemplateInstance
     finding: AdmissionFinding
     metadata_reads: MetadataReads
@@ -91,11 +98,12 @@ class _Candidate(msgspec.Struct, eq=False, gc=False):
 
 
 class TemplateCache:
-    """The last decision for each template, up to a maximum number of templates. Only one thread may use it."""
+    """The last decision for each template, up to a maximum number and size of templates. Only one thread may use it."""
 
     def __init__(self, max_templates: int = MAX_TEMPLATES) -> None:
         self._max_templates = max_templates
         self._templates: dict[TemplateKey, _Template | _Candidate] = {}
+        self._estimated_bytes = 0
 
     def __len__(self) -> int:
         return len(self._templates)
@@ -103,6 +111,7 @@ class TemplateCache:
     def clear(self) -> None:
         """Drops all decisions, because the policies or the settings have changed."""
         self._templates.clear()
+        self._estimated_bytes = 0
 
     def reuse_decision(
         self, instance: TemplateInstance, facts: ClusterFacts, reads: FactDependencies, signer: MarkerSigner
@@ -127,25 +136,57 @@ class TemplateCache:
 
     def store_decision(
         self, instance: TemplateInstance, finding: AdmissionFinding, metadata_reads: MetadataReads,
-        reads: FactDependencies, signer: MarkerSigner,
+        reads: FactDependencies, signer: MarkerSigner, size: int,
     ) -> None:  # fmt: skip
-        """Stores the decision on a pod. It replaces an earlier decision with the same key."""
+        """Stores the decision on a pod. It replaces an earlier decision with the same key.
+
+        size: the result of `estimate_bytes`.
+        """
         # The newest decision goes to the end: the first one is dropped when there is no more room.
-        self._templates.pop(instance.key, None)
-        if len(self._templates) >= self._max_templates:
-            self._templates.pop(next(iter(self._templates)))
-        self._templates[instance.key] = _Candidate(instance, finding, metadata_reads, reads, signer)
+        self._pop(instance.key)
+        while self._templates and (
+            len(self._templates) >= self._max_templates or self._estimated_bytes + size > MAX_TEMPLATE_BYTES
+        ):
+            self._pop(next(iter(self._templates)))
+        self._put(instance.key, _Candidate(size, instance, finding, metadata_reads, reads, signer))
+
+    def _put(self, key: TemplateKey, entry: _Template | _Candidate) -> None:
+        self._templates[key] = entry
+        self._estimated_bytes += entry.size
+
+    def _pop(self, key: TemplateKey) -> None:
+        entry = self._templates.pop(key, None)
+        self._estimated_bytes -= 0 if entry is None else entry.size
 
     def _template_for(self, key: TemplateKey) -> _Template | None:
         entry = self._templates.get(key)
         if not isinstance(entry, _Candidate):
             return entry
         # Removed first: if an exception is raised, the next pod with this key is decided by itself.
-        del self._templates[key]
+        self._pop(key)
         template = _build_template(entry)
         if template is not None:
-            self._templates[key] = template
+            self._put(key, template)
         return template
+
+
+_SMALL_POD_BYTES = 4096
+_MAX_BYTES_PER_CHARACTER = 24
+"""The greatest memory in bytes that one character of a pod's JSON takes when it is decoded: an empty object is a `dict`
+of 64 bytes."""
+
+
+def estimate_bytes(key_bytes: int, pod: Pod, finding: AdmissionFinding) -> int:
+    """Returns the approximate memory in bytes that a cached decision on a pod takes: its key, the decoded pod, and
+    about four hundred for each change or reason.
+
+    Users who may create pods may write ones whose decoded form takes many times as much as their JSON. So each
+    character of a pod above the ordinary size counts as much as it can take at most.
+    """
+    decision = finding.decision
+    items = len(decision.changes) + len(decision.fields_kept) + len(decision.would) if decision else 0
+    excess = max(0, len(msgspec.json.encode(pod)) - _SMALL_POD_BYTES)
+    return key_bytes + 2 * len(finding.response) + 400 * items + 8192 + _MAX_BYTES_PER_CHARACTER * excess
 
 
 def read_instance(
@@ -275,7 +316,7 @@ def _build_template(candidate: _Candidate) -> _Template | None:
         patch, response = (parts[0], parts[1]), (response_parts[0], response_parts[1])
     labels, annotations = value_or(metadata.labels, {}), value_or(metadata.annotations, {})
     return _Template(
-        finding=finding, before=instance.pod, owners=instance.owners, reads=reads,
+        size=candidate.size, finding=finding, before=instance.pod, owners=instance.owners, reads=reads,
         labels={key: labels.get(key) for key in candidate.metadata_reads.labels},
         annotations={key: annotations.get(key) for key in candidate.metadata_reads.annotations},
         owner_tests=tuple(candidate.metadata_reads.owner_tests.items()), patch=patch, response=response,

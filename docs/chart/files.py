@@ -160,4 +160,11 @@ and no node is drained until a pool has `mode: act`. Check the installation:
 To stop all changes at once:
 
     kubectl annotate namespace {{ .Release.Namespace }} trimtab.dev/paused=true
+
+`helm uninstall` leaves no cordon, annotation or webhook behind. If you applied what `trimtab policies compile` prints,
+the API server still changes or denies pods by these policies. Remove them as well; the second line is for Kubernetes
+1.36 and newer:
+
+    kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies -l trimtab.dev/policy
+    kubectl delete mutatingadmissionpolicybindings,mutatingadmissionpolicies -l trimtab.dev/policy
 """

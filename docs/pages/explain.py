@@ -28,8 +28,9 @@ from trimtab.cluster.reason import Code
 from trimtab.policy.schema import spec_schema
 from trimtab.runtime.environment import variable_name, write_environment
 
-POOL_PAGE = Path(__file__).parents[1] / "reference" / "pool.md"
-RUNBOOKS = Path(__file__).parents[1] / "how-to" / "runbooks.md"
+ROOT = Path(__file__).resolve().parents[2]
+POOL_PAGE = ROOT / "docs" / "reference" / "pool.md"
+RUNBOOKS = ROOT / "docs" / "how-to" / "runbooks.md"
 DOCS = "docs/reference"
 
 
@@ -125,7 +126,7 @@ def _field(path: str, schema: dict[str, Any], type_of: Callable[[dict[str, Any]]
     kind = type_of(schema) + ("" if default is None else f", default {str(default).lower()}")
     anchor = re.sub(r"[^a-z0-9-]", "", path.lower())
     yield CatalogEntry(
-        kind=POLICY_FIELD, name=path, means=_plain(schema.get("description", "")), value=_plain(kind),
+        kind=POLICY_FIELD, name=path, means=_plain(schema.get("description", "")), value=_bare(kind),
         page=f"{DOCS}/policy-language.md#{anchor}",
     )  # fmt: skip
     for name, part in inner.get("properties", {}).items():
@@ -147,13 +148,13 @@ def _alerts() -> Iterator[CatalogEntry]:
         name, _, text = section.partition("\n")
         parts = dict(re.findall(r"^\*\*(Means|Check|Do)\*\* (.*?)(?=\n\n|\Z)", text.strip(), re.MULTILINE | re.DOTALL))
         if "Means" in parts:
-            todo = " ".join(
-                f"{title}: {_plain(parts[word])}"
+            todo = "\n".join(
+                f"{title}: {_plain(parts[word], RUNBOOKS)}"
                 for word, title in (("Check", "Check"), ("Do", "Then"))
                 if word in parts
             )
             yield CatalogEntry(
-                kind=ALERT, name=name.strip(), means=_plain(parts["Means"]), todo=todo,
+                kind=ALERT, name=name.strip(), means=_plain(parts["Means"], RUNBOOKS), todo=todo,
                 page=f"docs/how-to/runbooks.md#{name.strip().lower()}",
             )  # fmt: skip
 
@@ -161,17 +162,30 @@ def _alerts() -> Iterator[CatalogEntry]:
 def _pool_fields() -> Iterator[CatalogEntry]:
     """The table of the page on pools, which is written by hand; a row may have several fields."""
     for line in POOL_PAGE.read_text(encoding="utf-8").splitlines():
-        row = re.fullmatch(r"\| (`.*?) \| (.*?) \| (.*) \|", line)
+        row = re.fullmatch(r"\| (`.*?) \|(.*?)\| (.*) \|", line)  # a field may have no default
         if row is None:
             continue
         names = re.findall(r"`([^`]+)`", row[1])
         section = names[0].rpartition(".")[0]
         for name in names:
             full = f"{section}{name}" if name.startswith(".") else name
-            value, means = _plain(row[2]), _plain(row[3])
+            value, means = _bare(row[2]), _plain(row[3], POOL_PAGE)
             yield CatalogEntry(kind=POOL_FIELD, name=full, means=means, value=value, page=f"{DOCS}/pool.md")
 
 
-def _plain(text: str) -> str:
-    """The text without Markdown's links and code marks."""
-    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", " ".join(text.split())).replace("`", "")
+def _plain(text: str, page: Path | None = None) -> str:
+    """The text as a terminal shows it: commands and values stay in backticks, and links become their text. Of a page's
+    own text, a link to another page is that page in brackets."""
+
+    def name_target(link: re.Match[str]) -> str:
+        if page is None or not re.match(r"[\w./-]+\.md\b", link[2]):
+            return link[1]
+        target = (page.parent / link[2]).resolve().relative_to(ROOT)
+        return f"{link[1]} ({target})"
+
+    return re.sub(r"\[([^\]]+)\]\(([^)]+)\)", name_target, " ".join(text.split())).replace("**", "")
+
+
+def _bare(text: str) -> str:
+    """A value without backticks."""
+    return _plain(text).replace("`", "")

@@ -49,7 +49,7 @@ def test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_els
     assert told(review(POD)) == (
         False,
         "trimtab: sandbox may require a change of the pod, but it could not be decided:"
-        " ZeroDivisionError: division by zero",
+        " ZeroDivisionError: division by zero. `trimtab explain required` says what to do",
     )
     assert told(review(POD, namespace="other")) == (True, "")
 

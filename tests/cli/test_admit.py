@@ -55,6 +55,28 @@ spec:
     assert "requires tier In web; requires pool In red or pool In blue; prefers gpu Exists" in " ".join(output.split())
 
 
+SIZES = """\
+apiVersion: trimtab.dev/v1alpha1
+kind: PodPolicy
+metadata: {name: sizes}
+spec:
+  actions:
+    requests: {cpu: {from: policy, otherwise: 300m}, memory: {from: policy, otherwise: 64Mi}}
+"""
+
+
+def test_a_field_that_its_author_set_is_named_without_explain(tmp_path: Path) -> None:
+    manifest, policy = write(tmp_path, DEPLOYMENT), write(tmp_path, SIZES)
+    lines = trimtab("admit", "-f", manifest, "--policies", policy).stdout
+    said = " ".join(lines.split())
+    assert (
+        "sizes leaves requests.cpu, requests.memory of Deployment shop/web as written: the container itself requests 1 "
+        "(already-set)."
+    ) in said
+    assert "Set `when: always` (requests) or `override: true` in the policy to replace it." in said
+    assert lines.count("already-set") == 1
+
+
 def test_every_change_carries_its_policy_and_reason(tmp_path: Path) -> None:
     (pod,) = admitted("-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY))["pods"]
     actual = {change["field"]: (change["policy"], change["reason"]["code"]) for change in pod["changes"]}

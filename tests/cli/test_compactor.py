@@ -17,6 +17,7 @@ from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotation
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
+from trimtab.compaction.drain.waiting import differ_much
 
 NOW = 1_800_000_000
 
@@ -64,6 +65,8 @@ def test_what_a_pool_waits_for_is_said() -> None:
     ready = PoolState(plan=("n1",))
     assert waits(ready) == ""
     assert waits(PoolState()) == "a plan that drains a node"
+    kept = PoolState(plan_stays={"headroom": 3, "node-too-young": 1})
+    assert waits(kept) == "a plan that drains a node; all stay (4 nodes: 3 headroom, 1 node-too-young)"
     assert waits(ready, paused="said so") == "said so"
     assert waits(ready, leader="") == "a compactor that leads (holds the Lease)"
     assert "mode rehearse" in waits(ready, Pool(name="web"))
@@ -71,6 +74,28 @@ def test_what_a_pool_waits_for_is_said() -> None:
     assert "two" not in waits(PoolState(strikes=2, closed=NOW - 10))
     assert "closed for 3590 more seconds" in waits(PoolState(strikes=2, closed=NOW - 10))
     assert "limit of" in waits(PoolState(plan=("n1",), evictions=(NOW,) * 200))
+
+
+def test_each_pool_says_why_its_nodes_stay_also_in_a_rehearsal() -> None:
+    stays = {"headroom": 9, "node-too-young": 3, "pod-must-stay": 2, "no-place": 1}
+    told = report.build_status_report(found(PoolState(plan=("n1",), plan_stays=stays), Pool(name="web")))
+    assert told.pools[0].stays == stays
+    console = Console(record=True, width=250)
+    report.draw_status(console, told)
+    text = console.export_text()
+    assert "15 nodes: 9 headroom, 3 node-too-young, 2 pod-must-stay, …" in text
+    assert "`trimtab explain CODE`" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "stored"),
+    [({}, {"a": 1}, True), ({"a": 1}, {}, True), ({"a": 2}, {"a": 1}, True), ({"a": 1}, {"b": 1}, True),
+     ({"a": 100}, {"a": 95}, False), ({"a": 100}, {"a": 80}, True), ({"a": 3, "b": 1}, {"b": 1, "a": 3}, False)],
+)  # fmt: skip
+def test_reasons_are_stored_again_only_when_they_differ_much(
+    before: dict[str, int], after: dict[str, int], stored: bool
+) -> None:
+    assert differ_much(before, after) is stored
 
 
 def test_history_is_in_order_and_can_be_of_one_node() -> None:

@@ -36,13 +36,15 @@ def explain(*arguments: str) -> Result:
         ("requests.cpu.min", "The smallest request that the policy sets."),
         ("kubernetes-version", "Is this Kubernetes supported?"),
         ("underUsed.memory", "percent of allocatable"),
-        ("TrimtabResizesReverted", "resize-oom-kill, resize-restarted"),
+        ("TrimtabResizesReverted", "`resize-oom-kill`, `resize-restarted`"),
         ("trimtab.dev/drain-candidate", "Where: on nodes"),
         ("drain-candidate", "no pod is rejected"),
-        ("trimtab.dev/cordoned-for", "What to do: trimtab why node NODE shows it"),
+        ("trimtab.dev/cordoned-for", "What to do: `trimtab why node NODE` shows it"),
         ("trimtab_reviews_total", "Type: counter by path, code, in reviews"),
         ("trimtab_review_duration_seconds_bucket", "Exported by trimtab webhook."),
         ("trimtab_build_info", "Exported by trimtab webhook, "),
+        ("TrimtabCertificateExpires", "See rotate certificates (docs/how-to/rotate-certificates.md)."),
+        ("commitments", "instance type: nodes of it that are paid for"),
     ],
 )
 def test_a_name_is_explained(name: str, text: str) -> None:
@@ -101,6 +103,35 @@ def test_every_alert_is_explained() -> None:
     alerts = {rule.name for rule in rules.everything() if rule.alert}
     assert alerts == {entry.name for entry in load_catalog() if entry.kind == "alert"}
     assert all(entry.todo for entry in load_catalog() if entry.kind == "alert")
+
+
+def test_what_to_check_and_what_to_do_about_an_alert_are_lines_of_their_own() -> None:
+    lines = explain("TrimtabCertificateExpires").output.splitlines()
+    assert [line for line in lines if line.startswith("Check: `trimtab certs status --live`;")]
+    assert [line for line in lines if line.startswith("Then: ")]
+
+
+def test_no_text_has_markdown_that_a_terminal_does_not_render() -> None:
+    """Backticks are not among it: they set commands and values apart."""
+    texts = [text for entry in load_catalog() for text in (entry.means, entry.todo, entry.value)]
+    assert [text for text in texts if re.search(r"\*\*|\]\(|^#+ ", text)] == []
+
+
+COMMAND = re.compile(
+    r"\b(?:kubectl|helm) (?:get|delete|annotate|apply|-n|scale|label|uncordon)|\btrimtab (?:why|doctor|plan|certs)\b"
+)
+
+
+def test_every_command_in_a_text_is_set_apart() -> None:
+    catalog = load_catalog()
+    bare = [re.sub(r"`[^`]*`", "", text) for entry in catalog for text in (entry.means, entry.todo)]
+    assert [text for text in bare if COMMAND.search(text)] == []
+
+
+def test_every_page_in_brackets_exists() -> None:
+    pages = [page for entry in load_catalog() for page in re.findall(r"\((docs/[^)]+\.md)\)", entry.todo + entry.means)]
+    assert pages
+    assert [page for page in pages if not (Path(__file__).parents[2] / page).is_file()] == []
 
 
 NO_MARKS = {"compactor", "watchdog", "schemas", "v", "burstable-by-default"}

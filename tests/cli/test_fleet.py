@@ -216,5 +216,6 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
     found = subprocess.run([sys.executable, "-c", block.format(words)], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (3, "")
     assert found.stderr.strip() == (
-        "The extra `fleet`, which reads and writes Parquet, is not installed. Run pip install 'trimtab[fleet]'."
+        "The extra `fleet`, which reads and writes Parquet, is not installed; in a clone of Trimtab, run `pip install "
+        "'.[fleet]'`."
     )

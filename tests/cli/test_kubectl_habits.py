@@ -1,7 +1,9 @@
 """The command behaves as kubectl does: options, names of commands, kubeconfig errors, lists in pipes."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -51,6 +53,33 @@ def pods(tmp_path: Path) -> Path:
 def test_a_command_that_does_not_exist_is_answered_with_the_nearest(arguments: tuple[str, ...], advice: str) -> None:
     result = run(*arguments)
     assert (result.exit_code, advice in result.output) == (2, True), result.output
+
+
+def commands(command: click.Command, path: str = "trimtab") -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from commands(child, f"{path} {name}")
+
+
+def test_every_command_that_writes_a_file_knows_the_short_option() -> None:
+    options = {path: [one.opts for one in command.params] for path, command in commands(cli)}
+    writing = {path: opts for path, all_opts in options.items() for opts in all_opts if "--output-file" in opts}
+    assert {
+        "trimtab recommend", "trimtab pools import", "trimtab install", "trimtab machines priorities",
+        "trimtab scheduler config", "trimtab policies compile", "trimtab plan", "trimtab capture",
+    } <= writing.keys()  # fmt: skip
+    assert [path for path, opts in writing.items() if "-O" not in opts] == []
+
+
+@pytest.mark.parametrize("arguments", [("install",), ("policies", "compile", "--to", "mutatingadmissionpolicy")])
+def test_manifests_are_written_to_the_file_of_the_short_option(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    path = tmp_path / "out.yaml"
+    result = run(*arguments, "-O", path)
+    assert (result.stdout, path.read_text().startswith("apiVersion:")) == ("", True)
 
 
 def test_a_policy_that_does_not_exist_is_answered_with_the_nearest_or_with_all() -> None:

@@ -155,3 +155,11 @@ def test_a_key_given_twice_in_json_is_a_mistake_as_in_yaml(tmp_path: Path) -> No
     policy = json.dumps(yaml.safe_load(POLICY))
     (tmp_path / "a.json").write_text(f'{{"kind": "List", "items": [], "items": [{policy}]}}')
     assert "expected the key 'items' once" in trimtab("check", tmp_path).stderr
+
+
+def test_a_label_that_no_pod_of_the_snapshot_has_is_a_finding(tmp_path: Path) -> None:
+    policy = POLICY.replace("spec:", "spec:\n  match: {podLabels: {app: bach}}")
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b, labels: {app: batch}}\nspec: {containers: []}\n"
+    result = trimtab("check", write(tmp_path, policy), "--cluster", write(tmp_path, pod))
+    assert result.exit_code == 1
+    assert "no pod of the cluster has the label app=bach; did you mean 'batch'? (not-in-the-cluster)" in result.stdout

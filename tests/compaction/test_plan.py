@@ -301,4 +301,4 @@ def test_every_node_is_in_a_wave_or_has_a_reason() -> None:
 def test_an_offline_plan_says_what_it_assumed() -> None:
     notes = " ".join(planned(node("a"), now=PlanningContext()).notes)
     assert "assumes that no pod of the pools is moving" in notes
-    assert "the time of the snapshot is not known" in notes
+    assert "the plan was made without a time (`--now`)" in notes

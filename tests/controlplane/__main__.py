@@ -2,25 +2,31 @@
 
 A real control plane; six nodes of one pool, played by kwok, with the tutorial's shop on them; a stand-in for the
 cluster autoscaler that reports, takes nodes that stay empty and adds one for pods that wait. `FOLDER/env` (default
-`.testbed`), sourced by a shell, leads kubectl and trimtab there.
+`.testbed`), sourced by a shell, leads kubectl and trimtab there. `FOLDER/run PROCESS` runs a process of an installation
+on this machine, because the nodes run nothing (run_process.sh).
 """
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import threading
 from pathlib import Path
 
-from tests.controlplane import binaries, objects
+from tests.controlplane import binaries, objects, ports
 from tests.controlplane.autoscaler import Autoscaler
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 
 POOL, NODES, TYPE = "web", 6, "n2-standard-4"
+RUN = Path(__file__).parent / "run_process.sh"
 SHOP = Path(__file__).parents[2] / "docs" / "tutorial" / "shop.yaml"
-LABELS = {"cloud.google.com/gke-nodepool": POOL, "node.kubernetes.io/instance-type": TYPE}
+LABELS = {
+    "cloud.google.com/gke-nodepool": POOL, "node.kubernetes.io/instance-type": TYPE,
+    "topology.kubernetes.io/region": "europe-west4",  # a region with list prices
+}  # fmt: skip
 
 
 def main(folder: Path) -> None:
@@ -28,13 +34,14 @@ def main(folder: Path) -> None:
     print("starting a control plane …", flush=True)
     with ControlPlane.start(found) as plane:
         cluster = Cluster(plane.kubeconfig, plane=plane)
+        print(f"making {NODES} nodes and a shop …", flush=True)
         cluster.pool(POOL, NODES, cpu="4", memory="16Gi", labels=LABELS)
         shop(cluster)
         with Autoscaler(cluster, group_of, lambda pod: added(cluster), unneeded=10.0):
             file = written(folder, plane, found)
             print(f"ready: {NODES} nodes, and a shop on them; in another terminal: . {file}", flush=True)
             until_told()
-    file.unlink()
+    removed(folder)
 
 
 def shop(cluster: Cluster) -> None:
@@ -61,14 +68,23 @@ def added(cluster: Cluster) -> str:
 
 
 def written(folder: Path, plane: ControlPlane, found: Binaries) -> Path:
-    """What a shell sources."""
+    """What a shell sources; and beside it what runs processes of an installation."""
     folder.mkdir(parents=True, exist_ok=True)
     programs = Path(found["kubectl"]).parent
     file = folder / "env"
-    file.write_text(
-        f"export KUBECONFIG={plane.kubeconfig}\nexport PATH={Path.cwd()}/.venv/bin:{programs}:$PATH\n", encoding="utf-8"
-    )
+    [port] = ports.free(1)
+    settings = {"KUBECONFIG": plane.kubeconfig, "TESTBED": folder.resolve(), "TESTBED_WEBHOOK_PORT": port}
+    exports = [f"export {name}={value}\n" for name, value in settings.items()]
+    file.write_text("".join([*exports, f"export PATH={Path.cwd()}/.venv/bin:{programs}:$PATH\n"]), encoding="utf-8")
+    shutil.copy(RUN, folder / "run")
     return file
+
+
+def removed(folder: Path) -> None:
+    """All that a test bed and `run` wrote there."""
+    for name in ("env", "run"):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "processes", ignore_errors=True)
 
 
 def until_told() -> None:

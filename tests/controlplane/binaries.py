@@ -53,6 +53,10 @@ def find(kubernetes: str | None = None, tell: Tell = told_on_stderr) -> Binaries
     """Every binary, built if it has to be. `kubernetes` is a minor such as "1.34"."""
     wanted = [modules.etcd(), modules.kubernetes(kubernetes), modules.kwok()]
     paths: dict[str, Path] = {}
+    to_build = [module for module in wanted if is_missing(module)]
+    if to_build:
+        minutes = sum(module.minutes for module in to_build)
+        tell(f"{len(to_build)} of {len(wanted)} programs are built first, once: about {minutes:g} min on two cores")
     for module in wanted:
         named = named_by_the_user(module)
         missing = module.packages.keys() - named.keys()
@@ -78,6 +82,15 @@ def custom_metrics_adapter(tell: Tell = told_on_stderr) -> Path:
     return (named_by_the_user(module) or built(module, tell))["custom-metrics-adapter"]
 
 
+def is_missing(module: Module) -> bool:
+    """Is it neither named by the user as a whole nor in the cache?"""
+    return bool(module.packages.keys() - named_by_the_user(module).keys()) and not place_of(module).is_dir()
+
+
+def place_of(module: Module) -> Path:
+    return cache_folder() / "bin" / module.key
+
+
 def named_by_the_user(module: Module) -> dict[str, Path]:
     """What KUBEBUILDER_ASSETS holds of this module; often only etcd, kube-apiserver and kubectl."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
@@ -87,7 +100,7 @@ def named_by_the_user(module: Module) -> dict[str, Path]:
 
 def built(module: Module, tell: Tell) -> dict[str, Path]:
     """The module's binaries from the cache; whoever comes first builds them, others wait for that."""
-    place = cache_folder() / "bin" / module.key
+    place = place_of(module)
     if not place.is_dir():
         place.parent.mkdir(parents=True, exist_ok=True)
         with one_build_at_a_time(place.parent, tell):

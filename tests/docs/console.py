@@ -8,6 +8,7 @@
 
 Nothing shown means: it ends well. A comment before a block says more:
 `<!-- run: in the background -->` goes on until the page's end, once what is shown was said;
+`<!-- run: after Ctrl-C in all terminals but the first -->` first ends what runs in the background since;
 `<!-- run: not here, needs … -->` is left out;
 `<!-- run: file NAME -->` saves what the block holds.
 """
@@ -33,7 +34,7 @@ class Step:
     """One block's command and what is shown of its output; or a file."""
 
     how: str
-    """Empty, `in the background`, `not here, …`, `file NAME`."""
+    """Empty, `in the background`, `after Ctrl-C …`, `not here, …`, `file NAME`."""
     command: str
     shown: str
 
@@ -91,8 +92,7 @@ class Shell:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What runs in the background is told to end, the last first, and is waited for."""
-        for pid in reversed(self._background):
-            self.run(f"kill {pid} 2>/dev/null; wait {pid}")
+        self._end(keep=0)
         assert self._bash.stdin is not None
         assert self._bash.stdout is not None
         self._bash.stdin.close()
@@ -108,6 +108,8 @@ class Shell:
         elif step.how == "in the background":
             self._begin(step, within)
         elif not step.how.startswith("not here"):
+            if step.how.startswith("after Ctrl-C"):
+                self._end(keep=1)
             code, got = self.run(step.command)
             assert code == 0 or "echo $?" in step.command, f"$ {step.command}\nended with {code}:\n{got}"
             wrong = differs(step.shown, got)
@@ -125,6 +127,12 @@ class Shell:
                 return int(line.removeprefix(_DONE)), "".join(got)
             got.append(line)
         raise AssertionError(f"the shell ended in: {command}")
+
+    def _end(self, keep: int) -> None:
+        """All that runs in the background but the first ones, the last first; waits for each."""
+        while len(self._background) > keep:
+            pid = self._background.pop()
+            self.run(f"kill {pid} 2>/dev/null; wait {pid}")
 
     def _begin(self, step: Step, within: float) -> None:
         file = self.folder / f".background-{len(self._background)}.log"

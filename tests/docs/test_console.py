@@ -92,3 +92,10 @@ def test_what_runs_in_the_background_has_said_so_and_ends_with_the_page(shell: S
         os.kill(int(pid), 0)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)
+
+
+def test_a_step_after_ctrl_c_ends_all_terminals_but_the_first(shell: Shell) -> None:
+    with shell as opened:
+        for word in ("one", "two"):
+            opened.do(Step("in the background", f"bash -c 'echo {word}; exec sleep 60'", word))
+        opened.do(Step("after Ctrl-C in all terminals but the first", "jobs -r | wc -l", "1"))

@@ -45,6 +45,13 @@ def test_a_dry_run_on_fake_nodes(clone: Path, built: Binaries) -> None:
     assert not (clone / ".testbed" / "env").exists(), "the test bed took itself away"
 
 
+def test_the_whole_installation_on_fake_nodes(clone: Path, built: Binaries) -> None:
+    assert built
+    assert done(clone, "installation-on-fake-nodes", {}) > 30
+    assert not (clone / ".testbed" / "env").exists(), "the test bed took itself away"
+    assert not (clone / ".testbed" / "processes").exists(), "and the tokens with it"
+
+
 def test_a_dry_run_on_kind_as_far_as_it_goes_without_containers(clone: Path, built: Binaries, helm: Helm) -> None:
     """The chart, the documents and the commands meet a real API server; what needs pods that run is left out."""
     with ControlPlane.start(built) as plane:

@@ -30,6 +30,21 @@ def test_an_amount_without_its_unit(amount):
     assert "Mi" in lint(policies(policy(f"{{requests: {{{amount}}}}}")))[0].reason.code.todo
 
 
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        ("cpu: {otherwise: 300}", "requests.cpu.otherwise 300 is 300 cores: did you mean 300m?"),
+        ("cpu: {from: usage, min: '250'}", "requests.cpu.min 250 is 250 cores: did you mean 250m?"),
+        ("memory: {otherwise: 512}", "requests.memory.otherwise 512 is 512 bytes: did you mean 512Mi?"),
+        ("memory: {otherwise: 300m}", "requests.memory.otherwise 300m is less than 1 byte: did you mean 300Mi?"),
+        ("cpu: {otherwise: 300Mi}", "requests.cpu.otherwise 300Mi is 314572800 cores"),
+    ],
+)
+def test_the_amount_that_was_probably_meant_is_named(amount, said):
+    [one] = lint(policies(policy(f"{{requests: {{{amount}}}}}")))
+    assert one.reason.sentence == said
+
+
 @pytest.mark.parametrize("amount", ["memory: {otherwise: 128Mi, max: 12Ti}", "cpu: {otherwise: 1, min: 1m, max: 400}"])
 def test_amounts_that_somebody_may_mean(amount):
     assert of_one(f"{{requests: {{{amount}}}}}") == []

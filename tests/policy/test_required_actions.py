@@ -49,7 +49,8 @@ def test_a_pod_that_gets_its_class_is_let_in():
 def test_a_missing_class_denies():
     assert why(pod(), world=facts(namespace())) == (
         "sandbox requires runtimeClassName, but the pod would run without it:"
-        " RuntimeClass kata does not exist [runtimeclass-not-found]"
+        " RuntimeClass kata does not exist [runtimeclass-not-found]. `trimtab explain runtimeclass-not-found` says "
+        "what to do"
     )
 
 
@@ -72,7 +73,8 @@ def test_a_policy_that_decided_first_denies():
         policy("{runtimeClass: {name: kata, required: true, override: true}}", name="sandbox", match=TEAM),
     )
     result = why(pod(), by, facts(namespace(), runtime_class("kata"), runtime_class("plain")))
-    assert result.endswith("policy first has already decided runtimeClassName: plain, not kata [overruled]")
+    assert "policy first has already decided runtimeClassName: plain, not kata [overruled]" in result
+    assert result.endswith("`trimtab explain overruled` says what to do")
 
 
 def test_an_error_of_ours_denies(monkeypatch):
@@ -83,7 +85,10 @@ def test_an_error_of_ours_denies(monkeypatch):
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 def test_an_author_who_opts_out_is_denied_and_told(where):
     result = why(pod(**{where: {OPT_OUT: "true"}}))
-    assert result == "sandbox requires runtimeClass, and a pod cannot opt itself out of a required action"
+    assert result == (
+        "sandbox requires runtimeClass, and a pod cannot opt itself out of a required action. `trimtab explain "
+        "required` says what to do"
+    )
 
 
 def test_who_may_opt_out_is_a_setting_of_the_policy():

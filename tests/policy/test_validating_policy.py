@@ -21,7 +21,8 @@ def test_a_policy_and_its_binding_that_only_warns():
     assert built["spec"]["validations"] == [
         {
             "expression": 'has(object.spec.runtimeClassName) && object.spec.runtimeClassName == "kata"',
-            "message": "sandbox requires runtimeClassName of the pod, but the pod lacks it",
+            "message": "sandbox requires runtimeClassName of the pod, but the pod lacks it. `trimtab explain required` "
+            "says what to do",
         }
     ]
     assert binding["spec"] == {"policyName": built["metadata"]["name"], "validationActions": ["Warn", "Audit"]}

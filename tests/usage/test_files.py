@@ -132,7 +132,7 @@ def test_two_columns_need_no_header_and_more_do() -> None:
 # ── Parquet ──────────────────────────────────────────────────────────────
 def parquet(**columns: Any) -> bytes:
     """As pyarrow writes it; skips where that is not installed."""
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'trimtab[parquet]'")
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[parquet]'")
     writer, content = pytest.importorskip("pyarrow.parquet"), io.BytesIO()
     writer.write_table(arrow.table(columns), content)
     return content.getvalue()
@@ -175,7 +175,7 @@ def test_parquet_that_is_cut_short_is_a_mistake() -> None:
 
 def test_parquet_without_its_library_is_a_mistake_that_says_what_to_install() -> None:
     with without("pyarrow"):
-        assert "trimtab[parquet]" in told(parquet_rows("usage.parquet", b"PAR1"))
+        assert "pip install '.[parquet]' in a clone" in told(parquet_rows("usage.parquet", b"PAR1"))
 
 
 @contextmanager

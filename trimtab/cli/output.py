@@ -66,13 +66,18 @@ def add_output_options(function: F) -> F:
     return _add_output_options(function, FORMS)
 
 
-def _add_output_options(function: F, forms: tuple[str, ...]) -> F:
-    function = click.option(
+def add_output_file_option(function: F) -> F:
+    """Decorate a click command with `-O` and `--output-file`; the command receives it as `output_file`."""
+    return click.option(
         "-O",
         "--output-file",
         type=click.Path(dir_okay=False, writable=True),
         help="Write to this file instead of the terminal.",
     )(function)
+
+
+def _add_output_options(function: F, forms: tuple[str, ...]) -> F:
+    function = add_output_file_option(function)
     return click.option(
         "-o", "--output", type=click.Choice(forms), default="table", show_default=True, help="The format of the report."
     )(function)

@@ -41,7 +41,7 @@ def verb() -> None:
               help=
                   "The scheduler's configuration (a KubeSchedulerConfiguration), or the settings of the cloud "
                   "that runs your scheduler.")  # fmt: skip
-@click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
+@output.add_output_file_option
 def config(pool_nodes: SelectedNodes, name: str, form: str, output_file: str | None) -> None:
     """Print a scheduler configuration with MostAllocated, weighted by what cpu and memory cost on your nodes."""
     weights = read_weights(pool_nodes)
@@ -66,7 +66,7 @@ def config(pool_nodes: SelectedNodes, name: str, form: str, output_file: str | N
 @click.option("-n", "--namespace", default="kube-system", show_default=True, help="The namespace of the scheduler.")
 @click.option("--image", default=f"{SCHEDULER_IMAGE}:{DEFAULT_VERSION}", show_default=True,
               help="The image of kube-scheduler. Use the version of your cluster.")  # fmt: skip
-@click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
+@output.add_output_file_option
 def manifests(pool_nodes: SelectedNodes, name: str, namespace: str, image: str, output_file: str | None) -> None:
     """Print a second kube-scheduler that packs pods: account, permissions, configuration and two replicas. Apply it
     yourself."""

@@ -333,7 +333,8 @@ class Planner:
                 if isinstance(cause, int)
                 else "no other rule prevents its drain"
             )
-            return r.WORTH_KEEPING(f"node {name} receives {receivers[number]} pods of drained nodes; {own}")
+            count = format_count(receivers[number], "pod")
+            return r.WORTH_KEEPING(f"node {name} receives {count} of drained nodes; {own}")
         if not isinstance(cause, int):
             return r.NOT_TRIED(f"the search reached its limit on other nodes, before it tried node {name}")
         pod = self.model.pods[cause].key
@@ -347,7 +348,10 @@ class Planner:
                 "pools is moving"
             )
         if self.problem.context.now is None:
-            notes.append("the time of the snapshot is not known, so rules that depend on the time are not applied")
+            notes.append(
+                "the plan was made without a time (`--now`), so rules about ages, windows and quiet times are not "
+                "applied"
+            )
         if self.problem.context.autoscaler is None:
             notes.append(
                 "the status of the cluster autoscaler is not known, so the plan assumes that the autoscaler is "

@@ -17,14 +17,15 @@ STRANGE_OWNER = Code(
 OWNER_GONE = Code(
     "owner-missing",
     "The owner of the pod does not exist, so no controller would recreate the pod.",
-    "Delete the pod if it is not needed.",
+    "Delete the pod if it is not needed. No setting of the pool changes this.",
 )
 OWNER_SHORT = Code(
     "owner-not-whole",
     "The workload of the pod has fewer ready pods than its number of replicas, and no PodDisruptionBudget allows "
     "that: a rollout or a failure is in progress.",
     "Wait until all pods are ready, or create a PodDisruptionBudget. In a workload of three or more pods, one "
-    "pod that has not been ready for ten minutes does not block a drain.",
+    "pod that has not been ready for ten minutes does not block a drain, unless the pool has protect.unready: "
+    "workload.",
 )
 SINGLE = Code(
     "single-replica",
@@ -44,7 +45,8 @@ JOB = Code(
 UNSAFE = Code(
     "not-safe-to-evict",
     "An annotation of the pod says that it must not be evicted.",
-    "Remove the annotation if it is no longer intended.",
+    "Remove the annotation that the message names if it is no longer intended. If the annotation is one of your "
+    "own, you can also remove it from optOut.pods in the pool.",
 )
 LOCAL_DATA = Code(
     "local-data",
@@ -54,38 +56,40 @@ LOCAL_DATA = Code(
 LOCAL_VOLUME = Code(
     "local-volume",
     "The persistent volume of the pod exists only on this node.",
-    "Only the operator of the workload can move such a pod.",
+    "Only the operator of the workload can move such a pod. No setting of the pool changes this.",
 )
 GROUP = Code(
     "pod-group-spans-nodes",
     "The pod belongs to a group of pods that run only together, and the group is spread over several nodes, so "
     "the eviction of one pod would stop all of them.",
-    "Wait until the group ends. A group whose pods are all on one node can be moved as a whole.",
+    "Wait until the group ends. A group whose pods are all on one node can be moved as a whole. No setting of "
+    "the pool changes this.",
 )
 TWO_BUDGETS = Code(
     "two-budgets",
     "More than one PodDisruptionBudget selects the pod, and for such pods the eviction API returns status 500.",
-    "Change the selectors of the budgets, so that only one budget selects the pod.",
+    "Change the selectors of the budgets, so that only one budget selects the pod. No setting of the pool "
+    "changes this.",
 )
 BUDGET_NEVER = Code(
     "budget-never-allows",
     "The PodDisruptionBudget of the pod allows no disruption even when all pods are healthy.",
-    "Raise maxUnavailable, or run one replica more than minAvailable.",
+    "Raise maxUnavailable, or run one replica more than minAvailable. No setting of the pool changes this.",
 )
 BUDGET_SPENT = Code(
     "budget-spent",
     "At present the PodDisruptionBudget of the pod allows no disruption.",
-    "Wait until all pods that the budget selects are ready.",
+    "Wait until all pods that the budget selects are ready. No setting of the pool changes this.",
 )
 BUDGET_STALE = Code(
     "budget-stale",
     "The status of the PodDisruptionBudget is older than the budget.",
-    "Wait until the disruption controller updates the status.",
+    "Wait until the disruption controller updates the status. No setting of the pool changes this.",
 )
 BUDGET_BROKEN = Code(
     "budget-broken",
     "The selector of the PodDisruptionBudget is invalid.",
-    "Correct the selector of the PodDisruptionBudget.",
+    "Correct the selector of the PodDisruptionBudget. No setting of the pool changes this.",
 )
 CRITICAL = Code(
     "system-critical",
@@ -96,67 +100,87 @@ CRITICAL = Code(
 )  # fmt: skip
 OUR_WEBHOOK = Code(
     "last-webhook-replica",
-        "The pod is the last ready replica of Trimtab's webhook. Without this replica, pods would be admitted "
+    "The pod is the last ready replica of Trimtab's webhook. Without this replica, pods would be admitted "
         "unchanged.",
-    "Run two replicas; the pod can be moved as soon as the other replica is ready.",
+    "Run two replicas; the pod can be moved as soon as the other replica is ready. No setting of the pool "
+    "changes this.",
 )  # fmt: skip
 SYSTEM_YOUNG = Code(
     "system-pod-without-budget",
     "The pod is a kube-system pod without a PodDisruptionBudget and younger than an hour.",
-    "Create a PodDisruptionBudget for the pod, or wait until the pod is an hour old.",
+    "Create a PodDisruptionBudget for the pod, wait until the pod is an hour old, or set the annotation "
+    'cluster-autoscaler.kubernetes.io/safe-to-evict: "true" on it.',
 )
-YOUNG_POD = Code("pod-too-young", "The pod has run for less time than the pool requires.", "Wait.")
+YOUNG_POD = Code(
+    "pod-too-young",
+    "The pod has run for less time than the pool requires.",
+    "Wait, or lower age.pod in the pool.",
+)
 NOT_READY_POD = Code(
     "pod-not-ready",
     "The pod is not ready, and its PodDisruptionBudget has too few healthy pods.",
-    "Repair the pod, or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget.",
+    "Repair the pod, or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget. A pod without a budget can be "
+    "moved with protect.notReady: false.",
 )
-MOVED_BEFORE = Code("moved-before", "The compactor moved the pod only a short time ago.", "Wait.")
+MOVED_BEFORE = Code(
+    "moved-before",
+    "The compactor moved the pod only a short time ago.",
+    "Wait, or lower TRIMTAB_COMPACTOR_MOVE_COOLDOWN_SECONDS of the compactor.",
+)
 UNSETTLED = Code(
     "workload-unsettled",
     "A pod of the same workload was moved recently, and its successor is not ready yet.",
-    "Wait until the successor is ready.",
+    "Wait until the successor is ready. No setting of the pool changes this.",
 )
 GOING = Code(
     "pod-terminating",
     "The pod is already being deleted, but the node cannot be removed before the pod is gone.",
-    "Wait.",
+    "Wait. No setting of the pool changes this.",
 )
 
 # ── nodes ────────────────────────────────────────────────────────────────
 NO_POOL = Code(
-    "node-in-no-pool", "No pool contains this node.", "If the node should be compacted, create a pool for it."
+    "node-in-no-pool",
+    "No pool contains this node.",
+    "If the node should be compacted, create a pool for it, or extend the selector `nodes` of a pool.",
 )
 SHARED_POOLS = Code(
     "node-in-two-pools",
     "More than one pool contains this node.",
-    "Change the selectors of the pools, so that only one pool contains the node.",
+    "Change the selectors `nodes` of the pools, so that only one pool contains the node.",
 )
-POOL_OFF = Code("pool-disabled", "The pool of the node is disabled.", "Set enabled: true in the pool.")
+POOL_OFF = Code(
+    "pool-disabled",
+    "The pool of the node is disabled.",
+    "Set `enabled: true` in the pool.",
+)
 UNREADABLE = Code(
     "node-unreadable",
     "Trimtab cannot read a field or an object that belongs to the node.",
-    "The message names what cannot be read.",
+    "Correct what the message names. No setting of the pool changes this.",
 )
 MISREAD = Code(
     "annotation-not-understood",
     "An annotation that may protect the pod or node has a value that Trimtab does not understand.",
-    "Use true, false, or (for karpenter.sh/do-not-disrupt) a duration such as 4h.",
+    "Use true, false, or (for karpenter.sh/do-not-disrupt) a duration such as 4h. If the annotation is one of "
+    "your own, see optOut.pods and optOut.nodes in the pool.",
 )
 KEPT = Code(
     "node-kept",
     "An annotation says that the node must not be drained.",
-    "Remove the annotation if it is no longer intended.",
+    "Remove the annotation that the message names if it is no longer intended. If the annotation is one of your "
+    "own, you can also remove it from optOut.nodes in the pool.",
 )
 KARPENTER = Code(
     "karpenter-node",
     "The node belongs to Karpenter, which consolidates its nodes itself.",
-    "Nothing to do: use Karpenter's own consolidation for this node.",
+    "Nothing to do: use Karpenter's own consolidation for this node. No setting of the pool changes this.",
 )
 FOREIGN_CORDON = Code(
     "cordoned-by-another",
     "A client other than Trimtab cordoned the node.",
-    "Uncordon the node, or wait until the other client has finished.",
+    "Uncordon the node with `kubectl uncordon NODE`, or wait until the other client has finished. No setting of "
+    "the pool changes this.",
 )
 DOUBTFUL_CORDON = Code(
     "annotation-not-authentic",
@@ -164,26 +188,46 @@ DOUBTFUL_CORDON = Code(
     "Check the node with `trimtab doctor`; `trimtab compactor release --yes NODE` removes the annotation and "
     "uncordons the node.",
 )  # fmt: skip
-GOING_NODE = Code("node-being-deleted", "Another client is deleting the node.", "Nothing.")
+GOING_NODE = Code(
+    "node-being-deleted",
+    "Another client is deleting the node.",
+    "Nothing to do. No setting of the pool changes this.",
+)
 NOT_READY = Code(
-    "node-not-ready", "The node is not ready, so the state of its pods is not known.", "Repair or delete the node."
+    "node-not-ready",
+    "The node is not ready, so the state of its pods is not known.",
+    "Repair or delete the node. No setting of the pool changes this.",
 )
 MAINTAINED = Code(
-    "node-in-maintenance", "A condition of the node says that another client drains or maintains it.",
-    "Wait until the other client has finished; it then removes the condition.",
+    "node-in-maintenance",
+    "A condition of the node says that another client drains or maintains it.",
+    "Wait until the other client has finished; it then removes the condition. No setting of the pool changes "
+    "this.",
 )  # fmt: skip
-CONTROL_PLANE = Code("control-plane-node", "The node runs the control plane.", "Nothing.")
-YOUNG = Code("node-too-young", "The node is younger than the age that the pool requires for a drain.", "Wait.")
-STARTING = Code("node-starting", "The node has a startup taint, which means that it is not initialized yet.", "Wait.")
+CONTROL_PLANE = Code(
+    "control-plane-node",
+    "The node runs the control plane.",
+    "Nothing to do. No setting of the pool changes this.",
+)
+YOUNG = Code(
+    "node-too-young",
+    "The node is younger than the age that the pool requires for a drain.",
+    "Wait, or lower age.node in the pool.",
+)
+STARTING = Code(
+    "node-starting",
+    "The node has a startup taint, which means that it is not initialized yet.",
+    "Wait. No setting of the pool changes this.",
+)
 BUSY = Code(
     "node-not-under-used",
     "The requests of the pods on the node are above the pool's threshold.",
-    "To let the plan drain the node, raise or remove underUsed in the pool.",
+    "To let the plan drain the node, raise underUsed.cpu or underUsed.memory in the pool, or remove `underUsed`.",
 )
 NOT_LONG = Code(
     "not-under-used-long-enough",
     "The requests on the node have been under the pool's threshold for too short a time.",
-    "Wait.",
+    "Wait, or lower underUsed.for in the pool.",
 )
 FEW = Code(
     "too-few-under-used",
@@ -191,12 +235,15 @@ FEW = Code(
     "Wait, or lower underUsed.count in the pool.",
 )
 BLOCKED = Code(
-    "pod-must-stay", "A pod on the node may not be moved.", "See the reason of the pod in the output of `trimtab plan`."
+    "pod-must-stay",
+    "A pod on the node may not be moved.",
+    "See the reason of the pod: `trimtab plan --explain pod NAMESPACE/NAME` names the setting that changes it.",
 )
 NO_PLACE = Code(
     "no-place",
     "The pods of the node do not all fit on other nodes.",
-    "Keep the node, or make room on other nodes: lower requests, or remove constraints of the pods.",
+    "Keep the node, or make room on other nodes: lower requests, or remove constraints of the pods. If the room "
+    "is there but reserved, lower keep.headroom or keep.spare in the pool.",
 )
 AT_MINIMUM = Code(
     "pool-at-minimum",
@@ -212,7 +259,7 @@ AS_A_WHOLE = Code(
     "node-group-scales-as-a-whole",
     "The node group of the node can be scaled only as a whole (a slice of accelerators), so the autoscaler would "
     "never remove a single drained node.",
-    "Nothing to do, unless you can scale the whole group to zero.",
+    "Nothing to do, unless you can scale the whole group to zero. No setting of the pool changes this.",
 )
 NO_HEADROOM = Code(
     "headroom",
@@ -221,8 +268,8 @@ NO_HEADROOM = Code(
 )
 PAID = Code(
     "node-covered-by-commitment",
-        "A commitment of the pool covers the node, which means that you pay for the node whether it runs or not.",
-    "When the commitments end, lower them in the pool.",
+    "A commitment of the pool covers the node, which means that you pay for the node whether it runs or not.",
+    "When the commitments end, lower `commitments` in the pool.",
 )  # fmt: skip
 NO_GAIN = Code(
     "not-worth-it",
@@ -232,28 +279,37 @@ NO_GAIN = Code(
 BACK_OFF = Code(
     "drain-failed-before",
     "The last drain of the node failed recently.",
-    "Wait; the compactor waits twice as long after each failure.",
+    "Wait; the compactor waits twice as long after each failure. No setting of the pool changes this.",
 )
 AUTOSCALERS = Code(
-    "autoscaler-removes-node", "The cluster autoscaler will probably remove the node by itself.", "Nothing."
+    "autoscaler-removes-node",
+    "The cluster autoscaler will probably remove the node by itself.",
+    "Nothing to do. If Trimtab should drain such nodes in its own order, set `autoscaler: lead` in the pool.",
 )
 NOT_TRIED = Code(
-    "node-not-evaluated", "The search for a plan reached its limit before the node was tried.",
-    "Nothing to do: the next plan starts with the state of the cluster at that time.",
+    "node-not-evaluated",
+    "The search for a plan reached its limit before the node was tried.",
+    "Nothing to do: the next plan starts with the state of the cluster at that time. No setting of the pool "
+    "changes this.",
 )  # fmt: skip
 NOT_AIMED_AT = Code(
     "not-in-the-plan-under-way",
-        "Pods of the pool are still moving, and the plan that is carried out keeps this node.",
-    "Nothing to do: the compactor makes the next plan when the pods are ready.",
+    "Pods of the pool are still moving, and the plan that is carried out keeps this node.",
+    "Nothing to do: the compactor makes the next plan when the pods are ready. No setting of the pool changes "
+    "this.",
 )  # fmt: skip
 WORTH_KEEPING = Code(
-    "receives-pods", "The plan places pods of other nodes on this node; no rule prevents its drain.",
-    "`trimtab plan --explain node NAME` says whether this node could be drained instead of others.",
+    "receives-pods",
+    "The plan places pods of other nodes on this node; no rule prevents its drain.",
+    "`trimtab plan --explain node NAME` says whether this node could be drained instead of others. No setting of "
+    "the pool changes this.",
 )  # fmt: skip
 PROMISED = Code(
     "capacity-reserved",
     "Capacity on the node is reserved for a pod that does not run yet.",
-    "Wait until the pod of the message runs.",
+    "The message names the pod. For one more pod as large as the pool's largest: set keep.headroom.largestPod: "
+    "false in the pool. For a pod of a CapacityBuffer: lower the buffer's replicas. For any other pod: wait "
+    "until it runs; no setting of the pool changes that.",
 )
 GOES = Code("node-removable", "All pods of the node fit together on other nodes.", "Nothing.")
 
@@ -261,29 +317,44 @@ GOES = Code("node-removable", "All pods of the node fit together on other nodes.
 EMPTY_POOL = Code(
     "pool-matches-nothing",
     "No node belongs to the pool.",
-    "Correct the labels of the nodes or the selector of the pool.",
+    "Correct the labels of the nodes, or the selector `nodes` of the pool.",
 )
-CLOSED_WINDOW = Code("outside-window", "The time is outside the pool's windows.", "Wait, or widen the windows.")
-NOT_QUIET = Code("pool-not-quiet", "A node was added to the pool only a short time ago.", "Wait.")
+CLOSED_WINDOW = Code(
+    "outside-window",
+    "The time is outside the pool's windows.",
+    "Wait, or widen `windows` in the pool.",
+)
+NOT_QUIET = Code(
+    "pool-not-quiet",
+    "A node was added to the pool only a short time ago.",
+    "Wait, or lower `quiet` in the pool.",
+)
 PODS_WAIT = Code(
     "pods-waiting",
     "Pods that could run in the pool are Pending.",
-    "Wait until the pods run, or lower pendingLimit in the pool.",
+    "Wait until the pods run, or lower `pendingLimit` in the pool.",
 )
 NO_AUTOSCALER = Code(
     "autoscaler-silent",
     "The cluster autoscaler has not reported its status for two minutes, or its clock is wrong by more than "
     "that, so drained nodes might never be removed.",
-    "Repair the autoscaler, or synchronize the clocks.",
+    "Repair the autoscaler, or synchronize the clocks. If the autoscaler writes no status at all, set "
+    "TRIMTAB_COMPACTOR_REQUIRE_AUTOSCALER_STATUS=false for the compactor.",
 )
 AUTOSCALER_ILL = Code(
-    "autoscaler-unhealthy", "The cluster autoscaler reports the cluster as unhealthy.", "See the autoscaler's status."
+    "autoscaler-unhealthy",
+    "The cluster autoscaler reports the cluster as unhealthy.",
+    "See the autoscaler's status. No setting of the pool changes this.",
 )
-SCALING_UP = Code("scaling-up", "The cluster autoscaler is adding nodes.", "Wait.")
+SCALING_UP = Code(
+    "scaling-up",
+    "The cluster autoscaler is adding nodes.",
+    "Wait. No setting of the pool changes this.",
+)
 NO_SCALE_DOWN = Code(
     "scale-down-disabled",
     "The cluster autoscaler never removes nodes (--scale-down-enabled=false).",
-    "Enable scale-down, or disable the pool.",
+    "Start the autoscaler with --scale-down-enabled=true, or set `enabled: false` in the pool.",
 )
 THRESHOLD_TOO_HIGH = Code(
     "autoscaler-threshold-too-high",
@@ -291,9 +362,19 @@ THRESHOLD_TOO_HIGH = Code(
     "pods would move twice.",
     "Start the autoscaler with --scale-down-utilization-threshold=0.3 or less, or raise lead.maxThreshold.",
 )
-UNWELL = Code("too-many-nodes-not-ready", "Too many nodes of the cluster are not ready.", "Repair the nodes first.")
+UNWELL = Code(
+    "too-many-nodes-not-ready",
+    "Too many nodes of the cluster are not ready.",
+    "Repair the nodes first. No setting of the pool changes this.",
+)
 
-NODE_GONE = Code("node-not-found", "The plan contains a node that no longer exists.", "Nothing.")
+NODE_GONE = Code(
+    "node-not-found",
+    "The plan contains a node that no longer exists.",
+    "Nothing to do. No setting of the pool changes this.",
+)
 NODE_CHANGED = Code(
-    "node-changed", "The pods on the node are not those for which the plan was made.", "Wait for the next plan."
+    "node-changed",
+    "The pods on the node are not those for which the plan was made.",
+    "Wait for the next plan. No setting of the pool changes this.",
 )

@@ -21,6 +21,7 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import merge_observations, moved_pods
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
+from trimtab.compaction.drain.waiting import differ_much
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.recheck import Recheck
@@ -351,16 +352,24 @@ class CompactionPlanner:
         memory = self.pool_states.state_of(pool.name)
         refusal = new_plan.pools.get(pool.name)
         why = f"{refusal.code.name}: {refusal}" if refusal is not None else ""
+        stays = _count_reasons(pool, new_plan, view)
         is_same = memory.plan == nodes and memory.plan_why.partition(":")[0] == why.partition(":")[0]
         if is_same and memory.plan_at is not None:
-            if memory.plan_wave != first_wave:
-                self.pool_states.set_state(pool.name, change(memory, plan_wave=first_wave))
+            if memory.plan_wave != first_wave or differ_much(memory.plan_stays, stays):
+                self.pool_states.set_state(pool.name, change(memory, plan_wave=first_wave, plan_stays=stays))
             return
-        plan = change(memory, plan=nodes, plan_wave=first_wave, plan_why=why, plan_at=view.now)
+        plan = change(memory, plan=nodes, plan_wave=first_wave, plan_why=why, plan_stays=stays, plan_at=view.now)
         self.pool_states.set_state(pool.name, plan)
         count = f"{len(nodes) or 'no'} node{'' if len(nodes) == 1 else 's'}"
         reason = refusal or PLANNED(f"{count} of pool {pool.name} can be drained")
         self.pool_states.record_decision("planned", reason, pool=pool.name, at=view.now, rehearsed=pool.dry_run)
+
+
+def _count_reasons(pool: Pool, new_plan: Plan, view: ClusterView) -> dict[str, int]:
+    """Returns reason code → the number of the pool's nodes that the plan keeps for it, the largest number first."""
+    names = {node.name for node in view.inventory.nodes if pool.has_node(node)}
+    codes = Counter(reason.code.name for name, reason in new_plan.refusals.items() if name in names)
+    return dict(sorted(codes.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _without(pools: Sequence[Pool], names: Collection[str]) -> tuple[Pool, ...]:

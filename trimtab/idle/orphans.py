@@ -61,7 +61,7 @@ NO_PODS_READ = Code(
     "orphans-need-pods",
     "Trimtab can only decide whether a pod names an object if it has read the pods and their templates with "
     "their environments.",
-    "Pass the output of kubectl get pods,deployments,statefulsets,daemonsets,cronjobs -A -o yaml, or --cluster live.",
+    "Pass the output of `kubectl get pods,deployments,statefulsets,daemonsets,cronjobs -A -o yaml`, or --cluster live.",
 )
 NO_GROUPS_READ = Code(
     "orphans-need-node-groups",

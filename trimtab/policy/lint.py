@@ -1,19 +1,19 @@
 """Finds policies that are valid but will not do what they say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
+from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.reason import Code, Reason
-from trimtab.cluster.selectors import labels_match, requirement_matches
+from trimtab.cluster.selectors import requirement_matches
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement import format_requirement
 from trimtab.policy.actions.placement_fields import PlacementAction
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.lint_conflicts import find_disagreements, find_overruled
 from trimtab.policy.lint_fields import find_odd_fields
-from trimtab.policy.match import namespace_name_test
-from trimtab.policy.pod_context import CRITICAL, NAME_LABEL
+from trimtab.policy.lint_matches import NOT_IN_CLUSTER, collect_label_values, find_unmatched_conditions
+from trimtab.policy.pod_context import CRITICAL
 from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.required_action_rules import required_actions
 
@@ -23,11 +23,6 @@ AUTHOR_CHOOSES = Code(
     "A policy with a required action has a `match` that reads a field which the pod's author sets: a pod without "
     "that field is not denied.",
     "If the action must be enforced for every author, match only by namespace.",
-)
-NOT_IN_CLUSTER = Code(
-    "not-in-the-cluster",
-    "The policy names a namespace or nodes that do not exist in the cluster at present.",
-    "Correct the name in the policy. If a node group grows from zero, or the namespace is created later, do nothing.",
 )
 NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to no owner of pods.", "Raise `rollout` above 0%.")
 
@@ -40,17 +35,23 @@ class LintFinding:
     reason: Reason
 
 
-def lint(policies: Policies, facts: ClusterFacts | None = None) -> tuple[LintFinding, ...]:
+def lint(
+    policies: Policies, facts: ClusterFacts | None = None, pod_labels: Iterable[Labels] = ()
+) -> tuple[LintFinding, ...]:
     """Returns all findings. Findings that can cause pods to be refused come first; the others are in the order in which
     the policies decide.
 
-    `facts` are the cluster's objects, or None if there is no cluster to compare with.
+    `facts` are the cluster's objects, or None if there is no cluster to compare with. `pod_labels` are the labels of
+    its pods, or empty if they were not read.
     """
     findings: list[LintFinding] = []
+    pod_values = collect_label_values(pod_labels)
     for index, policy in enumerate(policies.all):
         before = policies.all[:index]
         policy_reasons = [
-            *_find_inactive(policy), *_find_missing_objects(policy, facts), *_find_author_choices(policy),
+            *_find_inactive(policy), *_find_missing_objects(policy, facts),
+            *find_unmatched_conditions(policy, facts.namespaces if facts is not None else {}, pod_values),
+            *_find_author_choices(policy),
             *find_odd_fields(policy),
             *find_overruled(policy, before), *find_disagreements(policy, before),
         ]  # fmt: skip
@@ -101,17 +102,7 @@ def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iter
 
 
 def _find_unmatched_labels(policy: PodPolicy, facts: ClusterFacts) -> Iterator[Reason]:
-    """Yields a finding for each namespace or label that the policy selects by and that nothing in the cluster has."""
-    namespaces = policy.spec.match.namespaces
-    for name in namespaces.include if namespaces is not None and facts.namespaces else ():
-        if not any(fnmatchcase(existing, name) for existing in facts.namespaces):
-            yield NOT_IN_CLUSTER(f"the cluster has no namespace {name}")
-    if namespaces is not None and namespaces.selector is not None and facts.namespaces:
-        selector = namespaces.selector.api_selector
-        is_named = namespace_name_test(namespaces.include, namespaces.exclude)
-        candidates = (name for name in facts.namespaces if is_named(name))
-        if not any(labels_match(selector, {NAME_LABEL: name, **facts.namespaces[name]}) for name in candidates):
-            yield NOT_IN_CLUSTER("no namespace of the cluster has the labels that the policy selects")
+    """Yields a finding for each label that the actions of the policy select by and that nothing in the cluster has."""
     placement = policy.spec.actions.placement
     if placement is not None:
         yield from _find_unmatched_nodes(placement, facts)

@@ -67,6 +67,8 @@ _MAX_AMOUNTS = {
     "ephemeral-storage": quantity.scheduler_value("memory", "256Ti"),
 }  # fmt: skip
 _MAX_NUMBER = 2**63
+_MIN_ODD_CORES = 100
+"""From so many cores on, a request that a policy sets is taken for a forgotten `m`."""
 _IN_BYTES = ("memory", "ephemeral-storage")
 # A week. A node with such a pod is practically never drained.
 _MAX_SECONDS = 7 * 86400
@@ -115,20 +117,33 @@ def _check_amounts(where: str, resource: str, rule: RequestRule) -> Iterator[Rea
 
 def _check_quantities(where: str, resource: str, amounts: Iterable[tuple[str, str | None]]) -> Iterator[Reason]:
     for word, amount in amounts:
-        odd = "" if amount is None else _describe_odd_amount(resource, amount)
+        odd = "" if amount is None else _describe_odd_amount(resource, amount, is_set=word in ("otherwise", "min"))
         if odd:
             yield ODD_AMOUNT(f"{where}.{word} is {amount}, which is {odd}")
 
 
-def _describe_odd_amount(resource: str, amount: str) -> str:
-    """Returns what is wrong with an implausible amount, or an empty string if the amount is plausible."""
+def _describe_odd_amount(resource: str, amount: str, *, is_set: bool) -> str:
+    """Returns what is wrong with an implausible amount, with the amount that was probably meant, or an empty string if
+    the amount is plausible.
+
+    `is_set`: the policy gives this request to containers; otherwise the amount is only a bound, which may be large.
+    """
     number = quantity.scheduler_value(resource, amount)
-    if number > _MAX_AMOUNTS.get(resource, _MAX_NUMBER):
-        return f"{number // 1000} cores" if resource == "cpu" else f"{number} bytes"
+    is_large_request = resource == "cpu" and is_set and number >= _MIN_ODD_CORES * 1000
+    if is_large_request or number > _MAX_AMOUNTS.get(resource, _MAX_NUMBER):
+        text = f"{number // 1000} cores" if resource == "cpu" else f"{number} bytes"
+        return text + _suggest_unit(amount, "m" if resource == "cpu" else "")
     # The usual mistake: 128 for 128Mi, or 128m, which is a fraction of a byte.
     if resource in _IN_BYTES and quantity.parse(amount) < _MIN_MEMORY * quantity.NANO_PER_UNIT:
-        return "less than 1 byte" if quantity.parse(amount) < quantity.NANO_PER_UNIT else f"{number} bytes"
+        text = "less than 1 byte" if quantity.parse(amount) < quantity.NANO_PER_UNIT else f"{number} bytes"
+        return text + _suggest_unit(amount, "Mi")
     return ""
+
+
+def _suggest_unit(amount: str, unit: str) -> str:
+    """Returns `: did you mean …?` with the same number in the usual unit; empty for an amount with another unit."""
+    number = str(amount).strip().removesuffix("m")
+    return f": did you mean {number}{unit}?" if unit and number.isdecimal() else ""
 
 
 def _check_match_amounts(policy: PodPolicy) -> Iterator[Reason]:

@@ -8,7 +8,7 @@ reason.
 from collections.abc import Iterable
 
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.reason import Reason
+from trimtab.cluster.reason import Code, Reason
 from trimtab.policy import reasons
 from trimtab.policy.applicable_policies import ApplicablePolicies, CompiledPolicy, compile_policies
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -73,7 +73,7 @@ def find_refusal(
         # it.
         if turn in first.opted_out:
             if first.subject.opt_out == "pod":
-                return reasons.REQUIRED(
+                return _refusal_reason(
                     f"{turn.name} requires {_format_actions(turn)}, and a pod cannot opt itself out "
                     "of a required action"
                 )
@@ -108,8 +108,15 @@ def _find_unmet_action(
             reasons_by_field.get(field) or reasons_by_field.get(action.name) or reasons_by_field.get(action.word)
         )
         tail = f": {kept_reason.sentence} [{kept_reason.code.name}]" if kept_reason is not None else ""
-        return reasons.REQUIRED(f"{turn.name} requires {field}, but the pod would run without it{tail}")
+        code = kept_reason.code if kept_reason is not None else reasons.REQUIRED
+        return _refusal_reason(f"{turn.name} requires {field}, but the pod would run without it{tail}", code)
     return None
+
+
+def _refusal_reason(sentence: str, code: Code = reasons.REQUIRED) -> Reason:
+    """Returns the reason for the refusal. Its sentence, which is all that the pod's author sees, names the command that
+    explains `code`."""
+    return reasons.REQUIRED(f"{sentence}. `trimtab explain {code.name}` says what to do")
 
 
 def _is_shared_failure(field: FieldKept) -> bool:
@@ -120,7 +127,7 @@ def _is_shared_failure(field: FieldKept) -> bool:
 def undecided_reason(names: tuple[str, ...], cause: str) -> Reason:
     """Returns the reason for refusing a pod that could not be decided on although these policies may require a change
     of it."""
-    return reasons.REQUIRED(
+    return _refusal_reason(
         f"{', '.join(names)} may require a change of the pod, but Trimtab could not decide this: {cause}"
     )
 

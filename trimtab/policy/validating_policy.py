@@ -86,7 +86,8 @@ def _build_policy(policy: PodPolicy) -> Manifest:
     validations = [
         {
             "expression": _allow_opted_out(policy, text),
-            "message": f"{policy.name} requires {field} of the pod, but the pod lacks it",
+            "message": f"{policy.name} requires {field} of the pod, but the pod lacks it. `trimtab explain required` "
+            "says what to do",
         }
         for field, text in _field_expressions(policy)
     ]

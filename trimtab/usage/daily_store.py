@@ -26,7 +26,10 @@ FILE_NAME = "usage.parquet"
 SCHEMA_KEY, SCHEMA_VERSION = b"trimtab.daily-rows", b"1"
 BATCH_ROWS = 8192
 """The number of rows that are decoded at once."""
-INSTALL_HINT = "The extra `fleet`, which reads and writes Parquet, is not installed. Run pip install 'trimtab[fleet]'."
+INSTALL_HINT = (
+    "The extra `fleet`, which reads and writes Parquet, is not installed; in a clone of Trimtab, run `pip install "
+    "'.[fleet]'`."
+)
 KEY_COLUMNS = ("namespace", "kind", "workload", "container", "resource")
 _OOM_COLUMNS = ("oom_at", "oom_used", "oom_count", "oom_last")
 

@@ -245,7 +245,7 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         from pyarrow import ArrowException
         from pyarrow import parquet as reader
     except ImportError:
-        todo = "pip install 'trimtab[parquet]', or samples as CSV"
+        todo = "pip install '.[parquet]' in a clone of Trimtab, or samples as CSV"
         rows.mistakes.append(
             ConfigError(file=file, expected="no package pyarrow, which reads Parquet", got="none", todo=todo)
         )

@@ -1,16 +1,20 @@
 """What an uninstallation takes away that acts without any process."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trimtab.cli.install.command import require_mutating_policies
-from trimtab.cli.install.compiled_removal import remove_compiled_policies, remove_parameters
+from trimtab.cli.install.compiled_removal import COMPILED_KINDS, remove_compiled_policies, remove_parameters
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import RuntimeFailure
 from trimtab.kube.errors import refusal_of_response
 from trimtab.kube.objects import Writer
+from trimtab.kube.resources import LIST_SOURCES
+from trimtab.policy.compiled_annotation import POLICY_LABEL
 
 
 class PlayedCluster:
@@ -79,3 +83,12 @@ def test_an_api_server_before_1_36_is_told_so_before_anything_is_applied(mode: s
     require_mutating_policies(client, InstallValues(mode="webhook"))
     client.lists["mutatingadmissionpolicies"] = []
     require_mutating_policies(client, InstallValues(mode=mode))
+
+
+@pytest.mark.parametrize("page", ["deploy/chart/templates/NOTES.txt", "docs/how-to/install-in-a-cluster.md"])
+def test_who_uninstalls_with_helm_reads_how_to_remove_every_compiled_kind(page: str) -> None:
+    """The hook of the chart may not delete admission policies, so the reader does it."""
+    text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
+    commands = re.findall(rf"kubectl delete (\S+) -l {re.escape(POLICY_LABEL)}\b", text)
+    plurals = {LIST_SOURCES[kind].plural for kind in COMPILED_KINDS}
+    assert {plural for command in commands for plural in command.split(",")} == plurals

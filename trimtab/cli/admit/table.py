@@ -10,12 +10,16 @@ from trimtab.admission.handler import would_change_prefix
 from trimtab.cli.admit.report import AdmitReport, ChangeReport, PodReport, PodShape
 from trimtab.cli.admit.running_pods import RunningFindingReport, RunningReport
 from trimtab.cluster import quantity
+from trimtab.cluster.format_count import join_first
+from trimtab.policy.reasons import ALREADY_SET
 
 _GREY = "bright_black"
 
 
 MAX_PANELS = 40
 """The number of pods with a panel of their own if --explain is not set."""
+MAX_KEPT_NAMES = 3
+"""The largest number of fields, and of workloads, that a sentence about kept fields names."""
 
 
 def draw_admission(console: Console, report: AdmitReport, *, explain: bool) -> None:
@@ -235,8 +239,29 @@ def _draw_totals(console: Console, report: AdmitReport) -> None:
         )
         text.append("  ")
     console.print(text)
+    for line in _already_set_lines(report):
+        console.print(Text(line, style=_GREY))
     for note in report.notes:
         console.print(Text(note, style=_GREY))
+
+
+def _already_set_lines(report: AdmitReport) -> list[str]:
+    """Returns one sentence for each policy that left fields as the authors of the pods set them, and at last what would
+    replace these values."""
+    workloads: dict[str, dict[str, None]] = {}
+    fields: dict[str, dict[str, None]] = {}
+    examples: dict[str, str] = {}
+    for pod in report.pods:
+        for kept in pod.left:
+            if kept.reason.code == ALREADY_SET.name and not kept.warning:
+                workloads.setdefault(kept.policy, {})[f"{pod.kind} {pod.namespace}/{pod.name}"] = None
+                fields.setdefault(kept.policy, {})[kept.field.rpartition("].")[2]] = None
+                examples.setdefault(kept.policy, kept.reason.text)
+    lines = []
+    for policy, names in workloads.items():
+        kept_fields, owners = (join_first(list(one), MAX_KEPT_NAMES) for one in (fields[policy], names))
+        lines.append(f"{policy} leaves {kept_fields} of {owners} as written: {examples[policy]} ({ALREADY_SET.name}).")
+    return [*lines, f"{ALREADY_SET.todo} --explain names each field."] if lines else []
 
 
 _HIDDEN_KINDS = ("watching", "left-out", "withheld")

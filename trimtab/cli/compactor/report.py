@@ -20,7 +20,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.start import closed_reason
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.compaction.drain.waiting import pool_mode, waiting_reason
+from trimtab.compaction.drain.waiting import describe_stays, pool_mode, waiting_reason
 from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.resize.records import ResizePhase, ResizeRecords
 from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
@@ -67,6 +67,9 @@ class PoolStatus(ReportPart, frozen=True, kw_only=True):
     """When the last plan of the pool was made, as RFC 3339; null if there is no plan."""
     waits_for: str
     """The condition that must come true before the next drain starts; empty if there is none."""
+    stays: dict[str, int]
+    """Reason code → the number of the pool's nodes that the last plan keeps for this reason, the largest number
+    first."""
 
 
 class PoolResizes(ReportPart, frozen=True, kw_only=True):
@@ -194,6 +197,7 @@ def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolSta
         waits_for=waiting_reason(
             pool, pool_state, state.read_at, terms, paused=state.paused, is_led=bool(state.leader)
         ),
+        stays=dict(pool_state.plan_stays),
     )
 
 
@@ -240,14 +244,21 @@ def draw_status(console: Console, report: StatusReport) -> None:
     else:
         console.print(Text.assemble(("no compactor leads: ", "bold red"), report.no_leader.text), highlight=False)
         console.print(Text(f"What to do: {NO_COMPACTOR.todo}"), highlight=False)
-    table = Table("pool", "mode", "evictions/h", "saved nodes", "next", "waits for", box=None, pad_edge=False)
+    table = Table("pool", "mode", "evictions/h", "saved nodes", "next", "stay", "waits for", box=None, pad_edge=False)
     for pool in report.pools:
         most = pool.evictions_per_hour
         evictions = f"{pool.evictions_last_hour} of {most}" if most is not None else str(pool.evictions_last_hour)
         table.add_row(
-            pool.name, pool.mode, evictions, str(pool.saved_nodes), _format_next_nodes(pool), escape(pool.waits_for)
-        )
+            pool.name, pool.mode, evictions, str(pool.saved_nodes), _format_next_nodes(pool),
+            escape(describe_stays(pool.stays)), escape(pool.waits_for),
+        )  # fmt: skip
     console.print(table)
+    if any(pool.stays for pool in report.pools):
+        console.print(
+            "`trimtab explain CODE` says what changes a reason for which nodes stay; `trimtab plan --cluster live"
+            " --explain node NODE` explains one node.",
+            highlight=False,
+        )
     drains = Table("node", "pool", "phase", "since", "pods left", box=None, pad_edge=False)
     for drain in report.drains:
         drains.add_row(drain.node, drain.pool, drain.phase, drain.since, f"{drain.pods_left} of {drain.pods}")

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from trimtab.cli import output
 from trimtab.cli.complete_names import complete_explained_names
-from trimtab.cli.explain.catalog import CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
+from trimtab.cli.explain.catalog import ALERT, CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cluster.config_error import ConfigError
@@ -105,9 +105,19 @@ def draw_explanations(console: Console, report: ExplanationsReport) -> None:
         if explanation.value:
             console.print(Text(f"{_VALUE_TITLES.get(explanation.kind, 'Value')}: {explanation.value}"))
         if explanation.means:
-            console.print(Text(explanation.means))
-        if explanation.todo:
-            console.print(Text.assemble(("What to do: ", "bold"), explanation.todo))
+            console.print(_set_commands_apart(explanation.means))
+        title = "" if explanation.kind == ALERT else "What to do: "  # an alert has what to check first
+        for line in explanation.todo.splitlines():
+            console.print(Text.assemble((title, "bold"), _set_commands_apart(line)))
         for field in explanation.fields:
-            console.print(Text.assemble((f"  {field.name}", "bold"), f"  <{field.value}>  {field.means}"))
+            console.print(
+                Text.assemble((f"  {field.name}", "bold"), f"  <{field.value}>  ", _set_commands_apart(field.means))
+            )
         console.print(Text(f"See the documentation: {explanation.page}", style="bright_black"))
+
+
+def _set_commands_apart(text: str) -> Text:
+    """Returns the text with everything in backticks in bold. The backticks stay: a pipe has no bold."""
+    styled = Text(text)
+    styled.highlight_regex(r"`[^`]+`", "bold")
+    return styled

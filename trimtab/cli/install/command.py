@@ -118,7 +118,7 @@ DEFAULTS = InstallValues()
 @click.option(
     "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
 )
-@click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
+@output.add_output_file_option
 @live_cluster.add_login_options
 def verb(
     applying: bool,

@@ -25,7 +25,7 @@ from trimtab.cli.lint.report import LintReport, build_lint_report, draw_lint
 from trimtab.cli.lint.usage import read_usage_history
 from trimtab.cli.lint.write_fixes import write_fixes
 from trimtab.cli.main import EXIT_FOUND, UsageError
-from trimtab.cli.output import emit_report, write_text
+from trimtab.cli.output import add_output_file_option, emit_report, write_text
 from trimtab.cli.selection import ObjectSelection, add_namespace_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -78,12 +78,7 @@ LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
     show_default=True,
     help="The format of the report.",
 )
-@click.option(
-    "-O",
-    "--output-file",
-    type=click.Path(dir_okay=False, writable=True),
-    help="Write to this file instead of the terminal.",
-)
+@add_output_file_option
 @without_garbage_collection()
 def verb(
     filenames: tuple[str, ...],

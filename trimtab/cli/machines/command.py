@@ -13,6 +13,7 @@ from trimtab.cli.machines.report import (
     PackedSetReport,
     build_profile_report,
     build_rank_report,
+    count_present_types,
     report_set,
 )
 from trimtab.cli.main import SuggestingGroup, UsageError
@@ -113,14 +114,13 @@ def _parse_commitments(_context: click.Context, _option: click.Parameter, texts:
     "--current",
     default="",
     metavar="TYPE",
-    help="The machine type that you prefer today. The report says whether a switch to another type is worth it.",
+    help="The type to compare with. Default: the type of most nodes. The report says what the best type would save.",
 )
 @click.option("--hysteresis", type=click.FloatRange(0), default=5.0, show_default=True, metavar="PERCENT",
               help="How much cheaper than the current type another type must be, as a share.")  # fmt: skip
-@click.option("--wins", type=click.IntRange(0), default=3, show_default=True,
-              help=
-                  "In how many consecutive runs the best type was that much cheaper. After three such runs "
-                  "Trimtab recommends a switch.")  # fmt: skip
+@click.option("--wins", type=click.IntRange(0), default=1, show_default=True,
+              help="In how many consecutive runs, this one included, the best type was that much cheaper; after three "
+                   "runs Trimtab recommends a switch.")  # fmt: skip
 @click.option("--commitment", "commitments", multiple=True, metavar="TYPE=NODES", callback=_parse_commitments,
               help=
                   "Nodes that you pay for whether they run or not. Trimtab ranks types for the part of the "
@@ -161,14 +161,22 @@ def rank(
     ranking = build_ranking(pool_nodes, types, priced, rules, zones, used_cores, commitments)
     with show_spinner("Packing"):
         winner, sets = pack_best_sets(pool_nodes, ranking, buffer_pods, packs)
+    current = current or _find_current_type(pool_nodes, ranking)
     decision = decide_switch(ranking, current, wins, hysteresis / 100) if current else None
     report = build_rank_report(
         pool_nodes, priced, ranking, winner, sets, (current, decision) if decision else None,
-        _list_notes(types, priced, ranking),
+        _list_notes(types, priced, ranking), wins,
     )  # fmt: skip
     _emit(
         output, output_file, report, lambda console: table.draw_ranking(console, report, rows), "trimtab machines rank"
     )
+
+
+def _find_current_type(pool_nodes: SelectedNodes, ranking: Ranking) -> str:
+    """Returns the type of most present nodes; an empty string if that type is not ranked."""
+    for name, _ in count_present_types(pool_nodes).most_common(1):
+        return name if ranking.score_of(name) is not None else ""
+    return ""
 
 
 def build_ranking(

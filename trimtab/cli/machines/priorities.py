@@ -72,7 +72,7 @@ FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
     "--take-over", "taking_over", is_flag=True, help="With --apply: also replace a map that another client wrote."
 )
 @click.option("--undo", "undoing", is_flag=True, help="Restore the map that --apply replaced, or delete the new one.")
-@click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
+@output.add_output_file_option
 def verb(
     pool_nodes: SelectedNodes, types: TypeOptions, group_types: tuple[str, ...], legacy: tuple[str, ...], form: str,
     namespace: str, applying: bool, taking_over: bool, undoing: bool, output_file: str | None,

@@ -9,7 +9,7 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.sizing.ranking.break_even import BreakEven, list_break_evens
 from trimtab.sizing.ranking.packing import PackingCheck
-from trimtab.sizing.ranking.rank_types import Ranking, SwitchDecision
+from trimtab.sizing.ranking.rank_types import DEFAULT_DWELL, Ranking, SwitchDecision
 from trimtab.sizing.ranking.score import TypeScore
 from trimtab.sizing.ranking.workload import PoolFill, PoolWorkload
 
@@ -148,6 +148,24 @@ class SwitchReport(ReportPart, frozen=True, kw_only=True):
     is_switch: bool
     gain: float | None
     why: str
+    best: str
+    """The best type of this run."""
+    saving: float | None
+    """What the best type costs less than the current one for this workload, in dollars an hour, by the sums of
+    requests; null if the current type was left out."""
+    runs: int
+    """In how many consecutive runs, this one included, the best type was that much better (`--wins`)."""
+    needed_runs: int
+    """After how many such runs Trimtab recommends a switch."""
+
+
+class PresentTypeReport(ReportPart, frozen=True, kw_only=True):
+    """The present nodes of one machine type."""
+
+    type: str
+    nodes: int
+    price: float | None
+    """The price of one node in dollars an hour; null if it is not known."""
 
 
 class MachineRankReport(ReportPart, frozen=True, kw_only=True):
@@ -160,6 +178,8 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
     workload: WorkloadReport
     """The part of the workload that does not fit on committed nodes; the whole workload if all of it fits on them."""
     commitments: list[CommitmentReport]
+    today: list[PresentTypeReport]
+    """The machine types of the present nodes, the most frequent first."""
     types: list[TypeReport]
     """The scored types, the best first."""
     winner: PackedSetReport | None
@@ -259,13 +279,14 @@ def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> 
 
 def build_rank_report(
     pool_nodes: SelectedNodes, priced: PricedTypes, ranking: Ranking, winner: PackedSetReport | None,
-    sets: Sequence[PackedSetReport], switch: tuple[str, SwitchDecision] | None, notes: Sequence[str],
+    sets: Sequence[PackedSetReport], switch: tuple[str, SwitchDecision] | None, notes: Sequence[str], runs: int,
 ) -> MachineRankReport:  # fmt: skip
-    """Returns the report of `trimtab machines rank`."""
+    """Returns the report of `trimtab machines rank`. `runs`: in how many consecutive runs the best type was better."""
     packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]
     recommended = min(packed, key=lambda one: (one.packed_cost or 0.0, len(one.types)), default=winner)
     return MachineRankReport(
         pool=pool_nodes.pool, region=priced.region, workload=report_workload(ranking.workload),
+        today=_report_present_types(pool_nodes, priced),
         commitments=[
             CommitmentReport(type=one.candidate.name, nodes=one.count, unused=one.unused, share=round(one.share, 4))
             for one in ranking.cover.nodes
@@ -273,12 +294,33 @@ def build_rank_report(
         types=[report_type(score, ranking.workload) for score in ranking.scores], winner=winner,
         recommended=recommended, sets=list(sets), left_out=_group_left_out(ranking),
         break_evens=[_report_break_even(point) for point in list_break_evens(ranking)],
-        switch=None if switch is None else SwitchReport(
-            current=switch[0], preferred=switch[1].preferred, is_switch=switch[1].is_switch, gain=switch[1].gain,
-            why=switch[1].why,
-        ),
+        switch=None if switch is None else _report_switch(*switch, ranking, runs),
         notes=[*pool_nodes.notes, *notes],
     )  # fmt: skip
+
+
+def _report_switch(current: str, decision: SwitchDecision, ranking: Ranking, runs: int) -> SwitchReport:
+    best, score = ranking.best, ranking.score_of(current)
+    assert best is not None  # otherwise there is no decision
+    return SwitchReport(
+        current=current, preferred=decision.preferred, is_switch=decision.is_switch, gain=decision.gain,
+        why=decision.why, best=best.candidate.name, runs=runs, needed_runs=DEFAULT_DWELL,
+        saving=None if score is None else round((score.total_price - best.total_price) / _DOLLAR, 4),
+    )  # fmt: skip
+
+
+def count_present_types(pool_nodes: SelectedNodes) -> Counter[str]:
+    """Returns machine type → the number of present nodes; nodes without the label of their type are left out."""
+    types = (node.labels.get(INSTANCE_TYPE_LABEL, "") for node in pool_nodes.nodes)
+    return Counter(filter(None, types))
+
+
+def _report_present_types(pool_nodes: SelectedNodes, priced: PricedTypes) -> list[PresentTypeReport]:
+    reports = []
+    for name, count in count_present_types(pool_nodes).most_common():
+        price = priced.prices.get(name)
+        reports.append(PresentTypeReport(type=name, nodes=count, price=None if price is None else price / _DOLLAR))
+    return reports
 
 
 def _group_left_out(ranking: Ranking) -> list[LeftOutReport]:

@@ -8,6 +8,8 @@ from trimtab.cli.machines.report import (
     MachineProfileReport,
     MachineRankReport,
     PackedSetReport,
+    PresentTypeReport,
+    SwitchReport,
     TypeReport,
     WorkloadReport,
 )
@@ -62,15 +64,20 @@ def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None
                 f"workload{unused}."
             )
         )
+    if report.today:
+        console.print(Text(f"Today: {_describe_today(report.today)}"))
     table = Table(box=None, pad_edge=False)
     for title, justify in (
-        ("Type", "left"), ("Bound by", "left"), ("Usable GiB", "right"), ("GiB per $/h", "right"),
-        ("Efficiency", "right"), ("Surcharges $/h", "right"), ("Nodes", "right"), ("$/h", "right"),
-        ("Lost with one", "right"),
+        ("Type", "left"), ("$/h each", "right"), ("Bound by", "left"), ("Usable GiB", "right"),
+        ("GiB per $/h", "right"), ("Efficiency", "right"), ("Surcharges $/h", "right"), ("Nodes", "right"),
+        ("$/h", "right"), ("Lost with one", "right"),
     ):  # fmt: skip
         table.add_column(title, justify=justify)  # type: ignore[arg-type]
-    for row in report.types[:rows]:
-        table.add_row(*_type_cells(row))
+    present = {one.type for one in report.today}
+    for number, row in enumerate(report.types):
+        # The present types are shown wherever they rank, to compare with.
+        if number < rows or row.name in present:
+            table.add_row(*_type_cells(row, is_present=row.name in present))
     console.print(table)
     if len(report.types) > rows:
         console.print(Text(f"… and {len(report.types) - rows:,} more types (--rows, or -o json)", style="bright_black"))
@@ -89,18 +96,48 @@ def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None
             )
         )
     if report.switch is not None:
-        verdict = f"Switch to {report.switch.preferred}" if report.switch.is_switch else f"Keep {report.switch.current}"
-        console.print(Text(f"{verdict}: {report.switch.why}."))
+        console.print(Text(_describe_switch(report.switch)))
     for group in report.left_out:
         console.print(Text(f"{group.count:,} types are left out ({group.reason.code}): {group.reason.text}"))
     _draw_notes(console, report.notes)
 
 
-def _type_cells(row: TypeReport) -> tuple[str, ...]:
+MAX_PRESENT_TYPES = 6
+
+
+def _describe_today(today: list[PresentTypeReport]) -> str:
+    """Returns the present nodes with their prices, and what they cost together if every price is known."""
+    parts = [
+        f"{one.nodes:,} × {one.type} at "
+        + ("a price that is not known" if one.price is None else f"${one.price:,.3f} an hour each")
+        for one in today[:MAX_PRESENT_TYPES]
+    ]
+    more = ", …" if len(today) > MAX_PRESENT_TYPES else ""
+    prices = [one.nodes * one.price for one in today if one.price is not None]
+    total = f"; ${sum(prices):,.2f} an hour together" if len(prices) == len(today) else ""
+    return f"{', '.join(parts)}{more}{total}."
+
+
+def _describe_switch(switch: SwitchReport) -> str:
+    """Returns whether a switch is worth it: what the best type would save, and how certain that is."""
+    if switch.is_switch:
+        return f"Switch to {switch.preferred}: {switch.why}."
+    if switch.runs >= switch.needed_runs or switch.saving is None or switch.best == switch.current:
+        return f"Keep {switch.current}: {switch.why}."
+    change = "would save" if switch.saving >= 0 else "would cost"
+    return (
+        f"{switch.best} instead of {switch.current} {change} ${abs(switch.saving):,.2f} an hour by the sums of "
+        f"requests ({switch.why}). Certainty: {switch.runs} of the {switch.needed_runs} consecutive runs after which "
+        "Trimtab recommends a switch; run it again with a later snapshot and --wins."
+    )
+
+
+def _type_cells(row: TypeReport, *, is_present: bool) -> tuple[str, ...]:
     parts = row.surcharges
     surcharges = f"{parts.last_node:.3f} + {parts.volumes:.3f} + {parts.scale_down:.3f}"
     return (
-        row.name, row.bottleneck, f"{row.usable_gib:,.1f}", f"{row.gib_per_dollar:,.2f}", f"{row.efficiency:.0%}",
+        f"{row.name} (today)" if is_present else row.name, f"{row.price:,.3f}", row.bottleneck,
+        f"{row.usable_gib:,.1f}", f"{row.gib_per_dollar:,.2f}", f"{row.efficiency:.0%}",
         surcharges, f"{row.nodes:,}", f"{row.cost:,.2f}", f"{row.node_share:.1%}",
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 schema."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.given_policies import load_given_policies
 from trimtab.cli.policies.rollout_command import show_rollout
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.compaction.pool_status import build_pool_status_crd
@@ -104,11 +106,11 @@ def check_policies(
     A valid policy that will not work as its author expects is a finding, and the command exits with 1: an amount
     without its unit, a kind that no pod has, requirements that no node can meet, policies of equal priority that
     conflict, a rule that another one always overrules, or, with `--cluster`, a class, namespace or node that does not
-    exist.
+    exist, or a label that no pod or namespace has.
     """
     policies = load_given_policies(paths)
-    facts = _read_facts(cluster)
-    report = _build_report(policies.all, lint(policies, facts))
+    facts, pod_labels = _read_facts(cluster, reads_pods=_selects_by_pod_label(policies.all))
+    report = _build_report(policies.all, lint(policies, facts, pod_labels))
     _emit(output, output_file, report, _draw_check)
     if report.findings:
         sys.exit(EXIT_FOUND)
@@ -228,15 +230,26 @@ def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -
         sys.exit(EXIT_FOUND)
 
 
-def _read_facts(cluster: live_cluster.ClusterOptions) -> ClusterFacts | None:
-    """Returns the facts in the snapshot of --cluster, or None without the option."""
-    contents = live_cluster.read_live_objects(cluster, ("Namespace", "Node", "PriorityClass", "RuntimeClass"))
+def _selects_by_pod_label(policies: Iterable[PodPolicy]) -> bool:
+    matches = [conditions for policy in policies for conditions in (policy.spec.match, *policy.spec.match.exclude)]
+    return any(match.pod_labels or match.pod_selector is not None for match in matches)
+
+
+def _read_facts(
+    cluster: live_cluster.ClusterOptions, *, reads_pods: bool
+) -> tuple[ClusterFacts | None, list[Mapping[str, str]]]:
+    """Returns the facts in the snapshot of --cluster and the labels of its pods; None and no labels without the option.
+
+    Of a live cluster, pods are listed only with `reads_pods`, because there can be very many."""
+    kinds = ("Namespace", "Node", "PriorityClass", "RuntimeClass", *(("Pod",) if reads_pods else ()))
+    contents = live_cluster.read_live_objects(cluster, kinds)
     if not contents:
-        return None
+        return None, []
     reading = load_snapshot(contents)
     if reading.mistakes:
         raise UsageError(reading.mistakes)
-    return from_snapshot(reading.snapshot)
+    labels = [value_or(pod.metadata.labels, {}) for pod in reading.snapshot.objects_of(Pod)]
+    return from_snapshot(reading.snapshot), labels
 
 
 def _build_report(policies: Iterable[PodPolicy], findings: Iterable[LintFinding]) -> PoliciesReport:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 import yaml
 
+from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.policies.given_policies import load_given_policies
 from trimtab.cluster.config_error import ConfigError
@@ -31,7 +32,10 @@ TARGETS = ("validatingadmissionpolicy", "mutatingadmissionpolicy")
     help="Read requests from the ConfigMap trimtab-requests of the pod's namespace, which the recommender writes "
          "from usage.",
 )  # fmt: skip
-def compile_policies(paths: tuple[str, ...], target: str, enforce: bool, parameters: str | None) -> None:
+@output.add_output_file_option
+def compile_policies(
+    paths: tuple[str, ...], target: str, enforce: bool, parameters: str | None, output_file: str | None
+) -> None:
     """Print policies as documents that the API server evaluates itself. The command applies nothing.
 
     With `mutatingadmissionpolicy` (Kubernetes 1.36): a MutatingAdmissionPolicy and its binding for each policy, which
@@ -43,10 +47,10 @@ def compile_policies(paths: tuple[str, ...], target: str, enforce: bool, paramet
     policies = load_given_policies(paths).all
     if target == "validatingadmissionpolicy":
         _reject_option("--params", parameters is not None)
-        _print_validations(policies, paths, enforce=enforce)
+        _print_validations(policies, paths, output_file, enforce=enforce)
     else:
         _reject_option("--enforce", enforce)
-        _print_mutations(policies, with_parameters=parameters is not None)
+        _print_mutations(policies, output_file, with_parameters=parameters is not None)
 
 
 def _reject_option(option: str, is_set: bool) -> None:
@@ -60,20 +64,22 @@ def _reject_option(option: str, is_set: bool) -> None:
         )
 
 
-def _print_validations(policies: Sequence[PodPolicy], paths: tuple[str, ...], *, enforce: bool) -> None:
+def _print_validations(
+    policies: Sequence[PodPolicy], paths: tuple[str, ...], output_file: str | None, *, enforce: bool
+) -> None:
     requiring = [policy for policy in policies if required_actions(policy.spec.actions)]
     if not requiring:
         raise UsageError(
             [ConfigError(file=", ".join(paths) or "PATH", expected="a policy with a required action", got="none")]
         )
     compiled = [compile_validating_policy(policy, enforce=enforce) for policy in requiring]
-    _print_manifests([manifest for one in compiled for manifest in one.manifests])
+    _print_manifests([manifest for one in compiled for manifest in one.manifests], output_file)
     _exit_with([(one.policy, one.problem) for one in compiled if one.problem])
 
 
-def _print_mutations(policies: Sequence[PodPolicy], *, with_parameters: bool) -> None:
+def _print_mutations(policies: Sequence[PodPolicy], output_file: str | None, *, with_parameters: bool) -> None:
     compiled = [compile_mutating_policy(policy, policies, with_parameters=with_parameters) for policy in policies]
-    _print_manifests([manifest for one in compiled for manifest in one.manifests])
+    _print_manifests([manifest for one in compiled for manifest in one.manifests], output_file)
     for one in compiled:
         if one.note:
             click.echo(f"{one.policy}: {one.note}", err=True)
@@ -83,9 +89,9 @@ def _print_mutations(policies: Sequence[PodPolicy], *, with_parameters: bool) ->
     _exit_with([(one.policy, one.problem) for one in compiled if one.problem])
 
 
-def _print_manifests(manifests: Sequence[Manifest]) -> None:
+def _print_manifests(manifests: Sequence[Manifest], output_file: str | None) -> None:
     if manifests:
-        sys.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False, width=1000))
+        output.write_text(yaml.safe_dump_all(manifests, sort_keys=False, width=1000), output_file)
 
 
 def _exit_with(problems: Sequence[tuple[str, str]]) -> None:

@@ -56,7 +56,7 @@ verb.add_command(check_pools)
 @click.option(
     "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
 )
-@click.option("--output-file", type=click.Path(dir_okay=False), help="Write to this file instead of the terminal.")
+@output.add_output_file_option
 @live_cluster.add_login_options
 def import_(
     paths: tuple[str, ...],

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from trimtab.cli import live_cluster
+from trimtab.cli import live_cluster, output
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan.inputs import parse_now
 from trimtab.cli.recommend import sources
@@ -278,11 +278,7 @@ _REPORT = (
         show_default=True,
         help="The format of the report.",
     ),
-    click.option(
-        "--output-file",
-        type=click.Path(dir_okay=False, writable=True),
-        help="Write to this file instead of the terminal.",
-    ),
+    output.add_output_file_option,
 )
 
 

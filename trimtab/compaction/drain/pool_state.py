@@ -119,6 +119,9 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The number of nodes of `plan` that are in the first wave."""
     plan_why: str = ""
     """Why nothing was planned in the whole pool, as a code and a sentence; empty if a node may be drained."""
+    plan_stays: dict[str, int] = {}
+    """Reason code → the number of the pool's nodes that the last plan keeps for this reason, the largest number
+    first."""
     plan_at: Seconds | None = None
     """When the last plan was made, or None if there is none."""
     resizes: ResizeRecords = ResizeRecords()

@@ -6,7 +6,8 @@ CLOSED = Code(
     "pool-closed",
     "Two drains of the pool failed in a row, or the stored state of the pool was lost. The pool is closed, which "
     "means that no drain starts, for a while or until you resume it.",
-    "Read `trimtab compactor history`, then run `trimtab compactor resume --pool NAME`, or wait.",
+    "Read `trimtab compactor history`, then run `trimtab compactor resume --pool NAME`, or wait. "
+    "TRIMTAB_COMPACTOR_POOL_BACKOFF_SECONDS says for how long the pool is closed.",
 )  # fmt: skip
 BACKS_OFF = Code(
     "pool-backs-off",
@@ -18,51 +19,56 @@ JUST_OPENED = Code(
     "pool-uncordoned-recently",
     "A drained node of the pool was uncordoned for Pending pods. No drain starts for as long as the autoscaler "
     "itself waits after it added a node (--scale-down-delay-after-add).",
-    "Wait.",
+    "Wait, or lower --scale-down-delay-after-add of the autoscaler. pace.openingsPerHour in the pool limits how "
+    "many nodes are uncordoned.",
 )  # fmt: skip
 PAUSED = Code("compactor-paused", "The compactor is paused.", "To end the pause, run `trimtab compactor resume`.")
 PACE = Code(
     "pool-rate-limited",
     "The pool has reached its limit of nodes that are drained at the same time, or of evictions per hour.",
-    "Wait.",
+    "Wait, or raise pace.drains or pace.evictionsPerHour in the pool. TRIMTAB_COMPACTOR_MAX_CONCURRENT_DRAINS "
+    "limits all pools together.",
 )
 # ── waiting ──────────────────────────────────────────────────────────────
 ENDING = Code(
     "drain-pod-terminating",
     "An evicted pod is still terminating.",
-    "Nothing to do: the pod may use its whole termination grace period.",
+    "Nothing to do: the pod may use its whole termination grace period. "
+    "TRIMTAB_COMPACTOR_POD_TERMINATION_TIMEOUT_SECONDS after that time, the compactor gives up the drain.",
 )
 SUCCESSORS = Code(
     "drain-waits-for-successors",
     "Successors of evicted pods are not ready yet.",
-    "Wait. If it takes long, find out why the successors are slow to start.",
+    "Wait. If it takes long, find out why the successors are slow to start. "
+    "TRIMTAB_COMPACTOR_READY_TIMEOUT_SECONDS says how long the compactor waits.",
 )
 NO_BUDGET = Code(
     "drain-budget-spent",
     "At present the PodDisruptionBudget allows no eviction.",
-    "Nothing to do: the compactor tries the eviction again.",
+    "Nothing to do: the compactor tries the eviction again, until TRIMTAB_COMPACTOR_DRAIN_TIMEOUT_SECONDS is "
+    "over. No setting of the pool changes this.",
 )
 ONE_BY_ONE = Code(
     "drain-waits-for-workload",
-        "Other pods of the workload are not ready. The compactor evicts the next pod as soon as they are ready.",
-    "Nothing.",
+    "Other pods of the workload are not ready. The compactor evicts the next pod as soon as they are ready.",
+    "Nothing to do: wait until the pods are ready. No setting of the pool changes this.",
 )  # fmt: skip
 ONE_CRITICAL = Code(
     "drain-waits-for-critical-workload",
-        "The compactor moves workloads on which the system depends one after the other, and another of them is "
+    "The compactor moves workloads on which the system depends one after the other, and another of them is "
         "moving.",
-    "Nothing.",
+    "Nothing to do: such workloads move one at a time. No setting of the pool changes this.",
 )  # fmt: skip
 SURGING = Code(
     "drain-surging",
     "The workload has one replica, and its second pod is not ready yet. The compactor evicts the first pod as "
     "soon as the second one is ready.",
-    "Nothing.",
+    "Nothing to do. TRIMTAB_COMPACTOR_READY_TIMEOUT_SECONDS says how long the compactor waits.",
 )
 LEFT_EMPTY = Code(
     "drain-waits-for-autoscaler",
     "The node has no more pods to evict, and now the cluster autoscaler should remove it.",
-    "Nothing.",
+    "Nothing to do. TRIMTAB_COMPACTOR_NODE_REMOVAL_TIMEOUT_SECONDS says how long the compactor waits.",
 )
 # ── ends ─────────────────────────────────────────────────────────────────
 TAKEN = Code("drain-node-removed", "The drained node was removed.", "Nothing to do: the drain has reached its goal.")

@@ -1,11 +1,17 @@
-"""Says in one sentence what has to happen before the next drain of a pool begins."""
+"""Says in one sentence what has to happen before the next drain of a pool begins, and why its nodes stay."""
 
+from collections.abc import Mapping
+
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.timestamps import Seconds, is_any_open
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.start import closed_reason, opening_reason
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import Observations
+
+MAX_REASONS = 3
+"""The largest number of reasons that a sentence names."""
 
 
 def pool_mode(pool: Pool | None) -> str:
@@ -42,4 +48,27 @@ def waiting_reason(
         return f"the end of the drain of {draining[0]}"
     if Observations(evictions=memory.evictions).recent_evictions(now) >= pool.evictions_per_hour:
         return f"the next hour, because the pool's limit of {pool.evictions_per_hour} evictions per hour is reached"
-    return "" if memory.plan else memory.plan_why or "a plan that drains a node"
+    return "" if memory.plan else memory.plan_why or _missing_plan(memory.plan_stays)
+
+
+def describe_stays(stays: Mapping[str, int]) -> str:
+    """Returns how many nodes stay for which reason, as in "5 nodes: 3 headroom, 2 node-too-young"; an empty string if
+    none does. `stays`: reason code → the number of nodes."""
+    largest = sorted(stays.items(), key=lambda item: (-item[1], item[0]))
+    reasons = ", ".join(f"{count} {code}" for code, count in largest[:MAX_REASONS])
+    more = ", …" if len(largest) > MAX_REASONS else ""
+    return f"{format_count(sum(stays.values()), 'node')}: {reasons}{more}" if stays else ""
+
+
+def differ_much(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    """Returns whether the reasons for which nodes stay differ so much that they must be stored again: there is another
+    reason, or a number differs by more than a tenth of all nodes.
+
+    In a large pool some node changes its reason in every round; a write each time would cost more than it says."""
+    slack = sum(after.values()) // 10
+    return before.keys() != after.keys() or any(abs(after[code] - before[code]) > slack for code in after)
+
+
+def _missing_plan(stays: Mapping[str, int]) -> str:
+    kept = describe_stays(stays)
+    return f"a plan that drains a node; all stay ({kept})" if kept else "a plan that drains a node"

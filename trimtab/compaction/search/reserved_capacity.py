@@ -154,7 +154,8 @@ class ReservedCapacity:
                 has_constraints=False,
             )
             members = [node for node, of_node in self.pool_of.items() if of_node is pool]
-            self.reserve_for(unconstrained, f"one more pod as large as the largest of pool {pool.name}", members)
+            largest_of = f"one more pod as large as the largest of pool {pool.name} (keep.headroom.largestPod)"
+            self.reserve_for(unconstrained, largest_of, members)
 
 
 def _fits_empty_node(model: ClusterModel, pod_class: PodClass, node: int) -> bool:

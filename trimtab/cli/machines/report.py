@@ -279,7 +279,7 @@ def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> 
 
 def build_rank_report(
     pool_nodes: SelectedNodes, priced: PricedTypes, ranking: Ranking, winner: PackedSetReport | None,
-    sets: Sequence[PackedSetReport], switch: tuple[str, SwitchDecision] | None, notes: Sequence[str], runs: int,
+    sets: Sequence[PackedSetReport], switch: tuple[str, SwitchDecision] | None, notes: Sequence[str], runs: int = 1,
 ) -> MachineRankReport:  # fmt: skip
     """Returns the report of `trimtab machines rank`. `runs`: in how many consecutive runs the best type was better."""
     packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]

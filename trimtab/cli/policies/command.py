@@ -2,7 +2,7 @@
 schema."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.given_policies import load_given_policies
 from trimtab.cli.policies.rollout_command import show_rollout
-from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import load_snapshot
@@ -235,9 +235,7 @@ def _selects_by_pod_label(policies: Iterable[PodPolicy]) -> bool:
     return any(match.pod_labels or match.pod_selector is not None for match in matches)
 
 
-def _read_facts(
-    cluster: live_cluster.ClusterOptions, *, reads_pods: bool
-) -> tuple[ClusterFacts | None, list[Mapping[str, str]]]:
+def _read_facts(cluster: live_cluster.ClusterOptions, *, reads_pods: bool) -> tuple[ClusterFacts | None, list[Labels]]:
     """Returns the facts in the snapshot of --cluster and the labels of its pods; None and no labels without the option.
 
     Of a live cluster, pods are listed only with `reads_pods`, because there can be very many."""

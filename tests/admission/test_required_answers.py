@@ -48,7 +48,7 @@ def test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_els
     monkeypatch.setattr(answering, "decide_pod", lambda *_, **__: 1 / 0)
     assert told(review(POD)) == (
         False,
-        "trimtab: sandbox may require a change of the pod, but it could not be decided:"
+        "trimtab: sandbox may require a change of the pod, but Trimtab could not decide this:"
         " ZeroDivisionError: division by zero. `trimtab explain required` says what to do",
     )
     assert told(review(POD, namespace="other")) == (True, "")

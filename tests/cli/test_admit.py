@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from tests.cli.worlds import DEPLOYMENT, LIMIT_RANGE, POLICY, write
 from trimtab.cli.main import cli
+from trimtab.policy.reasons import ALREADY_SET
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
 
@@ -73,7 +74,7 @@ def test_a_field_that_its_author_set_is_named_without_explain(tmp_path: Path) ->
         "sizes leaves requests.cpu, requests.memory of Deployment shop/web as written: the container itself requests 1 "
         "(already-set)."
     ) in said
-    assert "Set `when: always` (requests) or `override: true` in the policy to replace it." in said
+    assert ALREADY_SET.todo in said
     assert lines.count("already-set") == 1
 
 

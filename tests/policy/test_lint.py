@@ -33,11 +33,14 @@ def test_an_amount_without_its_unit(amount):
 @pytest.mark.parametrize(
     ("amount", "said"),
     [
-        ("cpu: {otherwise: 300}", "requests.cpu.otherwise 300 is 300 cores: did you mean 300m?"),
-        ("cpu: {from: usage, min: '250'}", "requests.cpu.min 250 is 250 cores: did you mean 250m?"),
-        ("memory: {otherwise: 512}", "requests.memory.otherwise 512 is 512 bytes: did you mean 512Mi?"),
-        ("memory: {otherwise: 300m}", "requests.memory.otherwise 300m is less than 1 byte: did you mean 300Mi?"),
-        ("cpu: {otherwise: 300Mi}", "requests.cpu.otherwise 300Mi is 314572800 cores"),
+        ("cpu: {otherwise: 300}", "requests.cpu.otherwise is 300, which is 300 cores: did you mean 300m?"),
+        ("cpu: {from: usage, min: '250'}", "requests.cpu.min is 250, which is 250 cores: did you mean 250m?"),
+        ("memory: {otherwise: 512}", "requests.memory.otherwise is 512, which is 512 bytes: did you mean 512Mi?"),
+        (
+            "memory: {otherwise: 300m}",
+            "requests.memory.otherwise is 300m, which is less than 1 byte: did you mean 300Mi?",
+        ),
+        ("cpu: {otherwise: 300Mi}", "requests.cpu.otherwise is 300Mi, which is 314572800 cores"),
     ],
 )
 def test_the_amount_that_was_probably_meant_is_named(amount, said):

@@ -281,7 +281,7 @@ def test_a_strict_spread_over_a_domain_that_the_pod_cannot_reach_is_taken_back()
     assert spreads(strict, *open_zones)[:2] == (True, set())
     is_spread, why, reason = spreads(strict, *open_zones, reserved)
     assert (is_spread, why) == (False, {"no-node-could-run-it"})
-    assert f"no node in {ZONE} c can hold the pod, so no more than 2 pods" in reason
+    assert f"no node in {ZONE} c can hold the pod, so with a spread constraint over {ZONE}, at most 2 pods" in reason
     assert spreads(strict, *open_zones, small)[:2] == (False, {"no-node-could-run-it"})
     assert spreads(strict.replace("topologyKey", "maxSkew: 3, topologyKey"), *open_zones, reserved)[:2] == (True, set())
     tolerant = f"{strict[:-1]}, placement: {{tolerate: [{{key: big, value: 'yes', effect: NoSchedule}}]}}}}"

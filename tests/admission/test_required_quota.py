@@ -53,7 +53,8 @@ def test_the_patch_is_sent_with_a_warning_that_names_the_overhead():
     assert found.decision.pod.spec.runtime_class_name == "kata-fc"
     (warning,) = warnings_of(found)
     assert warning.startswith(
-        "sandbox runtimeClass: RuntimeClass kata-fc adds an overhead of cpu 250m, but ResourceQuota q may refuse "
+        "sandbox runtimeClass: RuntimeClass kata-fc adds an overhead of cpu 250m to the pod, but "
+        "ResourceQuota q may refuse "
         "the pod: "
     )
 

@@ -78,7 +78,7 @@ def test_no_more_than_twenty_mistakes_are_told_and_that_there_are_more():
     text = "".join(f"moed{at}: act\n" for at in range(1000))
     said = told(pool_review(text))
     assert len(said.splitlines()) == 21
-    assert said.splitlines()[-1].endswith("fix these 20 first")
+    assert said.splitlines()[-1].endswith("fix these 20 mistakes first")
 
 
 def test_a_policy_with_thousands_of_mistakes_names_twenty_of_them():

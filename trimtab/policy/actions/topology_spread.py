@@ -90,7 +90,7 @@ def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> No
             name, reasons.ALREADY_SET(f"the pod itself has a spread constraint over {spread.topology_key}")
         )
         return
-    text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by the label {key}"
+    text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by {key}"
     if draft.claim_field(name, None, text, reasons.POLICY_SAYS("the policy spreads the replicas over nodes or zones")):
         constraint = TopologySpreadConstraint(
             max_skew=spread.max_skew,

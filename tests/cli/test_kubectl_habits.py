@@ -84,7 +84,7 @@ def test_manifests_are_written_to_the_file_of_the_short_option(tmp_path: Path, a
 
 def test_a_policy_that_does_not_exist_is_answered_with_the_nearest_or_with_all() -> None:
     assert "did you mean 'no-cpu-limits'?" in run("policies", "explain", "no-cpu-limit").output
-    assert "there are " in run("policies", "explain", "zzzzzzz").output
+    assert "the policies are " in run("policies", "explain", "zzzzzzz").output
 
 
 def test_the_words_that_people_try_first_work() -> None:

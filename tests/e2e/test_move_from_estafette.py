@@ -117,5 +117,5 @@ def test_a_pool_that_was_edited_is_left_alone(leftovers: Leftovers) -> None:
         "name": name, "namespace": "trimtab-system", "labels": {"trimtab.dev/pool": leftovers.pool}}}  # fmt: skip
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", **edited})
     leftovers.desk.types(written)
-    assert f"{name}: exists with other settings and was not changed" in leftovers.desk.types(taken)
+    assert f"{name}: the ConfigMap exists with other settings and was not changed" in leftovers.desk.types(taken)
     assert cluster.get("ConfigMap", name, "trimtab-system")["data"] == edited["data"]

@@ -42,9 +42,9 @@ class Devices:
         for name in claims:
             if self.forbidden:
                 return f"claim {name or 'without a name yet'}: you may not list {join_plurals(self.forbidden)}"
-            claimed = self.claims.get((namespace, name), "is not in the snapshot")
+            claimed = self.claims.get((namespace, name), "it is not in the snapshot")
             if isinstance(claimed, str):
-                return f"claim {name or 'without a name yet'} {claimed}"
+                return f"claim {name or 'without a name yet'} cannot be counted: {claimed}"
             total.update(claimed)
         return total
 
@@ -84,9 +84,9 @@ def _count_claim(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
     """Returns the devices that a claim holds, or the reason why the claim cannot be counted."""
     # Claims from a template are owned by their pod and deleted with it; others may be shared.
     if claim.metadata.controller_owner is None or claim.metadata.controller_owner.kind != "Pod":
-        return "does not belong to a single pod"
+        return "it does not belong to a single pod"
     if claim.spec.devices.constraints:
-        return "has constraints between its devices"
+        return "it has constraints between its devices"
     total: Counter[str] = Counter()
     for request in claim.spec.devices.requests:
         devices_of_driver = _count_request(request, drivers)
@@ -95,24 +95,24 @@ def _count_claim(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
         total.update({f"{DEVICE_PREFIX}{devices_of_driver[0]}": devices_of_driver[1]})
     # The allocation must be exactly what is requested: otherwise the counts of the nodes would not add up.
     allocated = Counter(f"{DEVICE_PREFIX}{one.driver}" for one in _allocated_devices(claim))
-    return total if total == allocated else "has devices other than those that it requests, or none yet"
+    return total if total == allocated else "it has devices other than those that it requests, or none yet"
 
 
 def _count_request(request: DeviceRequest, drivers: Mapping[str, str]) -> tuple[str, int] | str:
     """Returns (driver, number of devices) of a request, or the reason why the request cannot be counted."""
     exactly = request.exactly
     if exactly is None:
-        return f"requests one of several alternatives ({request.name})"
+        return f"it requests one of several alternatives ({request.name})"
     if (
         exactly.allocation_mode not in ("", "ExactCount")
         or exactly.admin_access
         or exactly.selectors
         or exactly.capacity
     ):
-        return f"requests devices by more than class and number ({request.name})"
+        return f"it requests devices by more than class and number ({request.name})"
     driver = drivers.get(exactly.device_class_name, "")
     if not driver:
-        return f"requests devices of class {exactly.device_class_name}, which does not select only by driver"
+        return f"it requests devices of class {exactly.device_class_name}, which does not select only by driver"
     return driver, exactly.count
 
 

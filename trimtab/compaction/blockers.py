@@ -383,7 +383,7 @@ class EvictionChecker:
         if self._is_last_webhook(pod):
             return r.OUR_WEBHOOK(f"pod {pod.key} is the last ready replica of Trimtab's webhook")
         if pod.priority >= CRITICAL_PRIORITY and (obstacle := self._critical_obstacle(pod, pool, over)):
-            return r.CRITICAL(f"pod {pod.key} has the priority {pod.priority}{obstacle}")
+            return r.CRITICAL(obstacle)
         if pod.namespace != "kube-system" or over or pod.annotations.get(SAFE) == "true":
             return None
         if self.now is not None and pod.created is not None and self.now < pod.created + HOUR_SECONDS:
@@ -393,21 +393,22 @@ class EvictionChecker:
         return None
 
     def _critical_obstacle(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> str:
-        """Returns what prevents the eviction of a pod with a system priority, apart from its budget; an empty string if
-        nothing does. `over`: the PodDisruptionBudgets that select the pod.
+        """Returns a sentence about what prevents the eviction of a pod with a system priority, apart from its budget;
+        an empty string if nothing does. `over`: the PodDisruptionBudgets that select the pod.
 
         A pod with system-cluster-critical may be evicted if the pool does not protect all such pods, and if the pod has
         an owner and, with a budget, a second ready replica. Without a budget, the pool must allow safe-to-evict, and
         the pod must have that annotation.
         """
+        priority = f"pod {pod.key} has the priority {pod.priority}"
         if pod.priority >= NODE_CRITICAL_PRIORITY or pool.critical_pods is ProtectCritical.ALWAYS:
-            return ", and pods of this priority are never evicted"
+            return f"{priority}, and pods of this priority are never evicted"
         if pod.owner is None:
-            return " but no controller that would recreate it"
+            return f"{priority} but no controller that would recreate it"
         if over:
-            return "" if self._ready_replicas(pod) > 1 else " but no second ready replica"
+            return "" if self._ready_replicas(pod) > 1 else f"{priority} but no second ready replica"
         is_safe = pool.critical_pods is ProtectCritical.UNLESS_SAFE and pod.annotations.get(SAFE) == "true"
-        return "" if is_safe else " but no PodDisruptionBudget"
+        return "" if is_safe else f"{priority} but no PodDisruptionBudget"
 
     def _ready_replicas(self, pod: PodInfo) -> int:
         """Returns the number of ready pods of the pod's owner: from the owner's status, or counted if the owner is not

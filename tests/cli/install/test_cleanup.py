@@ -152,13 +152,14 @@ def test_a_second_replica_is_taken_back_before_the_note_that_tells_of_it_goes() 
 
 def test_without_the_right_to_scale_nodes_are_opened_all_the_same_and_what_is_left_is_named() -> None:
     [left, node] = undone(Cluster(refuses="/scale"))
-    assert left.startswith("Deployment a/web: keeps its second replica: scale Deployment a/web")
+    assert left.startswith("Deployment a/web: the Deployment keeps its second replica: scale Deployment a/web")
     assert node == "Node n1: restored"
 
 
 def test_without_the_right_to_read_the_key_a_node_stays_closed_and_the_reason_is_said() -> None:
     assert undone(Cluster(refuses="signing")) == [
-        "Node n1: stays cordoned: the signature of the annotation cannot be verified, because the signing key is "
+        "Node n1: the node stays cordoned: the signature of the annotation cannot be verified, "
+        "because the signing key is "
         "not available; `trimtab "
         "compactor release` "
         "uncordons it"

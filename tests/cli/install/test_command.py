@@ -61,6 +61,6 @@ def test_without_a_cluster_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_namespace_that_is_being_deleted_is_not_called_removed() -> None:
-    assert describe_removal("Namespace", is_deleted=True).startswith("is being deleted; wait")
+    assert describe_removal("Namespace", is_deleted=True).startswith("the object is being deleted; wait")
     assert describe_removal("Service", is_deleted=True) == "removed"
     assert describe_removal("Namespace", is_deleted=False) == "did not exist"

@@ -54,7 +54,7 @@ def test_bindings_go_before_their_policies_and_only_labelled_ones() -> None:
     assert cluster.selectors == [{"labelSelector": "trimtab.dev/policy"}] * 4
 
 
-@pytest.mark.parametrize(("status", "said"), [(404, []), (403, ["cannot be read"] * 4)])
+@pytest.mark.parametrize(("status", "said"), [(404, []), (403, ["the objects cannot be read"] * 4)])
 def test_an_api_server_without_the_kind_has_none_and_a_missing_right_is_said(status: int, said: list[str]) -> None:
     cluster = PlayedCluster()
     cluster.refused = status

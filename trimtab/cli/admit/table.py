@@ -229,8 +229,8 @@ def _step_lines(pod: PodReport) -> list[Text]:
 def _draw_totals(console: Console, report: AdmitReport) -> None:
     totals = report.totals
     text = Text.assemble(
-        (f"{totals.changed} of {totals.pods}", "bold"), " pods changed",
-        (f", {totals.refused} refused", "red" if totals.refused else _GREY), ".  Requests of all replicas: ",
+        (f"{totals.changed} of {totals.pods} pods changed", "bold"),
+        (f", {totals.refused} pods refused", "red" if totals.refused else _GREY), ".  Requests of all replicas: ",
     )  # fmt: skip
     for resource in ("cpu", "memory"):
         before, after = (side[resource] for side in (totals.requests_before, totals.requests_after))

@@ -97,7 +97,7 @@ def describe_removal(kind: str, *, is_deleted: bool) -> str:
     if not is_deleted:
         return "did not exist"
     return (
-        "is being deleted; wait until the deletion is complete before you install Trimtab again"
+        "the object is being deleted; wait until the deletion is complete before you install Trimtab again"
         if kind == "Namespace"
         else "removed"
     )

@@ -108,7 +108,7 @@ class Uninstaller:
                 yield self._delete("APIService", API_SERVICE_NAME, "")
         except NotAllowed as error:
             # Who may not read it may not delete it; an installation without a metrics API has none.
-            yield CleanupStep(f"APIService {API_SERVICE_NAME}", f"cannot be read: {error}")
+            yield CleanupStep(f"APIService {API_SERVICE_NAME}", f"the APIService cannot be read: {error}")
 
     def remove_webhook_configurations(self) -> Iterator[CleanupStep]:
         """Delete both webhook configurations."""
@@ -127,7 +127,7 @@ class Uninstaller:
         deadline = clock.elapsed_seconds() + self.stop_timeout_seconds
         while (running := self._find_running_pods()) and not self.writer.dry_run:
             if clock.elapsed_seconds() > deadline:
-                yield from (CleanupStep(self._object_ref("Pod", name), "is still running") for name in running)
+                yield from (CleanupStep(self._object_ref("Pod", name), "the pod is still running") for name in running)
                 return
             self.sleep(0.5)
 
@@ -150,7 +150,8 @@ class Uninstaller:
                 yield CleanupStep(f"Node {node.name}", self._restore_node(node.name, keys))
             if (doubt := annotations.doubtful.get(node.name)) is not None:
                 yield CleanupStep(
-                    f"Node {node.name}", f"stays cordoned: {doubt.problem}; `trimtab compactor release` uncordons it"
+                    f"Node {node.name}",
+                    f"the node stays cordoned: {doubt.problem}; `trimtab compactor release` uncordons it",
                 )
 
     def _read_keys(self) -> NodeSigner | None:
@@ -215,7 +216,7 @@ class Uninstaller:
                 return "did not exist"
             # An autoscaler has chosen the node to delete it: pods would be scheduled on it if it were uncordoned.
             if node.removal_taint is not None:
-                return "is being deleted"
+                return "the node is being deleted"
             is_own = node.name in annotations.ours
             try:
                 nodes.reopen_node(
@@ -233,9 +234,9 @@ class Uninstaller:
         try:
             # Only from 2 to 1: a user or an HPA may have scaled the Deployment meanwhile.
             if nodes.scale_workload(self.writer, "Deployment", namespace, deployment, before=2, replicas=1):
-                yield CleanupStep(f"Deployment {name}", "scaled back to one replica")
+                yield CleanupStep(f"Deployment {name}", "the Deployment was scaled back to one replica")
         except NotAllowed as error:  # nodes are restored all the same
-            yield CleanupStep(f"Deployment {name}", f"keeps its second replica: {error}")
+            yield CleanupStep(f"Deployment {name}", f"the Deployment keeps its second replica: {error}")
 
     def _find_running_pods(self) -> list[str]:
         """Returns the names of Trimtab's pods that may still write.

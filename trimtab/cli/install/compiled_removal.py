@@ -57,7 +57,7 @@ def _remove_selected(writer: Writer, kind: str, **selector: str) -> Iterator[Cle
     except NotFound:
         return  # an API server before 1.36 has no such kind
     except NotAllowed as error:
-        yield CleanupStep(kind, f"cannot be read: {error}")
+        yield CleanupStep(kind, f"the objects cannot be read: {error}")
         return
     listed: dict[str, Any] = msgspec.json.decode(stored)
     for item in listed.get("items") or ():

@@ -130,8 +130,8 @@ def draw_lint(console: Console, report: LintReport) -> None:
         for severity, count in report.counts.items()
         if count
     )
-    accepted = f", {report.accepted} accepted by the baseline" if report.accepted else ""
-    ignored = f", {len(report.ignored)} ignored" if report.ignored else ""
+    accepted = f", {report.accepted} findings accepted by the baseline" if report.accepted else ""
+    ignored = f", {len(report.ignored)} findings ignored" if report.ignored else ""
     console.print(
         f"{report.objects} objects, {report.rules} rules: [bold]{counts or 'no findings'}[/]{ignored}{accepted}"
     )

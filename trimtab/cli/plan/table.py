@@ -148,11 +148,10 @@ def _draw_summary(console: Console, report: PlanReport) -> None:
                 f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}",
                 "bold green" if removed else "bold",
             ),
-            f": {removed} can be drained" if removed else ": none can be drained",
-            f" in {format_count(len(report.waves), 'wave')}, {format_count(report.evictions, 'eviction')}, saving "
+            f": {removed} can be drained in {format_count(len(report.waves), 'wave')}, "
+            f"{format_count(report.evictions, 'eviction')}, saving {format_saving(report.saves)}"
             if removed
-            else "",
-            (format_saving(report.saves), "bold") if removed else "",
+            else ": none can be drained",
         )
     )
     if report.evictions_without_requests:

@@ -288,7 +288,7 @@ def _report_policy(policy: PodPolicy) -> PolicyReport:
 
 
 def _suggest_policy(name: str, names: Iterable[str]) -> str:
-    return suggest_name(name, names) or f"there are {', '.join(sorted(names))}"
+    return suggest_name(name, names) or f"the policies are {', '.join(sorted(names))}"
 
 
 def _emit(

@@ -125,7 +125,7 @@ def _find_policy(inputs: _Inputs, name: str) -> PodPolicy:
     by_name = {policy.name: policy for policy in inputs.policies.all}
     if name not in by_name:
         names = sorted(by_name)
-        hint = suggest_name(name, names) or ("there are " + ", ".join(names) if names else "there are none")
+        hint = suggest_name(name, names) or (f"the policies are {', '.join(names)}" if names else "there is no policy")
         expected = "; ".join((f"a policy ({hint})", *inputs.notes))
         raise UsageError([ConfigError(file="NAME", expected=expected, got=name)])
     return by_name[name]

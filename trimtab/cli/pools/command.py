@@ -140,7 +140,11 @@ def _create_pool(writer: Writer, manifest: Mapping[str, Any]) -> str:
     existing = kube_objects.get_plain(writer.client, "ConfigMap", name, namespace)
     if existing is not None:
         is_same = (existing.get("data") or {}).get(SETTINGS_KEY) == manifest["data"][SETTINGS_KEY]
-        return "exists already" if is_same else "exists with other settings and was not changed"
+        return (
+            "the ConfigMap exists already"
+            if is_same
+            else "the ConfigMap exists with other settings and was not changed"
+        )
     path = collection_path(LIST_SOURCES["ConfigMap"], namespace)
     writer.write("POST", path, manifest, doing=f"create ConfigMap {namespace}/{name}")
     return "created"

@@ -188,7 +188,7 @@ def format_headline(report: RecommendReport) -> str:
     money = (
         f"${abs(report.saved):,.2f} a month" if any(row.monthly_saved is not None for row in report.containers) else ""
     )
-    unknown = f"; {report.unknown} have too little usage" if report.unknown else ""
+    unknown = f"; {report.unknown} containers have too little usage" if report.unknown else ""
     containers = f"{report.changes} of {count} container{'s' if count != 1 else ''}"
     is_known = any(row.replicas is not None for row in report.containers)
     change = f"{containers} would have a different request" if is_known else f"A request for {containers}"

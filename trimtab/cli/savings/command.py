@@ -48,7 +48,7 @@ def verb(
     if pool is not None and pool not in compactor_state.pool_states:
         names = sorted(compactor_state.pool_states)
         hint = suggest_name(pool, names) or (
-            "there are " + ", ".join(names) if names else "the compactor has stored none"
+            f"the pools are {', '.join(names)}" if names else "the compactor has stored no pool"
         )
         raise UsageError([ConfigError(file="--pool", expected=f"a pool that has a stored state ({hint})", got=pool)])
     labels = {

@@ -66,7 +66,7 @@ def test_what_a_pool_waits_for_is_said() -> None:
     assert waits(ready) == ""
     assert waits(PoolState()) == "a plan that drains a node"
     kept = PoolState(plan_stays={"headroom": 3, "node-too-young": 1})
-    assert waits(kept) == "a plan that drains a node; all stay (4 nodes: 3 headroom, 1 node-too-young)"
+    assert waits(kept) == "a plan that drains a node; at present all nodes stay (4 nodes: 3 headroom, 1 node-too-young)"
     assert waits(ready, paused="said so") == "said so"
     assert waits(ready, leader="") == "a compactor that leads (holds the Lease)"
     assert "mode rehearse" in waits(ready, Pool(name="web"))

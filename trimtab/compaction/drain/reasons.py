@@ -33,8 +33,8 @@ PACE = Code(
 ENDING = Code(
     "drain-pod-terminating",
     "An evicted pod is still terminating.",
-    "Nothing to do: the pod may use its whole termination grace period. "
-    "TRIMTAB_COMPACTOR_POD_TERMINATION_TIMEOUT_SECONDS after that time, the compactor gives up the drain.",
+    "Nothing to do: the pod may use its whole termination grace period. If the pod still exists after the additional "
+    "time TRIMTAB_COMPACTOR_POD_TERMINATION_TIMEOUT_SECONDS, the compactor gives up the drain.",
 )
 SUCCESSORS = Code(
     "drain-waits-for-successors",

@@ -71,4 +71,4 @@ def differ_much(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
 
 def _missing_plan(stays: Mapping[str, int]) -> str:
     kept = describe_stays(stays)
-    return f"a plan that drains a node; all stay ({kept})" if kept else "a plan that drains a node"
+    return f"a plan that drains a node; at present all nodes stay ({kept})" if kept else "a plan that drains a node"

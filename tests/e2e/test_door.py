@@ -186,7 +186,7 @@ def test_one_leads_and_waits_one_write_deadline_before_it_writes(cluster: Cluste
     one, two = election(cluster, client, "one"), election(cluster, client, "two")
     assert one.try_once()
     assert not two.try_once()
-    with pytest.raises(NotLeading, match="cordon Node n1: one does not lead"):
+    with pytest.raises(NotLeading, match="cordon Node n1: one does not hold the Lease"):
         Writer(client=client, fence=one.check_leading).fence("cordon Node n1")
     cluster.eventually(lambda: one.try_once() and one.is_leading)
     with pytest.raises(NotLeading):

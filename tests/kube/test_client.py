@@ -108,5 +108,5 @@ def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_context_that_is_not_there_is_named(server: str, tmp_path: Path) -> None:
-    with pytest.raises(NotConfigured, match='the context "other" does not exist; there are c'):
+    with pytest.raises(NotConfigured, match='the context "other" does not exist; the kubeconfig has c'):
         connect_to_cluster(kubeconfig(tmp_path, server, "ca"), "other")

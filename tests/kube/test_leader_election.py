@@ -119,7 +119,7 @@ def test_a_leader_that_sleeps_past_its_renew_deadline_writes_nothing() -> None:
     world.time += 14
     assert world.one.is_leading
     world.time += 2
-    with pytest.raises(NotLeading, match="evict: one does not lead ns/trimtab"):
+    with pytest.raises(NotLeading, match="evict: one does not hold the Lease ns/trimtab"):
         world.one.check_leading("evict")
 
 

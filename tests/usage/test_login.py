@@ -26,7 +26,7 @@ from tests.usage.test_prometheus import END, START, at, shop
 from trimtab.usage.errors import RefusedSource, UnreachableSource
 from trimtab.usage.http_client import HttpApi, RetryPolicy, _describe_error
 from trimtab.usage.prometheus import QueryPlan
-from trimtab.usage.series import Names
+from trimtab.usage.prometheus_queries import Names
 
 ASKED = ("--now", "2026-01-19T00:00:00Z", "--step", "3600")
 BASIC = "Basic " + b64encode(b"bob:se/cr@et").decode()

@@ -93,7 +93,7 @@ BUDGET_BROKEN = Code(
 )
 CRITICAL = Code(
     "system-critical",
-        "According to its priority the system depends on the pod, and no PodDisruptionBudget allows one pod of "
+        "The pod has a system-critical priority, and no PodDisruptionBudget allows one pod of "
         "its workload to be unavailable.",
     "Run two replicas and create a budget that allows one disruption, or set protect.criticalPods in the pool. A "
     "pod with the priority system-node-critical is never moved.",
@@ -307,9 +307,9 @@ WORTH_KEEPING = Code(
 PROMISED = Code(
     "capacity-reserved",
     "Capacity on the node is reserved for a pod that does not run yet.",
-    "The message names the pod. For one more pod as large as the pool's largest: set keep.headroom.largestPod: "
-    "false in the pool. For a pod of a CapacityBuffer: lower the buffer's replicas. For any other pod: wait "
-    "until it runs; no setting of the pool changes that.",
+    "The message names the pod. If the capacity is kept for one more pod of the pool's largest size, set "
+    "`keep.headroom.largestPod` to false in the pool. If it is kept for a pod of a CapacityBuffer, lower the "
+    "buffer's replicas. If it is kept for any other pod, wait until that pod runs.",
 )
 GOES = Code("node-removable", "All pods of the node fit together on other nodes.", "Nothing.")
 

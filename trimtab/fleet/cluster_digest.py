@@ -83,7 +83,8 @@ class ClusterDigest(msgspec.Struct, kw_only=True, frozen=True):
     typical_cost: int = 0
     """The price of the typical node in micro-dollars a month."""
     volumes: int = 0
-    """The number of volumes with a driver. They do not move to another cluster by themselves."""
+    """The number of PersistentVolumeClaims whose volume a CSI driver provides. Their data does not move to another
+    cluster by itself."""
     namespaces: list[str] = []
     notes: list[str] = []
 

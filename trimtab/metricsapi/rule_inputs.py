@@ -136,7 +136,7 @@ class RunningPodWatcher:
         return self._informers.values_of("ScrapedPod")
 
     def mark_changed(self) -> None:
-        """Makes the next call return all pods."""
+        """Makes the next `take_changed_pods` return all pods, even if none has changed."""
         self._changed.set()
 
 

@@ -52,7 +52,8 @@ WORD_UNREAD = Code(
 )
 EVERY_CONTAINER = Code(
     "resource-for-every-container",
-    "Every container of the pods gets the extended resource, and each of these amounts is taken from a node.",
+    "Every container of the pods gets the extended resource, so a pod with three containers takes three times the "
+    "amount.",
     "Name the containers, either in `match.containers`, or in `names`, `roles` or `images` under "
     "`requests.containers`.",
 )

@@ -230,7 +230,7 @@ LOW_CONFIDENCE = Code(
 OOM_KILLED = Code(
     "oom-killed",
     "The container was killed within the last two weeks because it ran out of memory. Its request is therefore "
-    "at least a fifth, and at least 100 MiB, above the memory that it used at that time (or above its limit). In "
+    "larger than the memory that it used at that time (or than its limit): by 20 %, and by at least 100 MiB. In "
     "the second week this addition decreases.",
     "Nothing to do. If a limit prevents a higher request, raise the limit.",
 )

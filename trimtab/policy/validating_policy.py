@@ -238,7 +238,8 @@ def _placement_expressions(settings: PlacementAction) -> Iterator[tuple[str, str
         )
     if settings.require_any:
         raise NotExpressible(
-            "spec.actions.placement.requireAny: CEL cannot combine the groups with the pod's own terms"
+            "spec.actions.placement.requireAny: CEL cannot combine its groups with the node affinity terms that the "
+            "pod already has"
         )
     if any(label.in_namespace_label for label in settings.require):
         raise NotExpressible(

@@ -44,7 +44,8 @@ from trimtab.usage.http_client import HttpApi as Server
 from trimtab.usage.kubelet import Kubelets
 from trimtab.usage.metrics_api import read_metrics
 from trimtab.usage.prometheus import Prometheus, QueryPlan
-from trimtab.usage.series import Names, Series, invalid_names, parse_label_names
+from trimtab.usage.prometheus_queries import Names, invalid_names, parse_label_names
+from trimtab.usage.series import Series
 
 NAME = "recommender"
 Wait = Callable[[], None]

@@ -23,8 +23,9 @@ from trimtab.usage.cluster_label import UNLABELLED, Matchers, Mixed, MixedCluste
 from trimtab.usage.errors import GarbledSource, RefusedSource
 from trimtab.usage.http_client import HttpApi
 from trimtab.usage.owners import topmost_owners
+from trimtab.usage.prometheus_queries import Names
 from trimtab.usage.prometheus_response import SeriesLabels, parse_labels, parse_series
-from trimtab.usage.series import Names, Series
+from trimtab.usage.series import Series
 
 DAY = 86400
 RESOURCES = ("cpu", "memory")

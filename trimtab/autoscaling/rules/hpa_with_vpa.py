@@ -261,7 +261,7 @@ def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             f"{subject} {problem}{beside}.",
             path=("spec", "behavior", "scaleDown"),
             severity=LintSeverity.WARNING if vpas else LintSeverity.INFO,
-            outcome="" if vpas else "A short drop of load removes pods that are needed again minutes later.",
+            outcome="" if vpas else "A short drop in load removes pods that are needed again minutes later.",
             changes=[slow_down] if has_behavior else (),
         )
 

@@ -181,7 +181,7 @@ def _report_low(
 
 
 @lint_rule(
-    "N11", LintSeverity.WARNING, "More pods on a node than it has addresses for",
+    "N11", LintSeverity.WARNING, "A node that allows too many pods for its range of addresses",
     why=
         "The addresses of ended pods become free late: on a node with all its pods, new pods stay in "
         "ContainerCreating because no address is free. With more than 1000 neighbours the kernel also drops ARP "

@@ -95,7 +95,7 @@ def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> Au
     saved = 1 - chosen.cost / present.cost if present.cost else 0.0
     if chosen is present or saved < NEARLY_EQUAL:
         return AutoscalerProposal(
-            present, ordered, present, AUTOSCALER_FITS("no other flags save at least a hundredth of the cost")
+            present, ordered, present, AUTOSCALER_FITS("no other flags save at least 1 % of the cost")
         )
     sentence = f"{saved:.0%} fewer {'node hours' if present.result.dollars is None else 'dollars'}"
     return AutoscalerProposal(present, ordered, chosen, AUTOSCALER_SAVES(sentence))

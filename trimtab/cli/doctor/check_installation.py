@@ -103,8 +103,8 @@ def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     else:
         expected = [policy for policy in policies if cluster.processes[policy.process] is not None]
         findings = [finding for policy in expected for finding in _check_account_policy(policy)]
-        count = format_count(len(expected), "policy restricts", "policies restrict")
-        yield from findings or [report_ok(f"{count} Trimtab's accounts to their work")]
+        count = format_count(len(expected), "ValidatingAdmissionPolicy limits", "ValidatingAdmissionPolicies limit")
+        yield from findings or [report_ok(f"{count} what Trimtab's ServiceAccounts may change")]
 
 
 def _check_account_policy(policy: AccountPolicy) -> Iterator[DoctorFinding]:

@@ -79,7 +79,7 @@ class FleetRecommendReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "FleetRecommendReport"
     at: str
-    """The time at which the age of usage is counted, as RFC 3339."""
+    """The time of the report, as RFC 3339. The age of the usage is measured back from it."""
     days: int
     rule: str
     total: RequestLine

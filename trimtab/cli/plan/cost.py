@@ -63,7 +63,7 @@ class PoolPriceReport(ReportPart, frozen=True, kw_only=True):
 
 
 _OWN_SOURCES = {
-    PriceSource.FILE: "at the price in the file of --prices",
+    PriceSource.FILE: "at the price in the --prices file",
     PriceSource.LABEL: f"priced by the label {PRICE_LABEL}",
     PriceSource.SETTINGS: "priced by the pool's settings",
 }

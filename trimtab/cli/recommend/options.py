@@ -18,9 +18,9 @@ from trimtab.cluster.usage_rule import UsageRule
 from trimtab.histogram.batch_history import RESOURCES
 from trimtab.sizing.request import SizingSettings
 from trimtab.sizing.statistics import SizingSeverity
-from trimtab.usage import series
+from trimtab.usage import prometheus_queries
 from trimtab.usage.cluster_label import LABELS, Matchers
-from trimtab.usage.series import Names
+from trimtab.usage.prometheus_queries import Names
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORMS = ("table", "json", "yaml", "csv", "krr-csv", "html")
@@ -327,7 +327,7 @@ def parse_options(
         mistakes.append(ConfigError(file="--matcher", expected=str(error), got=repr(more["matcher"])))
     try:
         mistakes += [ConfigError(file="--" + name_kind.replace("_", "-"), expected=expected, got="another value")
-                     for name_kind, expected in series.invalid_names(parse_names(more))]  # fmt: skip
+                     for name_kind, expected in prometheus_queries.invalid_names(parse_names(more))]  # fmt: skip
     except ValueError as error:
         mistakes.append(ConfigError(file="--label-name", expected=str(error), got=repr(", ".join(more["label_names"]))))
     selected, more_mistakes = parse_selection(
@@ -362,7 +362,8 @@ def parse_names(more: dict[str, Any]) -> Names:
     """Returns the names of metrics and labels in Prometheus. Raises ValueError if an option is invalid."""
     own = {"cpu": more["cpu_metric"], "memory": more["memory_metric"], "cpu_recorded": more["cpu_recorded"]}
     return Names(
-        **{name: text for name, text in own.items() if text}, labels=series.parse_label_names(more["label_names"])
+        **{name: text for name, text in own.items() if text},
+        labels=prometheus_queries.parse_label_names(more["label_names"]),
     )
 
 

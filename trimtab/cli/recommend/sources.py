@@ -31,8 +31,9 @@ from trimtab.usage.http_client import HttpApi
 from trimtab.usage.oom_kills import kills_of_prometheus
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus, QueryPlan
+from trimtab.usage.prometheus_queries import Names
 from trimtab.usage.prometheus_response import parse_series
-from trimtab.usage.series import Names, Series, add_all_series, container_key
+from trimtab.usage.series import Series, add_all_series, container_key
 from trimtab.usage.vpa_checkpoints import CheckpointSource
 
 if TYPE_CHECKING:

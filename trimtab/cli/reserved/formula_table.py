@@ -26,7 +26,7 @@ def draw_formulas(console: Console, report: ReservedFormulaReport, *, explain: b
             )
         if len(node.pod_limits) > 1:
             limits = ", ".join(f"{limit.kind} {limit.pods}" for limit in node.pod_limits)
-            console.print(f"The largest numbers of pods by each limit: {limits}.")
+            console.print(f"The maximum number of pods that each limit allows: {limits}.")
         for note in node.notes:
             console.print(note)
         if explain:

@@ -30,7 +30,7 @@ def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) 
 
 def _check_listed(word: str, label: str | None, among: tuple[str, ...]) -> None:
     if (label is None) is bool(among):
-        raise ValueError(f"`among` (the values that a pod may choose) if {word} is set, and only then")
+        raise ValueError(f"`among` (the values that a pod may choose) exactly if {word} is set")
 
 
 @policy_type

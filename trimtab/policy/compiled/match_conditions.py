@@ -100,7 +100,8 @@ def _says_yes(path: str) -> str:
 
 
 def _opted_out_namespace(policy: PodPolicy) -> Iterator[str]:
-    """Yields the expression that is false if the namespace has opted out, if the policy allows an opt-out."""
+    """If the policy allows an opt-out: yields the expression that is false for a namespace that has opted out. With
+    `optOut: namespace` a pod that has opted out itself stays matched."""
     if policy.spec.opt_out == "pod":
         yield f"!({_says_yes(NAMESPACE_LABELS)})"
     elif policy.spec.opt_out == "namespace":

@@ -74,6 +74,12 @@ MARKS = (
         "Nothing: the compactor removes it. `trimtab compactor pause` removes it from all nodes.",
     ),
     _mark(
+        "reserved-target", TAINT, "nodes", "the compactor",
+        "The plan needs the free capacity of the node for a later wave, or drains the node soon, so the scheduler"
+        " avoids it. The effect is PreferNoSchedule: no pod is rejected.",
+        "Nothing: the compactor removes it. `trimtab compactor pause` removes it from all nodes.",
+    ),
+    _mark(
         "leaving", TAINT, "nodes", "the compactor of an earlier version",
         "The earlier name of trimtab.dev/drain-candidate.", "Nothing: the compactor removes it.",
     ),

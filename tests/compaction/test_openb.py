@@ -52,7 +52,7 @@ def test_at_most_156_nodes_are_left_when_nodes_are_the_goal(inventory: Inventory
     assert 310 - len(make_plan(build_cluster_model(inventory), [replace(ALL, goal=Goal.NODES)]).all_steps) <= 156
 
 
-@pytest.mark.parametrize(("scheduler", "least"), [(Scheduler.PLAN, 5_390_000), (Scheduler.SPREAD, 5_250_000)])
+@pytest.mark.parametrize(("scheduler", "least"), [(Scheduler.PLAN, 5_390_000), (Scheduler.SPREAD, 5_350_000)])
 def test_carried_out_round_by_round_no_pod_moves_twice(inventory: Inventory, scheduler: Scheduler, least: int) -> None:
     made = simulate_rounds(inventory, [ALL], scheduler, marked=True)
     assert (made.moved_twice, made.pending_successors) == (0, 0)

@@ -3,7 +3,7 @@
 Every write goes through `_write`: there it can be made to fail, or the process to die right after it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from io import StringIO
@@ -38,7 +38,7 @@ from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING, LeavingTaint
+from trimtab.compactor.soft_taint import SOFT_TAINTS, SoftTaints, count_soft_taints
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
@@ -236,11 +236,11 @@ class Played:
         self._after(fault, deployment)
         return done
 
-    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
-        fault = self._write(f"taint {node.name} {leaving}")
+    def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
+        fault = self._write(f"taint {node.name} {' '.join(keys)}")
         found = self._node(node.name, version)
-        taints = [taint for taint in found["spec"]["taints"] if taint["key"] not in (LEAVING, RENAMED_LEAVING)]
-        found["spec"]["taints"] = [*taints, *([{"key": LEAVING, "effect": "PreferNoSchedule"}] if leaving else [])]
+        taints = [taint for taint in found["spec"]["taints"] if taint["key"] not in SOFT_TAINTS]
+        found["spec"]["taints"] = [*taints, *({"key": key, "effect": "PreferNoSchedule"} for key in keys)]
         self._touch(found)
         self._after(fault, node.name)
 
@@ -299,7 +299,7 @@ class Played:
         for found, kind in world.pending_pods:
             fits = [n for n in range(len(world.nodes)) if fits_on_node(room, kind, n)]
             if fits:
-                place = max(fits, key=lambda n: (LEAVING not in str(world.nodes[n].taints), room.major[n], -n))
+                place = max(fits, key=lambda n: (-count_soft_taints(world.nodes[n], ""), room.major[n], -n))
                 room.add_pod(kind, place)
                 self.pods[found.uid]["spec"]["nodeName"] = world.nodes[place].name
                 self.pods[found.uid]["bound"] = self.now
@@ -366,7 +366,7 @@ def process(played: Played, terms: DrainTimeouts = TERMS, *, settle: float = 2, 
     return Loop(
         read_view=played.look, pool_states=books, drainer=Drainer(played, books, terms, GracefulShutdown(), faults),
         planner=CompactionPlanner(played, DryRunActuator(), books, terms, settle, faults),
-        leaving_taint=LeavingTaint(played),
+        soft_taints=SoftTaints(played),
         log=log.build_logger("error"), interval=interval, tick=2, elapsed=lambda: float(played.now),
         has_state=lambda pool: pool in played.stored,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from trimtab.cluster.pool import Goal, Headroom, Pool, Spare
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import first_wave, make_plan
 from trimtab.compaction.plan_types import Plan
+from trimtab.compaction.reserved_targets import reserved_targets
 from trimtab.compaction.search.drain_search import Search
 from trimtab.compaction.search.problem import prepare_problem
 from trimtab.compaction.simulate import Scheduler, simulate_rounds
@@ -240,3 +241,22 @@ def test_a_simulation_ends_moves_no_pod_twice_and_leaves_none_waiting_as_planned
     assert made.moved_twice == 0
     assert made.nodes_after == made.nodes_before - sum(len(found.nodes) for found in made.rounds)
     assert scheduler is not Scheduler.PLAN or made.pending_successors == 0
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(clusters(), st.booleans())
+def test_only_targets_are_reserved_and_the_first_wave_has_room_on_the_others(
+    items: list[Item], is_draining: bool
+) -> None:
+    world = build_cluster_model(cluster(*items))
+    made = make_plan(world, [ALL], PlanningContext(now=NOW))
+    going = {step.node for step in made.all_steps}
+    kept = reserved_targets(made, world, going if is_draining else ())
+    assert kept <= {move.target for move in made.all_moves} - going
+    room = FreeCapacity(world)
+    for name in going | kept:
+        room.cordon_node(world.node_numbers[name])
+    classes = {pod.key: kind for pod, kind in zip(world.pods, world.successor_class_of, strict=True)}
+    for move in (move for step in (made.waves[0].steps if made.waves else ()) for move in step.moves):
+        kind = classes[move.pod]
+        assert kind.has_constraints or any(fits_on_node(room, kind, number) for number in range(len(world.nodes)))

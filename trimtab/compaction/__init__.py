@@ -11,6 +11,7 @@ cordons and evicts nothing; `trimtab.compactor` does.
     plan_variants          plans of the same cluster with one setting changed
     explain                the chain of reasons for one node or pod, as text
     recheck                whether the steps of a round are still valid, together, just before they are executed
+    reserved_targets       the targets that the first wave does not need
     simulate               a plan executed on a simulated cluster, round by round
     pool_usage             the size, usage and cost of each pool
     karpenter              a report: nodes that Karpenter consolidates itself

@@ -4,7 +4,7 @@
 them. An offline plan has none: it assumes that no pod of the pools is moving, and notes that.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -102,6 +102,11 @@ class Plan:
     node."""
     notes: tuple[str, ...] = field(default=())
     """Sentences about what the plan assumes, and about what is unusual in the snapshot."""
+
+    def of_pools(self, pools: Collection[str]) -> "Plan":
+        """Returns the plan with only the steps of these pools; a wave without any is left out."""
+        waves = (Wave(steps=tuple(step for step in wave.steps if step.pool in pools)) for wave in self.waves)
+        return replace(self, waves=tuple(wave for wave in waves if wave.steps))
 
     @property
     def all_steps(self) -> tuple[DrainStep, ...]:

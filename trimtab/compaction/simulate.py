@@ -3,12 +3,13 @@
 The simulation is a pure function. A round plans, drains the nodes of the first wave, and lets a model of the scheduler
 place the successors: `plan` uses the targets of the plan, `spread` the emptiest node that fits (LeastAllocated of the
 default scheduler), and `pack` the fullest (MostAllocated). A pod with another scheduler is placed as that scheduler
-does. With `marked`, nodes that later waves drain are used only when no other node fits, as with the compactor's soft
-taint (PreferNoSchedule); without it the scheduler knows nothing of the plan. Then the budgets are full again, the
-drained nodes are removed, and the next round begins. A pod that was moved once is not moved again.
+does. With `marked`, targets that are reserved for later waves are used only when no other node fits, and nodes that
+later waves drain only when no such target fits either, as with the compactor's soft taints (PreferNoSchedule); without
+it the scheduler knows nothing of the plan. Then the budgets are full again, the drained nodes are removed, and the next
+round begins. A pod that was moved once is not moved again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -23,6 +24,7 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Move, Plan, Wave
 from trimtab.compaction.reasons import BLOCKED, WORTH_KEEPING
+from trimtab.compaction.reserved_targets import reserved_targets
 from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
@@ -152,21 +154,20 @@ def _execute_wave(
 
     With `marked`, nodes that later waves drain receive pods only if no other node fits."""
     wave, capacity = current.waves[number], FreeCapacity(model)
-    later_waves = current.waves[number + 1 :] if marked else ()
-    later = {model.node_numbers[step.node] for wave in later_waves for step in wave.steps}
+    taint_counts = _taint_counts(replace(current, waves=current.waves[number:]), model) if marked else {}
     pods = {pod.key: n for n, pod in enumerate(model.pods)}
     # All nodes of the wave are cordoned first, or successors of the first node would be placed on the second.
     for step in wave.steps:
         capacity.cordon_node(model.node_numbers[step.node])
     landings = []
-    for move in _moves_in_order(wave):
+    for move in _moves_in_order(wave, model, pods):
         pod = pods[move.pod]
         capacity.uncount_pod(model.class_of[pod].member_groups, model.node_of[pod])
         pod_class = model.successor_class_of[pod]
         if scheduler is Scheduler.PLAN:
             target = model.node_numbers[move.target]
         else:
-            target = _choose_node(capacity, pod_class, later, _placement_of(model, pod_class, scheduler))
+            target = _choose_node(capacity, pod_class, taint_counts, _placement_of(model, pod_class, scheduler))
         if target >= 0:
             capacity.add_pod(pod_class, target)
         name = model.nodes[target].name if target >= 0 else ""
@@ -178,9 +179,22 @@ def _execute_wave(
     )
 
 
-def _moves_in_order(wave: Wave) -> Iterable[Move]:
-    """Returns the moves node by node, in the order in which the plan replayed them."""
-    return (move for step in wave.steps for move in step.moves)
+def _taint_counts(current: Plan, model: ClusterModel) -> dict[int, int]:
+    """Returns node → the number of its soft taints while the first wave of this plan is executed: two for nodes that
+    later waves drain, and one for the targets that are reserved for them."""
+    later = [step.node for wave in current.waves[1:] for step in wave.steps]
+    counts = dict.fromkeys(reserved_targets(current, model), 1) | dict.fromkeys(later, 2)
+    return {model.node_numbers[name]: count for name, count in counts.items()}
+
+
+def _moves_in_order(wave: Wave, model: ClusterModel, pods: Mapping[str, int]) -> Iterable[Move]:
+    """Returns the moves turn by turn, those of the largest pods first, as the compactor evicts. `pods` is pod →
+    number."""
+    classes = model.successor_class_of
+    return sorted(
+        (move for step in wave.steps for move in step.moves),
+        key=lambda move: (move.turn, classes[pods[move.pod]].sort_key),
+    )
 
 
 def _placement_of(model: ClusterModel, pod_class: PodClass, scheduler: Scheduler) -> SchedulerPlacement:
@@ -190,21 +204,27 @@ def _placement_of(model: ClusterModel, pod_class: PodClass, scheduler: Scheduler
     return model.inventory.schedulers[pod_class.ask.scheduler]
 
 
-def _choose_node(capacity: FreeCapacity, pod_class: PodClass, later: set[int], placement: SchedulerPlacement) -> int:
+def _choose_node(
+    capacity: FreeCapacity, pod_class: PodClass, taint_counts: Mapping[int, int], placement: SchedulerPlacement
+) -> int:
     sign = -1 if placement is SchedulerPlacement.SPREAD else 1
-    best, score = -1, (2, 0)
+    best, score = -1, (3, 0)
     for node in range(len(capacity.world.nodes)):
-        rank = (1 if node in later else 0, sign * _free_share(capacity, node))
+        rank = (taint_counts.get(node, 0), sign * _free_share(capacity, pod_class, node))
         if rank < score and fits_on_node(capacity, pod_class, node):
             best, score = node, rank
     return best
 
 
-def _free_share(capacity: FreeCapacity, node: int) -> int:
-    """Returns the free share in thousandths, cpu and memory weighed equally, as NodeResourcesFit scores."""
+def _free_share(capacity: FreeCapacity, pod_class: PodClass, node: int) -> int:
+    """Returns the share in thousandths that is free when the pod is on the node, cpu and memory weighed equally.
+
+    As NodeResourcesFit scores: it adds the pod's own requests (noderesources `calculateResourceAllocatableRequest`).
+    """
     model = capacity.world
     allocatable = [max(1, model.allocatable_amount(node, resource)) for resource in model.main_resources]
-    return capacity.major[node] * 1000 // allocatable[0] + capacity.minor[node] * 1000 // allocatable[1]
+    major, minor = capacity.major[node] - pod_class.major, capacity.minor[node] - pod_class.minor
+    return major * 1000 // allocatable[0] + minor * 1000 // allocatable[1]
 
 
 def _cluster_after(inventory: Inventory, finished: SimulationRound, again: Again | None) -> Inventory:

@@ -14,7 +14,7 @@ everything else is in one ConfigMap per pool.
     pool_state_store         the state of each pool, in one ConfigMap per pool
     drainer                  executes the next step of every drain
     planner                  makes the plan, and starts drains
-    soft_taint               the taint that keeps successors off the nodes that are drained next
+    soft_taint               the taints that keep successors off nodes that are drained next or reserved
     successor_requests       what evicted pods would request if they were admitted now
     node_signatures          the signing keys of the compactor
     loop, error_guard        runs round after round; an unexpected error in one pool does not stop the others

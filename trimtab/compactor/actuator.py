@@ -9,7 +9,7 @@ ActuatorError                  any failed write
 A dry run records its decisions in the history in the same way as writes that are made.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -113,8 +113,8 @@ class Actuator(Protocol):
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         """Changes the number of replicas of a Deployment. Returns False if the present number is not `before`."""
 
-    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
-        """Adds or removes the compactor's soft taint."""
+    def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
+        """Gives the node the compactor's soft taints with these keys, and removes its others."""
 
     def record_decision(self, record: HistoryEntry) -> None:
         """Reports a decision to users as Events. Raises nothing."""
@@ -139,7 +139,7 @@ class DryRunActuator:
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return True
 
-    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
+    def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
         pass
 
     def record_decision(self, record: HistoryEntry) -> None:

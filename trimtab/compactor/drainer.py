@@ -17,6 +17,7 @@ from trimtab.compaction.drain.actions import Action, FailureCause
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.backoff import Setback, emptied_node, find_setbacks
 from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
+from trimtab.compaction.drain.drain_order import order_drains
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.reasons import AHEAD, CLOSED, FAULT, FORBIDDEN, ODD_NOTE, STOPPING, UNKNOWN
 from trimtab.compaction.drain.start import ActiveDrains, backoff_reason, find_successors
@@ -108,7 +109,7 @@ class Drainer:
         Raises ActuatorUnavailable after all drains were tried, so that the error of one does not prevent the others.
         """
         collector = ErrorCollector()
-        for node, note in planner.view.annotated_nodes():
+        for node, note in order_drains(planner.view):
             if node.name not in self.retry_at:
                 with collector.collect_errors():
                     self._run_drain(planner, node, note, now)

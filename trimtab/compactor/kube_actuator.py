@@ -24,7 +24,7 @@ from trimtab.compactor.actuator import (
     EvictionResult,
 )
 from trimtab.compactor.decision_events import EventRecorder
-from trimtab.compactor.soft_taint import LEAVING, is_ours
+from trimtab.compactor.soft_taint import is_ours
 from trimtab.kube import evict, nodes, resize
 from trimtab.kube.errors import Conflict, KubeFault, NotFound, RequestRefused
 from trimtab.kube.evict import EvictionStatus as Made
@@ -87,11 +87,10 @@ class KubeActuator:
         with _translate_errors():
             return nodes.scale_workload(self.writer, "Deployment", namespace, name, before=before, replicas=replicas)
 
-    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
-        others = [
-            taint for taint in node.taints if taint.key != LEAVING and not is_ours(taint, self.event_recorder.namespace)
-        ]
-        ours = [Taint(key=LEAVING, value=self.event_recorder.namespace, effect="PreferNoSchedule")] if leaving else []
+    def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
+        home = self.event_recorder.namespace
+        others = [taint for taint in node.taints if taint.key not in keys and not is_ours(taint, home)]
+        ours = [Taint(key=key, value=home, effect="PreferNoSchedule") for key in keys]
         with _translate_errors():
             nodes.set_taints(self.writer, node.name, version, (*others, *ours))
 

@@ -18,7 +18,7 @@ from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.resizer import Resizer
-from trimtab.compactor.soft_taint import LeavingTaint, has_leaving_taint
+from trimtab.compactor.soft_taint import SoftTaints, has_soft_taint
 from trimtab.runtime.log import Logger
 
 MAX_SHUTDOWN_ATTEMPTS, SHUTDOWN_PAUSE_SECONDS = 10, 0.5
@@ -38,7 +38,7 @@ class Loop:
     pool_states: PoolStates
     drainer: Drainer
     planner: CompactionPlanner
-    leaving_taint: LeavingTaint
+    soft_taints: SoftTaints
     log: Logger
     interval: float
     tick: float
@@ -107,7 +107,7 @@ class Loop:
         # Saved before the taints: they cost up to a hundred writes, and the states must not wait for them.
         self._save_states(view)
         with collector.collect_errors():
-            self.leaving_taint.update_taints(view)
+            self.soft_taints.update_taints(view)
         collector.raise_error()
         # A drained node may be needed within seconds, before the autoscaler's next scan adds another one.
         busy = bool(active.emptying or active.emptied) or self.planner.pending_steps is not None
@@ -162,7 +162,8 @@ class Loop:
             self.problem = str(unready)
         elif due:
             self._planned_at = now
-            self.leaving_taint.choose_nodes(self.planner.make_plan(view, active, now), view, busy=bool(active.emptying))
+            new_plan = self.planner.make_plan(view, active, now)
+            self.soft_taints.choose_nodes(new_plan, self.planner.reserved_targets, view, busy=bool(active.emptying))
         else:
             # Before the start: a compactor that cannot save its states starts no drain.
             self.pool_states.save_states()
@@ -226,9 +227,9 @@ class Loop:
         view = self.view if observed is None or isinstance(observed, NotYet) else observed
         assert view is not None
         is_unfinished = bool(self.drainer.active_drains(view).emptying) or any(
-            has_leaving_taint(node, view.namespace) for node in view.inventory.nodes
+            has_soft_taint(node, view.namespace) for node in view.inventory.nodes
         )
         self.drainer.release_all(view)
-        self.leaving_taint.remove_taints(view)
+        self.soft_taints.remove_taints(view)
         self.pool_states.save_states()
         return not is_unfinished

@@ -25,6 +25,7 @@ from trimtab.compaction.drain.waiting import differ_much
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.recheck import Recheck
+from trimtab.compaction.reserved_targets import reserved_targets
 from trimtab.compaction.resize.plan_resizes import plan_with_resizes
 from trimtab.compaction.resize.types import ResizeProposal
 from trimtab.compactor.actuator import (
@@ -86,6 +87,8 @@ class CompactionPlanner:
     """Called with the name of a drain whose node is being cordoned, because its annotation may not be observed for a
     while."""
     last_plan: Plan | None = None
+    reserved_targets: frozenset[str] = frozenset()
+    """Nodes of pools that act, which are reserved by the last plan."""
     plan_seconds: float = 0.0
     """How many seconds the last plan took."""
     pending_steps: PendingSteps | None = None
@@ -112,6 +115,7 @@ class CompactionPlanner:
         model = build_cluster_model(view.inventory, self._readmitted_requests)
         self._failing_pools = self._observe_pools(model, view)
         new_plan = self._plan_pools(model, view, self._planning_context(view, active))
+        self.reserved_targets = self._reserve_targets(new_plan, model, view, active)
         self.last_plan, self.plan_seconds = new_plan, elapsed_seconds() - started
         for pool in view.pools:
             self._record_plan(pool, new_plan, view)
@@ -119,6 +123,19 @@ class CompactionPlanner:
         self._record_aims(view, active, new_plan)
         self.pending_steps = PendingSteps(self._choose_steps(view, new_plan, active), now)
         return new_plan
+
+    def _reserve_targets(
+        self, new_plan: Plan, model: ClusterModel, view: ClusterView, active: ActiveDrains
+    ) -> frozenset[str]:
+        """Returns the nodes to reserve. While pods move, those that were reserved before stay so until they are
+        needed: the plan then lacks nodes whose workloads lack a pod."""
+        acting = view.acting_pools
+        before = self.reserved_targets if active.emptying else frozenset()
+        acting_plan = new_plan.of_pools({pool.name for pool in acting})
+        names = reserved_targets(acting_plan, model, active.emptying, before)
+        return frozenset(
+            name for name in names if any(pool.has_node(model.nodes[model.node_numbers[name]]) for pool in acting)
+        )
 
     def _aims_in_progress(self, view: ClusterView, active: ActiveDrains) -> dict[str, frozenset[str]]:
         """Returns pool → the nodes of the plan in progress, for pools whose pods are moving.
@@ -167,8 +184,9 @@ class CompactionPlanner:
         if len(view.inventory.nodes) > MAX_RANKED_NODES:
             return ()
         context = PlanningContext(now=view.now, autoscaler=view.autoscaler)
-        acting = [pool for pool in view.pools if pool.enabled and not pool.dry_run]
-        resize_plan = plan_with_resizes(view.inventory, acting, proposals, context, self._readmitted_requests)
+        resize_plan = plan_with_resizes(
+            view.inventory, view.acting_pools, proposals, context, self._readmitted_requests
+        )
         return tuple(proposal.uid for proposal in resize_plan.resizes)
 
     def start_drains(self, view: ClusterView, active: ActiveDrains, now: float) -> int:

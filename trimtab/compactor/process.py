@@ -28,7 +28,7 @@ from trimtab.compactor.pool_status_writer import PoolStatusWriter
 from trimtab.compactor.resize_reader import ResizeReader
 from trimtab.compactor.resizer import Resizer
 from trimtab.compactor.settings import Settings
-from trimtab.compactor.soft_taint import LeavingTaint
+from trimtab.compactor.soft_taint import SoftTaints
 from trimtab.compactor.successor_requests import ReadmissionState, ReadmissionWatcher, load_policy_files
 from trimtab.compactor.use_reader import UseReader
 from trimtab.kube.errors import KubeFault
@@ -184,7 +184,7 @@ class Process:
         )  # fmt: skip
         return Loop(
             read_view=sight.read_view, pool_states=books, drainer=drains, planner=planner, resizer=resizer,
-            leaving_taint=LeavingTaint(door, settings.soft_taint), log=self.log,
+            soft_taints=SoftTaints(door, settings.soft_taint), log=self.log,
             interval=settings.plan_interval_seconds, tick=settings.drain_poll_interval_seconds,
             elapsed=clock.elapsed_seconds, pause=_sleep, reopened_at=sight.reopened_at, has_state=sight.has_state,
         )  # fmt: skip

@@ -84,8 +84,9 @@ class Settings(LeaderProcessSettings):
     autoscaler's own limit."""
 
     soft_taint: bool = True
-    """True: nodes that the plan drains get the taint `trimtab.dev/drain-candidate` with the effect PreferNoSchedule, so
-    that successors run on other nodes."""
+    """True: targets that the first wave of the plan does not need get the taint `trimtab.dev/reserved-target`, and
+    nodes that the plan drains get this taint and `trimtab.dev/drain-candidate`. Both have the effect PreferNoSchedule,
+    so that successors run on other nodes."""
 
     resize_answer_timeout_seconds: int = 120
     """The number of seconds for which a kubelet may leave a resize without an answer before the resize is reverted."""

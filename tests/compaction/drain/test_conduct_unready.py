@@ -44,7 +44,7 @@ def test_what_is_missing_beyond_it_is() -> None:
 
 
 def test_one_workload_of_the_system_moves_at_a_time() -> None:
-    moves = (leaving("dns-1", priority=CRITICAL, wanted=2), leaving("csi-1", priority=CRITICAL, wanted=2))
+    moves = (leaving("csi-1", priority=CRITICAL, wanted=2), leaving("dns-1", priority=CRITICAL, wanted=2))
     budgets = [budget("dns", 1), budget("csi", 1), owner("dns", 2), owner("csi", 2)]
     both = [pod("dns-1", "n1"), pod("dns-2", "n2"), pod("csi-1", "n1"), pod("csi-2", "n2")]
     assert evicted(step(note(*moves), *both, *budgets)) == ["csi-1"]

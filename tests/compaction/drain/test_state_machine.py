@@ -80,6 +80,13 @@ WEB = (pod("web-1", "n1"), pod("web-2", "n2"), owner("web", 2))
 # ── emptying ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_pods_of_a_turn_leave_in_the_order_of_the_plan_and_low_priorities_first() -> None:
+    moves = (leaving("zoo-1", wanted=1), leaving("api-1", wanted=1), leaving("low-1", wanted=1, priority=-1))
+    pods = [pod("zoo-1", "n1", "2"), pod("api-1", "n1", "1"), pod("low-1", "n1", "100m", priority=-1)]
+    owners = [owner(app, 1) for app in ("zoo", "api", "low")]
+    assert evicted(step(note(*moves), *pods, *owners)) == ["low-1", "zoo-1", "api-1"]
+
+
 def test_a_pod_is_evicted() -> None:
     assert evicted(step(note(leaving("web-1")), *WEB)) == ["web-1"]
 

@@ -8,7 +8,7 @@ too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rich.console import Console
@@ -43,7 +43,7 @@ from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.soft_taint import LEAVING, LeavingTaint, has_leaving_taint
+from trimtab.compactor.soft_taint import SOFT_TAINTS, SoftTaints, count_soft_taints
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
@@ -122,9 +122,9 @@ class SimulatedCluster:
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return False
 
-    def set_leaving_taint(self, node: NodeInfo, version: str, *, leaving: bool) -> None:
-        other_taints = tuple(taint for taint in node.taints if taint.key != LEAVING)
-        own_taints = (Taint(key=LEAVING, effect="PreferNoSchedule"),) if leaving else ()
+    def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
+        other_taints = tuple(taint for taint in node.taints if taint.key not in SOFT_TAINTS)
+        own_taints = (Taint(key=key, effect="PreferNoSchedule") for key in keys)
         self._replace_node(replace(node, taints=(*other_taints, *own_taints)))
 
     def record_decision(self, record: HistoryEntry) -> None:
@@ -149,14 +149,14 @@ class SimulatedCluster:
         )
 
     def _choose_node(self, pod: PodInfo) -> str:
-        """Returns the name of the emptiest node that admits the pod, or "" if none does; nodes with the soft taint are
-        chosen last."""
+        """Returns the name of the emptiest node that admits the pod, or "" if none does; the fewer soft taints a
+        node has, the earlier it is chosen."""
         model = build_cluster_model(replace(self.inventory, pods=(*self.inventory.pods, pod)))
         capacity, [(_, kind)] = FreeCapacity(model), model.pending_pods
         numbers = [number for number in range(len(model.nodes)) if fits_on_node(capacity, kind, number)]
         best_number = min(
             numbers,
-            key=lambda number: (has_leaving_taint(model.nodes[number], ""), -capacity.major[number], number),
+            key=lambda number: (count_soft_taints(model.nodes[number], ""), -capacity.major[number], number),
             default=None,
         )
         return "" if best_number is None else model.nodes[best_number].name
@@ -243,7 +243,7 @@ def _build_loop(cluster: SimulatedCluster) -> Loop:
         pool_states=states,
         drainer=Drainer(cluster, states, timeouts, GracefulShutdown(), error_guard),
         planner=CompactionPlanner(cluster, DryRunActuator(), states, timeouts, SETTLE_SECONDS, error_guard),
-        leaving_taint=LeavingTaint(cluster),
+        soft_taints=SoftTaints(cluster),
         log=log.build_logger("error"),
         interval=INTERVAL_SECONDS,
         tick=TICK_SECONDS,

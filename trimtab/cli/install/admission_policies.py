@@ -26,7 +26,7 @@ from trimtab.compaction.drain.pool_state import NAME_PREFIX as STATE_NAMES
 from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
 from trimtab.compaction.pool_status import PLURAL as POOL_STATUSES
 from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL
-from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
+from trimtab.compactor.soft_taint import LEAVING, RESERVED, SOFT_TAINTS
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR
 from trimtab.policy.schema import GROUP, PLURAL
 from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_NAME
@@ -74,18 +74,20 @@ def _ca_bundle_policy() -> Iterator[Manifest]:
     yield from render_policy("webhook", "cabundle", rule, account_cel("webhook"), [(_SAME_EXCEPT_CA_BUNDLE, message)])
 
 
-_SOFT_TAINTS = [LEAVING, RENAMED_LEAVING]
-"""The present and the former key of the compactor's soft taint. The compactor must also be able to remove the taint
-with the former key."""
+_SOFT_TAINTS = [*SOFT_TAINTS]
+"""The keys of the compactor's soft taints. The compactor must also be able to remove the taint with the former key."""
 
 
 def _node_policy() -> Iterator[Manifest]:
-    """Restrict the compactor to cordons, its annotation and its soft taint.
+    """Restrict the compactor to cordons, its annotation and its soft taints.
 
     A NoExecute taint would evict pods without regard to PodDisruptionBudgets.
     """
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
-    message = f"this account may only cordon a node, write {CORDONED_BY_US} on it, and give it the soft taint {LEAVING}"
+    message = (
+        f"this account may only cordon a node, write {CORDONED_BY_US} on it, and give it the soft taint {LEAVING} or"
+        f" {RESERVED}"
+    )
     checks = [
         f"{_other_taints_cel('object')} == {_other_taints_cel('oldObject')}",
         f"!has(object.spec.taints) || "

@@ -42,7 +42,7 @@ from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.pool_status import KIND as POOL_STATUS
 from trimtab.compactor import node_signatures, pool_state_store
 from trimtab.compactor.node_signatures import NodeSigner
-from trimtab.compactor.soft_taint import RENAMED_LEAVING, has_leaving_taint, is_ours
+from trimtab.compactor.soft_taint import RENAMED_LEAVING, has_soft_taint, is_ours
 from trimtab.kube import listing, nodes, objects
 from trimtab.kube.errors import Conflict, NotAllowed, NotFound
 from trimtab.kube.objects import Writer
@@ -267,13 +267,13 @@ class Uninstaller:
 
 
 def has_marks(node: NodeInfo, annotations: DrainAnnotations, namespace: str) -> bool:
-    """Returns whether the node has an annotation or taint of the compactor of this namespace."""
-    return node.name in annotations.ours or has_leaving_taint(node, namespace)
+    """Returns whether the node has an annotation or a taint of the compactor in this namespace."""
+    return node.name in annotations.ours or has_soft_taint(node, namespace)
 
 
 def taints_without_own(node: NodeInfo, namespace: str) -> tuple[Taint, ...] | None:
     """Returns the node's taints without Trimtab's taints, or None if the node has no taint of Trimtab."""
-    if not has_leaving_taint(node, namespace):
+    if not has_soft_taint(node, namespace):
         return None
     return tuple(taint for taint in node.taints if not is_ours(taint, namespace))
 

@@ -27,8 +27,11 @@ from trimtab.compaction.simulate import Scheduler, Simulation, simulate_rounds
     show_default=True,
     help="How evicted pods get their nodes: from the plan, or from a scheduler that spreads or packs pods.",
 )
-@click.option("--marked", is_flag=True,
-              help="Let the scheduler avoid nodes that are drained next, as Trimtab's soft taint does.")  # fmt: skip
+@click.option(
+    "--marked",
+    is_flag=True,
+    help="Let the scheduler avoid nodes that are drained next or reserved, as Trimtab's soft taints do.",
+)
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
               help="Show the rounds that change one node or one pod (NAMESPACE/NAME), and why it stays.")  # fmt: skip
 @output.add_output_options

@@ -48,6 +48,11 @@ class ClusterView:
     replica from its beginning."""
 
     @property
+    def acting_pools(self) -> list[Pool]:
+        """The pools of which nodes may be drained, and not only in a dry run."""
+        return [pool for pool in self.pools if pool.enabled and not pool.dry_run]
+
+    @property
     def autoscaler_deletions(self) -> Mapping[str, str]:
         """Node → pool, for nodes that the autoscaler is removing from pools with `autoscaler: lead`. They count towards
         the pool's limits and towards disruption budgets."""

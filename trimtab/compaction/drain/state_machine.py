@@ -309,8 +309,9 @@ class DrainPlanner:
         previous_incomplete = self._incomplete_workload([move for move in gone_moves if move.turn < turn])
         if previous_incomplete:
             return (*undo, Wait(SUCCESSORS(previous_incomplete)))
-        # Lowest priority first, as in the kubelet's graceful node shutdown.
-        order = sorted((m for m in remaining if m.turn == turn), key=lambda move: (move.priority, move.pod))
+        # Lowest priority first, as in the kubelet's graceful node shutdown. Equal ones keep the order of the plan:
+        # it begins with the largest pod, for the reason given in `drain_order`.
+        order = sorted((m for m in remaining if m.turn == turn), key=lambda move: move.priority)
         steps = self._choose_evictions(order, pod_by_uid, note)
         stop = next((action for action in steps if isinstance(action, Release)), None)
         return (*self._undo_surges(note), stop) if stop is not None else (*undo, *steps)

@@ -134,10 +134,10 @@ class ReservedCapacity:
         move these pods."""
         model, candidates = self.capacity.world, set(self.order)
         for node in (model.node_numbers[name] for name in sorted(draining) if name in model.node_numbers):
-            for pod in model.pods_on_node[node] if node not in candidates else ():
-                info = model.pods[pod]
-                if not (info.is_daemon or info.is_static or info.is_finished or info.deletion_requested_at is not None):
-                    self.reserve_for(model.successor_class_of[pod], f"pod {info.key}, whose node is being drained")
+            for pod in pods_left_to_move(model, node) if node not in candidates else ():
+                self.reserve_for(
+                    model.successor_class_of[pod], f"pod {model.pods[pod].key}, whose node is being drained"
+                )
 
     def reserve_for_largest(self, pool: Pool, pods: Iterable[int]) -> None:
         """Reserves capacity for one more pod as large as the largest movable pod of the pool. If there is not enough
@@ -156,6 +156,22 @@ class ReservedCapacity:
             members = [node for node, of_node in self.pool_of.items() if of_node is pool]
             largest_of = f"one more pod as large as the largest of pool {pool.name} (keep.headroom.largestPod)"
             self.reserve_for(unconstrained, largest_of, members)
+
+
+def pods_left_to_move(model: ClusterModel, node: int) -> list[int]:
+    """Returns the pods of a node that is being drained that still have to move: not those of DaemonSets, static,
+    finished, or with a deletion timestamp."""
+    pods = model.pods
+    return [
+        pod
+        for pod in model.pods_on_node[node]
+        if not (
+            pods[pod].is_daemon
+            or pods[pod].is_static
+            or pods[pod].is_finished
+            or pods[pod].deletion_requested_at is not None
+        )
+    ]
 
 
 def _fits_empty_node(model: ClusterModel, pod_class: PodClass, node: int) -> bool:

@@ -121,6 +121,6 @@ def _metric(process: str, family: Family, labels: tuple[str, ...]) -> Metric:
 
 
 def _unit(family: Family) -> str:
-    if family.documentation.startswith("1 "):
+    if family.documentation.startswith(("1 ", "Always 1")):
         return "0 or 1"
     return next((unit for ending, unit in _UNITS if family.name.endswith(ending)), "")

@@ -121,6 +121,15 @@ def test_a_cordon_of_somebody_else_is_left_alone() -> None:
     assert why("a", node("a", cordoned=True), node("b")) == "cordoned-by-another"
 
 
+def test_a_command_without_keys_takes_the_annotation_of_a_drain_at_its_word() -> None:
+    drained = node("a", cordoned=True, annotations={"trimtab.dev/cordoned-for": "{}"})
+    refusal = planned(drained, node("b")).refusals["a"]
+    assert refusal.code.name == "drained-by-trimtab"
+    assert "according to its annotation, Trimtab's compactor drains node a (`trimtab why node a`)" in str(refusal)
+    assert "kubectl uncordon" not in refusal.code.todo
+    assert "trimtab compactor release --yes NODE" in refusal.code.todo
+
+
 def test_two_nodes_of_one_name_are_both_left_alone() -> None:
     found = planned(node("a"), node("a", cpu="8"), node("b"))
     assert found.refusals["a"].code.name == "node-unreadable"

@@ -252,8 +252,12 @@ def _state_reason(node: NodeInfo, ours: Collection[str]) -> Reason | None:
     if not node.is_ready:
         return r.NOT_READY(f"node {node.name} is not ready")
     if node.is_cordoned and node.name not in ours:
-        unverified = f"; its annotation {CORDONED_BY_US} is unverified" if CORDONED_BY_US in node.annotations else ""
-        return r.FOREIGN_CORDON(f"a client other than Trimtab cordoned node {node.name}{unverified}")
+        if CORDONED_BY_US in node.annotations:
+            return r.TRIMTABS_CORDON(
+                f"according to its annotation, Trimtab's compactor drains node {node.name} "
+                f"(`trimtab why node {node.name}`)"
+            )
+        return r.FOREIGN_CORDON(f"a client other than Trimtab cordoned node {node.name}")
     if node.maintenance_condition:
         return r.MAINTAINED(
             f"another client drains or maintains node {node.name} (condition {node.maintenance_condition})"

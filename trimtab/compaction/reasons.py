@@ -182,6 +182,13 @@ FOREIGN_CORDON = Code(
     "Uncordon the node with `kubectl uncordon NODE`, or wait until the other client has finished. No setting of "
     "the pool changes this.",
 )
+TRIMTABS_CORDON = Code(
+    "drained-by-trimtab",
+    "According to the annotation trimtab.dev/cordoned-for of the cordoned node, Trimtab's compactor drains the node. "
+    "A command has no signing key, so it cannot verify the annotation.",
+    "Nothing to do: wait for the end of the drain, which `trimtab why node NODE` shows. To end the drain now, run "
+    "`trimtab compactor release --yes NODE`; do not uncordon the node by hand. No setting of the pool changes this.",
+)
 DOUBTFUL_CORDON = Code(
     "annotation-not-authentic",
     "The node has the annotation trimtab.dev/cordoned-for, but this compactor did not sign it for this node.",

@@ -73,6 +73,27 @@ def test_explain_says_what_a_policy_does_in_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (
+            "otherwise: 300m, when: always",
+            "from the usage of the container, 300m until usage is known if the container has no request, "
+            "replaces the container's own request once usage is known",
+        ),
+        (
+            "otherwise: 300m",
+            "from the usage of the container, 300m until usage is known, only if the container has no request",
+        ),
+        ("from: policy, otherwise: 300m, when: always", "300m, replaces the container's own request"),
+    ],
+)
+def test_explain_says_when_a_request_is_replaced(tmp_path: Path, rule: str, sentence: str) -> None:
+    policy = write(tmp_path, POLICY.replace("limits: {cpu: remove}", f"requests: {{cpu: {{{rule}}}}}"))
+    result = trimtab("explain", "--policies", policy, "-o", "json")
+    assert f'sets the cpu request: {sentence}"' in result.stdout
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         "namespaces: {include: [a]}", "namespaces: {selector: {matchLabels: {a: b}}}", "podLabels: {a: b}",

@@ -57,7 +57,50 @@ def test_an_otherwise_below_the_min():
     assert of_one("{requests: {cpu: {otherwise: 10m, min: 1}}}") == ["ineffective-bound"]
 
 
+def test_a_fixed_number_that_replaces_no_request():
+    [one] = lint(policies(policy("{requests: {cpu: {otherwise: 300m, when: always}}}")))
+    assert (one.reason.code.name, one.reason.sentence) == (
+        "otherwise-replaces-nothing",
+        "requests.cpu: `otherwise: 300m` never replaces a request that a container already has; for a fixed number "
+        "write `from: policy`",
+    )
+    special = "{requests: {containers: [{names: [app], memory: {otherwise: 64Mi, when: always}}]}}"
+    assert of_one(special) == ["otherwise-replaces-nothing"]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "from: policy, otherwise: 300m, when: always", "otherwise: 300m", "when: always",
+        "otherwise: 300m, when: always, min: 10m", "otherwise: 300m, when: always, rule: p95",
+        "from: limit, otherwise: 300m, when: always",
+    ],
+)  # fmt: skip
+def test_a_rule_that_means_the_usage_or_replaces_the_request(rule):
+    assert of_one(f"{{requests: {{cpu: {{{rule}}}}}}}") == []
+
+
 LABEL = "{labels: {add: {a: b}}}"
+
+
+@pytest.mark.parametrize(
+    ("match", "sentence"),
+    [
+        ("{namespaces: {include: [team_a]}}", "team_a cannot be the name of a namespace: did you mean team-a?"),
+        ("{namespaces: {exclude: ['Team-*']}}", "Team-* cannot be the name of a namespace: did you mean team-*?"),
+        ("{exclude: [{namespaces: {include: [a.b]}}]}", "a.b cannot be the name of a namespace"),
+        ("{namespaces: {include: [team-]}}", "team- cannot be the name of a namespace"),
+        (f"{{namespaces: {{include: [{'a' * 64}]}}}}", f"{'a' * 64} cannot be the name of a namespace"),
+    ],
+)
+def test_a_name_that_no_namespace_can_have(match, sentence):
+    [one] = lint(policies(policy(LABEL, match=match)))
+    assert (one.reason.code.name, one.reason.sentence) == ("not-a-namespace-name", sentence)
+
+
+@pytest.mark.parametrize("name", ["team-a", "*", "team-*", "*-staging", "team-[a-c]", "team-[!a]?", "a" * 63 + "*"])
+def test_a_name_that_a_namespace_can_have(name):
+    assert of_one(LABEL, match=f"{{namespaces: {{include: ['{name}']}}}}") == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Examples are a quantity without its unit, a kind that no controller has, and req
 together. They are reported as findings, and the policy is loaded nevertheless.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
@@ -13,7 +14,13 @@ from trimtab.cluster.api.pod import PodSpec
 from trimtab.cluster.config_error import suggest_name
 from trimtab.cluster.reason import Code, Reason
 from trimtab.policy.actions.placement_fields import PlacementAction
-from trimtab.policy.actions.request_fields import ContainerRequests, RequestRule, RequestsAction, request_rules
+from trimtab.policy.actions.request_fields import (
+    ContainerRequests,
+    RequestRule,
+    RequestsAction,
+    ResourceRequestRule,
+    request_rules,
+)
 from trimtab.policy.affinity_conflicts import find_contradiction
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
@@ -34,6 +41,12 @@ NEVER_MEANS = Code(
     "Write the kinds of owners as Kubernetes does (for example Deployment), and exclude fewer pods than the "
     "policy includes.",
 )
+NO_NAMESPACE_NAME = Code(
+    "not-a-namespace-name",
+    "A name in the policy's `match` cannot be the name of a namespace, so it matches none.",
+    "Correct the name: lowercase letters, digits and `-`, at most 63 characters. In a pattern, `*` matches any "
+    "characters.",
+)
 NO_SUCH_NODE = Code(
     "no-node-can-match",
     "No node can have all the labels that the policy requires of a node.",
@@ -49,6 +62,12 @@ WORD_UNREAD = Code(
     "field-without-effect",
     "A field of the policy has no effect in combination with the other fields.",
     "Remove the field, or set the field that uses it.",
+)
+REPLACES_NOTHING = Code(
+    "otherwise-replaces-nothing",
+    "The rule computes the request from usage, so its `otherwise` is given only to containers without a request. With "
+    "`when: always`, only the usage replaces a request that a container already has.",
+    "For a fixed number, write `from: policy`. If the request should follow the usage, do nothing.",
 )
 EVERY_CONTAINER = Code(
     "resource-for-every-container",
@@ -111,6 +130,12 @@ def _check_amounts(where: str, resource: str, rule: RequestRule) -> Iterator[Rea
     if rule.otherwise and rule.min and quantity.compare_quantities(rule.otherwise, rule.min) < 0:
         yield ODD_BOUND(
             f"{where}.otherwise is {rule.otherwise}, which is below min {rule.min}, so the request becomes {rule.min}"
+        )
+    # Without any other field of a usage rule, a fixed number was probably meant. `usage` is the default of `from`.
+    if rule.otherwise and rule == ResourceRequestRule(otherwise=rule.otherwise, when="always"):
+        yield REPLACES_NOTHING(
+            f"{where}: `otherwise: {rule.otherwise}` never replaces a request that a container already has; for a "
+            "fixed number write `from: policy`"
         )
     if rule.percent != 100 and rule.from_ not in ("limit", "request"):
         yield WORD_UNREAD(f"{where}.percent has an effect only with `from: limit` and `from: request`")
@@ -184,6 +209,8 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
                 yield NEVER_MEANS(f"a pod has no owner of the kind {kind}: did you mean {suggestion}?")
     if any(_has_equal_conditions(conditions, match) for conditions in match.exclude):
         yield NEVER_MEANS("`match` excludes everything that it includes")
+    for conditions in (match, *match.exclude):
+        yield from _check_namespace_names(conditions.namespaces or NamespaceMatch())
     namespaces = match.namespaces or NamespaceMatch()
     for name in namespaces.include:
         if any(_pattern_covers(pattern, name) for pattern in namespaces.exclude):
@@ -191,6 +218,27 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
         # An installation may set other namespaces; these are the defaults.
         elif name in DEFAULT_SETTINGS.system_namespaces:
             yield NEVER_MEANS(f"pods of namespace {name} are never changed")
+
+
+def _check_namespace_names(namespaces: NamespaceMatch) -> Iterator[Reason]:
+    for name in (*namespaces.include, *namespaces.exclude):
+        if _can_match_namespace(name):
+            continue
+        plain = name.lower().replace("_", "-")
+        suggestion = f": did you mean {plain}?" if plain != name and _can_match_namespace(plain) else ""
+        yield NO_NAMESPACE_NAME(f"{name} cannot be the name of a namespace{suggestion}")
+
+
+def _can_match_namespace(pattern: str) -> bool:
+    """Returns whether a namespace's name, which is a DNS label, can match the pattern."""
+    # A wildcard can match a letter, so it suffices to check the characters around it.
+    example = _WILDCARD.sub("a", pattern)
+    return len(example) - pattern.count("*") <= _MAX_NAME_LENGTH and _DNS_LABEL.fullmatch(example) is not None
+
+
+_WILDCARD = re.compile(r"[*?]|\[!?\]?[^]]*\]")
+_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_MAX_NAME_LENGTH = 63
 
 
 def _suggest_kind(kind: str) -> str:

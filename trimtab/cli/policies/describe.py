@@ -167,16 +167,18 @@ def _describe_rule(rule: RequestRule) -> str:
     }[rule.from_]  # fmt: skip
     parts = [source]
     if rule.from_ == "usage" and rule.otherwise:
-        parts.append(f"{rule.otherwise} until usage is known")
+        only_missing = " if the container has no request" if rule.when == "always" else ""
+        parts.append(f"{rule.otherwise} until usage is known{only_missing}")
     bounds = [f"{word} {value}" for word, value in (("at least", rule.min), ("at most", rule.max)) if value]
     if isinstance(rule, ResourceRequestRule):
         shares = (("at least", rule.min_percent), ("at most", rule.max_percent))
         bounds += [f"{word} {share}% of its own request" for word, share in shares if share is not None]
     if rule.from_ == "request":
         return ", ".join([*parts, *bounds])
-    condition = (
-        "only if the container has no request" if rule.when == "missing" else "replaces the container's own request"
-    )
+    if rule.when == "missing":
+        condition = "only if the container has no request"
+    else:
+        condition = "replaces the container's own request" + (" once usage is known" if rule.from_ == "usage" else "")
     return ", ".join([*parts, *bounds, condition])
 
 

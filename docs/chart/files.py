@@ -161,9 +161,9 @@ To stop all changes at once:
 
     kubectl annotate namespace {{ .Release.Namespace }} trimtab.dev/paused=true
 
-`helm uninstall` leaves no cordon, annotation or webhook behind. If you applied what `trimtab policies compile` prints,
-the API server still changes or denies pods by these policies. Remove them as well; the second line is for Kubernetes
-1.36 and newer:
+`helm uninstall` leaves no cordon, no annotation on a node and no webhook behind. If you applied what
+`trimtab policies compile` prints, the API server still changes or denies pods by these policies. Remove them as well;
+the second line is for Kubernetes 1.36 and newer:
 
     kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies -l trimtab.dev/policy
     kubectl delete mutatingadmissionpolicybindings,mutatingadmissionpolicies -l trimtab.dev/policy

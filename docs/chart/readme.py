@@ -16,7 +16,7 @@ until you apply a policy, and no node is drained until you create a pool with `m
     kubectl create namespace trimtab-system
     helm install trimtab deploy/chart --namespace trimtab-system --set image.repository=registry.example.com/trimtab
     helm test trimtab --namespace trimtab-system         # the webhook answers through its Service
-    helm uninstall trimtab --namespace trimtab-system    # leaves no cordon, annotation or webhook behind
+    helm uninstall trimtab --namespace trimtab-system    # leaves no cordon, no annotation on a node and no webhook
 
 It needs Helm 3.8 or newer and Kubernetes 1.30 or newer. In a chart that contains this one, `condition:
 trimtab.enabled` works. Names of objects cannot be chosen, and there is one installation per cluster: its processes,

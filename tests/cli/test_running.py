@@ -41,6 +41,7 @@ def test_pods_the_webhook_missed_are_named_with_what_they_lack(tmp_path: Path) -
     [finding] = report["findings"]
     assert (finding["owner"], finding["names"]) == ("ReplicaSet/web-1", ["web-1-bcdfg"])
     assert finding["reason"]["code"] == "missed-by-webhook"
+    assert "or Trimtab was paused then" in finding["reason"]["text"]
     assert [(c["field"], c["after"]) for c in finding["changes"]] == [("containers[app].requests.cpu", "50m")]
     assert [(p["policy"], p["matched"], p["unpatched"]) for p in report["policies"]] == [("sizes", 1, 1)]
 

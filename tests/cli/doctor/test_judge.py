@@ -170,6 +170,12 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
         "warn",
         {"own_namespace": NamespaceState(paused="namespace trimtab-system says trimtab.dev/paused: true")},
     ),
+    ("webhook-paused", "warn", {"processes": settings("webhook", TRIMTAB_WEBHOOK_PAUSED="true")}),
+    (
+        "webhook-paused",
+        "warn",
+        {"pod_trial": DryRunResult(status=201, warnings=("trimtab: here, with 3 policies, paused",), seconds=0.01)},
+    ),
     ("crd-missing", "error", {"crd": None}),
     ("crd-missing", "error", {"crd": CrdState(established=False, served=frozenset({"v1alpha1"}))}),
     ("crd-missing", "error", {"crd": CrdState(established=True, served=frozenset({"v1"}))}),

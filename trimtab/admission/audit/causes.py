@@ -71,8 +71,7 @@ _SENTENCES = {
     reasons.BEFORE_WEBHOOK: "the pod was created {created}, before the webhook was registered",
     reasons.NO_WEBHOOK: "Trimtab's webhook is not registered",
     reasons.MISSED: "the pod was created {created}, while policy {policy} was in force since {since}, but the "
-    "webhook did "
-    "not change the pod",
+    "webhook did not change the pod: the webhook was not called, did not respond in time, or Trimtab was paused then",
     reasons.DECIDED_OTHERWISE: "the webhook admitted the pod without this change, but policy {policy} would make "
     "the change now",
     reasons.COMPILED_OTHERWISE: "the API server changed the pod according to the compiled policy {policy}, but "

@@ -146,7 +146,8 @@ def show_history(
 @click.option(
     "--pool",
     shell_complete=complete_pools,
-    help="Pause only this pool: set `mode: rehearse` in its ConfigMap. Default: pause everything.",
+    help="Pause only this pool: set `mode: rehearse` in its ConfigMap. Default: pause everything, so that the "
+    "webhook also admits pods unchanged.",
 )
 @_add_login_options
 def pause_compactor(why: str, pool: str | None, **login: Any) -> None:

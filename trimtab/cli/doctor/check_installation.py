@@ -6,7 +6,14 @@ from datetime import UTC
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.lease_state import LeaseState, has_leader
-from trimtab.cli.doctor.observed import AccountPolicy, DeploymentState, ObservedCluster, PolicyState, Read
+from trimtab.cli.doctor.observed import (
+    AccountPolicy,
+    DeploymentState,
+    DryRunResult,
+    ObservedCluster,
+    PolicyState,
+    Read,
+)
 from trimtab.cli.doctor.reasons import (
     ACCOUNT_POLICY_DIFFERENT,
     ACCOUNT_POLICY_MISSING,
@@ -31,6 +38,7 @@ from trimtab.cli.doctor.reasons import (
     STATUS_BEHIND,
     TOO_OLD,
     UNTESTED,
+    WEBHOOK_PAUSED,
 )
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import PROCESSES, account_name
@@ -38,6 +46,10 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_age
 from trimtab.policy.schema import VERSION
+
+PAUSED_SETTING = "TRIMTAB_WEBHOOK_PAUSED"
+PROBE_WARNING = "trimtab: here"
+"""The beginning of the webhook's warning for a trial pod."""
 
 
 def check_processes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -249,8 +261,24 @@ def check_namespace(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_warning(
             ALL_PAUSED, cluster.own_namespace.paused, "kubectl annotate namespace NAMESPACE trimtab.dev/paused-"
         )
+    elif evidence := _webhook_pause(cluster):
+        yield report_warning(
+            WEBHOOK_PAUSED, f"the webhook admits every pod unchanged, because it is paused: {evidence}"
+        )
     else:
-        yield report_ok("neither the installation nor a pool is paused")
+        yield report_ok("neither the installation nor the webhook is paused")
+
+
+def _webhook_pause(cluster: ObservedCluster) -> str:
+    """Returns what says that a setting pauses the webhook; an empty string if nothing does."""
+    webhook = cluster.processes["webhook"]
+    if isinstance(webhook, DeploymentState) and webhook.settings.get(PAUSED_SETTING, "").lower() in ("true", "1"):
+        return f"its Deployment sets {PAUSED_SETTING} to true"
+    trial = cluster.pod_trial
+    warnings = trial.warnings if isinstance(trial, DryRunResult) else ()
+    if any(text.startswith(PROBE_WARNING) and text.endswith(", paused") for text in warnings):
+        return f"its answer to a trial pod says so (see {PAUSED_SETTING} in the settings of its process)"
+    return ""
 
 
 def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
@@ -300,7 +328,7 @@ INSTALLATION_CHECKS = (
         name="namespace",
         asks="Does Trimtab's namespace exist, and is nothing paused?",
         judge=check_namespace,
-        may=(NAMESPACE_MISSING, ALL_PAUSED),
+        may=(NAMESPACE_MISSING, ALL_PAUSED, WEBHOOK_PAUSED),
     ),
     Check(
         name="crd",

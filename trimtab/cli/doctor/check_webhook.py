@@ -4,6 +4,7 @@ runs."""
 from collections.abc import Iterator
 
 import certs
+from trimtab.cli.doctor.check_installation import PROBE_WARNING
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster, Read, WebhookConfigurationState, WebhookState
 from trimtab.cli.doctor.reasons import (
@@ -194,7 +195,7 @@ def check_admission(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if cluster.is_without_webhook:
         yield report_ok("no webhook is called for pods, because compiled policies change them")
         return
-    greeting = next((text for text in trial.warnings if text.startswith("trimtab: here")), "")
+    greeting = next((text for text in trial.warnings if text.startswith(PROBE_WARNING)), "")
     if greeting:
         yield report_ok(
             f"the API server called the webhook for a trial pod and got an answer within {trial.seconds:.2g} s "

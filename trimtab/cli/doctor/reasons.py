@@ -327,6 +327,12 @@ ALL_PAUSED = Code(
     "drained.",
     "To end the pause: `kubectl annotate namespace NAMESPACE trimtab.dev/paused-`.",
 )
+WEBHOOK_PAUSED = Code(
+    "webhook-paused",
+    "The webhook is paused by its setting `TRIMTAB_WEBHOOK_PAUSED`: it admits every pod unchanged.",
+    "To end the pause: `kubectl -n NAMESPACE set env deployment/trimtab-webhook TRIMTAB_WEBHOOK_PAUSED-`, and the "
+    "same for `TRIMTAB_WATCHDOG_WEBHOOK_PAUSED` of deployment/trimtab-watchdog if it is set.",
+)
 CRD_MISSING = Code(
     "crd-missing",
     "The API server does not serve PodPolicy documents, or not in the version that Trimtab reads.",

@@ -1,11 +1,18 @@
 """`trimtab compactor pause --pool`: the pool's settings with `mode: rehearse`, everything else as it was."""
 
+import json
+from contextlib import closing
+
 import pytest
 from click.testing import CliRunner
 
+from tests.kube.fake_api import FakeApi
 from trimtab.cli.compactor.command import verb
-from trimtab.cli.compactor.pause_pool import rehearse_settings
+from trimtab.cli.compactor.pause_pool import describe_reopening, rehearse_settings
 from trimtab.cli.main import UsageError
+from trimtab.cluster.pool_config import SETTINGS_KEY
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.drain.pool_state import PoolState
 
 
 @pytest.mark.parametrize(
@@ -33,3 +40,34 @@ def test_settings_that_are_no_mapping_are_left_alone(text: str) -> None:
 def test_the_help_says_that_a_pause_of_everything_also_pauses_the_webhook() -> None:
     text = " ".join(CliRunner().invoke(verb, ["pause", "--help"]).stdout.split())
     assert "so that the webhook also admits pods unchanged" in text
+
+
+REHEARSES = (
+    "It is in mode `rehearse`; to let it act, set `mode: act` in its ConfigMap: "
+    "kubectl -n trimtab-system edit configmap pool-web"
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "before", "message"),
+    [
+        ("mode: rehearse\n", PoolState(), f"Pool web was not closed. {REHEARSES}"),
+        ("mode: rehearse\n", PoolState(closed=1), f"pool web is open again. {REHEARSES}"),
+        ("mode: act\n", PoolState(), "Pool web was not closed"),
+        ("mode: act\n", Unreadable("ConfigMap trimtab-state-web", "no signature"), "pool web is open again"),
+        ("mode: [\n", PoolState(closed=1), "pool web is open again"),
+    ],
+)
+def test_resume_says_what_keeps_an_open_pool_from_acting(
+    settings: str, before: PoolState | Unreadable, message: str
+) -> None:
+    item = {"metadata": {"name": "pool-web", "resourceVersion": "1"}, "data": {SETTINGS_KEY: settings}}
+    with FakeApi() as api, closing(api.client()) as client:
+        api.fail(200, body=json.dumps({"items": [item]}).encode())
+        assert describe_reopening(client, "trimtab-system", "web", before) == message
+
+
+def test_without_the_right_to_read_the_settings_the_mode_is_not_mentioned() -> None:
+    with FakeApi() as api, closing(api.client()) as client:
+        api.fail(403)
+        assert describe_reopening(client, "trimtab-system", "web", PoolState(closed=1)) == "pool web is open again"

@@ -78,7 +78,8 @@ def test_usage_of_what_no_longer_stands_is_left_out_and_told(tmp_path: Path) -> 
     old = usage(tmp_path, pod_name="old-7d4b9c6f5d-x2x4k")
     report = told("recommend", "--usage", old, "--cluster", snapshot(tmp_path, web()))
     assert [container["workload"] for container in report["containers"]] == ["web"]
-    assert any("1 container left out" in note for note in report["notes"])
+    (note,) = [note for note in report["notes"] if "1 container left out" in note]
+    assert note.endswith("Usage is known of shop/Deployment/old/app.")
 
 
 def test_nothing_is_proposed_that_no_node_holds(tmp_path: Path) -> None:

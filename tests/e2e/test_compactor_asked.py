@@ -30,11 +30,12 @@ def test_status_history_pause_and_resume(cluster: Cluster, tmp_path: Path) -> No
         assert done >= {"planned", "started", "evicted", "emptied"}
         assert "emptied" in ask(cluster, "status")
         ask(cluster, "resume", "--pool", "nobody", expect=2)
-        assert "open again" in ask(cluster, "resume", "--pool", name)
+        assert ask(cluster, "resume", "--pool", name) == f"Pool {name} was not closed\n"
         ask(cluster, "pause", "--pool", "nobody", expect=2)
         assert "mode: rehearse" in ask(cluster, "pause", "--pool", name)
         cluster.eventually(lambda: ask(cluster, "status", "-o", "json")["pools"][0]["mode"] == "rehearse", within=30)
         assert "nothing was changed" in ask(cluster, "pause", "--pool", name)
+        assert "set `mode: act` in its ConfigMap" in ask(cluster, "resume", "--pool", name)
         with urllib.request.urlopen(f"{one.told('ready')[0]['url']}/metrics", timeout=30) as page:
             assert f'trimtab_compactor_nodes{{pool="{name}",state="emptied"}}' in page.read().decode()
     assert "NodeDrained" in cluster.kubectl("get", "events", "-A")

@@ -8,9 +8,11 @@ import yaml
 from click.testing import CliRunner, Result
 
 from trimtab.cli.install.apply import describe_removal
+from trimtab.cli.install.command import describe_failure
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import cli
+from trimtab.kube.errors import ApiStatus, KubeFault, refusal_of_status
 
 
 def trimtab(*arguments: str | Path) -> Result:
@@ -64,3 +66,24 @@ def test_a_namespace_that_is_being_deleted_is_not_called_removed() -> None:
     assert describe_removal("Namespace", is_deleted=True).startswith("the object is being deleted; wait")
     assert describe_removal("Service", is_deleted=True) == "removed"
     assert describe_removal("Namespace", is_deleted=False) == "did not exist"
+
+
+NO_NAMESPACE = refusal_of_status(
+    "apply Secret trimtab-system/x", 404,
+    ApiStatus(code=404, reason="NotFound", message='namespaces "trimtab-system" not found'),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "dry_run", "end"),
+    [
+        (NO_NAMESPACE, True, "create the namespace first: kubectl create namespace trimtab-system"),
+        (KubeFault("the connection broke"), True, "nothing was changed."),
+        (KubeFault("the connection broke"), False, "The steps above are done; run the same command again to continue."),
+    ],
+)
+def test_a_failure_says_what_to_do_next(error: KubeFault, dry_run: bool, end: str) -> None:
+    message = describe_failure(error, "trimtab-system", dry_run=dry_run)
+    assert message.startswith(str(error))
+    assert message.endswith(end)
+    assert not dry_run or "are done" not in message

@@ -21,7 +21,7 @@ from trimtab.cli.compactor.history import (
     history_nodes,
     watch_history,
 )
-from trimtab.cli.compactor.pause_pool import pause_pool
+from trimtab.cli.compactor.pause_pool import describe_reopening, pause_pool
 from trimtab.cli.complete_names import complete_nodes, complete_pools
 from trimtab.cli.main import EXIT_USAGE, SuggestingGroup, UsageError
 from trimtab.cli.output import write_text
@@ -184,19 +184,18 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
         try:
             state_shape = objects.read_object(client, "ConfigMap", name, cluster_login.namespace)
             assert isinstance(state_shape, ConfigMap)
-            reopened_at = report_module.choose_reopening_time(
-                memories.decode_state(name, state_shape.data), int(clock.utc_now().timestamp())
-            )
+            pool_state = memories.decode_state(name, state_shape.data)
+            reopened_at = report_module.choose_reopening_time(pool_state, int(clock.utc_now().timestamp()))
             body = {"metadata": {"annotations": {REOPENED_ANNOTATION: format_timestamp(reopened_at)}}}
             path = object_path(LIST_SOURCES["ConfigMap"], cluster_login.namespace, name)
             Writer(client=client, manager="trimtab-command").write(
                 "PATCH", path, body, doing=doing, content_type=MERGE_PATCH
             )
+            click.echo(describe_reopening(client, cluster_login.namespace, pool, pool_state))
         except NotFound:
             raise UsageError(
                 [ConfigError(file="--pool", expected="a pool whose state the compactor has stored", got=pool)]
             ) from None
-    click.echo(f"pool {pool} is open again")
 
 
 @verb.command("release")

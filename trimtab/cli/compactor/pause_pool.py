@@ -1,4 +1,4 @@
-"""Pauses one pool: sets `mode: rehearse` in the ConfigMap with its settings, and keeps the rest of the text."""
+"""Pauses one pool by `mode: rehearse` in the ConfigMap with its settings, and says how a paused pool acts again."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from trimtab.cli.main import UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import POOL_LABEL
 from trimtab.cluster.pool_config import SETTINGS_KEY
+from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.cluster.yaml_edit import edit_yaml
+from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH, Client
+from trimtab.kube.errors import KubeFault
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, collection_path, object_path
 
@@ -30,7 +33,6 @@ def pause_pool(client: Client, namespace: str, pool: str) -> list[str]:
     """
     name, version, text = _read_pool_settings(client, namespace, pool)
     changed = rehearse_settings(pool, text)
-    edit = f"kubectl -n {namespace} edit configmap {name}"
     if changed == text:
         return [f"pool {pool} is already paused: its ConfigMap {name} has `mode: rehearse`; nothing was changed"]
     # The version makes a change of another client since the read a conflict.
@@ -44,8 +46,33 @@ def pause_pool(client: Client, namespace: str, pool: str) -> list[str]:
         "starts no new one",
         "If GitOps or Helm manages that ConfigMap, also change the mode in its source, because the next "
         "synchronization overwrites the ConfigMap.",
-        f"To end the pause, set `mode: act` again: {edit}",
+        f"To end the pause, set `mode: act` again: {_edit_command(namespace, name)}",
     ]
+
+
+def describe_reopening(client: Client, namespace: str, pool: str, before: PoolState | Unreadable) -> str:
+    """Returns the message for the user after `resume --pool`. `before` is the stored state before the command.
+
+    A pool that rehearses starts no drain although it is open, so the message says how to change the mode. If the
+    pool's settings cannot be read, the message does not mention the mode.
+    """
+    was_closed = isinstance(before, Unreadable) or before.closed is not None or before.backoff is not None
+    result = f"pool {pool} is open again" if was_closed else f"Pool {pool} was not closed"
+    try:
+        name, _, text = _read_pool_settings(client, namespace, pool)
+        is_rehearsing = rehearse_settings(pool, text) == text
+    except (KubeFault, UsageError):
+        is_rehearsing = False
+    if not is_rehearsing:
+        return result
+    return (
+        f"{result}. It is in mode `rehearse`; to let it act, set `mode: act` in its ConfigMap: "
+        f"{_edit_command(namespace, name)}"
+    )
+
+
+def _edit_command(namespace: str, name: str) -> str:
+    return f"kubectl -n {namespace} edit configmap {name}"
 
 
 def rehearse_settings(pool: str, text: str) -> str:

@@ -75,7 +75,13 @@ def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None
         return report(code, f"{secret} does not exist", "trimtab install --apply")
     if not has_key:
         restart = f"kubectl -n {cluster.namespace} rollout restart deploy/trimtab-{process}"
-        return report(code, f"{secret} contains no key", restart)
+        when = (
+            "when it leads, up to a minute after its start"
+            if process == "compactor"
+            else "up to a minute after its start"
+        )
+        fix = f"The {process} writes the key {when}; wait and run doctor again. If the finding stays: {restart}"
+        return report(code, f"{secret} contains no key", fix)
     return report_ok(f"{secret} contains a key")
 
 

@@ -17,6 +17,7 @@ from trimtab.cluster.config_error import ConfigError
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client
+    from trimtab.kube.errors import KubeFault
     from trimtab.kube.objects import Writer
 
 DEFAULTS = InstallValues()
@@ -220,7 +221,20 @@ def _apply_or_remove(
     except NotConfigured as error:
         raise LoginError(str(error)) from None
     except KubeFault as error:
-        raise RuntimeFailure(f"{error}\nThe steps above are done; run the same command again to continue.") from None
+        raise RuntimeFailure(describe_failure(error, values.namespace, dry_run=dry_run)) from None
+
+
+def describe_failure(error: "KubeFault", namespace: str, *, dry_run: bool) -> str:
+    """Returns the message about an error of the API server, and what the user can do next."""
+    from trimtab.kube.errors import NotFound
+
+    if not dry_run:
+        return f"{error}\nThe steps above are done; run the same command again to continue."
+    # A dry run stores no namespace, and the API server refuses objects in a namespace that does not exist.
+    if isinstance(error, NotFound) and "namespaces" in error.message:
+        todo = f"create the namespace first: kubectl create namespace {namespace}"
+        return f"{error}\nA dry run stores no namespace; {todo}"
+    return f"{error}\nThe dry run ends here; nothing was changed."
 
 
 def require_mutating_policies(client: "Client", values: InstallValues) -> None:

@@ -99,6 +99,8 @@ def parse_selection(
 CURVE_SHARES = (0.05, 0.5, 0.95)
 MAX_NAMES = 20
 """The largest number of namespaces or kinds that a note names."""
+MAX_CONTAINERS = 3
+"""The largest number of containers that a note names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,19 +182,20 @@ def _report_history(
         )
         selectable = f"the namespaces are {_format_names(namespaces)}, the kinds {_format_names(kinds)}"
         notes.append(f"--namespace, --kind and --selector select no container; {selectable}.")
-    missing_count = len(selected_containers) - len(reported)
-    if missing_count:
+    missing = [container for container in selected_containers if has_snapshot and container not in cluster.containers]
+    if missing_count := len(missing):
         text = reasons.NO_SUCH_WORKLOAD.means
         notes.append(
-            f"{missing_count} container{'s' if missing_count > 1 else ''} left out: {text[0].lower()}{text[1:]}"
+            f"{missing_count} container{'s' if missing_count > 1 else ''} left out: {text[0].lower()}{text[1:]} "
+            f"Usage is known of {_format_names(map(str, missing), MAX_CONTAINERS)}."
         )
     return lines, notes
 
 
-def _format_names(includes_workload: Iterable[str]) -> str:
-    sorted_names = sorted(includes_workload)
-    return ", ".join(sorted_names[:MAX_NAMES]) + (
-        f" and {len(sorted_names) - MAX_NAMES} more" if len(sorted_names) > MAX_NAMES else ""
+def _format_names(names: Iterable[str], limit: int = MAX_NAMES) -> str:
+    sorted_names = sorted(names)
+    return ", ".join(sorted_names[:limit]) + (
+        f" and {len(sorted_names) - limit} more" if len(sorted_names) > limit else ""
     )
 
 

@@ -76,6 +76,11 @@ def test_what_a_pool_waits_for_is_said() -> None:
     assert "limit of" in waits(PoolState(plan=("n1",), evictions=(NOW,) * 200))
 
 
+def test_a_node_whose_drain_is_under_way_is_not_next() -> None:
+    state = PoolState(plan=("n1", "n2", "n3"), drains={"n1": "d", "n3": "e"}, empty=("n1",))
+    assert report.build_status_report(found(state)).pools[0].next == ["n2"]
+
+
 def test_each_pool_says_why_its_nodes_stay_also_in_a_rehearsal() -> None:
     stays = {"headroom": 9, "node-too-young": 3, "pod-must-stay": 2, "no-place": 1}
     told = report.build_status_report(found(PoolState(plan=("n1",), plan_stays=stays), Pool(name="web")))

@@ -79,6 +79,19 @@ def test_without_pools_the_labels_of_the_nodes_tell_them(cluster: Path) -> None:
     assert any("preset balanced" in note for note in report["notes"])
 
 
+def test_a_preset_on_the_command_line_is_noted_only_for_the_other_pools(tmp_path: Path) -> None:
+    nodes = [node("a", labels={"nodepool": "web"}), node("b", labels={"nodepool": "db"}), POD]
+    cluster = snapshot(tmp_path, *nodes)
+    notes = told("plan", "--cluster", cluster, "--pool", "web=careful")["notes"]
+    assert [note for note in notes if "balanced" in note] == [
+        "the snapshot contains no settings of a pool, so these pools, for which --pool names no preset, have the "
+        "preset balanced: db"
+    ]
+    both = told("plan", "--cluster", cluster, "--pool", "web=careful", "--pool", "db=keen")["notes"]
+    assert not any("preset balanced" in note for note in both)
+    assert not any("preset balanced" in note for note in told("plan", "--cluster", cluster, *KEEN)["notes"])
+
+
 def test_without_pools_and_labels_all_nodes_are_one_pool(tmp_path: Path) -> None:
     report = told("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), POD))
     assert [(found["name"], found["nodesBefore"]) for found in report["pools"]] == [("all", 2)]

@@ -72,6 +72,13 @@ def test_explain_says_what_a_policy_does_in_words(tmp_path: Path) -> None:
     assert "cpu limit: remove" in result.stdout
 
 
+def test_explain_says_how_to_name_a_file(tmp_path: Path) -> None:
+    path = write(tmp_path, POLICY)
+    result = trimtab("explain", str(path))
+    assert result.exit_code == 2
+    assert f"use --policies {path}" in " ".join(result.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("rule", "sentence"),
     [

@@ -125,7 +125,7 @@ NOT_READY_POD = Code(
 MOVED_BEFORE = Code(
     "moved-before",
     "The compactor moved the pod only a short time ago.",
-    "Wait, or lower TRIMTAB_COMPACTOR_MOVE_COOLDOWN_SECONDS of the compactor.",
+    "Wait, or lower TRIMTAB_COMPACTOR_MOVE_COOLDOWN_SECONDS of the compactor (default: 3600, one hour).",
 )
 UNSETTLED = Code(
     "workload-unsettled",

@@ -62,7 +62,7 @@ class PoolStatus(ReportPart, frozen=True, kw_only=True):
     """The number of nodes that the autoscaler removed after the compactor drained them, counted since the pool's state
     was created."""
     next: list[str]
-    """The nodes that the last plan would drain, in order."""
+    """The nodes that the last plan would drain, in order, without those whose drain is in progress."""
     planned_at: str | None
     """When the last plan of the pool was made, as RFC 3339; null if there is no plan."""
     waits_for: str
@@ -192,7 +192,7 @@ def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolSta
         evictions_last_hour=Observations(evictions=pool_state.evictions).recent_evictions(state.read_at),
         evictions_per_hour=pool.evictions_per_hour if pool is not None else None,
         saved_nodes=pool_state.saved,
-        next=list(pool_state.plan),
+        next=[node for node in pool_state.plan if node not in pool_state.drains],
         planned_at=format_timestamp(pool_state.plan_at) if pool_state.plan_at is not None else None,
         waits_for=waiting_reason(
             pool, pool_state, state.read_at, terms, paused=state.paused, is_led=bool(state.leader)

@@ -210,7 +210,10 @@ def list_snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[
     none."""
     if live_cluster.LIVE not in paths and len({pod.namespace for pod in inventory.pods}) == 1:
         namespace = inventory.pods[0].namespace
-        yield f"all pods are in namespace {namespace}: without -A, nodes look emptier than they are"
+        yield (
+            f"all pods are in namespace {namespace}: if kubectl printed the snapshot without -A, nodes look emptier "
+            "than they are"
+        )
     if not inventory.pdbs:
         yield "the snapshot contains no PodDisruptionBudget, so Trimtab assumes that none protects a pod"
     if any(claim.driver for claim in inventory.claims.values()) and not any(

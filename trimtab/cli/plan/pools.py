@@ -1,6 +1,6 @@
 """The pools to plan for: those of --pools, else those in the snapshot, else those that labels of the nodes name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from trimtab.cluster.cluster_state import Inventory
@@ -31,12 +31,19 @@ def find_pools(
     )
     pools, mistakes = _apply_presets(named, base, inventory)
     is_unchanged = pools is base.pools
-    notes = base.notes if is_unchanged else _notes_without_default(base)
+    notes = base.notes if is_unchanged or not base.assumed else tuple(_note_other_pools(base, named))
     return PoolReading(pools, (*base.mistakes, *mistakes), notes, assumed=base.assumed and is_unchanged)
 
 
-def _notes_without_default(base: PoolReading) -> tuple[str, ...]:
-    return tuple(note for note in base.notes if not note.startswith("no pool was given"))
+def _note_other_pools(base: PoolReading, named: Sequence[str]) -> Iterator[str]:
+    """Yields a note about the pools that have the preset balanced because --pool names no preset for them."""
+    named_pools = {text.partition("=")[0] for text in named}
+    names = ", ".join(pool.name for pool in base.pools if not {pool.name, WHOLE_CLUSTER} & named_pools)
+    if names:
+        yield (
+            "the snapshot contains no settings of a pool, so these pools, for which --pool names no preset, have the "
+            f"preset balanced: {names}"
+        )
 
 
 def _pools_of_option(documents: Sequence[Document]) -> PoolReading:
@@ -65,12 +72,12 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
     if names:
         pools = tuple(pool_from_preset("balanced", name) for name in _pool_names(inventory))
         note = (
-            "the snapshot and the command line contain no settings of a pool, so each pool that nodes name has "
+            "neither the snapshot nor the command line contains settings of a pool, so each pool that nodes name has "
             f"the preset balanced; nodes name their pool {_describe_sources(inventory)}"
         )
         return PoolReading(pools=pools, notes=(note,), assumed=True)
     note = (
-        "the snapshot and the command line contain no settings of a pool, and no node names its pool, so all "
+        "neither the snapshot nor the command line contains settings of a pool, and no node names its pool, so all "
         "nodes are one pool with the preset balanced"
     )
     return PoolReading(pools=(build_whole_cluster_pool("balanced"),), notes=(note,), assumed=True)

@@ -288,6 +288,8 @@ def _report_policy(policy: PodPolicy) -> PolicyReport:
 
 
 def _suggest_policy(name: str, names: Iterable[str]) -> str:
+    if name.endswith((".yaml", ".yml", ".json")) or "/" in name:
+        return f"to explain the policies in a file, use --policies {name}"
     return suggest_name(name, names) or f"the policies are {', '.join(sorted(names))}"
 
 

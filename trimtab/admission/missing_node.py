@@ -6,11 +6,14 @@ The amounts that are free now do not matter. If a node group without nodes may s
 changed node requirements are kept, and a warning says so.
 """
 
+from collections.abc import Iterator
+
 from trimtab.admission.quota_headroom import with_class_overhead
 from trimtab.admission.spread_domains import describe_unreachable_domains, has_every_topology, strict_constraints
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement, change, value_or
 from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec, Toleration
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.node import HOSTNAME_LABEL
 from trimtab.cluster.node_shapes import MACHINE_LABELS, Machines, NodeShape, NodeShapes
 from trimtab.cluster.quantity import NotAQuantity
@@ -18,13 +21,17 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import Amounts, pod_requests
 from trimtab.cluster.selectors import requirement_matches
 from trimtab.policy import reasons
-from trimtab.policy.affinity_conflicts import required_terms
+from trimtab.policy.affinity_conflicts import describe_requirement, required_terms, selector_requirements
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings, PodContext
-from trimtab.scheduling.node_filters import first_untolerated_taint
+from trimtab.scheduling.node_filters import first_untolerated_taint, format_taint
 
 _MAX_NAMED_GROUPS = 3
 """The maximum number of node groups that one sentence names."""
+_MAX_NAMED_LABELS = 3
+"""The maximum number of labels or taints that one sentence names."""
+_MAX_LABEL_TEXT = 200
+"""The number of characters after which a label with its values is cut off."""
 _EVERY_TAINT = Toleration(operator="Exists")
 
 
@@ -61,9 +68,66 @@ def explain_missing_node(
         return reasons.NODE_UNKNOWN(
             "all nodes that have the required labels, and whose taints the pod tolerates, are cordoned"
         )
+    missing = _describe_missing(changed_spec, nodes.shapes, machines)
     if nodes.may_grow:
-        return reasons.NODE_UNKNOWN(_growth_sentence(nodes))
-    return reasons.NO_NODE("no node has the required labels and only taints that the pod tolerates")
+        return reasons.NODE_UNKNOWN(_growth_sentence(nodes, missing))
+    return reasons.NO_NODE(missing)
+
+
+def _describe_missing(spec: PodSpec, shapes: tuple[NodeShape, ...], machines: Machines) -> str:
+    """Returns a sentence that names the labels or taints for which the pod may use none of the nodes."""
+    tolerant = change(spec, tolerations=(_EVERY_TAINT,))
+    rejecting = [
+        format_taint(taint)
+        for shape in shapes
+        if _may_use(tolerant, shape, machines)
+        and (taint := first_untolerated_taint(value_or(spec.tolerations, ()), shape.taints)) is not None
+    ]
+    if rejecting:
+        taints = join_first(tuple(dict.fromkeys(rejecting)), _MAX_NAMED_LABELS)
+        return f"every node that has the required labels has a taint that the pod does not tolerate: {taints}"
+    unmet = dict.fromkeys(_name_unmet_labels(spec, shapes, machines))
+    if unmet:
+        return f"no node has {' or '.join(list(unmet)[:_MAX_NAMED_LABELS])}"
+    if spec.topology_spread_constraints:
+        tolerant = change(tolerant, topology_spread_constraints=())
+        if any(_may_use(tolerant, shape, machines) for shape in shapes):
+            keys = dict.fromkeys(constraint.topology_key for constraint in strict_constraints(spec))
+            named = _shorten(join_first(tuple(keys), _MAX_NAMED_LABELS))
+            return f"no node with the required labels has the topology of the pod's spread constraints: {named}"
+    required, terms = [*selector_requirements(spec)], required_terms(spec)
+    if len(terms) > 1:
+        return "no node has all the labels of one of the terms of node affinity that the pod requires"
+    required += value_or(terms[0].match_expressions, ()) if terms else ()
+    more = " and others" if len(required) > _MAX_NAMED_LABELS else ""
+    return f"no single node has {' and '.join(map(_describe_label, required[:_MAX_NAMED_LABELS]))}{more}"
+
+
+def _name_unmet_labels(spec: PodSpec, shapes: tuple[NodeShape, ...], machines: Machines) -> Iterator[str]:
+    """Yields each label of the node selector that no node has. If the nodes have all of these, yields one such label of
+    each term of required affinity; nothing if a term has no such label."""
+
+    def is_unmet(requirement: SelectorRequirement) -> bool:
+        return not any(_expression_matches(requirement, shape, machines) for shape in shapes)
+
+    unmet = list(filter(is_unmet, selector_requirements(spec)))
+    if not unmet:
+        terms = [value_or(term.match_expressions, ()) for term in required_terms(spec)]
+        first = [next(filter(is_unmet, expressions), None) for expressions in terms]
+        unmet = [requirement for requirement in first if requirement is not None]
+        if len(unmet) < len(first):
+            return
+    yield from map(_describe_label, unmet)
+
+
+def _describe_label(requirement: SelectorRequirement) -> str:
+    condition = "" if requirement.operator == "Exists" else f" {describe_requirement(requirement)}"
+    return _shorten(f"the label {requirement.key}{condition}")
+
+
+def _shorten(text: str) -> str:
+    # The pod's author chooses some of the labels, and the sentence is sent as a warning.
+    return text if len(text) <= _MAX_LABEL_TEXT else f"{text[:_MAX_LABEL_TEXT]}…"
 
 
 def _unreachable_domains(
@@ -93,8 +157,8 @@ def _unreachable_domains(
     return reasons.NO_NODE(problem)
 
 
-def _growth_sentence(nodes: NodeShapes) -> str:
-    base = "at present no node has the required labels and only taints that the pod tolerates"
+def _growth_sentence(nodes: NodeShapes, missing: str) -> str:
+    base = f"at present {missing}"
     if not nodes.growing:
         return f"{base}; an autoscaler may add such a node"
     unnamed = len(nodes.growing) - _MAX_NAMED_GROUPS

@@ -31,7 +31,7 @@ def find_contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) 
     The time is linear in the size of the input: conditions that hold for every term are tested once, and each term only
     tests the keys that it names.
     """
-    terms, needed = required_terms(spec), [*_selector_requirements(spec), *more]
+    terms, needed = required_terms(spec), [*selector_requirements(spec), *more]
     if not terms and not needed:
         return None
     common = _CommonRequirements(needed)
@@ -49,7 +49,8 @@ def find_contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) 
     return _describe_conflict(first) if first is not None else None
 
 
-def _selector_requirements(spec: PodSpec) -> Iterator[SelectorRequirement]:
+def selector_requirements(spec: PodSpec) -> Iterator[SelectorRequirement]:
+    """Yields the labels of the pod's node selector as requirements."""
     for key, value in value_or(spec.node_selector, {}).items():
         yield SelectorRequirement(key=key, operator="In", values=(value,))
 
@@ -114,7 +115,7 @@ def _describe_conflict(impossible: _KeyRequirements) -> str:
     key, same = impossible
     if _requires_presence_and_absence({r.operator for r in same}):
         return f"label {key} of the node must both exist and be absent"
-    words = " and ".join(map(_describe_requirement, same[:_MAX_QUOTED])) + (
+    words = " and ".join(map(describe_requirement, same[:_MAX_QUOTED])) + (
         " and other conditions" if len(same) > _MAX_QUOTED else ""
     )
     return f"no value of the node label {key} is {words}"
@@ -144,7 +145,8 @@ def _is_between(value: str, lowest: int | None, highest: int | None) -> bool:
 _MAX_QUOTED = 12
 
 
-def _describe_requirement(requirement: SelectorRequirement) -> str:
+def describe_requirement(requirement: SelectorRequirement) -> str:
+    """Returns the condition of a requirement on its label, such as "in [batch, spot]"."""
     values = join_first(requirement.values, _MAX_QUOTED)
     return {
         "In": f"in [{values}]",

@@ -368,7 +368,7 @@ NO_NODE = Code(
     "spread constraint leaves some pods of the same owner without a node. Without the action there is such a "
     "node, so Trimtab does not apply it.",
     "Add nodes that are large enough or have the labels, or let the policy match fewer pods. The message names "
-    "the missing amounts, labels or topology.",
+    "the missing amounts, labels or topology, or the taints.",
 )
 NODE_UNKNOWN = Code(
     "no-known-node-matches",

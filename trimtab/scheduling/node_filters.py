@@ -37,7 +37,7 @@ def node_rejection_reason(
         return NOT_SELECTED(f"node {node.name} does not match the pod's node selector or node affinity")
     taint = first_untolerated_taint(ask.tolerations, node.taints)
     if taint is not None:
-        return NOT_TOLERATED(f"node {node.name} has the taint {_format_taint(taint)}, which the pod does not tolerate")
+        return NOT_TOLERATED(f"node {node.name} has the taint {format_taint(taint)}, which the pod does not tolerate")
     if not all(matches_any_term(selector, node) for selector in volumes):
         return VOLUME_ELSEWHERE(f"a volume of the pod cannot be reached from node {node.name}")
     return None
@@ -94,7 +94,8 @@ def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:
     return toleration.key != "" and toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
-def _format_taint(taint: Taint) -> str:
+def format_taint(taint: Taint) -> str:
+    """Returns a taint as `kubectl taint` takes it: key=value:effect."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 

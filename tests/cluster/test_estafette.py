@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -133,3 +135,11 @@ def test_a_pool_written_as_a_config_map_is_read_as_the_same_pool(said: dict[str,
     again = read_pools(written)
     assert not again.mistakes
     assert again.pools == reading.pools
+
+
+def test_the_example_on_the_page_is_a_configuration() -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/move-from-estafette.md").read_text()
+    example = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
+    reading = import_pools([document(example)])
+    assert not reading.mistakes
+    assert [(pool.name, pool.dry_run) for pool in reading.pools] == [("web", True)]

@@ -81,8 +81,8 @@ def test_steady_usage_is_told_for_what_is_large_alone() -> None:
     """Cpu that is small may vary."""
     found = propose_vpa(one(replace(VARYING, low={"cpu": 4, "memory": 2 * GB}, high={"cpu": 40, "memory": 3 * GB})))
     assert found.reason.sentence == (
-        "the 95th percentile of the large resources (app: memory from 1907Mi (P5) is at most 2 times the 5th to "
-        "2861Mi (P95))"
+        "the 95th percentile of the large resources (app: memory from 1907Mi (P5) to 2861Mi (P95)) is at most 2 times "
+        "the 5th"
     )
 
 

@@ -1,23 +1,29 @@
 """What `trimtab compactor status` and `history` say."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from tests.cluster_of import Item, cluster, node
+from tests.cluster_of import Item, budget, cluster, node, pod
 from trimtab.cli.compactor import history, report
+from trimtab.cli.compactor import state as state_module
 from trimtab.cli.compactor.history import HistoryFilter, parse_since
 from trimtab.cli.compactor.state import CompactorState
+from trimtab.cluster.api.core import Node
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotation
+from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, encode_annotation
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
 from trimtab.compaction.drain.waiting import differ_much
+from trimtab.kube.errors import ApiStatus, NotAllowed
+from trimtab.kube.listing import ClusterListing
+from trimtab.kube.resources import ListSource
 
 NOW = 1_800_000_000
 
@@ -51,10 +57,47 @@ def phases(memory: PoolState, *nodes: Item) -> list[str]:
     ]
 
 
-def note(home: str) -> str:
+def note(home: str, **more: Any) -> str:
     """Signed with a key that the command does not hold."""
     [on] = cluster(node("n1")).nodes
-    return encode_annotation(DrainAnnotation(drain="d", pool="web", since=NOW, home=home), on, SigningKeys(b"k" * 32))
+    annotation = DrainAnnotation(drain="d", pool="web", since=NOW, home=home, **more)
+    return encode_annotation(annotation, on, SigningKeys(b"k" * 32))
+
+
+def test_a_drain_shows_the_budget_for_which_it_waits() -> None:
+    moves = (PodToEvict("default/web-1", "uid-web-1"), PodToEvict("default/api-1", "uid-api-1"))
+    items = [
+        node("n1", annotations={CORDONED_BY_US: note("trimtab-system", moves=moves)}),
+        pod("web-1", "n1"), pod("api-1", "n1"), budget("web", 0), budget("api", 1),
+    ]  # fmt: skip
+    reading = build_snapshot([Document(file="x", index=number, value=item) for number, item in enumerate(items)])
+    status = report.build_status_report(replace(found(PoolState()), snapshot=reading.snapshot))
+    [drain] = status.drains
+    assert (drain.pods_left, drain.waits_for) == (2, "budget default/web allows 0 disruptions")
+    console = Console(record=True, width=200)
+    report.draw_status(console, status)
+    assert "2 of 2     budget default/web allows 0 disruptions" in console.export_text()
+
+
+def test_budgets_are_listed_only_during_a_drain_and_without_the_right_the_rest_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def listed(*items: Item) -> ClusterListing:
+        reading = build_snapshot([Document(file="x", index=number, value=item) for number, item in enumerate(items)])
+
+        def answer(_: Any, wanted: tuple[ListSource, ...]) -> ClusterListing:
+            if [source.kind for source in wanted] == ["PodDisruptionBudget"]:
+                raise NotAllowed("list poddisruptionbudgets", 403, ApiStatus(message="forbidden"))
+            return ClusterListing(reading.snapshot)
+
+        monkeypatch.setattr(state_module, "list_kinds", answer)
+        client: Any = None
+        return state_module.list_state(client, "trimtab-system", pods=True)
+
+    assert listed(node("n1")).unreadable == ()
+    drained = listed(node("n1", annotations={CORDONED_BY_US: note("trimtab-system")}))
+    assert [problem.where for problem in drained.unreadable] == ["PodDisruptionBudgets"]
+    assert len(drained.snapshot.objects_of(Node)) == 1
 
 
 def waits(memory: PoolState, pool: Pool | None = None, **more: str) -> str:

@@ -10,10 +10,10 @@ from click.testing import Result
 
 from tests.cli.snapshots import pool, snapshot, trimtab
 from tests.cli.test_why import state
-from tests.cluster_of import cluster, node
+from tests.cluster_of import budget, cluster, node, pod
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotation
+from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, encode_annotation
 from trimtab.compaction.drain.pool_state import HistoryEntry
 
 NOW = 1_800_000_000
@@ -50,6 +50,14 @@ def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp
     text = why(tmp_path, drained(), pool("web", "mode: act"), form="table").stdout
     assert "Node n1  in pool web, cordoned" in text
     assert "To undo the cordon:" in text
+
+
+def test_a_drain_names_the_budget_that_allows_no_eviction(tmp_path: Path) -> None:
+    moves = tuple(PodToEvict(f"default/web-{n}", f"uid-web-{n}") for n in (1, 2))
+    pods = [pod(f"web-{n}", "n1") for n in (1, 2)]
+    text = report(tmp_path, drained(moves=moves), *pods, budget("web", 0))["cordon"]["text"]
+    assert text.endswith("; 2 of 2 pods are left; budget default/web allows 0 disruptions")
+    assert report(tmp_path, drained(moves=moves), *pods, budget("web", 1))["cordon"]["text"].endswith("pods are left")
 
 
 def test_an_empty_node_waits_for_the_autoscaler(tmp_path: Path) -> None:

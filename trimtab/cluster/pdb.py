@@ -41,6 +41,14 @@ class Pdb:
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
+    def allows_eviction(self, *, pod_is_ready: bool, spent: int = 0) -> bool:
+        """Returns whether the eviction API would evict one of the budget's pods now. `spent`: the number of evictions
+        that the budget's status does not count yet."""
+        if self.is_stale or self.selector_problem:
+            return False
+        is_free = not pod_is_ready and (self.always_evictable or self.is_healthy)
+        return is_free or self.allowed > spent
+
 
 def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
     """Returns the budget that a PodDisruptionBudget object describes."""

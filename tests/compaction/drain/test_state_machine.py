@@ -196,6 +196,8 @@ def test_a_drain_may_take_its_time_and_the_grace_of_its_pods() -> None:
     terms = DrainTimeouts(drain=50)
     assert evicted(step(note(leaving("web-1", grace=30)), *WEB, terms=terms)) == ["web-1"]
     assert ended(step(note(leaving("web-1", grace=5)), *WEB, terms=terms)) == ("drain-too-long", FailureCause.POOL)
+    stuck = step(note(leaving("web-1", grace=5)), *WEB, budget("web", 0), terms=terms)
+    assert "took longer than 55 s; budget default/web allows 0 disruptions" in repr(stuck)
 
 
 def test_a_pod_past_its_grace_and_a_while_is_stuck() -> None:

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from trimtab.cli.compactor.drain_waits import list_drain_waits
 from trimtab.cli.compactor.reasons import NO_COMPACTOR
 from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
@@ -44,6 +45,9 @@ class DrainReport(ReportPart, frozen=True, kw_only=True):
     """When the drain began, as RFC 3339."""
     pods_left: int
     pods: int
+    waits_for: str = ""
+    """The PodDisruptionBudgets that at present allow no eviction of the pods that are left, as text; empty if there are
+    none, or if they could not be read."""
 
 
 class PoolStatus(ReportPart, frozen=True, kw_only=True):
@@ -202,7 +206,7 @@ def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolSta
 
 
 def _report_drains(state: CompactorState) -> list[DrainReport]:
-    reports = []
+    reports, waits = [], list_drain_waits(state)
     for node, annotation in state.list_annotations():
         if isinstance(annotation, Unreadable):
             reports.append(
@@ -218,6 +222,7 @@ def _report_drains(state: CompactorState) -> list[DrainReport]:
                 phase=_drain_phase(node.name, annotation, state),
                 pods_left=state.count_remaining_pods(annotation),
                 pods=len(annotation.moves),
+                waits_for=waits.get(node.name, ""),
             )
         )
     return sorted(reports, key=lambda drain: (drain.since, drain.node))
@@ -259,9 +264,10 @@ def draw_status(console: Console, report: StatusReport) -> None:
             " --explain node NODE` explains one node.",
             highlight=False,
         )
-    drains = Table("node", "pool", "phase", "since", "pods left", box=None, pad_edge=False)
+    drains = Table("node", "pool", "phase", "since", "pods left", "waits for", box=None, pad_edge=False)
     for drain in report.drains:
-        drains.add_row(drain.node, drain.pool, drain.phase, drain.since, f"{drain.pods_left} of {drain.pods}")
+        pods_left = f"{drain.pods_left} of {drain.pods}"
+        drains.add_row(drain.node, drain.pool, drain.phase, drain.since, pods_left, escape(drain.waits_for))
     console.print(drains if report.drains else "no node is being drained")
     if report.drains:
         console.print(

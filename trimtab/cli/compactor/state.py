@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trimtab.cli.compactor.leadership import Leadership, read_leadership
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
@@ -36,7 +36,7 @@ from trimtab.kube import listing, objects
 from trimtab.kube import nodes as nodes_module
 from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import Conflict, KubeFault, NotAllowed, NotConfigured, NotFound
-from trimtab.kube.listing import list_kinds
+from trimtab.kube.listing import ClusterListing, list_kinds
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.runtime import clock
@@ -101,9 +101,26 @@ def open_client(login: ClusterLogin) -> Iterator[Client]:
 def read_compactor_state(login: ClusterLogin, *, pods: bool = False) -> CompactorState:
     """Read the compactor's state from the cluster; if `pods` is set, read the pods as well. Raises RuntimeFailure."""
     with open_client(login) as client:
-        observation = list_kinds(client, state_sources(login.namespace, pods=pods))
+        observation = list_state(client, login.namespace, pods=pods)
         leadership = read_leadership(client, login.namespace, int(clock.utc_now().timestamp()))
     return build_compactor_state(observation.snapshot, observation.unreadable, leadership, login.namespace)
+
+
+def list_state(client: Client, namespace: str, *, pods: bool) -> ClusterListing:
+    """Returns the objects of the compactor's state. With `pods`, and if a node is being drained, also the
+    PodDisruptionBudgets; a login that may not list these reads the rest."""
+    state = list_kinds(client, state_sources(namespace, pods=pods))
+    nodes_read = state.snapshot.objects_of(NodeShape)
+    if not pods or not any(CORDONED_BY_US in value_or(shape.metadata.annotations, {}) for shape in nodes_read):
+        return state
+    try:
+        budgets = list_kinds(client, (LIST_SOURCES["PodDisruptionBudget"],))
+    except NotAllowed as error:
+        return replace(state, unreadable=(*state.unreadable, Unreadable("PodDisruptionBudgets", str(error))))
+    objects = {**state.snapshot.objects, **budgets.snapshot.objects}
+    return replace(
+        state, snapshot=replace(state.snapshot, objects=objects), unreadable=(*state.unreadable, *budgets.unreadable)
+    )
 
 
 def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:

@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from trimtab.cli.compactor.drain_waits import list_drain_waits
 from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.why.report import (
@@ -79,11 +80,13 @@ def find_cordon_writer(document: Mapping[str, Any]) -> FieldWriter | None:
     return None
 
 
-def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int | None) -> NodeCordonReport:
+def describe_cordon(
+    node: NodeInfo, document: Mapping[str, Any], pods_left: int | None, waits_for: str = ""
+) -> NodeCordonReport:
     """Returns what made the node unschedulable.
 
     document: the node as the API server returns it. pods_left: the number of pods of the drain that still exist; None
-    if it is not known.
+    if it is not known. waits_for: the budgets that allow no eviction of these pods, as text.
     """
     annotation = read_annotation(node, None)
     claim = annotation.claim if isinstance(annotation, NotAuthentic) else annotation
@@ -94,7 +97,7 @@ def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int 
         return NodeCordonReport(by="autoscaler", text=text + drained, since="", undo=[])
     if isinstance(claim, DrainAnnotation):
         return NodeCordonReport(
-            by="trimtab", text=_describe_drain(node, claim, pods_left), since=format_timestamp(claim.since),
+            by="trimtab", text=_describe_drain(node, claim, pods_left, waits_for), since=format_timestamp(claim.since),
             undo=[
                 f"{release}  (uncordons the node; its drain ends)",
                 "trimtab compactor pause  (ends all drains)",
@@ -117,7 +120,7 @@ def describe_cordon(node: NodeInfo, document: Mapping[str, Any], pods_left: int 
     )
 
 
-def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | None) -> str:
+def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | None, waits_for: str) -> str:
     owner = f"Trimtab's compactor{f' of namespace {claim.home}' if claim.home else ''}"
     if claim.emptied is not None:
         progress = (
@@ -126,6 +129,7 @@ def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | Non
         )
     else:
         progress = f"; {pods_left} of {len(claim.moves)} pods are left" if pods_left is not None else ""
+        progress += f"; {waits_for}" if waits_for else ""
     state = (
         "cordoned this node to drain it"
         if node.is_cordoned
@@ -144,9 +148,11 @@ def build_why_node_report(
     claims = {item.name: claim for item, claim in state.list_annotations()}
     claim = claims.get(node.name)
     pods_left = state.count_remaining_pods(claim) if isinstance(claim, DrainAnnotation) else None
+    waits_for = list_drain_waits(state).get(node.name, "")
     pools = [pool.name for pool in PoolIndex(state.pools.pools).pools_of(node)]
     return WhyNodeReport(
-        name=node.name, pools=pools, cordoned=node.is_cordoned, cordon=describe_cordon(node, document, pods_left),
+        name=node.name, pools=pools, cordoned=node.is_cordoned,
+        cordon=describe_cordon(node, document, pods_left, waits_for),
         plan=_describe_plan(node.name, state),
         decisions=list(map(report_decision, list_node_decisions(node.name, state))),
         events=list(events),

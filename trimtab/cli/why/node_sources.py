@@ -9,7 +9,7 @@ import msgspec
 
 from trimtab.cli import live_cluster
 from trimtab.cli.compactor.leadership import Leadership
-from trimtab.cli.compactor.state import ClusterLogin, CompactorState, build_compactor_state, open_client, state_sources
+from trimtab.cli.compactor.state import ClusterLogin, CompactorState, build_compactor_state, list_state, open_client
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan.inputs import parse_documents
 from trimtab.cli.why.gone_node import build_gone_node_report
@@ -20,7 +20,6 @@ from trimtab.cluster.api.core import Node
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.kube.errors import KubeFault
-from trimtab.kube.listing import list_kinds
 from trimtab.kube.objects import get_plain
 
 NODE_EVENTS_NAMESPACE = "default"
@@ -34,7 +33,7 @@ def read_node_from_cluster(cluster: live_cluster.ClusterOptions, name: str, name
     notes: list[str] = []
     events: tuple[PodEventReport, ...] = ()
     with open_client(login) as client:
-        listing = list_kinds(client, state_sources(namespace, pods=True))
+        listing = list_state(client, namespace, pods=True)
         document = get_plain(client, "Node", name)
         try:
             events = read_events(client, NODE_EVENTS_NAMESPACE, "Node", name)

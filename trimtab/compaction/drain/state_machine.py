@@ -26,6 +26,7 @@ from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause, Release, Wait
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.backoff import find_waiting_successor
+from trimtab.compaction.drain.budget_wait import describe_budget_wait
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads, is_gone
 from trimtab.compaction.drain.overdue import PendingPods, overdue_successor, why_not_removed
 from trimtab.compaction.drain.reasons import (
@@ -157,7 +158,10 @@ class DrainPlanner:
                 # limit says nothing about the pool.
                 was_executed = 2 * self.view.executed_seconds.get(note.drain, limit_seconds) >= limit_seconds
                 blame = FailureCause.POOL if was_executed else FailureCause.NOBODY
-                return Release(TOO_LONG(f"the drain of node {name} took longer than {limit_seconds} s"), blame)
+                pods = {pod.uid: pod for pod in self.pods_on_node.get(name, ())}
+                wait = describe_budget_wait(note.moves, pods, self.pdb_index)
+                sentence = f"the drain of node {name} took longer than {limit_seconds} s"
+                return Release(TOO_LONG(f"{sentence}; {wait}" if wait else sentence), blame)
         return None
 
     def _autoscaler_claim(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
@@ -366,12 +370,7 @@ class DrainPlanner:
 
     def _budget_wait(self, pod: PodInfo, number: int) -> Wait | None:
         budget = self.view.inventory.pdbs[number]
-        free = not pod.is_ready and (budget.always_evictable or budget.is_healthy)
-        if (
-            budget.is_stale
-            or budget.selector_problem
-            or (not free and budget.allowed <= self.spent_disruptions[number])
-        ):
+        if not budget.allows_eviction(pod_is_ready=pod.is_ready, spent=self.spent_disruptions[number]):
             return Wait(NO_BUDGET(f"at present budget {budget.key} allows no eviction of pod {pod.key}"))
         return None
 

@@ -12,7 +12,7 @@ from tests.recommender.played import World
 from trimtab.cluster.owner import Owner
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.recommender import collector
-from trimtab.recommender.collector import InstantCollector, Sampler
+from trimtab.recommender.collector import MAX_QUEUED_READINGS, InstantCollector, Sampler
 from trimtab.usage.errors import UnreachableSource
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series
@@ -48,13 +48,13 @@ def sampler(look: Looked, interval: float = 0.01, missed: list[int] | None = Non
 
 
 def test_nothing_is_missed_while_nobody_takes_it_up() -> None:
-    look, diary, missed = Looked(), LiveHistory(), list[int]()
-    with sampler(look, missed=missed) as line:
+    look, diary = Looked(), LiveHistory()
+    with sampler(look) as line:
         look.reach(20)  # the round publishes meanwhile, and asks for nothing
     line.join_thread()
     owners, now = OwnerIndex({}, {("shop", "web"): Owner("Deployment", "web")}), World().now + 60 * look.looks
     count = InstantCollector(line.take_readings).collect_usage(diary, owners, now, lambda: True)
-    assert count == look.looks - len(missed) >= 20
+    assert count == min(look.looks, MAX_QUEUED_READINGS) >= 20  # what the queue holds, however slow the machine is
     [container] = diary.list_containers()
     assert diary.get_window(container, "cpu").merge_days().total_count == count
 

@@ -160,7 +160,7 @@ def test_a_required_class_that_the_quota_has_no_room_for_is_refused_by_the_quota
     cluster.create(asking("800m", name="first", labels={}))
     cluster.eventually(lambda: cluster.get("ResourceQuota", "q")["status"]["used"]["requests.cpu"] == "800m")
     mistakes = counted(ours)
-    warned = f"RuntimeClass {name} adds an overhead of cpu 250m; ResourceQuota q may refuse the pod"
+    warned = f"RuntimeClass {name} adds an overhead of cpu 250m to the pod, but ResourceQuota q may refuse"
 
     def refused() -> str:
         cluster.api.warnings.clear()

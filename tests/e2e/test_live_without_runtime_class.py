@@ -86,7 +86,7 @@ def test_stray_overhead_is_told(without_it: Cluster) -> None:
     stray = pod("stray", overhead={"cpu": "1m"})
     said = kubectl(without_it, "apply", "-f", "-", stdin={**stray, "metadata": {"name": "stray"}})
     assert said.code == 0
-    assert [line for line in said.warnings if "has overhead cpu 1m but no RuntimeClass" in line]
+    assert [line for line in said.warnings if "has overhead cpu 1m, but no RuntimeClass" in line]
 
 
 def test_doctor_sees_that_the_server_does_not_and_which_setting_fits(without_it: Cluster) -> None:

@@ -324,7 +324,7 @@ def test_a_policy_that_has_pods_killed_is_set_to_warn(
         cluster.eventually(lambda: condition(cluster, name).get("status") == "True", within=20)
         assert found.value("trimtab_harm_brakes_total", policy=name, done="set-to-warn") == 1
     says = condition(cluster, name)["message"]
-    assert "of 8 pods that" in says
+    assert "of 8 pods with a change of policy" in says
     assert "0 of 6 pods that the policy matches and did not change" in says
     events = json.loads(cluster.kubectl("get", "events", "-n", "default", "-o", "json"))["items"]
     assert any(e["reason"] == "HarmBrake" and e["involvedObject"]["name"] == name for e in events)

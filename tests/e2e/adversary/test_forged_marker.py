@@ -115,7 +115,7 @@ def test_an_author_who_opts_out_of_a_required_action_is_denied(guarded: Installe
     metadata[where][OPT_OUT] = "true"
     with pytest.raises(ApiError) as refused:
         guarded.cluster.create(_pod("opted-out", **metadata))
-    assert "adversary-strict requires runtimeClass, and the pod may not opt out by itself" in str(refused.value)
+    assert "adversary-strict requires runtimeClass, and a pod cannot opt itself out" in str(refused.value)
 
 
 def test_a_tree_of_managed_fields_is_no_way_past_a_required_action(guarded: Installed) -> None:

@@ -1,4 +1,4 @@
-"""`make testbed` is a stranger's first minutes: it needs what `trimtab` needs, and builds only what it starts."""
+"""`make testbed` is a newcomer's first minutes: it needs what `trimtab` needs, and builds only what it starts."""
 
 import subprocess
 import sys

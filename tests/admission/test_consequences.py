@@ -108,45 +108,6 @@ def test_placement_without_any_node_is_taken_back_and_the_rest_of_the_policy_sta
     assert (after.spec.affinity, after.metadata.labels["a"], why) == (UNSET, "b", {"no-node-could-run-it"})
 
 
-TAINTED = {"labels": {"pool": "batch"}, "cpu": "8", "memory": "32Gi"}
-ZONE_AND_POOL = "{placement: {require: [{label: zone, in: [a]}, {label: pool, in: [batch]}]}}"
-
-
-@pytest.mark.parametrize(
-    ("actions", "there", "sentence"),
-    [
-        ("{placement: {require: [{label: pool, in: [spot, b]}]}}", [], "no node has the label pool in [spot, b]"),
-        ("{placement: {nodeSelector: {pool: spot}}}", [], "no node has the label pool in [spot]"),
-        ("{placement: {require: [{label: pool, exists: true}]}}", [], "no node has the label pool"),
-        (
-            "{placement: {requireAny: [[{label: pool, in: [a]}], [{label: zone, in: [b]}]]}}", [],
-            "no node has the label pool in [a] or the label zone in [b]",
-        ),
-        (
-            "{placement: {require: [{label: pool, in: [batch]}]}}", [node("t", taints=(RESERVED,), **TAINTED)],
-            "every node that has the required labels has a taint that the pod does not tolerate: big=yes:NoSchedule",
-        ),
-        (
-            ZONE_AND_POOL, [node("t", **TAINTED), node("z", labels={"zone": "a"}, cpu="8", memory="32Gi")],
-            "no single node has the label zone in [a] and the label pool in [batch]",
-        ),
-    ],
-)  # fmt: skip
-def test_the_labels_or_taints_that_no_node_has_are_named(actions, there, sentence):
-    _, _, verdict = outcome(asks("1"), [policy(actions)], node("other", cpu="8", memory="32Gi"), *there)
-    [told] = [left.reason for left in verdict.decision.fields_kept if left.loud]
-    assert (told.code.name, told.sentence) == ("no-node-could-run-it", sentence)
-
-
-def test_the_sentence_about_missing_labels_stays_short():
-    values = ", ".join(f"{'v' * 60}{n}" for n in range(40))
-    required = ", ".join(f"[{{label: pool{n}, in: [{values}]}}]" for n in range(9))
-    groups = policy(f"{{placement: {{requireAny: [{required}]}}}}")
-    _, _, verdict = outcome(asks("1"), [groups], node(cpu="8", memory="32Gi"))
-    [told] = [left.reason for left in verdict.decision.fields_kept if left.loud]
-    assert len(told.sentence) < 700
-
-
 def test_where_an_autoscaler_may_bring_other_nodes_the_placement_stays_with_a_warning():
     after, why, _ = outcome(asks("1"), [POOL], node(cpu="8", memory="32Gi", provider="gce://x/y/z"))
     assert (after.spec.affinity is not UNSET, why) == (True, {"no-known-node-matches"})

@@ -18,11 +18,11 @@ def order_drains(view: ClusterView) -> list[tuple[NodeInfo, DrainAnnotation | Un
     largest pod to evict comes first: the one that requests most cpu, then most memory.
     """
     drains = view.annotated_nodes()
-    planned = {move.uid for _, note in drains if isinstance(note, DrainAnnotation) for move in note.moves}
+    pods_to_evict = {move.uid for _, note in drains if isinstance(note, DrainAnnotation) for move in note.moves}
     largest: dict[str, tuple[int, int]] = {}
-    for pod in view.inventory.pods if planned else ():
+    for pod in view.inventory.pods if pods_to_evict else ():
         requests = pod.requirements.requests
-        if pod.uid in planned and not isinstance(requests, Unreadable):
+        if pod.uid in pods_to_evict and not isinstance(requests, Unreadable):
             amounts = (requests.get("cpu", 0), requests.get("memory", 0))
             largest[pod.node] = max(largest.get(pod.node, (0, 0)), amounts)
 

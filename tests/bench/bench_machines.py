@@ -2,8 +2,7 @@
 
 On the published cluster of 310 nodes, with each of three catalogues: what the cheapest set of at most two types costs
 beside a linear program over the same types (`type_lp`), by the sums of requests; the same with the best single type;
-how many nodes the real pods need, packed, beside the model; and the CPU time of ranking 1 300 types. Environment:
-TRIMTAB_SHARED names the folder with the data (default ../shared).
+how many nodes the real pods need, packed, beside the model; and the CPU time of ranking 1 300 types.
 
 The last line, RESULT: `vectors`, the worked reservation examples of which every value holds; `golden_error`, the
 largest relative error beyond rounding in the table of worked machine types. The rest is, of the three catalogues, what
@@ -16,14 +15,12 @@ program over sums and the one over shapes of pods. Last `rank_cpu_s`.
 
 import gzip
 import json
-import os
-import sys
 import time
 from math import ceil
-from pathlib import Path
 
 import type_lp
 
+from tests.bench.bench_data import OPENB_SNAPSHOT
 from tests.reservations import vectors
 from tests.sizing.ranking.test_golden import ROWS, figures, scored
 from trimtab.cli.machines.command import pack_best_sets
@@ -39,8 +36,6 @@ from trimtab.sizing.ranking.rank_types import RankingRules, rank_types
 from trimtab.sizing.ranking.type_sets import find_cheapest_sets
 from trimtab.sizing.ranking.workload import PoolWorkload, measure_workload
 
-SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
-OPENB = SHARED / "data/clusters/openb-310-spread.json.gz"
 CATALOGUES = {"us-east-1": "aws", "westeurope": "azure", "europe-west4": "gcp"}
 BUFFER_PODS = 1.0
 
@@ -82,17 +77,15 @@ def rank_cpu(workload):
 
 
 def main():
-    if not OPENB.exists():
-        sys.exit(f"{OPENB} is missing: TRIMTAB_SHARED names the folder with the data")
-    items = json.loads(gzip.decompress(OPENB.read_bytes()))["items"]
+    items = json.loads(gzip.decompress(OPENB_SNAPSHOT.read_bytes()))["items"]
     shapes, daemons = type_lp.demand_of(items)
-    inventory = snapshot_inventory(load_snapshot([(OPENB.name, OPENB.read_bytes())]).snapshot)
+    inventory = snapshot_inventory(load_snapshot([(OPENB_SNAPSHOT.name, OPENB_SNAPSHOT.read_bytes())]).snapshot)
     workload = measure_workload(inventory, inventory.nodes)
     assert isinstance(workload, PoolWorkload)
     nodes = SelectedNodes(inventory=inventory, nodes=inventory.nodes, pool="", notes=())
     worst = {}
     for region, cloud in CATALOGUES.items():
-        types = list(type_lp.eligible_types(SHARED / f"data/catalog/{cloud}_{region}.csv", cloud, daemons))
+        types = list(type_lp.eligible_types(cloud, region, daemons))
         sums, pods = type_lp.least_by_sums(types, shapes), type_lp.least_by_shapes(types, shapes)
         ranking = ranked(workload, region)
         cheapest = find_cheapest_sets(ranking, BUFFER_PODS)[0]

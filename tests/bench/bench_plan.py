@@ -1,8 +1,7 @@
 """How good and how fast is a plan? `make bench-plan`.
 
 Quality on the cluster on which the peers were measured, every intermediate state checked by `verify`; speed on
-synthetic clusters with every kind of constraint. CPU time of this process, the best of a few runs. Environment:
-TRIMTAB_SHARED names the folder with data and generators (default ../shared).
+synthetic clusters with every kind of constraint. CPU time of this process, the best of a few runs.
 
 The last line, RESULT, says beside what it costs: `pools_*`, a cluster of ten pools with headroom (1 000 nodes, seed 11,
 preset balanced), and its share of a linear relaxation that has every rule of the preset as a row; `full_share`, of the
@@ -13,9 +12,6 @@ snapshot of 20 MiB costs beside decoding its bytes into dicts and lists.
 import gc
 import gzip
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -26,8 +22,10 @@ import lp
 import msgspec
 import small_clusters
 import verify
-from full_cluster import full_cluster
 
+from tests.bench.bench_data import OPENB_FILES, OPENB_SNAPSHOT, say_generated
+from tests.bench.full_cluster import full_cluster
+from tests.bench.synthetic_cluster import encode_list, generate_cluster
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Goal, Headroom, pool_from_preset, pool_name
@@ -39,8 +37,6 @@ from trimtab.compaction.simulate import Scheduler, simulate_rounds
 from trimtab.scheduling.cluster_model import build_cluster_model
 from trimtab.scheduling.drain_simulation import DrainSimulation
 
-SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
-OPENB = SHARED / "data/clusters/openb-310-spread.json.gz"
 ALL = replace(pool_from_preset("keen", "all"), everything=True)
 SMALL = 40
 TOLERANCE = 1 + 1e-6
@@ -72,8 +68,8 @@ def milestone(found, evictions):
 
 
 def quality():
-    raw = json.loads(gzip.decompress(OPENB.read_bytes()))["items"]
-    inventory = read(OPENB.name, OPENB.read_bytes())
+    raw = json.loads(gzip.decompress(OPENB_SNAPSHOT.read_bytes()))["items"]
+    inventory = read(OPENB_SNAPSHOT.name, OPENB_SNAPSHOT.read_bytes())
     started = time.process_time()
     found = make_plan(build_cluster_model(inventory), [ALL])
     spent = time.process_time() - started
@@ -130,12 +126,7 @@ def synthetic(nodes, seed=1):
     """The generated cluster, kept in the temporary folder between runs."""
     kept = Path(tempfile.gettempdir()) / f"trimtab-synthetic-{nodes}x30{f'-{seed}' * (seed != 1)}.json"
     if not kept.exists():
-        made = subprocess.run(
-            [sys.executable, SHARED / "bench/synthetic_cluster.py", "--nodes", str(nodes), "--seed", str(seed)],
-            check=True,
-            capture_output=True,
-        )
-        kept.write_bytes(made.stdout)
+        kept.write_bytes(encode_list(generate_cluster(nodes, seed=seed)))
     return kept.read_bytes()
 
 
@@ -261,7 +252,7 @@ def small():
 
 def full():
     """Share of the volume optimum at the same evictions, where the cluster is 88 % full."""
-    content = full_cluster(SHARED)
+    content = full_cluster()
     inventory = read("full", content)
     world = build_cluster_model(inventory)
     started = time.process_time()
@@ -294,8 +285,7 @@ def reading(runs):
 
 
 def main():
-    if not OPENB.exists():
-        sys.exit(f"no data in {SHARED}: set TRIMTAB_SHARED")
+    say_generated("bench-plan, the full cluster", *OPENB_FILES)
     ratio = reading(5)
     best, fewest = quality()
     small()

@@ -14,24 +14,22 @@ seed:
 
 The resizes run through the product's state machine (canary, waves, verification, reverts, back-off), with a kubelet
 that answers at once. Then the plan is made with and without what was verified; a program that shares no code with the
-planner walks through all states of the plan. Environment: TRIMTAB_SHARED names the folder with data (default
-../shared).
+planner walks through all states of the plan.
 """
 
-import csv
 import gzip
 import json
-import os
 import random
 import sys
 import time
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 import verify
 
+from tests.bench.bench_data import BITBRAINS, OPENB_SNAPSHOT, say_generated
+from tests.bench.usage_series import machine_series
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.pool import pool_from_preset
@@ -46,8 +44,6 @@ from trimtab.compaction.resize.state_machine import ResizePlanner, ResizeView
 from trimtab.compaction.resize.steps import Resize, Revert, record_step
 from trimtab.compaction.resize.types import ResizeSettings
 
-SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
-OPENB = SHARED / "data/clusters/openb-310-spread.json.gz"
 SEED = 1
 MEAN_SHRINK = 0.20
 HEADROOM = 1.15
@@ -60,18 +56,9 @@ ORIGINAL = {}
 
 def machines():
     """Machine → how far P95 of cpu and of memory's peaks stay below the largest use, and whether memory then grew."""
-    series = defaultdict(lambda: ([], []))
-    with gzip.open(SHARED / "data/usage/bitbrains/july.csv.gz", "rt") as file:
-        for row in csv.DictReader(file):
-            cpu, memory = series[row["workload"]]
-            at = int(row["timestamp"])
-            if row["cpu"]:
-                cpu.append((at, float(row["cpu"])))
-            if row["memory"]:
-                memory.append((at, float(row["memory"])))
-    found = []
-    for name in sorted(series):
-        cpu, memory = series[name]
+    series, found = machine_series(), []
+    for name in sorted({name for name, _ in series}):
+        cpu, memory = series[name, "cpu"], series[name, "memory"]
         start = cpu[0][0]
         end, last = start + TRAINING_DAYS * 86400, start + (TRAINING_DAYS + ROLLOUT_DAYS) * 86400
         used = sorted(value for at, value in cpu if at < end)
@@ -203,10 +190,9 @@ def with_requests(item, proposal):
 
 
 def main():
-    if not OPENB.exists():
-        sys.exit(f"{OPENB} is missing: TRIMTAB_SHARED names the folder with the data")
-    raw = json.loads(gzip.decompress(OPENB.read_bytes()))["items"]
-    reading = load_snapshot([(OPENB.name, OPENB.read_bytes())])
+    say_generated("bench-resize", BITBRAINS)
+    raw = json.loads(gzip.decompress(OPENB_SNAPSHOT.read_bytes()))["items"]
+    reading = load_snapshot([(OPENB_SNAPSHOT.name, OPENB_SNAPSHOT.read_bytes())])
     assert not reading.mistakes, reading.mistakes[:3]
     inventory = snapshot_inventory(reading.snapshot)
     pods = read_resizable_pods(reading.snapshot.objects_of(Pod))

@@ -1,6 +1,6 @@
 """How small, how exact and how fast are sketches, and how good are the requests made of them?
 
-    make bench-sizing       needs the real series in TRIMTAB_SHARED (default ../shared) for exactness and the back-test
+    make bench-sizing       on real series after `make bench-data`, else on generated ones
     … --docs                also writes the tables and the picture of docs/explanation/requests-from-usage.md
 
 The last line is `RESULT bytes_per_container=… p95_error=… updates_per_s=…` and the figures of `scoring` (all visible
@@ -12,7 +12,6 @@ fails where a figure is above its limit, on all series or on the half that the r
 from __future__ import annotations
 
 import gc
-import os
 import random
 import resource
 import sys
@@ -20,12 +19,13 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import datasketches
 import msgspec
 
 from tests.bench import backtesting, by_hour, drift, scoring
+from tests.bench.bench_data import BITBRAINS, say_generated
+from tests.bench.usage_series import NAB_FILES
 from tests.histogram.test_sizes import filled, size
 from trimtab.cluster.owner import Owner
 from trimtab.histogram.batch_history import BatchHistory
@@ -37,7 +37,6 @@ from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus_response import parse_series
 from trimtab.usage.series import add_all_series
 
-SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
 CONTAINERS = 100_000
 SAMPLED = 2_000
 """Containers with a whole window, from whose size that of all is told."""
@@ -51,16 +50,15 @@ IN_RESULT = (
 
 
 def main() -> None:
-    if not (SHARED / "bench" / "backtest.py").exists():
-        sys.exit(f"bench-sizing needs {SHARED}/bench and {SHARED}/data/usage: set TRIMTAB_SHARED")
+    is_generated = say_generated("bench-sizing", BITBRAINS, *NAB_FILES)
     bytes_each, updates = memory(), speed()
     error = exactness()
     answers()
-    write = "--docs" in sys.argv
-    backtesting.run(SHARED, write=write)
-    by_hour.run(SHARED, backtesting.PAGE, write=write)
+    write = "--docs" in sys.argv and not is_generated
+    backtesting.run(write=write)
+    by_hour.run(backtesting.PAGE, write=write)
     print("workloads that change:")
-    changing, scored = drift.run(), scoring.run(SHARED)
+    changing, scored = drift.run(), scoring.run()
     if write:
         backtesting.put("unseen weeks", scored.table)
         backtesting.put("workloads that change", changing.table)
@@ -146,7 +144,7 @@ def _cpu(work: Callable[[], object]) -> float:
 def exactness() -> float:
     """Against nearest rank, on the real series: P5 and P95, each over the whole and over its first ten days."""
     worst = 0.0
-    for name, times, values in backtesting.cpu(SHARED):
+    for name, times, values in backtesting.cpu():
         book = BatchHistory()
         add_all_series(book, [backtesting.series("cpu", times, values)], OwnerIndex())
         window = book.compressed_window(book.list_containers()[0], "cpu")

@@ -1,6 +1,6 @@
 """What does a review cost, beside the reference in Go in the same run?
 
-    make bench-webhook        (bench/ in the folder that TRIMTAB_SHARED names; a Go toolchain; about six minutes)
+    make bench-webhook        (a Go toolchain; about six minutes)
 
 One core for the server, one for the client. Ours with every shipped policy, recommendations for 10 000 workloads,
 the self-check on and a log line per changed pod. Rounds in shuffled order, medians. Ratios are ours to theirs.

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from tests.bench.backtesting import Score, mean, rank, yardstick
+from tests.bench.backtesting import Score, mean, rank
+from tests.bench.usage_series import DAY, FIT_DAYS, cpu_series
 
 BEGIN, END = "<!-- by hour -->", "<!-- /by hour -->"
 GRID = tuple(share / 200 for share in range(100, 201))
@@ -51,18 +52,17 @@ def part(fit: Sequence[Row], rest: Sequence[Row], key: Key) -> Part:
     return Part({of: sorted(values) for of, values in known.items()}, [(key(t), value) for t, value in rest])
 
 
-def parts(shared: Path) -> dict[str, list[Part]]:
-    given = yardstick(shared)
+def parts() -> dict[str, list[Part]]:
     split = []
-    for _, _, rows in given.cpu_series():
-        cut = rows[0][0] + given.FIT_DAYS * given.DAY
+    for _, _, rows in cpu_series():
+        cut = rows[0][0] + FIT_DAYS * DAY
         split.append(([row for row in rows if row[0] < cut], [row for row in rows if row[0] >= cut]))
     return {name: [part(fit, rest, key) for fit, rest in split] for name, key in KEYS.items()}
 
 
-def table(shared: Path) -> list[str]:
+def table() -> list[str]:
     """The least mean waste of any percentile that is under-provisioned no more often than a plain one."""
-    found = parts(shared)
+    found = parts()
     plain = found["all hours alike"]
     bars = [mean([one.score(share, moves=True) for one in plain]) for share in BESIDE]
     heads = [f"as seldom under as P{share * 100:g} ({bar[1]:.1%})" for share, bar in zip(BESIDE, bars, strict=True)]
@@ -87,8 +87,8 @@ def _least(scores: Sequence[tuple[Score, float]], under: float) -> str:
     return f"{waste:.1%} (P{share * 100:g})"
 
 
-def run(shared: Path, page: Path, *, write: bool) -> None:
-    lines = table(shared)
+def run(page: Path, *, write: bool) -> None:
+    lines = table()
     print("\n".join(lines))
     if write:
         text = page.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""A cluster that is 88 % full: the workload of the shared generator, placed as the default scheduler places it.
+"""A cluster that is 88 % full: the openb workload, placed as the default scheduler places it.
 
-`openb_cluster.py --fill 0.88 --seed 4` prints nodes and Deployments. Here every Deployment becomes a ReplicaSet with
+`openb_workload` makes nodes and Deployments. Here every Deployment becomes a ReplicaSet with
 its pods, and the pods are placed one after the other, in the order of the file, as NodeResourcesFit with LeastAllocated
 scores: on the node with the largest share free, cpu and memory weighed equally after the pod has come; among equals on
 the one with the fewest pods of the workload, then by name. DaemonSet pods are there first. A pod that fits nowhere is
@@ -8,17 +8,15 @@ left out, and its ReplicaSet wants one less. Budgets get the status that their c
 """
 
 import json
-import subprocess
-import sys
-from pathlib import Path
+
+from tests.bench.openb_workload import WorkloadOptions, make_workload
 
 Item = dict[str, object]
 
 
-def full_cluster(shared: Path, fill: str = "0.88", seed: str = "4") -> bytes:
+def full_cluster(fill: float = 0.88, seed: int = 4) -> bytes:
     """One List of nodes, pods, ReplicaSets and budgets as JSON."""
-    command = [sys.executable, str(shared / "bench/openb_cluster.py"), "--fill", fill, "--seed", seed]
-    items = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["items"]
+    items = make_workload(WorkloadOptions(fill=fill, seed=seed))
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(_placed(items))}).encode()
 
 

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.bench_against import FIRST_OF, ROOT, checked_out
+from tests.bench.bench_data import OPENB_SNAPSHOT
 from tests.bench.full_cluster import full_cluster
+from tests.bench.synthetic_cluster import encode_list, generate_cluster
 from tests.cluster_of import HOST, NOW, SAFE, ZONE, apart, budget, node, pod, spread
 
-SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
 GENERATED = ((100, 2), (120, 3), (400, 4), (1000, 1), (1000, 11))
 """(nodes, seed)."""
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -151,10 +152,9 @@ def clusters(worlds: int) -> dict[str, bytes]:
     """Name → a List in JSON."""
     found = {f"drawn-{seed:04}.json": _list(drawn(seed)) for seed in range(worlds)}
     for nodes, seed in GENERATED:
-        command = [sys.executable, SHARED / "bench/synthetic_cluster.py", "--nodes", str(nodes), "--seed", str(seed)]
-        found[f"generated-{nodes}-{seed}.json"] = subprocess.run(command, check=True, capture_output=True).stdout
-    found["full.json"] = full_cluster(SHARED)
-    found["openb.json"] = gzip.decompress((SHARED / "data/clusters/openb-310-spread.json.gz").read_bytes())
+        found[f"generated-{nodes}-{seed}.json"] = encode_list(generate_cluster(nodes, seed=seed))
+    found["full.json"] = full_cluster()
+    found["openb.json"] = gzip.decompress(OPENB_SNAPSHOT.read_bytes())
     return found
 
 

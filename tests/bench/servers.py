@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,10 +19,11 @@ from pathlib import Path
 
 import certs
 from tests.bench import crowd
+from tests.bench.payloads import write_payloads
 from tests.controlplane import environ
 from trimtab.runtime.environment import variable_name
 
-SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared")) / "bench"
+YARDSTICKS = Path(__file__).parent / "yardsticks"
 SERVER_CORE, CLIENT_CORE = "0", "1"
 _TICK = os.sysconf("SC_CLK_TCK")
 _RESULT = re.compile(r"RES n=(\d+) .*?p50=(-?\d+) .*?p99=(-?\d+) .*?err=(\d+)")
@@ -89,20 +91,18 @@ def cpu(pid: int) -> float:
 
 
 def build(home: Path) -> tuple[Path, Path]:
-    """The reference and the load client, built from their sources in the folder TRIMTAB_SHARED names."""
-    if not (SHARED / "reference-webhook").is_dir():
-        raise SystemExit(f"needs {SHARED}/reference-webhook: set TRIMTAB_SHARED to the folder that has bench/")
-    made = []
-    for name in ("reference-webhook", "load-client"):
-        subprocess.run(["go", "build", "-o", str(home / name), "."], cwd=SHARED / name, check=True)
-        made.append(home / name)
-    return made[0], made[1]
+    """Returns the reference and the load client, built from their sources in `yardsticks`."""
+    if shutil.which("go") is None:
+        raise SystemExit("the reference webhook is written in Go: install Go 1.22 or newer, and put `go` on the PATH")
+    reference, client = home / "reference_webhook", home / "load_client"
+    for binary in (reference, client):
+        subprocess.run(["go", "build", "-o", str(binary), "."], cwd=YARDSTICKS / binary.name, check=True)
+    return reference, client
 
 
 def bodies(home: Path) -> dict[str, Path]:
-    """small, typical and big, as `payloads.py` writes them."""
-    subprocess.run([sys.executable, str((SHARED / "payloads.py").resolve())], cwd=home, check=True, capture_output=True)
-    return {name: home / f"{name}.json" for name in ("small", "typical", "big")}
+    """Returns the files of small, typical and big reviews: name → file."""
+    return write_payloads(home)
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def under_quota(home: Path, like: Server) -> Iterator[Server]:
 @contextmanager
 def _reference(home: Path, binary: Path, client: Path) -> Iterator[Server]:
     port, pair = _free_port(), home / "certs"
-    command = [str(binary), "-mode", "typed", "-h2=false", "-addr", f"127.0.0.1:{port}"]
+    command = [str(binary), "-addr", f"127.0.0.1:{port}"]
     command += ["-cert", str(pair / "tls.crt"), "-key", str(pair / "tls.key")]
     surroundings = {**os.environ, "GOMAXPROCS": "1"}
     process = subprocess.Popen(_pinned(SERVER_CORE, *command), env=surroundings, stderr=subprocess.DEVNULL)

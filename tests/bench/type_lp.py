@@ -1,15 +1,15 @@
 """How little could a workload cost on these machine types? Two linear programs, solved by HiGHS (scipy).
 
-They share nothing with the ranking: types and prices are read from the published catalogue, pods from the JSON of the
+They share no code with the ranking: types and prices are read from the lines of its tables, pods from the JSON of the
 snapshot, reservations come from the formulas. `sums`: nodes in fractions that cover the sums of cores, GiB and pods.
 `shapes`: besides, each shape of pods is shared out between the types, so that cores on a node without memory hold
 nothing. No real pods cost less than `shapes` on any set of types, and no model less than `sums`.
 """
 
-import csv
 import re
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy
 from scipy.optimize import linprog
@@ -20,13 +20,13 @@ from trimtab.reservations.kernel import gce_kernel_bytes, typical_kernel_bytes
 from trimtab.reservations.read_profile import shipped_profiles
 
 GIB, MIB = 1 << 30, 1 << 20
+TABLES = Path(__file__).parents[2] / "trimtab" / "machines"
 SPECIAL = {
     "aws": re.compile(r"(t\d|hpc|p\d|g\d|gr\d|inf|trn|dl\d|f\d|vt\d)"),
     "azure": re.compile(r"Standard_(B\d|N|H)"),
     "gcp": re.compile(r"(a\d|g\d|h\d|e2-(micro|small|medium)|f1|g1)"),
 }
 """Names of types with accelerators, for HPC, and of those that share their cores."""
-ARM = {"aws": None, "azure": re.compile(r"Standard_[BDE]\d+p"), "gcp": re.compile(r"(c4a|t2a|n4a)-")}
 PROFILE = {"aws": "eks", "azure": "aks-1.29", "gcp": "gke"}
 MAX_PODS = 110
 
@@ -68,20 +68,16 @@ def _gib(text):
     return int(text[:-2]) * scale[text[-2:]] / GIB if text[-2:] in scale else int(text) / GIB
 
 
-def eligible_types(path, cloud, daemons):
-    """Types of the catalogue for amd64 pods, with what is left for them."""
-    profile = shipped_profiles()[PROFILE[cloud]]
-    for row in csv.DictReader(path.open()):
-        name = row["instance_type"]
-        is_arm = row.get("arch") == "arm64" or (ARM[cloud] is not None and ARM[cloud].match(name))
-        if not row["price_usd_hour"] or is_arm or SPECIAL[cloud].match(name) or row.get("gpu", "0") not in ("0", ""):
+def eligible_types(cloud, region, daemons):
+    """Types of the region for amd64 pods, with what is left for them."""
+    profile, prices = shipped_profiles()[PROFILE[cloud]], dict(_rows("prices.txt", f"{cloud} {region}"))
+    for name, architecture, cores, memory_mib, kernel_mib, *_, use in _rows("types.txt", cloud):
+        if name not in prices or architecture != "amd64" or use != "." or SPECIAL[cloud].match(name):
             continue
-        memory = int(float(row["memory_gib"]) * GIB) if "memory_gib" in row else int(float(row["memory_mib"])) * MIB
-        seen = row.get("os_memory_mib")
-        lost = memory - int(float(seen)) * MIB if seen else _kernel_loss(cloud, memory)
+        memory = int(memory_mib) * MIB
+        lost = memory - int(kernel_mib) * MIB if kernel_mib != "." else _kernel_loss(cloud, memory)
         size = NodeSize(
-            millicores=round(float(row["vcpu"]) * 1000), memory_bytes=memory, max_pods=MAX_PODS,
-            lost_bytes=max(0, int(lost)),
+            millicores=round(float(cores) * 1000), memory_bytes=memory, max_pods=MAX_PODS, lost_bytes=max(0, int(lost)),
         )  # fmt: skip
         kept = calculate_reservations(profile, size)
         left = (
@@ -89,7 +85,17 @@ def eligible_types(path, cloud, daemons):
             MAX_PODS - daemons[2],
         )  # fmt: skip
         if min(left) > 0:
-            yield Priced(name, float(row["price_usd_hour"]), left)
+            yield Priced(name, int(prices[name]) / 1e6, left)
+
+
+def _rows(file, section):
+    """The fields of each line in one section of a table of `trimtab/machines`."""
+    now = ""
+    for line in (TABLES / file).read_text().splitlines():
+        if line.startswith("["):
+            now = line.strip("[]")
+        elif now == section and line and not line.startswith("#"):
+            yield line.split()
 
 
 def _kernel_loss(cloud, memory):

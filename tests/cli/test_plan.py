@@ -1,20 +1,17 @@
 """`trimtab plan` as its users call it."""
 
 import gzip
-import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.bench.synthetic_cluster import encode_list, generate_cluster
 from tests.cli.snapshots import config_map, half_empty, pool, snapshot, told, trimtab
 from tests.cluster_of import SAFE, Item, apart, budget, node, pod
 
-SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
 KEEN = ("--pool", "all=keen")
 POD = pod("web-0", "a")
 
@@ -346,11 +343,9 @@ def test_a_node_without_allocatable_stays_with_that_reason(tmp_path: Path) -> No
 
 
 # ── a large one ──────────────────────────────────────────────────────────
-@pytest.mark.skipif(not (SHARED / "bench").exists(), reason="no data here: set TRIMTAB_SHARED")
 def test_the_page_of_a_thousand_nodes_is_below_five_megabytes(tmp_path: Path) -> None:
-    command = [sys.executable, SHARED / "bench" / "synthetic_cluster.py", "--nodes", "1000"]
     large = tmp_path / "large.json"
-    large.write_bytes(subprocess.run(command, check=True, capture_output=True).stdout)
+    large.write_bytes(encode_list(generate_cluster(1000)))
     result = trimtab("plan", "--cluster", large, *KEEN, "-o", "html")
     assert result.exit_code == 0
     assert len(result.stdout.encode()) < 5_000_000

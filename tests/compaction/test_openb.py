@@ -1,15 +1,15 @@
-"""The cluster on which the peers were measured. Skipped where the shared data is not there."""
+"""The cluster on which the peers were measured."""
 
 import gzip
 import json
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.bench import verify
+from tests.bench.bench_data import OPENB_SNAPSHOT
 from tests.bench.full_cluster import full_cluster
+from tests.bench.openb_workload import is_from_trace
 from tests.cluster_of import ALL
 from trimtab.cluster.cluster_autoscaler import autoscaler_from_flags
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
@@ -20,13 +20,10 @@ from trimtab.compaction.plan import make_plan
 from trimtab.compaction.simulate import Scheduler, simulate_rounds
 from trimtab.scheduling.cluster_model import build_cluster_model
 
-DATA = Path(os.environ.get("TRIMTAB_SHARED", "../shared")) / "data/clusters/openb-310-spread.json.gz"
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there (TRIMTAB_SHARED names its folder)")
-
 
 @pytest.fixture(scope="module")
 def inventory() -> Inventory:
-    return snapshot_inventory(load_snapshot([(DATA.name, DATA.read_bytes())]).snapshot)
+    return snapshot_inventory(load_snapshot([(OPENB_SNAPSHOT.name, OPENB_SNAPSHOT.read_bytes())]).snapshot)
 
 
 def test_the_plan_saves_more_with_fewer_evictions_than_any_peer(inventory: Inventory) -> None:
@@ -35,7 +32,7 @@ def test_the_plan_saves_more_with_fewer_evictions_than_any_peer(inventory: Inven
     assert len(found.all_moves) <= 1400
     assert (found.bound.nodes, found.bound.pinned) == (157, 48)
     steps = [[(s.node, [(m.pod, m.source, m.target, m.turn) for m in s.moves]) for s in w.steps] for w in found.waves]
-    verify.verify(json.loads(gzip.decompress(DATA.read_bytes()))["items"], steps)
+    verify.verify(json.loads(gzip.decompress(OPENB_SNAPSHOT.read_bytes()))["items"], steps)
 
 
 def test_the_best_comes_first(inventory: Inventory) -> None:
@@ -77,10 +74,10 @@ def test_at_a_high_threshold_of_the_autoscaler_one_follows_or_leads(threshold: s
     assert len(leads.all_moves) <= 1450
 
 
+@pytest.mark.skipif(not is_from_trace(), reason="the openb trace is not here (`make bench-data` fetches it)")
 def test_a_full_cluster_is_planned_near_the_best_that_whole_nodes_could_save() -> None:
     """310 nodes, 88 % requested. With as many evictions 2 081 cores are possible by volume (`make bench-plan`)."""
-    shared = DATA.parents[2]
-    content = full_cluster(shared)
+    content = full_cluster()
     found = make_plan(build_cluster_model(snapshot_inventory(load_snapshot([("full", content)]).snapshot)), [ALL])
     assert found.total_savings >= 0.92 * 2_081_000
     assert len(found.all_moves) <= 570

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
+from tests.bench.openb_workload import is_from_trace, make_workload
 from tests.controlplane import objects
 from tests.controlplane.cluster import Cluster, NotHere
 from tests.controlplane.objects import Object
 
 AT_ONCE = 8
-SHARED = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
 
 
 def openb(cluster: Cluster) -> None:
     """The openb trace, placed by the default scheduler: 310 nodes, 772 Deployments, 260 budgets, 6 170 pods.
 
-    Its generator and data are not ours to carry: they lie in the folder that TRIMTAB_SHARED names.
+    The trace is not carried here: `make bench-data` fetches it.
     """
-    generator = SHARED / "bench" / "openb_cluster.py"
-    if not generator.exists():
-        raise NotHere(f"needs {generator}: set TRIMTAB_SHARED to the folder that has it")
-    printed = subprocess.run([sys.executable, str(generator)], capture_output=True, check=True).stdout
-    items = json.loads(printed)["items"]
+    if not is_from_trace():
+        raise NotHere("needs the openb trace: `make bench-data` fetches it")
+    items = make_workload()
     nodes = [item for item in items if item["kind"] == "Node"]
     create_all(cluster, nodes)
     create_all(cluster, [item for item in items if item["kind"] != "Node"])

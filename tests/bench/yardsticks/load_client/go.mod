@@ -1,0 +1,3 @@
+module trimtab.dev/tests/bench/load-client
+
+go 1.22

@@ -1,0 +1,3 @@
+module trimtab.dev/tests/bench/reference-webhook
+
+go 1.22

@@ -7,6 +7,7 @@ import pytest
 from tests.autoscaling.rule_cases_of import snapshot_of
 from trimtab.cli.lint.usage import count_replicas, read_usage_history, summarize_series
 from trimtab.cluster.owner import Owner
+from trimtab.usage.metric_names import NOTHING_STATED
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series
 
@@ -90,10 +91,10 @@ def test_usage_of_files_is_that_of_the_workloads_of_the_snapshot(tmp_path: Path)
     rows = ["timestamp,namespace,pod,container,cpu"]
     rows += [f"{START + n * 300},shop,web-7d4b9c6f5d-bcdfg,web,0.25" for n in range(30)]
     (tmp_path / "usage.csv").write_text("\n".join(rows))
-    history, _ = read_usage_history([str(tmp_path / "usage.csv")], snapshot_of("L35", "bad.yaml"))
+    history, _ = read_usage_history([str(tmp_path / "usage.csv")], snapshot_of("L35", "bad.yaml"), NOTHING_STATED)
     assert history is not None
     assert list(history.containers) == [("shop", "Deployment", "web", "web")]
 
 
 def test_without_files_and_recommendations_nothing_is_known() -> None:
-    assert read_usage_history([], snapshot_of("L35", "bad.yaml")) == (None, [])
+    assert read_usage_history([], snapshot_of("L35", "bad.yaml"), NOTHING_STATED) == (None, [])

@@ -35,7 +35,8 @@ def two_clusters(asked: Asked) -> Answer:
 def saved(folder: Path) -> Path:
     """An answer of a Thanos: both clusters' series with their external labels."""
     times = [float(START + n * 600) for n in range(300)]
-    rows = [({"namespace": "shop", "pod": WEB, "container": "app", "cluster": cluster, "__tenant_id__": "t"},
+    rows = [({"namespace": "shop", "pod": WEB, "container": "app", "cluster": cluster, "__tenant_id__": "t",
+              "__name__": "container_cpu_usage"},
              [(at, cores) for at in times]) for cluster, cores in (("prod-eu", 1.0), ("dev-us", 0.05))]  # fmt: skip
     path = folder / "answer.json"
     path.write_text(json.dumps(matrix(*rows)))

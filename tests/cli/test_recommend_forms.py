@@ -178,6 +178,14 @@ def test_a_single_series_gives_a_single_number(tmp_path: Path) -> None:
     assert float(trimtab(*given, "--rule", "p45").output) == pytest.approx(0.104, rel=0.016)
 
 
+def test_a_single_series_of_bytes_needs_its_quantity(tmp_path: Path) -> None:
+    path = tmp_path / "bare.csv"
+    path.write_text("".join(f"{START + n * 600},{(100 + n % 10) << 20}\n" for n in range(200)))
+    given = ("recommend", "--usage", path, "--number", "--rule", "max")
+    assert "say --quantity bytes" in trimtab(*given).output
+    assert float(trimtab(*given, "--quantity", "bytes").output) == pytest.approx(109 << 20, rel=0.016)
+
+
 def test_a_history_is_exported_for_a_fresh_vpa_and_read_again(tmp_path: Path) -> None:
     before = only(tmp_path, options=("--export-vpa", str(tmp_path / "vpa.yaml")))
     [document] = yaml.safe_load_all((tmp_path / "vpa.yaml").read_text())
@@ -194,7 +202,7 @@ def test_without_a_snapshot_the_table_has_no_column_that_it_takes_one_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    (tmp_path / "cpu.csv").write_text("".join(f"{START + n * 600},0.1\n" for n in range(200)))
+    (tmp_path / "cpu.csv").write_text("timestamp,cpu\n" + "".join(f"{START + n * 600},0.1\n" for n in range(200)))
     text = trimtab("recommend", "--usage", tmp_path / "cpu.csv").output
     assert text.startswith("A request for 1 of 1 container")
     for title in ("PODS", "SAVES $", "SEVERITY", "? →"):

@@ -31,7 +31,7 @@ def test_a_saved_answer_of_prometheus_is_a_source(tmp_path: Path) -> None:
     query = {"query": "cpu", "start": str(START), "end": str(START + 2 * DAY), "step": "600"}
     saved = tmp_path / "answer.json"
     saved.write_text(json.dumps(prometheus(("/api/v1/query_range", query, {}))[1]))
-    (container,) = told("recommend", "--usage", saved)["containers"]
+    (container,) = told("recommend", "--usage", saved, "--quantity", "cores")["containers"]
     assert (container["workload"], container["cpu"]["p95"]) == ("web", "250m")
 
 
@@ -63,7 +63,7 @@ def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
     file.write_text("timestamp,cpu\n1767571200,-1\n1767571260,0.1\n")
     points = [(START, float("nan")), (START + 60, -1.0), (START + 120, 0.1)]
     saved.write_text(json.dumps(matrix(({"namespace": "shop", "pod": WEB, "container": "app"}, points))))
-    notes = told("recommend", "--usage", file, "--usage", saved)["notes"]
+    notes = told("recommend", "--usage", file, "--usage", saved, "--quantity", "answer.json=cores")["notes"]
     assert (
         "2 samples were ignored, because the value is not a number, is below zero, or is more than any machine has."
         in notes

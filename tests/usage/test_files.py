@@ -11,6 +11,7 @@ import pytest
 
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.usage.files import Rows, csv_rows, parquet_rows, parse_amount, parse_moment
+from trimtab.usage.metric_names import Quantity
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series, add_all_series
 
@@ -51,11 +52,39 @@ def test_the_workload_may_be_named() -> None:
     assert book.list_containers() == [ContainerKey("shop", "Rollout", "web", "app")]
 
 
-@pytest.mark.parametrize(("value", "resource"), [("0.25", "cpu"), ("134217728", "memory")])
-def test_a_bare_series_tells_its_resource_by_its_size(value: str, resource: str) -> None:
+@pytest.mark.parametrize(("value", "resource"), [("250m", "cpu"), ("128Mi", "memory")])
+def test_a_bare_series_tells_its_resource_by_its_unit(value: str, resource: str) -> None:
     for text in (f"2026-01-05T00:00:00,{value}\n", f"timestamp,value\n2026-01-05T00:00:00,{value}\n"):
         (found,) = series(text)
         assert (found.resource, found.workload) == (resource, "Series/usage")
+
+
+@pytest.mark.parametrize("value", ["0.25", "134217728", "1e9"])
+def test_the_size_of_a_bare_number_says_nothing_and_the_user_may(value: str) -> None:
+    text = f"2026-01-05T00:00:00,{value}\n".encode()
+    assert "value: expected a statement of what the values are" in told(csv_rows("u.csv", text))
+    assert [one.resource for one in csv_rows("u.csv", text, Quantity.BYTES).iter_series()] in (["memory"], [])
+
+
+@pytest.mark.parametrize(
+    ("column", "word", "resource"),
+    [("resource", "Memory", "memory"), ("resource", "cpu", "cpu"), ("metric", "container_cpu_usage", "cpu"),
+     ("__name__", "container_memory_working_set_bytes", "memory")],
+)  # fmt: skip
+def test_a_column_may_say_what_a_value_is(column: str, word: str, resource: str) -> None:
+    (found,) = series(f"timestamp,pod,container,{column},value\n2026-01-05,web-0,app,{word},8192\n")
+    assert found.resource == resource
+
+
+def test_values_of_another_metric_are_left_out_by_name() -> None:
+    found = csv_rows("u.csv", b"timestamp,pod,metric,value\n2026-01-05,web-0,container_fs_usage_bytes,9\n")
+    assert (list(found.iter_series()), found.dropped_notes()) == ([], [
+        "u.csv: 1 value of 'container_fs_usage_bytes', which is not the usage of containers, could not be used (the "
+        "first in line 2)."])  # fmt: skip
+
+
+def test_an_unknown_column_beside_values_without_a_pod_may_be_what_distinguishes_series() -> None:
+    assert "expected columns" in told(csv_rows("u.csv", b"Series;Time;Value\nweb-0;2026-01-05;1\n"))
 
 
 def test_a_counter_in_a_csv_is_read_as_its_rate() -> None:
@@ -119,7 +148,7 @@ def test_what_is_left_out_is_counted_with_its_first_line() -> None:
 
 
 def test_two_columns_need_no_header_and_more_do() -> None:
-    (found,) = series("2026-01-05;0.25\n2026-01-06;0.5\n")
+    (found,) = csv_rows("u.csv", b"2026-01-05;0.25\n2026-01-06;0.5\n", Quantity.CORES).iter_series()
     assert list(found.values) == [0.25, 0.5]
     assert "expected a quantity such as 250m, 0.25 or 128Mi, got '0,25'" in told(
         csv_rows("u.csv", b"2026-01-05;0,25\n")

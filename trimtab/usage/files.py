@@ -2,9 +2,10 @@
 
     timestamp,namespace,pod,container,cpu,memory          any order; `workload` (Kind/name) replaces the pod's
     2026-01-05T00:00:00Z,shop,web-7d4…-x2x4k,app,250m,128Mi
-    timestamp,value                                       one container; below 100 000 they are cores, else bytes
+    timestamp,value                                       one container
 
-Times are RFC 3339, or seconds or milliseconds since 1970; eight digits that form a date (20260105) are that date.
+What a `value` is must be said: by a column `resource` or `metric`, by the unit of the amount (250m, 128Mi), or by the
+user. Times are RFC 3339, or seconds or milliseconds since 1970; eight digits that form a date (20260105) are that date.
 Amounts are quantities. Columns that distinguish clusters (`cluster`, `prometheus`, `tenant`, …) separate their series.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
@@ -21,16 +22,17 @@ from typing import Any
 from trimtab.cluster import quantity
 from trimtab.cluster.config_error import ConfigError, quote_value, suggest_name
 from trimtab.usage.cluster_label import LABELS, Origin
-from trimtab.usage.series import Series, clean_samples, counter_rate
+from trimtab.usage.metric_names import Quantity, is_counter_name, quantity_of_word
+from trimtab.usage.readings import Doubt, usage_of_readings
+from trimtab.usage.series import Series, clean_samples
 
 _MIN_MILLISECONDS = 100_000_000_000
 _LATEST = 4_102_444_800
 """The seconds from 1970 to 2100. A larger number is not a time in seconds."""
 _DATE = re.compile(r"(19[789]|20\d)\d(0[1-9]|1[0-2])([0-2]\d|3[01])")
 """Matches a date without dashes, such as 20260105. Read as seconds, these numbers would all be in August 1970."""
-MAX_CORES = 100_000
 AMOUNTS = ("cpu", "memory", "cpu_seconds_total", "value")
-NAMES = ("namespace", "pod", "container", "workload", "resource")
+NAMES = ("namespace", "pod", "container", "workload", "resource", "metric")
 _COLUMN_ALIASES = {
     "time": "timestamp",
     "ts": "timestamp",
@@ -38,7 +40,11 @@ _COLUMN_ALIASES = {
     "cores": "cpu",
     "bytes": "memory",
     "ns": "namespace",
+    "__name__": "metric",
+    "metric_name": "metric",
 }
+_BINARY_UNIT = re.compile(r"[\d.]+[KMGTPE]i?")
+_CORE_UNIT = re.compile(r"[\d.]+[num]")
 _Key = tuple[str, str, str, str, str, Origin]
 """(namespace, pod, container, workload, resource, labels that distinguish clusters)."""
 _PARQUET_ROWS = 10_000
@@ -50,14 +56,23 @@ _MAX_ERRORS = 10
 class Rows:
     """The rows of one file, grouped by series."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, stated: Quantity | None = None) -> None:
         self.file = file
+        self.stated = stated
+        """What a `value` is if nothing in its row says it."""
         self.samples: dict[_Key, list[tuple[int, float]]] = {}
         self.mistakes: list[ConfigError] = []
         self.has_origins = False
         """Whether there are columns that distinguish clusters."""
+        self.has_containers = False
+        """Whether there is a column for containers. Where it is empty, the row is about a whole pod."""
         self._dropped: dict[str, tuple[int, int]] = {}
         """What was dropped → how often, and the first line."""
+
+    def set_columns(self, names: Collection[str]) -> None:
+        """Records which columns there are."""
+        self.has_origins = not set(LABELS).isdisjoint(names)
+        self.has_containers = "container" in names
 
     def add_row(self, line: int, row: Mapping[str, Any]) -> None:
         """Adds one row, or records a mistake if the row is not valid."""
@@ -79,10 +94,33 @@ class Rows:
             if not (isfinite(value) and value >= 0):
                 self._drop("amount{s} below zero or not a number", line)
                 continue
-            kind = str(row.get("resource") or amount) if amount == "value" else amount
-            self.samples.setdefault((names[0], names[1], names[2], names[3], kind, origin), []).append((second, value))
+            word = self._quantity_word(line, row, cell) if amount == "value" else amount
+            if word:
+                key = (names[0], names[1], names[2], names[3], word, origin)
+                self.samples.setdefault(key, []).append((second, value))
         if not has_amount:
             self._drop("row{s} without an amount", line)
+
+    def _quantity_word(self, line: int, row: Mapping[str, Any], cell: object) -> str:
+        """Returns the word that says what the value of a row is; empty if nothing says it, which is a mistake, or if it
+        is not the usage of containers."""
+        word = str(row.get("metric") or row.get("resource") or "")
+        if word and quantity_of_word(word) is not None:
+            return word
+        if word and (self.stated is None or (is_counter_name(word) and self.stated is not Quantity.CPU_SECONDS)):
+            self._drop(f"value{{s}} of {quote_value(word)}, which is not the usage of containers,", line)
+            return ""
+        if self.stated is not None:
+            return _WORDS_OF_STATED[self.stated]
+        text = str(cell).strip()
+        if _BINARY_UNIT.fullmatch(text):
+            return "memory"
+        if _CORE_UNIT.fullmatch(text):
+            return "cpu"
+        if not any(mistake.field == "value" for mistake in self.mistakes):
+            todo = f"say it with a column cpu, memory or resource, or with --quantity {'|'.join(Quantity)}"
+            self._add_error(line, "value", "a statement of what the values are", cell, todo)
+        return ""
 
     def _drop(self, what: str, line: int) -> None:
         count, first = self._dropped.get(what, (0, line))
@@ -103,22 +141,30 @@ class Rows:
         cannot be distinguished."""
         self._add_error(line, "", f"{expected} cells", f"{got}")
 
-    def _add_error(self, line: int, field: str, expected: str, got: object) -> None:
+    def _add_error(self, line: int, field: str, expected: str, got: object, todo: str = "") -> None:
         if len(self.mistakes) < _MAX_ERRORS:
             self.mistakes.append(
-                ConfigError(file=self.file, line=line, field=field, expected=expected, got=quote_value(got))
+                ConfigError(file=self.file, line=line, field=field, expected=expected, got=quote_value(got), todo=todo)
             )
 
     def iter_series(self, now: int | None = None) -> Iterator[Series]:
-        """Yields the series of all rows, cleaned. For a counter, the series is its rate."""
-        for (namespace, pod, container, workload, amount, origin), samples in self.samples.items():
-            times, values = clean_samples(samples, now)
-            if amount == "cpu_seconds_total":
-                times, values = counter_rate(times, values)
+        """Yields the series of all rows, cleaned. For a counter, the series is its rate. A series whose values cannot
+        be what they are said to be is a mistake."""
+        for (namespace, pod, container, workload, word, origin), samples in self.samples.items():
+            quantity = quantity_of_word(word)
+            assert quantity is not None
+            usage = usage_of_readings(*quantity, *clean_samples(samples, now))
+            if isinstance(usage, Doubt):
+                place = "/".join(name for name in (namespace, workload or pod, container) if name)
+                got = f"{place or 'a series'} that {usage.reason}"
+                if len(self.mistakes) < _MAX_ERRORS:
+                    self.mistakes.append(ConfigError(file=self.file, expected=f"usage in {quantity[0]}", got=got))
+                continue
             yield Series(
-                namespace=namespace or "default", pod=pod, container=container or "app",
+                namespace=namespace or "default", pod=pod,
+                container=container or ("" if self.has_containers and (pod or workload) else "app"),
                 workload=workload or _default_workload(pod),
-                resource=_resource_of(amount, values), times=times, values=values, origin=origin,
+                resource=quantity[0].resource, times=usage[0], values=usage[1], origin=origin,
             )  # fmt: skip
 
 
@@ -128,10 +174,7 @@ def _default_workload(pod: str) -> str:
     return "" if pod else "Series/usage"
 
 
-def _resource_of(amount: str, values: Iterable[float]) -> str:
-    if amount == "value":
-        return "cpu" if max(values, default=0) < MAX_CORES else "memory"
-    return "memory" if amount == "memory" else "cpu"
+_WORDS_OF_STATED = {Quantity.CORES: "cpu", Quantity.CPU_SECONDS: "cpu_seconds_total", Quantity.BYTES: "memory"}
 
 
 def parse_moment(cell: object) -> int | None:
@@ -169,9 +212,10 @@ def parse_amount(cell: object) -> float | None:
         return None
 
 
-def csv_rows(file: str, content: bytes) -> Rows:
-    """Returns the rows of a CSV file that has a header, or has two columns without one."""
-    rows = Rows(file)
+def csv_rows(file: str, content: bytes, stated: Quantity | None = None) -> Rows:
+    """Returns the rows of a CSV file that has a header, or has two columns without one. `stated`: what values are if
+    the file does not say it."""
+    rows = Rows(file, stated)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -205,7 +249,7 @@ def _read_lines(rows: Rows, header: list[str], lines: Iterable[list[str]], start
     if header_error:
         rows.mistakes.append(header_error)
         return
-    rows.has_origins = not set(LABELS).isdisjoint(header)
+    rows.set_columns(header)
     for line, cells in enumerate(lines, start=start):
         if any(cells[len(header) :]):
             rows.report_long_row(line, len(header), len(cells))
@@ -219,10 +263,12 @@ def _column_name(cell: str) -> str:
 
 
 def _check_header(file: str, header: list[str]) -> ConfigError | None:
-    if "timestamp" in header and any(name in AMOUNTS for name in header):
-        return None
     columns = ("timestamp", *NAMES, *AMOUNTS, *LABELS)
     unknown = [name for name in header if name not in columns]
+    # A column that Trimtab does not know may distinguish series whose rows have no other name.
+    is_mixed = bool(unknown) and "value" in header and {"pod", "workload", "container"}.isdisjoint(header)
+    if "timestamp" in header and any(name in AMOUNTS for name in header) and not is_mixed:
+        return None
     suggestion = next((name for name in map(_suggest_column, unknown) if name), "")
     todo = f"the possible columns are {', '.join(columns[: -len(LABELS)])}" + (f"; {suggestion}" if suggestion else "")
     expected = "columns timestamp and cpu, memory or value"
@@ -237,10 +283,10 @@ def _suggest_column(unknown: str) -> str:
     return f"did you mean {part!r} by {unknown!r}?" if part else suggest_name(unknown, ("timestamp", *NAMES, *AMOUNTS))
 
 
-def parquet_rows(file: str, content: bytes) -> Rows:
+def parquet_rows(file: str, content: bytes, stated: Quantity | None = None) -> Rows:
     """Returns the rows of a Parquet file with the same columns as a CSV file. If the library that reads Parquet is not
     installed, the result contains a mistake that says so."""
-    rows = Rows(file)
+    rows = Rows(file, stated)
     try:
         from pyarrow import ArrowException
         from pyarrow import parquet as reader
@@ -252,11 +298,12 @@ def parquet_rows(file: str, content: bytes) -> Rows:
         return rows
     try:
         table = reader.ParquetFile(io.BytesIO(content))
-        header_error = _check_header(file, [_column_name(name) for name in table.schema_arrow.names])
+        columns = [_column_name(name) for name in table.schema_arrow.names]
+        header_error = _check_header(file, columns)
         if header_error:
             rows.mistakes.append(header_error)
             return rows
-        rows.has_origins = not set(LABELS).isdisjoint(map(_column_name, table.schema_arrow.names))
+        rows.set_columns(columns)
         records = (row for batch in table.iter_batches(_PARQUET_ROWS) for row in batch.to_pylist())
         for line, row in enumerate(records, start=1):
             rows.add_row(line, {_column_name(name): value for name, value in row.items()})

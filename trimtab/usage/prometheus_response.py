@@ -22,7 +22,14 @@ from trimtab.usage.errors import GarbledSource
 from trimtab.usage.series import MAX_SKEW_SECONDS, Series
 
 
-class SeriesLabels(msgspec.Struct, frozen=True, gc=False, rename={"hidden_tenant_id": "__tenant_id__"}):
+class SeriesLabels(
+    msgspec.Struct, frozen=True, gc=False, rename={"hidden_tenant_id": "__tenant_id__", "metric_name": "__name__"}
+):
+    metric_name: str = ""
+    """The name of the metric. The result of a function such as `rate` has none."""
+    resource: str = ""
+    cpu: str = ""
+    """The CPU of the machine that was used; empty or `total` for all of them together."""
     namespace: str = ""
     pod: str = ""
     container: str = ""
@@ -54,6 +61,8 @@ class _Point(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class _SeriesBody(msgspec.Struct, frozen=True, gc=False):
     metric: SeriesLabels
     values: list[_Point] = []
+    value: _Point | None = None
+    """The only point of a series in the answer to an instant query."""
 
 
 class _Data(msgspec.Struct, frozen=True):
@@ -66,8 +75,28 @@ class _Response(msgspec.Struct, frozen=True):
     data: _Data = _Data()
 
 
+class _DataHead(msgspec.Struct, frozen=True, rename="camel"):
+    result_type: str = "matrix"
+
+
+class AnswerHead(msgspec.Struct, frozen=True, rename="camel"):
+    """What an answer says about itself, beside its series."""
+
+    data: _DataHead = _DataHead()
+    warnings: list[str] = []
+    infos: list[str] = []
+    is_partial: bool = False
+    """Whether parts of a distributed store did not answer (VictoriaMetrics cluster)."""
+
+    @property
+    def result_type(self) -> str:
+        """matrix, vector, scalar, string, or a word of another API."""
+        return self.data.result_type
+
+
 _RESPONSE = msgspec.json.Decoder(_Response)
 _METRIC = msgspec.json.Decoder(SeriesLabels)
+_HEAD = msgspec.json.Decoder(AnswerHead)
 _NUMBERS = msgspec.json.Decoder(list[float])
 _EXACT_SERIES = msgspec.json.Decoder(_SeriesBody, strict=False)
 """Decodes a series field by field. It is not strict, because Prometheus writes values as strings."""
@@ -89,15 +118,28 @@ def parse_series(
 ) -> Iterator[Series]:
     """Yields the series of one response, one at a time. `queried_from` is the first second of the query. Raises
     GarbledSource."""
+    for metric, times, values, left_out in iter_series(body):
+        if now is not None and times and times[-1] > now + MAX_SKEW_SECONDS:
+            until = bisect_right(times, now + MAX_SKEW_SECONDS)
+            times, values = times[:until], values[:until]
+        yield Series(
+            namespace=metric.namespace, pod=metric.pod, container=metric.container, resource=resource,
+            times=times, values=values, queried_from=queried_from, dropped_values=left_out, origin=metric.origin,
+        )  # fmt: skip
+
+
+def read_head(body: bytes) -> AnswerHead:
+    """Returns what an answer says about itself. Raises GarbledSource."""
     try:
-        for metric, times, values, left_out in _iter_series(body):
-            if now is not None and times and times[-1] > now + MAX_SKEW_SECONDS:
-                until = bisect_right(times, now + MAX_SKEW_SECONDS)
-                times, values = times[:until], values[:until]
-            yield Series(
-                namespace=metric.namespace, pod=metric.pod, container=metric.container, resource=resource,
-                times=times, values=values, queried_from=queried_from, dropped_values=left_out, origin=metric.origin,
-            )  # fmt: skip
+        return _HEAD.decode(body)
+    except msgspec.DecodeError as error:
+        raise GarbledSource(f"a response of {len(body)} bytes: {error}") from None
+
+
+def iter_series(body: bytes) -> Iterator[ParsedSeries]:
+    """Yields the series of one response with all their labels, one at a time. Raises GarbledSource."""
+    try:
+        yield from _iter_series(body)
     except msgspec.DecodeError as error:
         raise GarbledSource(f"a response of {len(body)} bytes: {error}") from None
 
@@ -215,9 +257,10 @@ def parse_exact_series(raw: bytes | msgspec.Raw) -> ParsedSeries:
     """Returns any series, decoded field by field. Prometheus sends each moment once and in order. NaN, the result of a
     division by zero, is dropped. Raises msgspec.DecodeError."""
     series = _EXACT_SERIES.decode(_json_infinities(raw))
-    values = [point.value for point in series.values]
+    points = series.values if series.value is None else [*series.values, series.value]
+    values = [point.value for point in points]
     if isfinite(sum(values)):
-        return series.metric, [int(point.at) for point in series.values], values, 0
-    finite = [point for point in series.values if isfinite(point.value)]
+        return series.metric, [int(point.at) for point in points], values, 0
+    finite = [point for point in points if isfinite(point.value)]
     left_out = len(values) - len(finite)
     return series.metric, [int(point.at) for point in finite], [point.value for point in finite], left_out

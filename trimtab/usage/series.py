@@ -18,6 +18,8 @@ from trimtab.usage.owners import OwnerIndex
 
 MAX_GAP_SECONDS = 900
 """If two readings of a counter are more than this many seconds apart, their rate is not used."""
+PAUSE_CONTAINER = "POD"
+"""The name of the container that holds a pod's network, in cAdvisor's series."""
 MAX_SKEW_SECONDS = 300
 """The number of seconds by which a sample's time may be in the future."""
 
@@ -50,6 +52,12 @@ class PodRef(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
+def is_container_name(name: str) -> bool:
+    """Returns whether a series with this label is the usage of a container: neither of a whole pod, which has no such
+    label, nor of a pause container."""
+    return name not in ("", PAUSE_CONTAINER)
+
+
 def single_sample(pod: PodRef, container: str, resource: str, at: int, value: float) -> Series:
     """Returns a series with one value, in cores or bytes, at a time in seconds since 1970."""
     return Series(
@@ -68,14 +76,16 @@ def clean_samples(samples: Iterable[tuple[int, float]], now: int | None = None) 
     return times, [by_second[second] for second in times]
 
 
-def counter_rate(times: Sequence[int], readings: Sequence[float]) -> tuple[list[int], list[float]]:
+def counter_rate(
+    times: Sequence[int], readings: Sequence[float], max_gap_seconds: int = MAX_GAP_SECONDS
+) -> tuple[list[int], list[float]]:
     """Returns the rate per second between readings of a counter, each at the time of the later reading. A counter that
-    decreased is taken to have restarted at 0; across a gap there is no value."""
+    decreased is taken to have restarted at 0; across a gap of more than `max_gap_seconds` there is no value."""
     rate_times, values = [], []
     # The first reading has no predecessor, so it gives no rate.
     for n in range(1, len(times)):
         seconds = times[n] - times[n - 1]
-        if 0 < seconds <= MAX_GAP_SECONDS:
+        if 0 < seconds <= max_gap_seconds:
             # A restart resets the counter: what it shows is the increase since then (as PromQL's `rate` does).
             increase = readings[n] - readings[n - 1] if readings[n] >= readings[n - 1] else readings[n]
             rate_times.append(times[n])

@@ -14,6 +14,7 @@ from trimtab.cli.autoscaler.read_history import parse_duration, read_cluster_his
 from trimtab.cli.autoscaler.report import build_autoscaler_report, draw_autoscaler_report
 from trimtab.cli.main import UsageError
 from trimtab.cli.price_sources import add_price_option, read_price_sources
+from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.usage_series import read_usage_series
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -31,6 +32,7 @@ def verb() -> None:
               help="An earlier snapshot of the same cluster. You can repeat the option.")  # fmt: skip
 @click.option("--usage", "usage", multiple=True, metavar="PATH",
               help="Usage series that name their pods: they show how many pods there were over time.")  # fmt: skip
+@add_quantity_option
 @click.option("--autoscaler-flags", metavar="FLAGS", default="",
               help=
                   "The present flags of the cluster autoscaler. Default: the flags of the autoscaler's pod in "
@@ -54,7 +56,7 @@ def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: An
     """
     step, provision = _read_durations(step=options["step"], provision_time=options["provision_time"])
     prices = _read_prices(options["price_paths"])
-    series, notes = read_usage_series(options["usage"]) if options["usage"] else ([], [])
+    series, notes = read_usage_series(options["usage"], stated=options["stated"]) if options["usage"] else ([], [])
     reading = read_cluster_history(
         cluster, options["earlier"], series, prices, options["autoscaler_flags"],
         step_seconds=step, min_nodes=options["min_nodes"], provision_seconds=provision,

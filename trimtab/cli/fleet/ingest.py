@@ -12,6 +12,7 @@ from trimtab.cli.fleet.report import FailureReport, report_failures
 from trimtab.cli.main import EXIT_FAILED, RuntimeFailure, UsageError
 from trimtab.cli.output import show_spinner
 from trimtab.cli.plan.inputs import parse_now
+from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.recommend.options import WINDOW
 from trimtab.cli.recommend.sources import UsageHistories, add_files, parse_headers
 from trimtab.cluster.config_error import ConfigError
@@ -26,6 +27,7 @@ from trimtab.usage.daily_ingest import DayReader, last_complete_day
 from trimtab.usage.daily_store import DailyStore, import_arrow
 from trimtab.usage.errors import UsageFault
 from trimtab.usage.http_client import HttpApi
+from trimtab.usage.metric_names import StatedQuantities
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 
@@ -51,6 +53,7 @@ class _Part:
     metavar="PATH",
     help="Read these files instead of --prometheus, in the forms of `trimtab recommend --usage`.",
 )
+@add_quantity_option
 @click.option(
     "--usage",
     "usage",
@@ -89,7 +92,7 @@ class _Part:
               help="The window over which cpu usage is averaged. It must span at least four scrapes.")  # fmt: skip
 @click.option("--now", metavar="TIME", help="The present time. Default: the time of this machine's clock.")
 def verb(
-    url: str | None, samples: tuple[str, ...], usage: str, cluster_name: str, by: str,
+    url: str | None, samples: tuple[str, ...], stated: StatedQuantities, usage: str, cluster_name: str, by: str,
     prefix: str, matcher: str, headers: tuple[str, ...],
     header_files: tuple[str, ...], token_file: str | None, ca: str | None, days: int, again: bool, step: int,
     rate: str, now: str | None,
@@ -102,7 +105,7 @@ def verb(
     """
     now_seconds = _check_options(url, samples, cluster_name, by, matcher, rate, now)
     if url is None:
-        _ingest_samples(samples, DailyStore(usage), cluster_name, by, prefix, matcher)
+        _ingest_samples(samples, stated, DailyStore(usage), cluster_name, by, prefix, matcher)
         return
     logins = parse_headers(headers, header_files, token_file, None)
     plan = QueryPlan(step_seconds=step, rate_window=rate, extra_matcher=matcher)
@@ -150,14 +153,20 @@ def _check_options(
 
 
 def _ingest_samples(
-    paths: tuple[str, ...], store: DailyStore, cluster_name: str, by: str, prefix: str, matcher: str
+    paths: tuple[str, ...],
+    stated: StatedQuantities,
+    store: DailyStore,
+    cluster_name: str,
+    by: str,
+    prefix: str,
+    matcher: str,
 ) -> None:
     """Write all days of the samples to the history. Days that the history already has are replaced.
 
     Raises UsageError with all mistakes of the files, also if the usage of several clusters would be mixed. Raises
     RuntimeFailure if the history cannot be written."""
     histories = UsageHistories(lambda: BatchHistory(MAX_SAMPLE_DAYS), Matchers.from_text(matcher), by)
-    for note in add_files(histories, paths, OwnerIndex(), None):
+    for note in add_files(histories, paths, OwnerIndex(), None, stated):
         click.echo(note, err=True)
     try:
         for value, history in sorted(histories.histories.items()):

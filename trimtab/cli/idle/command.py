@@ -14,6 +14,7 @@ from trimtab.cli.idle.report import IdleReport, select_rows
 from trimtab.cli.idle.table import draw_idle_report
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cli.plan.inputs import parse_documents, parse_now
+from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.usage_series import read_usage_series
@@ -47,6 +48,7 @@ from trimtab.usage.series import Series, container_key
 @add_selection_options
 @click.option("--usage", "usage", multiple=True, metavar="PATH",
               help="Usage of two weeks or more: CSV, Parquet or a saved response of Prometheus.")  # fmt: skip
+@add_quantity_option
 @click.option("--summary", "summaries", multiple=True, metavar="FILE",
               help=
                   "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, from which Trimtab "
@@ -91,7 +93,7 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
         manifests, own_domains=options["own_domains"], min_age_seconds=options["min_age"] * 3600,
         now=int(clock.utc_now().timestamp()) if now is None else now,
     )  # fmt: skip
-    series, usage_notes = read_usage_series(options["usage"], now)
+    series, usage_notes = read_usage_series(options["usage"], now, options["stated"])
     share = None if options["share"] is None else options["share"] / 100
     hourly = _hourly_usage(series, current)
     quiet, unknown = _find_all_quiet(hourly, current, options["zone"], share)

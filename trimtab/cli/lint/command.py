@@ -26,9 +26,11 @@ from trimtab.cli.lint.usage import read_usage_history
 from trimtab.cli.lint.write_fixes import write_fixes
 from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.output import add_output_file_option, emit_report, write_text
+from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.selection import ObjectSelection, add_namespace_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.usage.metric_names import StatedQuantities
 
 LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
 
@@ -47,6 +49,7 @@ LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
 @click.option(
     "--usage", "usage_paths", multiple=True, metavar="PATH", help="Usage samples, in the forms of `trimtab recommend`."
 )
+@add_quantity_option
 @click.option(
     "--kubernetes",
     "version_text",
@@ -85,6 +88,7 @@ def verb(
     cluster: live_cluster.ClusterOptions,
     selection: ObjectSelection,
     usage_paths: tuple[str, ...],
+    stated: StatedQuantities,
     version_text: str | None,
     only: tuple[str, ...],
     without: tuple[str, ...],
@@ -105,7 +109,7 @@ def verb(
     minor = _read_minor(version_text)
     baseline = _read_baseline(baseline_file)
     objects = read_lint_objects(filenames, cluster, minor)
-    usage, usage_notes = read_usage_history(usage_paths, objects.snapshot)
+    usage, usage_notes = read_usage_history(usage_paths, objects.snapshot, stated)
     snapshot = with_usage(objects.snapshot, usage, None if usage is None else read_monthly_price(objects.snapshot))
     result = check_snapshot(snapshot, select_rules(ALL_RULES, only, without))
     if not selection.is_everything:

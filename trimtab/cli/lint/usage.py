@@ -20,6 +20,7 @@ from trimtab.autoscaling.usage_history import ContainerName, ReplicaUsage, Resou
 
 if TYPE_CHECKING:
     from trimtab.cluster.recommendation import Percentiles
+    from trimtab.usage.metric_names import StatedQuantities
     from trimtab.usage.owners import OwnerIndex
     from trimtab.usage.series import Series
 
@@ -42,14 +43,19 @@ class _Samples:
     last: int = 0
 
 
-def read_usage_history(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHistory | None, list[str]]:
-    """Returns the known usage with notes, or None if none is known. Raises UsageError if a file is invalid."""
+def read_usage_history(
+    paths: Sequence[str], snapshot: LintSnapshot, stated: StatedQuantities
+) -> tuple[UsageHistory | None, list[str]]:
+    """Returns the known usage with notes, or None if none is known. `stated`: what the user says of series whose name
+    does not tell their quantity. Raises UsageError if a file is invalid."""
     if paths:
-        return _read_files(paths, snapshot)
+        return _read_files(paths, snapshot, stated)
     return _published_history(snapshot), []
 
 
-def _read_files(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHistory, list[str]]:
+def _read_files(
+    paths: Sequence[str], snapshot: LintSnapshot, stated: StatedQuantities
+) -> tuple[UsageHistory, list[str]]:
     # Imported here because most runs have no usage, and the histograms are slow to import.
     from trimtab.cli.recommend.sources import UsageHistories, add_files
     from trimtab.cluster.owner import Owner
@@ -75,7 +81,7 @@ def _read_files(paths: Sequence[str], snapshot: LintSnapshot) -> tuple[UsageHist
         workloads={(w.namespace, w.subject.name): Owner(w.subject.kind, w.subject.name) for w in snapshot.workloads},
     )
     histories = SeriesCollector(BatchHistory)
-    notes = add_files(histories, paths, owners, None)
+    notes = add_files(histories, paths, owners, None, stated)
     if not collected:
         notes.append(
             "--usage contains no samples (checkpoints of a VPA contain none), so the rules about usage are not checked."

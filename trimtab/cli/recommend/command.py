@@ -28,6 +28,7 @@ from trimtab.runtime import clock
 from trimtab.sizing.request import SizingSettings, compute_amount
 from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 from trimtab.usage.cluster_label import Matchers
+from trimtab.usage.metric_names import NOTHING_STATED, Quantity, StatedQuantities
 from trimtab.usage.owners import OwnerIndex
 
 CONFIGURATION = "MutatingWebhookConfiguration"
@@ -101,7 +102,9 @@ def verb(
         )  # this many times 24 hours overlap one more calendar day
 
     histories = sources.UsageHistories(create_history, Matchers.from_text(more["matcher"]), more["by"])
-    notes = sources.add_files(histories, paths, owners, now_seconds)
+    # A single number has the unit of its series, whatever that is; without a statement it is computed as cpu.
+    stated = StatedQuantities(Quantity.CORES) if more["number"] and more["stated"] == NOTHING_STATED else more["stated"]
+    notes = sources.add_files(histories, paths, owners, now_seconds, stated)
     if url is not None:
         server = sources.PrometheusOptions(url=url, headers=headers, ca=more["ca"], certificate=more["certificate"],
                                 key=more["key"], days=more["days"], step=more["step"], rate=more["rate"],
@@ -212,7 +215,8 @@ def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
     ]
     if len(statistics) != 1 or not isinstance(statistics[0], UsageStatistics):
         got = f"{len(statistics)} series" if len(statistics) != 1 else str(statistics[0])
-        raise UsageError([ConfigError(file="--usage", expected="{len(statistics)} series", got=got)])
+        todo = "if the values are bytes, say --quantity bytes" if book.dropped_values else ""
+        raise UsageError([ConfigError(file="--usage", expected="one series", got=got, todo=todo)])
     return f"{compute_amount(terms.rule_of(statistics[0].resource), statistics[0])!r}\n"
 
 

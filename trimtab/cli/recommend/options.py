@@ -9,6 +9,7 @@ import click
 from trimtab.cli import live_cluster, output
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan.inputs import parse_now
+from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.recommend import sources
 from trimtab.cli.recommend.build_report import Question, parse_selection
 from trimtab.cli.recommend.report import NAMESPACE
@@ -32,9 +33,10 @@ _SOURCES = (
         multiple=True,
         metavar="PATH",
         help="The file with usage: CSV or Parquet (columns timestamp, namespace, pod, container, cpu, memory), a "
-        "saved response of Prometheus, or VPA checkpoints. A file may be compressed with gzip; - is standard "
-        "input.",
+        "saved response of Prometheus or export of VictoriaMetrics, or VPA checkpoints. A file may be compressed with "
+        "gzip; - is standard input.",
     ),
+    add_quantity_option,
     click.option(
         "--prometheus",
         "url",
@@ -267,7 +269,8 @@ _REPORT = (
     click.option(
         "--number",
         is_flag=True,
-        help="Print only one number: the request for a single series, in cores or bytes, not rounded.",
+        help="Print only one number: the request for a single series, not rounded. A series of which nothing says what "
+        "it is counts as cpu.",
     ),
     click.option(
         "-o",

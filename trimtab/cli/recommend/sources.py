@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
@@ -22,18 +22,18 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.yaml_documents import unpack_gzip
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.time_buckets import DAY, HOUR
-from trimtab.runtime.files import Content
 from trimtab.sizing.cost import HOURS_PER_MONTH
 from trimtab.usage.cluster_label import Matchers, Mixed, MixedClusters, Origins, escape_value
 from trimtab.usage.errors import UsageFault
-from trimtab.usage.files import Rows, csv_rows, parquet_rows
+from trimtab.usage.file_forms import UsageForm
 from trimtab.usage.http_client import HttpApi
+from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 from trimtab.usage.oom_kills import kills_of_prometheus
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.prometheus_queries import Names
-from trimtab.usage.prometheus_response import parse_series
 from trimtab.usage.series import Series, add_all_series, container_key
+from trimtab.usage.usage_file import UsageFile
 from trimtab.usage.vpa_checkpoints import CheckpointSource
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def covered_seconds(times: Sequence[int], step: int) -> float:
     return float(sum(min(gap, 2 * shortest_gap) for gap in gaps) + shortest_gap)
 
 
-_PLAIN = (".csv", ".parquet", ".json", ".yaml", ".yml")
+_PLAIN = (".csv", ".parquet", ".json", ".jsonl", ".yaml", ".yml")
 USAGE_FILE_ENDINGS = (*_PLAIN, *(f"{ending}.gz" for ending in _PLAIN))
 """The endings of the files that are read as usage from a folder."""
 
@@ -181,69 +181,51 @@ class UsageHistories:
                 self.add_series(origin.get(self.by, "") if self.by else "", (series,), owners)
 
 
-def add_files(histories: UsageHistories, paths: Sequence[str], owners: OwnerIndex, now: int | None) -> list[str]:
+def add_files(
+    histories: UsageHistories,
+    paths: Sequence[str],
+    owners: OwnerIndex,
+    now: int | None,
+    stated: StatedQuantities = NOTHING_STATED,
+) -> list[str]:
     """Add the usage in files to the histories, and return notes about what is ignored.
 
-    Raises UsageError with all mistakes of all files, also if they contain the usage of several clusters and the report
-    is not divided.
+    stated: what the user says of series whose name does not tell their quantity. Raises UsageError with all mistakes of
+    all files, also if they contain the usage of several clusters and the report is not divided.
     """
     mistakes, notes = list[ConfigError](), list[str]()
     for file, packed in live_cluster.read_paths(paths, USAGE_FILE_ENDINGS):
-        name, content = file.removesuffix(".gz"), _unpack(file, packed, mistakes)
-        if checkpoints := _parse_checkpoints(name, content):
+        content = unpack_usage(file, packed, mistakes)
+        if content is None:
+            continue
+        usage_file = UsageFile(file.removesuffix(".gz"), content, stated.of_file(file), now)
+        if usage_file.form is UsageForm.KUBERNETES:
+            checkpoints = CheckpointSource.from_file(usage_file.file, content)
             checkpoints.add_to_batch(histories.get_history())
             mistakes += checkpoints.mistakes
-        elif name.endswith(".json") or content[:1] == b"{":
-            histories.add_file_series(_parse_prometheus_answer(name, content, now), owners)
-        else:
-            rows = _parse_rows(name, content)
-            mistakes += rows.mistakes
-            notes += rows.dropped_notes()
-            histories.add_file_series(rows.iter_series(now), owners)
+            continue
+        histories.add_file_series(usage_file.iter_series(), owners)
+        mistakes += usage_file.mistakes
+        notes += usage_file.notes
     mistakes += [several_clusters_mistake("--usage", mixed) for mixed in histories.origins.mixed_labels()]
     if mistakes:
         raise UsageError(mistakes)
     return notes
 
 
-def _unpack(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes:
+def unpack_usage(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes | None:
     """Returns the uncompressed bytes of the file; if it is damaged, a mistake is added, and nothing is returned."""
     try:
         return unpack_gzip(packed)
     except (OSError, EOFError, zlib.error) as error:
         mistakes.append(ConfigError(file=file, expected="a complete gzip file", got=str(error)))
-        return b""
+        return None
 
 
 def several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
     """Returns the mistake that the source of this option contains the usage of several clusters."""
     todo = f"choose one with --matcher '{mixed.example_matcher}', or report each of them with --by {mixed.label}"
     return ConfigError(file=option, expected="the usage of one cluster only", got=str(mixed), todo=todo)
-
-
-def _parse_rows(name: str, content: Content | bytes) -> Rows:
-    assert isinstance(content, bytes)
-    return parquet_rows(name, content) if content[:4] == b"PAR1" else csv_rows(name, content)
-
-
-_KUBERNETES = (b"apiVersion:", b"\nkind:", b'"apiVersion"')
-
-
-def _parse_checkpoints(name: str, content: bytes) -> CheckpointSource | None:
-    """Returns the VPA checkpoints in the output of `kubectl get`, or None if the file contains something else."""
-    head = content[:400]
-    return CheckpointSource.from_file(name, content) if any(word in head for word in _KUBERNETES) else None
-
-
-def _parse_prometheus_answer(name: str, content: bytes, now: int | None) -> Iterator[Series]:
-    """Yields the series of a saved response of Prometheus. A series with only values below 100,000 is cpu usage in
-    cores; any other series is memory usage in bytes."""
-    try:
-        for series in parse_series(content, "", now):
-            resource = "cpu" if max(series.values, default=0.0) < 100_000 else "memory"
-            yield replace(series, resource=resource, times=list(map(int, series.times)))
-    except UsageFault as error:
-        raise UsageError([ConfigError(file=name, expected="a response of Prometheus", got=str(error))]) from None
 
 
 def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners: OwnerIndex, now: int) -> None:

@@ -12,6 +12,7 @@ from trimtab.autoscaling.simulation.simulate_vpa import simulate_vpa
 from trimtab.cli import live_cluster, output
 from trimtab.cli.idle.command import parse_minor_version
 from trimtab.cli.main import SuggestingGroup, UsageError
+from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.usage_series import read_usage_series
 from trimtab.cli.vpa.report import (
     VpaProposeReport,
@@ -43,6 +44,7 @@ def verb() -> None:
 @verb.command("simulate")
 @live_cluster.add_cluster_options
 @_USAGE
+@add_quantity_option
 @click.option("--flags", "flag_texts", multiple=True, metavar="FLAGS",
               help='Flags of the recommender and the updater to compare with the defaults, such as '
               '"--cpu-histogram-decay-half-life=15m --target-cpu-percentile=0.95".')  # fmt: skip
@@ -60,7 +62,7 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
     on requests.
     """
     flag_sets = _parse_flag_sets(options["flag_texts"])
-    series, notes = read_usage_series(options["usage"])
+    series, notes = read_usage_series(options["usage"], stated=options["stated"])
     workloads = read_cluster_workloads(cluster)
     grouped = group_series(series, workloads, options["namespaces"], options["workload"])
     if not grouped:
@@ -115,6 +117,7 @@ def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
 @verb.command("propose")
 @live_cluster.add_cluster_options
 @_USAGE
+@add_quantity_option
 @click.option("--server-version", metavar="1.NN",
               help="The Kubernetes version, such as 1.33. From 1.33 on pods can be resized in place.")  # fmt: skip
 @click.option("--manifests", is_flag=True, help="Print only the VPAs to add and to change, as YAML.")
@@ -132,7 +135,7 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
     if options["server_version"] and version is None:
         got = options["server_version"]
         raise UsageError([ConfigError(file="--server-version", expected="a version such as 1.33", got=got)])
-    series, notes = read_usage_series(options["usage"])
+    series, notes = read_usage_series(options["usage"], stated=options["stated"])
     workloads = read_cluster_workloads(cluster)
     grouped = group_series(series, workloads, options["namespaces"])
     proposals = [propose_vpa(history, version) for history in build_histories(grouped, workloads)]

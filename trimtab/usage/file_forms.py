@@ -34,7 +34,7 @@ class UnreadForm:
 SAVE_ANSWER = "save the answer of /api/v1/query_range, or samples as CSV"
 _QUERY_RANGE = f"it has no history; {SAVE_ANSWER}"
 _PAGE = UnreadForm("a page of metrics in the text format", _QUERY_RANGE)
-_PROMTOOL_TEXT = UnreadForm("the text that promtool prints", "print it with --format=json")
+_PROMTOOL_TEXT = UnreadForm("the text that promtool prints", "let promtool print JSON")
 _KUBECTL_TOP = UnreadForm("the output of kubectl top", _QUERY_RANGE)
 _GRAFANA_TABLE = UnreadForm(
     "a table of Grafana, in which each series is a column",

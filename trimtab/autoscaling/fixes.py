@@ -7,18 +7,26 @@ and reported.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
+from trimtab.autoscaling.read_snapshot import reread_snapshot
 from trimtab.autoscaling.rule import REMOVED, LintSubject, ManifestChange, NewManifest, RuleFinding
 from trimtab.cluster.yaml_documents import Document
 from trimtab.cluster.yaml_edit import edit_yaml
 from trimtab.cluster.yaml_parser import Path
 
 FIELD_MANAGER = "trimtab-lint"
+
+
+MAX_ROUNDS = 10
+"""After so many rounds no more fixes of fixes are added. Each round fixes what the changes before it made visible."""
+
+FindProblems = Callable[[LintSnapshot], Iterable[RuleFinding]]
+IsAccepted = Callable[[Document, Document], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +36,87 @@ class FixPlan:
     changes: Mapping[LintSubject, tuple[ManifestChange, ...]]
     new: tuple[NewManifest, ...]
     fixed: tuple[RuleFinding, ...]
+    """The findings that the changed manifests no longer have."""
     unfixed: tuple[RuleFinding, ...]
 
 
-def plan_fixes(findings: Iterable[RuleFinding], snapshot: LintSnapshot) -> FixPlan:
-    """Returns the changes of all findings, by object. If several findings change the same field, the first one
-    decides."""
-    changes: dict[LintSubject, list[ManifestChange]] = defaultdict(list)
-    new: dict[LintSubject, NewManifest] = {}
-    fixed: list[RuleFinding] = []
-    unfixed: list[RuleFinding] = []
-    for finding in findings:
-        possible = is_fixable(finding, snapshot)
-        (fixed if possible else unfixed).append(finding)
-        for change in finding.changes if possible else ():
-            if isinstance(change, NewManifest):
-                new.setdefault(change.subject, change)
-            elif all(_is_elsewhere(change.path, other.path) for other in changes[change.subject]):
-                changes[change.subject].append(change)
+def plan_fixes(snapshot: LintSnapshot, find_problems: FindProblems, is_accepted: IsAccepted) -> FixPlan:
+    """Returns the changes after which no finding is left that a change could fix.
+
+    `find_problems` returns the findings of a snapshot that are to be fixed. `is_accepted` returns whether the API
+    server takes an object as it would be, given the document before and after; changes that it would refuse are left
+    out. Of several changes of one field in a round, the first one is made; the others are decided anew in the next
+    round, from the changed objects.
+    """
+    first = tuple(find_problems(snapshot))
+    plan = _Plan(snapshot)
+    findings: Iterable[RuleFinding] = first
+    for _ in range(MAX_ROUNDS):
+        if not plan.add_round(findings, is_accepted):
+            break
+        findings = tuple(find_problems(plan.current))
+    left = {_identity(finding) for finding in findings}
     return FixPlan(
-        {subject: tuple(of_subject) for subject, of_subject in changes.items()},
-        tuple(new.values()),
-        tuple(fixed),
-        tuple(unfixed),
+        {subject: tuple(changes) for subject, changes in plan.changes.items()},
+        tuple(plan.new.values()),
+        tuple(finding for finding in first if _identity(finding) not in left),
+        tuple(finding for finding in first if _identity(finding) in left),
     )
+
+
+def _identity(finding: RuleFinding) -> tuple[str, LintSubject, Path]:
+    return finding.rule, finding.subject, finding.path
+
+
+class _Plan:
+    """The changes of all rounds, and the snapshot as it is after them."""
+
+    def __init__(self, snapshot: LintSnapshot) -> None:
+        self.current = snapshot
+        self.changes: dict[LintSubject, list[ManifestChange]] = {}
+        self.new: dict[LintSubject, NewManifest] = {}
+        self._made: set[tuple[LintSubject, Path, str]] = set()
+
+    def add_round(self, findings: Iterable[RuleFinding], is_accepted: IsAccepted) -> bool:
+        """Add the changes of the findings that can be made together, and return whether there was one."""
+        changed: dict[LintSubject, Document] = {}
+        paths: dict[LintSubject, list[Path]] = defaultdict(list)
+        added: list[NewManifest] = []
+        for finding in findings:
+            if not is_fixable(finding, self.current):
+                continue
+            new = [one for one in finding.changes if isinstance(one, NewManifest) and one.subject not in self.new]
+            changes = [one for one in finding.changes if isinstance(one, ManifestChange)]
+            attempt = {
+                change.subject: changed.get(change.subject, self.current.documents[change.subject])
+                for change in changes
+            }
+            is_apart = all(_is_elsewhere(change.path, path) for change in changes for path in paths[change.subject])
+            is_made = {(one.subject, one.path, repr(one.value)) for one in changes} <= self._made
+            if not is_apart or (is_made and not new):
+                continue
+            after = {
+                subject: document.with_value(
+                    change_value(document.value, [change for change in changes if change.subject == subject])
+                )
+                for subject, document in attempt.items()
+            }
+            if not all(is_accepted(attempt[subject], document) for subject, document in after.items()):
+                continue
+            changed.update(after)
+            added += new
+            self.new.update((one.subject, one) for one in new)
+            for change in changes:
+                paths[change.subject].append(change.path)
+                self._made.add((change.subject, change.path, repr(change.value)))
+                self.changes.setdefault(change.subject, []).append(change)
+        if not changed and not added:
+            return False
+        documents = dict(self.current.documents) | changed
+        for number, one in enumerate(added):
+            documents[one.subject] = Document(file="added", index=number, value=one.manifest)
+        self.current = reread_snapshot(self.current, documents.values())
+        return True
 
 
 def is_fixable(finding: RuleFinding, snapshot: LintSnapshot) -> bool:

@@ -268,3 +268,12 @@ def parse_minor(text: str) -> int | None:
 def with_usage(snapshot: LintSnapshot, usage: UsageHistory | None, price: MonthlyPrice | None = None) -> LintSnapshot:
     """Returns the snapshot with the known usage and the price added."""
     return replace(snapshot, usage=usage, price=price)
+
+
+def reread_snapshot(snapshot: LintSnapshot, documents: Iterable[Document]) -> LintSnapshot:
+    """Returns a snapshot of other documents, with what else is known about the cluster of the given one."""
+    reading = read_lint_snapshot(
+        documents, is_live=snapshot.is_live, now=snapshot.now, minor=snapshot.minor, usage=snapshot.usage,
+        kinds=snapshot.kinds, reservations=snapshot.reservations,
+    )  # fmt: skip
+    return replace(reading.snapshot, price=snapshot.price)

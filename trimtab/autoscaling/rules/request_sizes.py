@@ -14,7 +14,8 @@ from trimtab.autoscaling.container_amounts import (
 )
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, controls_resource
 from trimtab.autoscaling.objects import LintContainer
-from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, ManifestChange, Needs, lint_rule
+from trimtab.autoscaling.request_changes import cap_at_limit, change_request
+from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, Needs, lint_rule
 from trimtab.autoscaling.rules.vpa_bounds import VPA_MARGIN_FACTOR, least_request, recommender_flags
 from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
@@ -220,10 +221,13 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
             if request is None or not _is_managed(sized, resource) or usage.p50 <= 0:
                 continue
             containers = len(running_containers(sized.workload.spec))
-            least = max(least_request(flags, vpa, sized.container.name, resource, containers)[0] for vpa in sized.vpas)
+            least = max(least_request(flags, vpa, sized.container, resource, containers)[0] for vpa in sized.vpas)
             least = max(least, ceil((usage.idle or 0) * VPA_MARGIN_FACTOR))
-            start = max(1.0, usage.p5, least)
-            if request > 1.1 * max(usage.p50, start) or request < 0.9 * usage.p5:
+            # The VPA that allows the most decides whether the limit bounds the request.
+            start = max(
+                cap_at_limit(vpa, sized.container, resource, ceil(max(1.0, usage.p5, least))) for vpa in sized.vpas
+            )
+            if request > 1.1 * max(usage.p50, start) or request < 0.9 * min(usage.p5, start):
                 path = sized.workload.container_path(sized.container, "resources", "requests", resource)
                 yield rule.report_problem(
                     sized.workload.subject,
@@ -233,7 +237,7 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
                     path=path,
                     fix=f"Set the initial request to {format_amount(resource, start)}"
                     + (", which is the smallest request that its VPA should set." if start == least else ", P5."),
-                    changes=[ManifestChange(sized.workload.subject, path, format_amount(resource, start))],
+                    changes=change_request(sized.workload, sized.vpas[0], sized.container, resource, start),
                 )
 
 

@@ -28,6 +28,7 @@ from trimtab.autoscaling.lint_snapshot import (
 )
 from trimtab.autoscaling.node_sizes import largest_allocatable
 from trimtab.autoscaling.objects import LintContainer
+from trimtab.autoscaling.request_changes import cap_at_limit, change_request
 from trimtab.autoscaling.rule import (
     FindingIterator,
     LintRule,
@@ -190,7 +191,7 @@ def _idle_minimum(
             changes.append(ManifestChange(subject, (*base, added), policy))
             added += 1
         for resource, minimum in minima.items():
-            changes += raise_request(workload, name, resource, minimum)
+            changes += _raise_request(workload, vpa, name, resource, minimum)
     return changes
 
 
@@ -216,19 +217,19 @@ def _wildcard_policy(snapshot: LintSnapshot, subject: LintSubject) -> dict[str, 
     return next((dict(policy) for policy in policies if policy.get("containerName") == "*"), {})
 
 
-def raise_request(workload: LintWorkload, container: str, resource: str, least: int) -> list[ManifestChange]:
-    """Returns the change that raises a container's request to `least`, the smallest request that its VPA sets (see
+def _raise_request(
+    workload: LintWorkload, vpa: VerticalPodAutoscaler, container: str, resource: str, least: int
+) -> list[ManifestChange]:
+    """Returns the changes that raise a container's request to `least`, the smallest request that its VPA sets (see
     L18); an empty list if the request is not below that."""
     return [
-        ManifestChange(
-            workload.subject, workload.container_path(spec_container, "resources", "requests", resource),
-            format_amount(resource, least),
-        )
+        change
         for spec_container in workload.spec.containers
         if spec_container.name == container
         and (request := request_of(spec_container, resource)) is not None
-        and request < least
-    ]  # fmt: skip
+        and request < cap_at_limit(vpa, spec_container, resource, least)
+        for change in change_request(workload, vpa, spec_container, resource, least)
+    ]
 
 
 @lint_rule(
@@ -260,7 +261,7 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                         path=path,
                         changes=[
                             ManifestChange(subject, path, format_amount(resource, ceil(idle))),
-                            *(raise_request(workload, container.name, resource, ceil(idle)) if workload else ()),
+                            *(_raise_request(workload, vpa, container.name, resource, ceil(idle)) if workload else ()),
                         ],
                     )
 
@@ -291,7 +292,7 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                 request = request_of(container, resource)
                 if request is None or not controls_resource(vpa, container.name, resource):
                     continue
-                floor, name = least_request(flags, vpa, container.name, resource, len(containers))
+                floor, name = least_request(flags, vpa, container, resource, len(containers))
                 if request < floor:
                     path = workload.container_path(container, "resources", "requests", resource)
                     yield rule.report_problem(
@@ -302,16 +303,16 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                         path=path,
                         severity=LintSeverity.WARNING if is_left_alone else LintSeverity.ERROR,
                         outcome=_TOO_SMALL_ALONE if is_left_alone else "",
-                        changes=[ManifestChange(workload.subject, path, format_amount(resource, floor))],
+                        changes=change_request(workload, vpa, container, resource, floor),
                     )
 
 
 def least_request(
-    flags: Mapping[str, str], vpa: VerticalPodAutoscaler, container: str, resource: str, containers: int
+    flags: Mapping[str, str], vpa: VerticalPodAutoscaler, container: LintContainer, resource: str, containers: int
 ) -> tuple[int, str]:
     """Returns the smallest request that the VPA sets for a container, and the name of the setting that determines
     it."""
-    policy = container_policy_of(vpa, container)
+    policy = container_policy_of(vpa, container.name)
     minimum = amount_in(policy.min_allowed, resource) or 0
     maximum = amount_in(policy.max_allowed, resource)
     text = flags.get(_FLOOR_FLAGS[resource], "")
@@ -324,7 +325,9 @@ def least_request(
         floor = -(-floor >> 20) << 20
     if maximum is not None:
         floor = min(floor, maximum)
-    return (minimum, "minAllowed") if minimum >= floor else (floor, "the recommender's minimum")
+    least, setting = (minimum, "minAllowed") if minimum >= floor else (floor, "the recommender's minimum")
+    capped = cap_at_limit(vpa, container, resource, least)
+    return capped, setting if capped == least else f"{setting}, capped at the container's limit,"
 
 
 def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:

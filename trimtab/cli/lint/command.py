@@ -14,10 +14,12 @@ from trimtab.autoscaling.baseline import (
     encode_baseline,
 )
 from trimtab.autoscaling.fixes import plan_fixes
-from trimtab.autoscaling.lint import check_snapshot, select_rules
+from trimtab.autoscaling.lint import LintResult, check_snapshot, select_rules
+from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.read_snapshot import parse_minor, with_usage
 from trimtab.autoscaling.rules import ALL_RULES, RULES_BY_CODE
 from trimtab.cli import live_cluster
+from trimtab.cli.lint.accepted_changes import accept_as_api_server
 from trimtab.cli.lint.ci_formats import render_junit, render_sarif
 from trimtab.cli.lint.node_prices import read_monthly_price
 from trimtab.cli.lint.read_objects import read_lint_objects
@@ -111,12 +113,14 @@ def verb(
     objects = read_lint_objects(filenames, cluster, minor)
     usage, usage_notes = read_usage_history(usage_paths, objects.snapshot, stated)
     snapshot = with_usage(objects.snapshot, usage, None if usage is None else read_monthly_price(objects.snapshot))
-    result = check_snapshot(snapshot, select_rules(ALL_RULES, only, without))
-    if not selection.is_everything:
-        result = replace(
-            result,
-            findings=tuple(finding for finding in result.findings if selection.includes(finding.subject.namespace)),
-        )
+    rules = select_rules(ALL_RULES, only, without)
+
+    def check(checked: LintSnapshot) -> LintResult:
+        result = check_snapshot(checked, rules)
+        findings = tuple(finding for finding in result.findings if selection.includes(finding.subject.namespace))
+        return result if selection.is_everything else replace(result, findings=findings)
+
+    result = check(snapshot)
     if write_baseline is not None:
         write_text(encode_baseline(result.findings), write_baseline)
         baseline = decode_baseline(encode_baseline(result.findings))
@@ -124,7 +128,12 @@ def verb(
     report = build_lint_report(result, compared, snapshot, (*objects.notes, *usage_notes))
     _emit_lint(output, output_file, report)
     if fix_folder is not None:
-        for line in write_fixes(fix_folder, plan_fixes(compared.new, snapshot), snapshot, objects.contents):
+        plan = plan_fixes(
+            snapshot,
+            lambda changed: compare_baseline(check(changed).findings, baseline).new,
+            accept_as_api_server(snapshot.documents.values()),
+        )
+        for line in write_fixes(fix_folder, plan, snapshot, objects.contents):
             click.echo(line, err=True)
     if report.counts["error"] or (strict and report.counts["warning"]):
         sys.exit(EXIT_FOUND)

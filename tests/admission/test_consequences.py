@@ -347,7 +347,7 @@ def test_where_nobody_knows_how_many_pods_there_will_be_nothing_is_raised():
     came = pod(container(requests={"cpu": "50m"}), owner="Rollout/web")
     world = facts(usage("Rollout/web", cpu=("10m", "200m")), counted("100"))
     found = decide_pod(came, policies(ALWAYS), world, NAMESPACE).decision
-    assert (cpu_of(found.pod), codes(found, loud=True)) == (["50m"], {"quota-would-refuse"})
+    assert (cpu_of(found.pod), codes(found, loud=True)) == (["50m"], {"quota-room-unknown"})
 
 
 def test_what_is_lowered_needs_no_room():

@@ -37,6 +37,31 @@ def test_valid_rules_are_said_to_be_valid(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, f"{file}: valid\n")
 
 
+def config_map(rules: str) -> str:
+    """The rules as a ConfigMap holds them, behind another manifest; they begin in line 8."""
+    data = "".join(f"    {line}\n" for line in rules.strip().splitlines())
+    head = "kind: Service\napiVersion: v1\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n"
+    return f"{head}  rules.yaml: |\n{data}"
+
+
+def test_the_config_map_of_the_rules_can_be_checked_as_it_is_applied(tmp_path: Path) -> None:
+    (tmp_path / "map.yaml").write_text(config_map(VALID))
+    assert call("check", tmp_path / "map.yaml").exit_code == 0
+
+
+def test_a_mistake_in_a_config_map_has_its_line_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "map.yaml").write_text(config_map(INVALID))
+    result = call("check", tmp_path / "map.yaml")
+    assert result.exit_code == 2
+    assert f"{tmp_path / 'map.yaml'}:10: ConfigMap m data[rules.yaml].rules[0].kind" in result.stderr
+
+
+def test_manifests_without_rules_are_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {a: b}\n")
+    result = call("check", tmp_path / "map.yaml")
+    assert (result.exit_code, "ConfigMap m" in result.stderr) == (2, True)
+
+
 def test_every_mistake_of_the_rules_is_told_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "rules.yaml"
     file.write_text(INVALID)

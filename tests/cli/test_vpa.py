@@ -84,6 +84,20 @@ def test_a_varying_workload_gets_a_vpa_with_bounds(usage: Path, cluster: Path) -
     }  # fmt: skip
 
 
+def test_lint_has_nothing_to_fix_in_a_proposed_vpa_of_one_replica(usage: Path, cluster: Path, tmp_path: Path) -> None:
+    """A VPA acts on a single replica only with minReplicas 1 (L26), and on a StatefulSet only to raise (L28)."""
+    for kind in ("Deployment", "StatefulSet"):
+        text = usage.read_text().replace("Deployment/", f"{kind}/")
+        usage.write_text(text)
+        one = cluster.read_text().replace('"replicas": 2', '"replicas": 1')
+        cluster.write_text(one.replace('"Deployment"', f'"{kind}"'))
+        terms = ("--usage", usage, "--cluster", cluster, "--server-version", "1.34", "--manifests")
+        (tmp_path / "vpa.yaml").write_text(run_verb("vpa", "propose", *terms).stdout)
+        linted = run_verb("lint", "-f", tmp_path / "vpa.yaml", "-f", cluster, "-o", "json")
+        findings = json.loads(linted.stdout)["findings"]
+        assert [finding for finding in findings if finding["kind"] == "VerticalPodAutoscaler"] == []
+
+
 def test_a_vpa_that_is_not_worth_it_is_to_be_removed(tmp_path: Path) -> None:
     rows = ["timestamp,namespace,workload,container,cpu"]
     rows += [f"{START + n * 300},shop,Deployment/web,app,0.01" for n in range(600)]

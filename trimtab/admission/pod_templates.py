@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.cluster import scaled_objects
 from trimtab.cluster.api.meta import Metadata, OwnerReference, change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import Workload
@@ -100,6 +101,8 @@ def is_unknown_kind(document: Document) -> bool:
     kind, group = document.kind, group_of(document)
     if kind is None or "." not in group or group.endswith(".k8s.io") or group == "trimtab.dev":
         return False
+    if (group, kind) in _SCALING_KINDS:
+        return False
     return why_not_admitted(document) is None and not template_paths(kind, document.value)
 
 
@@ -150,6 +153,10 @@ _INSTALLER_KINDS = {
     "kustomize.toolkit.fluxcd.io": ("Kustomization",),
 }
 """API group → kinds that install the content of a chart or of another repository."""
+
+
+_SCALING_KINDS = frozenset({(scaled_objects.GROUP, scaled_objects.KIND)})
+"""Group and kind of objects that scale a workload and create no pods."""
 
 
 def _holds_images(value: Any) -> bool:

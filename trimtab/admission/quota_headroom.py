@@ -18,6 +18,7 @@ from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.limit_ranges import effective_hard, quota_covers, quota_rejecting_pod
 from trimtab.cluster.reason import Reason
 from trimtab.policy import autoscalers, reasons
@@ -266,14 +267,16 @@ def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subjec
     replicas, name = _max_replicas(subject), quota.metadata.name
     if replicas is None:
         owner = subject.top_owner or "the pod"
-        sentence = (
+        return reasons.QUOTA_ROOM_UNKNOWN(
             f"ResourceQuota {name} counts {increase.name}, and Trimtab does not know how many pods {owner} creates"
         )
-    else:
-        used = quota.status.used.get(increase.name, "0")
-        sentence = (
-            f"{increase.name} {increase.written} for each of {replicas} pods would exceed "
-            f"{100 - MARGIN_PERCENT}% of ResourceQuota {name}, of which {used} of "
-            f"{effective_hard(quota)[increase.name]} is used"
+    used, limit = quota.status.used.get(increase.name, "0"), effective_hard(quota)[increase.name]
+    missing = max(1, replicas - _updated_pods(subject))
+    pods = f"for each of {format_count(replicas, 'pod')}" if replicas > 1 else "for the pod"
+    amount = f"{increase.name} {increase.written} {pods}"
+    state = f"of which {used} of {limit} is used"
+    if quantity.parse(used) + missing * increase.each <= quantity.parse(limit):
+        return reasons.QUOTA_TOO_CLOSE(
+            f"{amount} would fit into ResourceQuota {name}, {state}, but would leave less than {MARGIN_PERCENT}% of it"
         )
-    return reasons.QUOTA_WOULD_REFUSE(sentence)
+    return reasons.QUOTA_WOULD_REFUSE(f"{amount} would exceed ResourceQuota {name}, {state}")

@@ -182,7 +182,7 @@ def _is_still_valid(
 
 
 _NODE_CODES = frozenset({reasons.NO_NODE, reasons.NODE_UNKNOWN})
-_QUOTA_CODES = frozenset({reasons.QUOTA_WOULD_REFUSE, reasons.QUOTA_MAY_REFUSE})
+_QUOTA_CODES = reasons.QUOTA_WITHHELD | {reasons.QUOTA_MAY_REFUSE}
 
 
 _TOKEN_VOLUME_NAME = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')

@@ -7,7 +7,7 @@ usage_history          what a container has used, as far as it is known
 lint_snapshot,         all objects of one run, and how they belong together; read from documents
 read_snapshot
 node_sizes             what the nodes of a snapshot have for pods
-utilization_metrics    the metrics of an HPA that are relative to requests
+request_changes        the changes of a manifest that set a request, so that the API server accepts the result
 rule                   a rule, its findings, and the changes that fix them
 lint                   all rules over one snapshot: findings, what is ignored, what was not checked
 baseline               findings that are known and accepted

@@ -127,7 +127,10 @@ def is_fixable(finding: RuleFinding, snapshot: LintSnapshot) -> bool:
 def _is_possible(change: ManifestChange | NewManifest, snapshot: LintSnapshot) -> bool:
     if isinstance(change, NewManifest):
         return True
-    return change.subject in snapshot.documents and not (snapshot.is_live and change.value is REMOVED)
+    document = snapshot.documents.get(change.subject)
+    # A controller writes the objects that it owns anew, so a change of theirs would be lost.
+    is_own = document is not None and not document.is_derived and change.subject not in snapshot.owners
+    return is_own and not (snapshot.is_live and change.value is REMOVED)
 
 
 def _is_elsewhere(one: Path, other: Path) -> bool:

@@ -39,6 +39,7 @@ from trimtab.cluster.pool import POOL_LABEL
 from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.published_reservations import RESERVATIONS_KEY, RESERVATIONS_LABEL, decode_reservations
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.scaled_objects import add_keda_hpas
 from trimtab.cluster.snapshot import ConfigMap, decode_object
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -106,7 +107,7 @@ def read_lint_snapshot(
 ) -> LintReading:
     """Returns the snapshot of all documents. `kinds` are the kinds that were listed, even if there were no objects."""
     collected = _Collected()
-    for document in documents:
+    for document in add_keda_hpas(documents):
         if document.kind is not None and document.kind in SHAPES:
             _collect_document(collected, document, document.kind)
     nodes: tuple[LintNode, ...] = collected.objects_of("Node")

@@ -20,6 +20,8 @@ Nothing here acts on the cluster, reads from it, or waits:
     pool_schema
     cluster_autoscaler,    the cluster autoscaler's status and flags; an estafette node-compactor's configuration
     estafette
+    utilization_metrics,   the metrics of an HPA that are relative to requests; the HPAs of KEDA's ScaledObjects
+    scaled_objects
     recommendation,        the usage of a container; the rule that turns usage into a request
     usage_rule
     measured_use           what pods that request nothing use now, by owner

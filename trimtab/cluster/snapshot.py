@@ -16,6 +16,7 @@ import msgspec
 from trimtab.cluster.api import autoscaling, core, devices, pod, storage, workload
 from trimtab.cluster.api.meta import ApiObject, Labels, Metadata
 from trimtab.cluster.config_error import ConfigError, quote_value
+from trimtab.cluster.scaled_objects import add_keda_hpas
 from trimtab.cluster.yaml_documents import Document, read_documents
 
 S = TypeVar("S", bound=ApiObject)
@@ -117,7 +118,7 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
     ignored: Counter[str] = Counter()
     forbidden: set[str] = set()
     mistakes: list[ConfigError] = []
-    for document in documents:
+    for document in add_keda_hpas(documents):
         kind = document.kind
         if kind == FORBIDDEN_KIND:
             # `trimtab capture` writes such an item for each kind that it may not list, so that an offline plan knows

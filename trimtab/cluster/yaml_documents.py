@@ -36,7 +36,7 @@ _MAX_PLACED_CHARACTERS = 256 << 10
 class Document:
     """One YAML or JSON document. An item of a long JSON List is decoded only when its `value` is read."""
 
-    __slots__ = ("_value", "file", "index", "kind", "node", "root", "text", "within")
+    __slots__ = ("_value", "file", "index", "is_derived", "kind", "node", "root", "text", "within")
 
     def __init__(
         self, *, file: str, index: int, value: Any = None, node: Any = None, root: Any = None, within: Path = (),
@@ -55,6 +55,9 @@ class Document:
         self.kind = kind if text is not None else kind_of(value)
         """The kind of API object that it names, or None if it names none."""
         self._value = value
+        self.is_derived = False
+        """Whether a controller creates the object from the one that the file has, so that the file has no such
+        fields."""
 
     @property
     def value(self) -> Any:
@@ -68,6 +71,12 @@ class Document:
         return Document(
             file=self.file, index=self.index, value=value, node=self.node, root=self.root, within=self.within
         )
+
+    def with_derived_value(self, value: Any) -> "Document":
+        """Returns the object that a controller creates from this one, at the place of this one."""
+        derived = self.with_value(value)
+        derived.is_derived = True
+        return derived
 
     def position_of(self, path: Path) -> tuple[int, int] | tuple[None, None]:
         """Returns the line and column, counted from 1, of the value at `path`, or of its nearest parent that exists."""

@@ -177,6 +177,9 @@ def propose_scale_to_zero(
     patches = []
     for manifest in autoscalers:
         _, namespace, name = name_of(manifest)
+        owners = (manifest.get("metadata") or {}).get("ownerReferences") or ()
+        if any(owner.get("controller") for owner in owners):
+            continue  # Its controller, such as KEDA, would undo the patch.
         spec = manifest.get("spec") or {}
         target = spec.get("scaleTargetRef") or {}
         quiet = quiet_hours.get((namespace, str(target.get("kind")), str(target.get("name"))))

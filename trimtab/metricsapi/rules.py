@@ -26,7 +26,7 @@ verified TLS, and only to pods of the namespaces that the rule names, which must
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -35,7 +35,7 @@ from trimtab.cluster.pool_config import PoolReader
 from trimtab.cluster.pool_schema import InvalidValue, enum_parser, integer_parser, parse_labels, parse_seconds
 from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.yaml_documents import Document, read_documents
-from trimtab.cluster.yaml_parser import Path
+from trimtab.cluster.yaml_parser import Path, child_node
 
 RULES_KEY = "rules.yaml"
 MAX_RULES = 100
@@ -129,17 +129,55 @@ class RulesReading:
 
 
 def read_rules(file: str, content: str) -> RulesReading:
-    """Returns the rules of a file. An empty file has no rules and no mistakes."""
+    """Returns the rules of a file: one document of rules, or manifests, of which each ConfigMap with the key of the
+    rules is read. An empty file has no rules and no mistakes."""
     if len(content) > MAX_BYTES:
         error = ConfigError(file=file, expected=f"at most {MAX_BYTES} characters", got=str(len(content)))
         return RulesReading(mistakes=(error,))
     parsed = read_documents(file, content.encode())
     if parsed.mistakes:
         return RulesReading(mistakes=parsed.mistakes)
+    if any(document.kind is not None for document in parsed.documents):
+        return _read_manifests(file, parsed.documents)
     if len(parsed.documents) > 1:
         extra = parsed.documents[1]
         return RulesReading(mistakes=(extra.error_at((), "one document", todo="put all rules into one list"),))
     return _read_document(parsed.documents[0]) if parsed.documents else RulesReading()
+
+
+def _read_manifests(file: str, documents: Sequence[Document]) -> RulesReading:
+    """Returns the rules of all ConfigMaps that have the key of the rules; other manifests are ignored."""
+    readings: list[RulesReading] = []
+    for document in documents:
+        data = document.value.get("data") if document.kind == "ConfigMap" else None
+        if not isinstance(data, dict) or RULES_KEY not in data:
+            continue
+        text = data[RULES_KEY]
+        if not isinstance(text, str):
+            mistake = document.error_at(("data", RULES_KEY), "the rules as text", quote_value(text))
+            readings.append(RulesReading(mistakes=(mistake,)))
+            continue
+        inner = read_rules(file, text)
+        readings.append(replace(inner, mistakes=tuple(_move_into(document, one) for one in inner.mistakes)))
+    if not readings:
+        expected = f"rules, or a ConfigMap with the key {RULES_KEY}"
+        return RulesReading(mistakes=(ConfigError(file=file, expected=expected, got=documents[0].entry_name),))
+    return RulesReading(
+        tuple(rule for reading in readings for rule in reading.rules),
+        tuple(mistake for reading in readings for mistake in reading.mistakes),
+    )
+
+
+def _move_into(document: Document, mistake: ConfigError) -> ConfigError:
+    """Returns a mistake in the rules of a ConfigMap at its place in the file. A text in quotes has no lines of its
+    own."""
+    path = ("data", RULES_KEY)
+    start, _ = document.position_of(path)
+    node = child_node(child_node(document.node, "data"), RULES_KEY) if document.node is not None else None
+    is_block = getattr(node, "style", None) in ("|", ">")
+    line = start + mistake.line if is_block and start is not None and mistake.line is not None else start
+    field = ".".join(part for part in (f"data[{RULES_KEY}]", mistake.field) if part)
+    return replace(mistake, entry=document.entry_name, line=line, column=None, field=field)
 
 
 _FIELDS = ("name", "from", "kind", "maxAge", "namespaces")

@@ -19,11 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trimtab.cluster import quantity
-from trimtab.cluster.api.autoscaling import ContainerPolicy, HorizontalPodAutoscaler, MetricSpec, VerticalPodAutoscaler
+from trimtab.cluster.api.autoscaling import ContainerPolicy, HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.api.meta import ResourceList, UnsetType
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.recommendation import VpaRecommendation, vpa_recommendations
 from trimtab.cluster.resources import Role
+from trimtab.cluster.utilization_metrics import utilization_metrics
 from trimtab.policy.lazy_property import Derived
 from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.vpa_webhook import ANYWHERE
@@ -359,12 +360,8 @@ def counts_utilization_of(subject: PodContext, container: str, resource: str) ->
 
 
 def _divides(hpa: HorizontalPodAutoscaler, container: str, resource: str) -> bool:
-    if hpa.spec.target_cpu_utilization_percentage is not None or not hpa.spec.metrics:
-        return resource == "cpu"
     return any(
-        source.target.type == "Utilization" and source.name == resource and source.container in ("", container)
-        for metric in hpa.spec.metrics
-        for source in (metric.resource, metric.container_resource)
+        metric.resource == resource and metric.container in ("", container) for metric in utilization_metrics(hpa)
     )
 
 
@@ -394,12 +391,5 @@ _SUMMARIES = Derived(_summarize_hpas)
 
 
 def scales_by_utilization(hpa: HorizontalPodAutoscaler) -> bool:
-    """Returns whether the HPA scales by utilization. An HPA without metrics scales by 80% of the cpu request
-    (pkg/apis/autoscaling/v2/defaults.go)."""
-    if hpa.spec.target_cpu_utilization_percentage is not None or not hpa.spec.metrics:
-        return True
-    return any(map(_is_utilization, hpa.spec.metrics))
-
-
-def _is_utilization(metric: MetricSpec) -> bool:
-    return any(source.target.type == "Utilization" for source in (metric.resource, metric.container_resource))
+    """Returns whether the HPA scales by the utilization of a request."""
+    return any(True for _ in utilization_metrics(hpa))

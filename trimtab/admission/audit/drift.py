@@ -123,7 +123,7 @@ def _decide_with_outcome(
     return checked, True
 
 
-_WITHHELD_CODES = frozenset({reasons.NO_NODE, reasons.QUOTA_WOULD_REFUSE})
+_WITHHELD_CODES = reasons.QUOTA_WITHHELD | {reasons.NO_NODE}
 
 
 def _withheld_by_policy(decision: Decision) -> dict[str, Reason]:

@@ -18,15 +18,15 @@ from trimtab.autoscaling.rule import (
     lint_rule,
 )
 from trimtab.autoscaling.usage_history import ResourceUsage
-from trimtab.autoscaling.utilization_metrics import (
+from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.timestamps import parse_timestamp
+from trimtab.cluster.utilization_metrics import (
     UtilizationMetric,
     follows_no_resource,
     follows_pods_only,
     utilization_metrics,
 )
-from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules
-from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.timestamps import parse_timestamp
 
 ZERO_REPLICAS_MINOR = 37
 """The minor version of Kubernetes from which on the feature HPAScaleToZero is on by default (beta in 1.37)."""

@@ -28,9 +28,9 @@ from trimtab.autoscaling.rule import (
     ManifestChange,
     lint_rule,
 )
-from trimtab.autoscaling.utilization_metrics import UtilizationMetric, utilization_metrics
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules, VerticalPodAutoscaler
 from trimtab.cluster.quantity import NotAQuantity, parse
+from trimtab.cluster.utilization_metrics import UtilizationMetric, utilization_metrics
 
 VPA_MARGIN = 0.15
 MAX_COUNT = 200

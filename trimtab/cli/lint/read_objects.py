@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,10 @@ import click
 import msgspec
 
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
-from trimtab.autoscaling.read_snapshot import LISTED_KINDS, read_lint_snapshot
+from trimtab.autoscaling.read_snapshot import LISTED_KINDS, SHAPES, read_lint_snapshot
 from trimtab.cli import live_cluster
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
+from trimtab.cluster import scaled_objects
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -68,7 +70,22 @@ def read_lint_objects(
         )
     note = "As in a capture, probes and command lines are not read: objects that differ from your files are checked "
     notes = (note + "without probes and command lines.",) if is_live else ()
-    return LintObjects(result.snapshot, tuple(contents), notes)
+    return LintObjects(result.snapshot, tuple(contents), (*_note_unread(documents, result.snapshot), *notes))
+
+
+def _note_unread(documents: Iterable[Document], snapshot: LintSnapshot) -> Iterator[str]:
+    """Yields a note on the objects that no rule reads, and one on the HPAs that KEDA creates."""
+    unread = Counter(
+        document.kind or "documents without a kind"
+        for document in documents
+        if document.kind not in SHAPES and document.kind != scaled_objects.KIND
+    )
+    if unread:
+        kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(unread.items()))
+        yield f"No rule applies to objects of these kinds, so they were not read: {kinds}."
+    derived = sorted(str(subject) for subject, document in snapshot.documents.items() if document.is_derived)
+    if derived:
+        yield f"KEDA creates these HPAs from ScaledObjects, and they were checked as well: {', '.join(derived)}."
 
 
 KUBELET_MAP = "kubelet-config"

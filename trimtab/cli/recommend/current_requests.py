@@ -7,7 +7,7 @@ from itertools import chain
 
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.cluster import quantity
-from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, MetricSpec
+from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels, value_or
@@ -22,6 +22,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import VpaRecommendation
 from trimtab.cluster.resources import Amounts, limits_of, pod_requests, requests_of
 from trimtab.cluster.snapshot import Snapshot
+from trimtab.cluster.utilization_metrics import utilization_metrics
 from trimtab.cluster.yaml_documents import Document
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.oom_kills import OomKill
@@ -222,29 +223,8 @@ def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
 
 
 def _hpa_target(autoscaler: HorizontalPodAutoscaler, resource: str) -> int | None:
-    """Returns the HPA's target in percent of this resource's request.
-
-    0 if the target is not a number; None if the HPA does not scale by this resource's request."""
-    if resource == "cpu" and autoscaler.spec.target_cpu_utilization_percentage is not None:
-        return autoscaler.spec.target_cpu_utilization_percentage
-    if not autoscaler.spec.metrics:
-        # An HPA without metrics has the API's default: 80 % of the cpu request (pkg/apis/autoscaling/v2/defaults.go).
-        return 80 if resource == "cpu" else None
-    return next(
-        (
-            target
-            for target in (_utilization_target(metric, resource) for metric in autoscaler.spec.metrics)
-            if target is not None
-        ),
-        None,
-    )
-
-
-def _utilization_target(metric: MetricSpec, resource: str) -> int | None:
-    for source in (metric.resource, metric.container_resource):
-        if source.name == resource and source.target.type == "Utilization":
-            return source.target.average_utilization
-    return None
+    """Returns the HPA's target in percent of this resource's request; None if the HPA does not scale by it."""
+    return next((one.percent for one in utilization_metrics(autoscaler) if one.resource == resource), None)
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from trimtab.cli.idle.command import parse_minor_version
 from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.usage_series import read_usage_series
+from trimtab.cli.vpa.lint_proposals import lint_proposals
 from trimtab.cli.vpa.report import (
     VpaProposeReport,
     VpaSimulateReport,
@@ -138,7 +139,9 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
     series, notes = read_usage_series(options["usage"], stated=options["stated"])
     workloads = read_cluster_workloads(cluster)
     grouped = group_series(series, workloads, options["namespaces"])
-    proposals = [propose_vpa(history, version) for history in build_histories(grouped, workloads)]
+    proposals = lint_proposals(
+        [propose_vpa(history, version) for history in build_histories(grouped, workloads)], workloads.documents
+    )
     if options["manifests"]:
         chosen = [one for one in proposals if one.action in (VpaAction.ADD, VpaAction.CHANGE)]
         text = output.format_manifests(one.manifest for one in chosen if one.manifest is not None)

@@ -13,6 +13,7 @@ from trimtab.cli.plan.inputs import parse_documents
 from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
 from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.utilization_metrics import utilization_metrics
 from trimtab.cluster.yaml_documents import Document
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.policy.cluster_facts import from_snapshot
@@ -30,6 +31,7 @@ class ClusterWorkloads:
     current: CurrentRequests = field(default_factory=CurrentRequests)
     vpas: Mapping[Workload, tuple[Mapping[str, object], ...]] = field(default_factory=dict)
     hpa_resources: Mapping[Workload, frozenset[str]] = field(default_factory=dict)
+    documents: tuple[Document, ...] = ()
 
     def initial_requests(self, key: ContainerKey) -> dict[str, int]:
         """Returns resource → the request of a container in millicores or bytes. Resources without a request are left
@@ -57,8 +59,9 @@ def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkl
         raise UsageError([*mistakes, *built.mistakes])
     current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
     return ClusterWorkloads(
-        current, _vpas_by_target(documents), _hpa_resources(built.snapshot.objects_of(HorizontalPodAutoscaler))
-    )
+        current, _vpas_by_target(documents), _hpa_resources(built.snapshot.objects_of(HorizontalPodAutoscaler)),
+        tuple(documents),
+    )  # fmt: skip
 
 
 def _vpas_by_target(documents: Iterable[Document]) -> dict[Workload, tuple[Mapping[str, object], ...]]:
@@ -77,10 +80,7 @@ def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[Workl
     """Returns workload → the resources on whose utilization an HPA scales the workload."""
     resources_by_target: dict[Workload, frozenset[str]] = {}
     for hpa in autoscalers:
-        metrics = [metric for each in hpa.spec.metrics for metric in (each.resource, each.container_resource)]
-        resources = {metric.name for metric in metrics if metric.target.average_utilization is not None}
-        if hpa.spec.target_cpu_utilization_percentage is not None:
-            resources.add("cpu")
+        resources = {metric.resource for metric in utilization_metrics(hpa)}
         target = hpa.spec.scale_target_ref
         key = (hpa.metadata.namespace or "default", target.kind, target.name)
         resources_by_target[key] = resources_by_target.get(key, frozenset()) | resources

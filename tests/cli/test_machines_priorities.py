@@ -67,9 +67,15 @@ def test_other_forms_are_output_only(tmp_path: Path) -> None:
     assert len(compute["spec"]["priorities"]) == 2
 
 
-def test_on_gardener_the_shoot_sets_priorities_and_apply_is_refused(tmp_path: Path) -> None:
+def test_workers_that_no_node_group_belongs_to_are_an_error_that_names_both(tmp_path: Path) -> None:
     cluster = fleet(tmp_path, **{"worker.gardener.cloud/pool": "p"})
-    assert "workers" in printed("--cluster", cluster)["spec"]["provider"]
+    answer = trimtab("machines", "priorities", "--cluster", cluster, "--as", "gardener")
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "node groups empty, new.z1, old.z1; pools p" in answer.stderr
+
+
+def test_on_gardener_apply_is_refused(tmp_path: Path) -> None:
+    cluster = fleet(tmp_path, **{"worker.gardener.cloud/pool": "p"})
     answer = trimtab("machines", "priorities", "--cluster", cluster, "--apply")
     assert answer.exit_code == 2
     assert "Gardener" in answer.output

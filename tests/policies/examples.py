@@ -13,7 +13,6 @@ from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.policy.podpolicy import PodPolicy
 
 FOLDER = SHIPPED / "examples"
-HEADER = "# As the API server stores it. Written by TRIMTAB_ACCEPT=1 pytest tests/policies; read before you commit.\n"
 
 
 class Why(msgspec.Struct, forbid_unknown_fields=True):
@@ -51,24 +50,11 @@ class Example:
         """With the policy in force."""
         return self._run(self.policy, *self.why.beside)
 
-    @cached_property
-    def without(self) -> Run:
-        """The same pod in the same world without it."""
-        return self._run(*self.why.beside)
-
     def _run(self, *names: str) -> Run:
         path = self.path("world")
         facts = world(path.read_bytes() if path.exists() else b"")
         ((pod, namespace),) = pods(self.path("before").read_bytes())
         return run(pod, namespace, _named(names), facts)
-
-    @property
-    def expected(self) -> Any:
-        return yaml.safe_load(self.path("after").read_text())
-
-    def accept(self) -> None:
-        text = yaml.safe_dump(outcome(self.run), sort_keys=False, width=200, allow_unicode=True)
-        self.path("after").write_text(HEADER + text)
 
 
 def outcome(found: Run) -> Any:

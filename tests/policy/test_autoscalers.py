@@ -15,7 +15,10 @@ metadata: {name: web, namespace: shop}
 spec: {template: {spec: {containers: [{name: app}]}}}
 """
 CPU = "[{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]"
-CONTAINER = "[{type: ContainerResource, containerResource: {name: cpu, container: app, target: {type: Utilization, averageUtilization: 60}}}]"
+CONTAINER = (
+    "[{type: ContainerResource, containerResource: "
+    "{name: cpu, container: app, target: {type: Utilization, averageUtilization: 60}}}]"
+)
 AVERAGE = "[{type: Resource, resource: {name: cpu, target: {type: AverageValue, averageValue: 500m}}}]"
 RATE = "[{type: Pods, pods: {metric: {name: requests}, target: {type: AverageValue, averageValue: '10'}}}]"
 

@@ -3,7 +3,7 @@ undoes it."""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION, Autoscaler, parse_status
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, group_of
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.timestamps import Seconds
@@ -97,6 +98,7 @@ def verb(
     is_gardener = any(GARDENER_LABEL in node.labels for node in pool_nodes.inventory.nodes)
     if form == "gardener" or (is_gardener and not applying):
         output.write_text(output.format_manifests([render_workers(rated, pool_nodes)]), output_file)
+        _note_groups(rated.unnamed)
         return
     if applying and is_gardener:
         raise UsageError([ConfigError(
@@ -117,10 +119,16 @@ def verb(
     else:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
             click.echo(apply_map(client, manifest, taking_over))
-    for name in rated.unnamed:
+    _note_groups(rated.unnamed)
+
+
+def _note_groups(names: Iterable[str]) -> None:
+    for name in names:
         click.echo(
             f"Note: node group {name} gets the lowest priority, because its machine type is not known or not "
-            "ranked (set the type with --group)", err=True)  # fmt: skip
+            "ranked (set the type with --group)",
+            err=True,
+        )
 
 
 def _rate_groups(
@@ -220,7 +228,8 @@ def render_compute_class(ranking: Ranking) -> dict[str, Any]:
 def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[str, Any]:
     """Returns the part of a Gardener Shoot with the priorities of the worker pools.
 
-    The priority of a worker pool is the highest priority of its node groups."""
+    The priority of a worker pool is the highest priority of its node groups. Raises UsageError if no node group belongs
+    to a pool of the nodes."""
     names = {pool_name(node) for node in pool_nodes.inventory.nodes} - {""}
     pools: dict[str, int] = {}
     for group, priority in rated.priorities.items():
@@ -229,6 +238,12 @@ def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[st
         if own:
             pool = max(own, key=len)
             pools[pool] = max(priority, pools.get(pool, 0))
+    if not pools:
+        expected = "at least one node group that is called NAMESPACE-POOL-zNUMBER, where POOL is a pool of the nodes"
+        groups, known = (join_first(sorted(each), 5) or "none" for each in (rated.priorities, names))
+        raise UsageError(
+            [ConfigError(file="--as gardener", expected=expected, got=f"node groups {groups}; pools {known}")]
+        )
     workers = [{"name": name, "priority": priority} for name, priority in sorted(pools.items())]
     return {"spec": {"provider": {"workers": workers}}}
 

@@ -18,6 +18,8 @@ import yaml
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.admission.preview import Preview, preview_admission
+from trimtab.cluster.api.meta import SelectorRequirement, change, value_or
+from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.cluster.yaml_documents import read_documents
@@ -27,6 +29,8 @@ from trimtab.policy.podpolicy import PodPolicy, Policies
 
 BEFORE_SUFFIX = ".before.yaml"
 EXAMPLES: Literal["examples.trimtab.dev/v1"] = "examples.trimtab.dev/v1"
+NODE_OF_DAEMON = "node-1"
+"""The node of the pod that a DaemonSet creates in a case."""
 TO_EXPLAIN = "Write here what this case shows."
 HEADER = (
     "# This pod is as the API server would store it. `trimtab policies test --accept` wrote this file; read it "
@@ -167,9 +171,18 @@ def _read_template(case: Case) -> PodTemplateLocation:
 
 
 def _preview_pod(template: PodTemplateLocation, policies: Iterable[PodPolicy], facts: ClusterFacts) -> Preview:
-    return preview_admission(
-        template.pod, Policies.from_policies(*policies), template.with_owners(facts), template.namespace
-    )
+    pod = _pin_to_node(template.pod) if template.kind == "DaemonSet" else template.pod
+    return preview_admission(pod, Policies.from_policies(*policies), template.with_owners(facts), template.namespace)
+
+
+def _pin_to_node(pod: Pod) -> Pod:
+    """Returns the pod with the node affinity by which the DaemonSet controller binds each pod to one node
+    (ReplaceDaemonSetPodNodeNameNodeAffinity, pkg/controller/daemon/util)."""
+    field = SelectorRequirement(key="metadata.name", operator="In", values=(NODE_OF_DAEMON,))
+    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
+    affinity = value_or(pod.spec.affinity, Affinity())
+    node_affinity = change(value_or(affinity.node_affinity, NodeAffinity()), required=required)
+    return change(pod, spec=change(pod.spec, affinity=change(affinity, node_affinity=node_affinity)))
 
 
 def stored_pod(pod_preview: Preview) -> Any:

@@ -316,6 +316,15 @@ def test_the_surge_of_a_rollout_counts_and_a_tenth_stays_free():
     assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("1600m"))[0]) == ["200m"]
 
 
+@pytest.mark.parametrize(
+    ("hard", "codes_of_kept"), [("1400m", {"quota-too-close"}), ("1399m", {"quota-would-refuse"}), ("1600m", set())]
+)
+def test_a_quota_that_has_room_but_little_is_not_said_to_refuse(hard, codes_of_kept):
+    """Seven pods of 200m, two of them during a rollout, are 1400m."""
+    _, why, _ = outcome(asks("50m"), [ALWAYS], usage(cpu=("10m", "200m")), counted(hard))
+    assert why == codes_of_kept
+
+
 def test_an_hpa_may_make_more():
     hpa = HorizontalPodAutoscaler(
         metadata=Revised(name="web", namespace=NAMESPACE),

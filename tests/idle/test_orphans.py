@@ -3,6 +3,8 @@
 import pytest
 
 from tests.idle.cluster_with_orphans import PLANTED, TEAMS, cluster_objects, item, workload
+from trimtab.cli.install.manifests import render_manifests
+from trimtab.cli.install.names import InstallValues
 from trimtab.idle.orphans import LOAD_BALANCER_WITHOUT_ENDPOINTS, find_orphans
 
 POD = item("Pod", "shop", "p", spec={"containers": [{"name": "c", "args": ["x"]}]})
@@ -38,6 +40,26 @@ def test_what_may_be_read_by_an_operator_is_left_out_with_the_reason() -> None:
 def test_the_manager_of_a_person_is_no_reader() -> None:
     managed = {"managedFields": [{"manager": "kubectl-client-side-apply"}, {"manager": "Helm"}]}
     assert names(item("ConfigMap", "shop", "old", metadata=managed)) == {("ConfigMap", "shop", "old")}
+
+
+def test_nothing_of_trimtab_is_listed_wherever_it_is_installed() -> None:
+    """Neither what is installed, nor what processes write, nor pools, rules and keys that users create for it."""
+    for namespace in ("trimtab-system", "shop"):
+        installed = render_manifests(InstallValues(namespace=namespace, metrics_api=True))
+        written = [
+            item("ConfigMap", namespace, "pool-web", metadata={"labels": {"trimtab.dev/pool": "web"}}, data={"a": "b"}),
+            item("ConfigMap", namespace, "trimtab-state-web", metadata={"labels": {"trimtab.dev/state": "web"}}),
+            item("ConfigMap", namespace, "trimtab-metrics", data={"rules.yaml": "rules: []"}),
+            item("Secret", namespace, "trimtab-metrics-scrape"),
+        ]
+        report = find_orphans([POD, *installed, *written])
+        assert (report.orphans, report.unjudged) == ((), ())
+
+
+def test_a_mark_of_trimtab_makes_no_object_of_a_user_its_own() -> None:
+    mine = item("ConfigMap", "shop", "old", metadata={"annotations": {"trimtab.dev/lint-ignore": "L35 x"}})
+    claim = item("PersistentVolumeClaim", "shop", "data", metadata={"labels": {"trimtab.dev/team": "a"}})
+    assert names(mine, claim) == {("ConfigMap", "shop", "old"), ("PersistentVolumeClaim", "shop", "data")}
 
 
 def test_own_label_domains_select_nothing() -> None:

@@ -8,6 +8,7 @@ import msgspec
 from trimtab.admission.consequences import withhold_harmful_actions
 from trimtab.admission.json_patch import Operation, check_patch, diff_pods
 from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, quota_increases, store_increases
+from trimtab.admission.reasons import QUOTA_MAY_REFUSE
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy import reasons, required_actions
@@ -115,7 +116,7 @@ def decide_pod(
             context, policies, watching=False, like=applicable, marked=decision.marker, is_marker_read=True
         )[0].pod
 
-    is_warned = any(kept_field.reason.code is reasons.QUOTA_MAY_REFUSE for kept_field in decision.fields_kept)
+    is_warned = any(kept_field.reason.code is QUOTA_MAY_REFUSE for kept_field in decision.fields_kept)
     patch_problem = check_patch(
         pod, decision.pod, operations, decide_again, facts, namespace, terms, quota_may_refuse=is_warned
     )

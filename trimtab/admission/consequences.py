@@ -21,6 +21,7 @@ from trimtab.admission.quota_headroom import (
     find_exceeded_quota,
     quota_increases,
 )
+from trimtab.admission.reasons import QUOTA_MAY_REFUSE
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
@@ -220,7 +221,7 @@ def _required_objection(
     else:
         cause = "the policy requires this action"
     sentence = f"{cause}, but ResourceQuota {base.quota} may refuse the pod: {base.reason.sentence}"
-    return replace(base, reason=reasons.QUOTA_MAY_REFUSE(sentence))
+    return replace(base, reason=QUOTA_MAY_REFUSE(sentence))
 
 
 def _with_warning(decision: Decision, reported: Objection, culprits: list[tuple[str, str]]) -> Decision:

@@ -14,6 +14,7 @@ import msgspec
 from trimtab.admission.apiserver import resourcequota as quotas
 from trimtab.admission.apiserver import runtimeclass
 from trimtab.admission.apiserver.outcome import PodRejected
+from trimtab.admission.reasons import QUOTA_ROOM_UNKNOWN, QUOTA_TOO_CLOSE, QUOTA_WOULD_REFUSE
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import value_or
@@ -21,7 +22,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.limit_ranges import effective_hard, quota_covers, quota_rejecting_pod
 from trimtab.cluster.reason import Reason
-from trimtab.policy import autoscalers, reasons
+from trimtab.policy import autoscalers
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings, PodContext
 from trimtab.policy.retained_facts import OWNERS
@@ -267,7 +268,7 @@ def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subjec
     replicas, name = _max_replicas(subject), quota.metadata.name
     if replicas is None:
         owner = subject.top_owner or "the pod"
-        return reasons.QUOTA_ROOM_UNKNOWN(
+        return QUOTA_ROOM_UNKNOWN(
             f"ResourceQuota {name} counts {increase.name}, and Trimtab does not know how many pods {owner} creates"
         )
     used, limit = quota.status.used.get(increase.name, "0"), effective_hard(quota)[increase.name]
@@ -276,7 +277,7 @@ def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subjec
     amount = f"{increase.name} {increase.written} {pods}"
     state = f"of which {used} of {limit} is used"
     if quantity.parse(used) + missing * increase.each <= quantity.parse(limit):
-        return reasons.QUOTA_TOO_CLOSE(
+        return QUOTA_TOO_CLOSE(
             f"{amount} would fit into ResourceQuota {name}, {state}, but would leave less than {MARGIN_PERCENT}% of it"
         )
-    return reasons.QUOTA_WOULD_REFUSE(f"{amount} would exceed ResourceQuota {name}, {state}")
+    return QUOTA_WOULD_REFUSE(f"{amount} would exceed ResourceQuota {name}, {state}")

@@ -28,6 +28,7 @@ from trimtab.admission.quota_headroom import (
     find_exceeded_quota,
     quota_increases,
 )
+from trimtab.admission.reasons import QUOTA_MAY_REFUSE, QUOTA_WITHHELD
 from trimtab.admission.template_cache import TemplateCache
 from trimtab.cluster.api.meta import UNSET, change
 from trimtab.cluster.api.pod import Pod, Volume
@@ -182,7 +183,7 @@ def _is_still_valid(
 
 
 _NODE_CODES = frozenset({reasons.NO_NODE, reasons.NODE_UNKNOWN})
-_QUOTA_CODES = reasons.QUOTA_WITHHELD | {reasons.QUOTA_MAY_REFUSE}
+_QUOTA_CODES = QUOTA_WITHHELD | {QUOTA_MAY_REFUSE}
 
 
 _TOKEN_VOLUME_NAME = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')

@@ -24,6 +24,7 @@ Nothing here acts on the cluster, reads from it, or waits:
     scaled_objects
     recommendation,        the usage of a container; the rule that turns usage into a request
     usage_rule
+    own_objects            which objects of a cluster are Trimtab's own
     measured_use           what pods that request nothing use now, by owner
     published_reservations what kubelets and container runtimes were measured to need
     yaml_documents,        bytes of YAML or JSON → values that know their lines, as Kubernetes reads them

@@ -118,7 +118,10 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
     ignored: Counter[str] = Counter()
     forbidden: set[str] = set()
     mistakes: list[ConfigError] = []
-    for document in add_keda_hpas(documents):
+    all_documents: Iterable[Document] = tuple(documents)
+    if any(document.kind == "ScaledObject" for document in all_documents):
+        all_documents = add_keda_hpas(all_documents)
+    for document in all_documents:
         kind = document.kind
         if kind == FORBIDDEN_KIND:
             # `trimtab capture` writes such an item for each kind that it may not list, so that an offline plan knows

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.own_objects import is_own, own_namespaces
 from trimtab.cluster.pool import CAPI_OWNER, OPENSHIFT_MACHINE, POOL_LABELS
 from trimtab.cluster.quantity import NotAQuantity, to_whole_units
 from trimtab.cluster.reason import Code, NotYet, Reason
@@ -122,8 +123,8 @@ def find_orphans(
     """Returns every object to which nothing refers, sorted by kind, namespace and name.
 
     `manifests` are all objects as plain values, as kubectl prints them; of Secrets the metadata is enough. Objects that
-    are younger than `min_age_seconds` at the time `now` are left out. `own_domains` are label domains of the user's own
-    organization.
+    are younger than `min_age_seconds` at the time `now` are left out, and so are Trimtab's own. `own_domains` are label
+    domains of the user's own organization.
     """
     objects = [manifest for manifest in manifests if isinstance(manifest, Mapping)]
     by_kind: dict[str, list[Manifest]] = defaultdict(list)
@@ -133,7 +134,11 @@ def find_orphans(
     unjudged: list[UnjudgedObject] = []
     unknown: list[NotYet] = []
     checked: Counter[str] = Counter()
+    namespaces = own_namespaces(objects)
+    own = {name_of(manifest) for manifest in objects if is_own(manifest, namespaces)}
     for finding in _iterate_findings(objects, by_kind, own_domains):
+        if isinstance(finding, Orphan | UnjudgedObject) and finding.name in own:
+            continue
         if isinstance(finding, Orphan):
             young = now is not None and finding.created is not None and now - finding.created < min_age_seconds
             if not young:

@@ -27,6 +27,7 @@ from trimtab.cluster.node_shapes import (
     shaped_node,
     shapes_by_state,
 )
+from trimtab.cluster.own_objects import OWN_NAMESPACE as OWN_NAMESPACE
 from trimtab.cluster.owner import Owner, owner_chain
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import (
@@ -42,8 +43,6 @@ from trimtab.cluster.resources import larger_amounts
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.policy.vpa_webhook import EVERYWHERE, WebhookReach
-
-OWN_NAMESPACE = "trimtab-system"
 
 ALL_KINDS = frozenset(
     {"Namespace", "RuntimeClass", "LimitRange", "ResourceQuota", "PriorityClass", "Node"}

@@ -377,37 +377,6 @@ NODE_UNKNOWN = Code(
     "action.",
     "If the node group may grow from zero, nothing to do. Otherwise correct the labels or tolerations in the policy.",
 )
-QUOTA_WOULD_REFUSE = Code(
-    "quota-would-refuse",
-    "With this action, the pods of the owner would use more than the namespace's ResourceQuota allows, so "
-    "Trimtab applies the action to none of them.",
-    "Raise the quota, or let it count fewer resources. A new owner needs room for all its replicas and for the "
-    "additional pods of a rollout.",
-)
-QUOTA_TOO_CLOSE = Code(
-    "quota-too-close",
-    "With this action, the pods of the owner would fit into the namespace's ResourceQuota, but less than 10% of it "
-    "would be left. The status of a quota does not yet count the newest pods, which may need this room, so Trimtab "
-    "applies the action to no pod of the owner.",
-    "Raise the quota a little, or let it count fewer resources. If the pods must have the action, write "
-    "`required: true` into the policy: then only the API server decides.",
-)
-QUOTA_ROOM_UNKNOWN = Code(
-    "quota-room-unknown",
-    "The action would increase what the pod uses of the namespace's ResourceQuota, and Trimtab does not know how many "
-    "pods the owner creates. It applies the action to none of them, because the quota might refuse the last ones.",
-    "Let Trimtab read the owner, or let the quota count fewer resources.",
-)
-QUOTA_WITHHELD = frozenset({QUOTA_WOULD_REFUSE, QUOTA_TOO_CLOSE, QUOTA_ROOM_UNKNOWN})
-"""The codes of an action that is not applied because of a quota."""
-QUOTA_MAY_REFUSE = Code(
-    "quota-may-refuse",
-    "A policy requires the action (`required: true`), so Trimtab applies it, although the pods of the owner "
-    "would use more than 90% of the namespace's ResourceQuota, or their number is not known. The API server may "
-    "refuse the pod because of the quota.",
-    "Raise the quota by the amount that the message names, for example the overhead of the RuntimeClass, or run "
-    "fewer pods.",
-)
 NAMESPACE_LABEL_MISSING = Code(
     "namespace-label-missing",
     "The policy takes a value from a label of the pod's namespace, but the namespace does not have this label.",

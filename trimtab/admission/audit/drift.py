@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from trimtab.admission.audit.original_pod import NOT_HELD, AuditedPod, PodTemplateKey
 from trimtab.admission.consequences import withhold_harmful_actions
+from trimtab.admission.reasons import QUOTA_WITHHELD
 from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
@@ -123,7 +124,7 @@ def _decide_with_outcome(
     return checked, True
 
 
-_WITHHELD_CODES = reasons.QUOTA_WITHHELD | {reasons.NO_NODE}
+_WITHHELD_CODES = QUOTA_WITHHELD | {reasons.NO_NODE}
 
 
 def _withheld_by_policy(decision: Decision) -> dict[str, Reason]:

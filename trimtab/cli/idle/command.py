@@ -19,11 +19,12 @@ from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, r
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.usage_series import read_usage_series
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.own_objects import OWN_NAMESPACE, is_own, own_namespaces
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.idle.claim_usage import VolumeUsage, find_claim_savings
-from trimtab.idle.object_mentions import Manifest
+from trimtab.idle.object_mentions import Manifest, name_of
 from trimtab.idle.orphans import find_orphans
 from trimtab.idle.quiet_hours import HourlyUsage, QuietHours, fill_absent_hours, find_quiet_hours
 from trimtab.idle.sleep_proposals import (
@@ -95,7 +96,12 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
     )  # fmt: skip
     series, usage_notes = read_usage_series(options["usage"], now, options["stated"])
     share = None if options["share"] is None else options["share"] / 100
-    hourly = _hourly_usage(series, current)
+    own = _own_workloads(manifests)
+    hourly = {
+        workload: cores
+        for workload, cores in _hourly_usage(series, current).items()
+        if workload not in own and workload[0] != OWN_NAMESPACE
+    }
     quiet, unknown = _find_all_quiet(hourly, current, options["zone"], share)
     schedules, unreadable = read_sleep_schedules(manifests)
     if options["manifests"]:
@@ -233,6 +239,13 @@ def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
         if isinstance(price, int):
             prices[shape.metadata.name] = round(price * HOURS_PER_MONTH / 1e6, 2)
     return prices
+
+
+def _own_workloads(manifests: Sequence[Manifest]) -> frozenset[Workload]:
+    """Returns the workloads of Trimtab itself, which must not sleep."""
+    namespaces = own_namespaces(manifests)
+    names = (name_of(manifest) for manifest in manifests if is_own(manifest, namespaces))
+    return frozenset((namespace, kind, name) for kind, namespace, name in names)
 
 
 def _hourly_usage(series: Iterable[Series], current: CurrentRequests) -> dict[Workload, dict[int, float]]:

@@ -45,6 +45,8 @@ from trimtab.cluster.api.core import (
 from trimtab.cluster.api.meta import UNSET, ApiObject, Metadata, OwnerReference, ResourceList, Revised
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources, Toleration
 from trimtab.cluster.api.workload import Workload, WorkloadSpec, WorkloadStatus
+from trimtab.cluster.kinds import GroupKind
+from trimtab.cluster.owner import OwnerKey, reference_to
 from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
@@ -147,10 +149,15 @@ def facts(*objects: ApiObject, vpa_acts: bool = True) -> ClusterFacts:
     )
 
 
-def owners(owner: str) -> tuple[OwnerReference, ...]:
-    """The controller reference of "Kind/name"; none for nothing."""
+def owner_key(owner: str, namespace: str = NAMESPACE) -> OwnerKey:
+    """The identity of "Kind/name" or of "Kind.group/name"."""
     kind, _, name = owner.partition("/")
-    return (OwnerReference(kind=kind, name=name, controller=True),) if owner else ()
+    return OwnerKey(namespace, GroupKind(kind), name)
+
+
+def owners(owner: str) -> tuple[OwnerReference, ...]:
+    """The controller reference of "Kind/name" or "Kind.group/name"; none for nothing."""
+    return (reference_to(owner_key(owner)),) if owner else ()
 
 
 def workload(

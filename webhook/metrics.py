@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome, AdmissionRecord
 from trimtab.cluster.bounded_cache import cache_short_strings
-from trimtab.cluster.owner import Owner, owner_chain
+from trimtab.cluster.owner import OwnerKey, owner_chain
 from trimtab.policy.recommendation_age import RecommendationAges
 from trimtab.runtime.log import Logger
 from trimtab.runtime.metrics import Bounded, LabelledHistogram, add_build_info, nan_on_error, render_metrics
@@ -290,5 +290,5 @@ def _log_fields(record: AdmissionRecord) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _no_controller(namespace: str, owner: Owner) -> None:
+def _no_controller(owner: OwnerKey) -> None:
     return None

@@ -3,19 +3,19 @@
 import msgspec
 import pytest
 
+from tests.build import owner_key
 from trimtab.admission.readmission import requests_if_readmitted
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler, VPAStatus
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
-from trimtab.cluster.owner import Owner
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Recommendations
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies
 
-WEB = Owner("ReplicaSet", "web-5d4")
+WEB = owner_key("ReplicaSet/web-5d4", "team")
 RAISE = "requests: {cpu: {from: policy, otherwise: 1500m, when: always}}"
 
 
@@ -32,18 +32,18 @@ def half_a_core() -> PodTemplateSpec:
 
 
 def test_without_a_policy_for_it_it_asks_what_its_template_says():
-    found = requests_if_readmitted(half_a_core(), WEB, "other", policies(RAISE), ClusterFacts())
+    found = requests_if_readmitted(half_a_core(), WEB._replace(namespace="other"), policies(RAISE), ClusterFacts())
     assert found == {"cpu": 500, "memory": 64 << 20}
 
 
 def test_a_policy_of_today_raises_what_it_asks():
-    found = requests_if_readmitted(half_a_core(), WEB, "team", policies(RAISE), ClusterFacts())
+    found = requests_if_readmitted(half_a_core(), WEB, policies(RAISE), ClusterFacts())
     assert found == {"cpu": 1500, "memory": 64 << 20}
 
 
 def test_a_pod_that_would_be_denied_has_no_request_at_all():
     stray = change(half_a_core(), spec=change(half_a_core().spec, overhead={"cpu": "1"}))
-    found = requests_if_readmitted(stray, WEB, "team", policies("overhead: {stray: deny}"), ClusterFacts())
+    found = requests_if_readmitted(stray, WEB, policies("overhead: {stray: deny}"), ClusterFacts())
     assert isinstance(found, Unreadable)
     assert str(found).startswith("the next pod of ReplicaSet team/web-5d4: a policy would deny the pod")
 
@@ -61,7 +61,7 @@ def managed(mode: str = "Recreate", **more: object) -> ClusterFacts:
 
 @pytest.mark.parametrize(("mode", "cpu"), [("Off", 1500), ("Initial", 2000), ("Recreate", 2000), ("InPlace", 2000)])
 def test_the_largest_of_template_policy_and_target_counts(mode: str, cpu: int) -> None:
-    assert requests_if_readmitted(half_a_core(), WEB, "team", policies(RAISE), managed(mode)) == {
+    assert requests_if_readmitted(half_a_core(), WEB, policies(RAISE), managed(mode)) == {
         "cpu": cpu,
         "memory": 64 << 20,
     }
@@ -70,7 +70,7 @@ def test_the_largest_of_template_policy_and_target_counts(mode: str, cpu: int) -
 def test_a_target_counts_within_what_its_vpa_allows_and_controls() -> None:
     def cpu(policy: dict[str, object]) -> object:
         facts = managed(resourcePolicy={"containerPolicies": [{"containerName": "*", **policy}]})
-        found = requests_if_readmitted(half_a_core(), WEB, "team", Policies(), facts)
+        found = requests_if_readmitted(half_a_core(), WEB, Policies(), facts)
         return found["cpu"] if isinstance(found, dict) else found
 
     assert cpu({"maxAllowed": {"cpu": "1"}}) == 1000
@@ -99,16 +99,14 @@ def recommending(mode: str, upper: str, **more: object) -> ClusterFacts:
     ],
 )
 def test_a_pod_that_is_resized_where_it_runs_counts_with_room_to_grow(mode: str, upper: str, cpu: int) -> None:
-    found = requests_if_readmitted(half_a_core(), WEB, "team", Policies(), recommending(mode, upper))
+    found = requests_if_readmitted(half_a_core(), WEB, Policies(), recommending(mode, upper))
     assert isinstance(found, dict)
     assert found["cpu"] == cpu
 
 
 def test_it_grows_within_what_its_vpa_allows() -> None:
     most = {"containerPolicies": [{"containerName": "*", "maxAllowed": {"cpu": "2200m"}}]}
-    found = requests_if_readmitted(
-        half_a_core(), WEB, "team", Policies(), recommending("InPlace", "20", resourcePolicy=most)
-    )
+    found = requests_if_readmitted(half_a_core(), WEB, Policies(), recommending("InPlace", "20", resourcePolicy=most))
     assert isinstance(found, dict)
     assert found["cpu"] == 2200
 
@@ -125,22 +123,22 @@ def used(container: str, cpu: str, memory: str) -> ClusterFacts:
 
 
 def test_a_pod_that_asks_for_nothing_counts_with_what_it_is_known_to_use() -> None:
-    found = requests_if_readmitted(asking_nothing("main"), WEB, "team", Policies(), used("main", "750m", "300Mi"))
+    found = requests_if_readmitted(asking_nothing("main"), WEB, Policies(), used("main", "750m", "300Mi"))
     assert found == {"cpu": 750, "memory": 300 << 20}
 
 
 def test_of_what_a_pod_asks_for_its_usage_does_not_count() -> None:
-    found = requests_if_readmitted(half_a_core(), WEB, "team", Policies(), used("main", "750m", "300Mi"))
+    found = requests_if_readmitted(half_a_core(), WEB, Policies(), used("main", "750m", "300Mi"))
     assert found == {"cpu": 500, "memory": 64 << 20}
 
 
 def test_where_the_usage_of_one_container_is_unknown_that_of_the_pod_is() -> None:
     template = asking_nothing("main", "proxy")
-    found = requests_if_readmitted(template, WEB, "team", Policies(), used("main", "750m", "300Mi"))
+    found = requests_if_readmitted(template, WEB, Policies(), used("main", "750m", "300Mi"))
     assert found == {}
 
 
 @pytest.mark.parametrize("mode", ["Off", "Recreate"])
 def test_the_target_of_any_vpa_is_known_usage_of_a_pod_that_asks_for_nothing(mode: str) -> None:
-    found = requests_if_readmitted(asking_nothing("main"), WEB, "team", Policies(), managed(mode))
+    found = requests_if_readmitted(asking_nothing("main"), WEB, Policies(), managed(mode))
     assert found == {"cpu": 2000}

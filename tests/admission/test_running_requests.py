@@ -47,7 +47,7 @@ def facts(cpu: str = "120m", **more: Any) -> ClusterFacts:
 
 
 def wanted(found: Policies, known: ClusterFacts, of: PodTemplateSpec | None = None) -> WantedRequests:
-    answer = requests_of_running_pods(of or template(memory="64Mi"), WEB, "team", found, known, now=NOW)
+    answer = requests_of_running_pods(of or template(memory="64Mi"), WEB, found, known, now=NOW)
     assert isinstance(answer, WantedRequests)
     return answer
 
@@ -169,7 +169,7 @@ def test_a_pod_that_would_be_denied_wants_nothing():
         template(memory="64Mi"), spec=msgspec.structs.replace(template().spec, overhead={"cpu": "1"})
     )
     found = load_policies([("one.yaml", text)]).policies
-    assert isinstance(requests_of_running_pods(stray, WEB, "team", found, facts(), now=NOW), Unreadable)
+    assert isinstance(requests_of_running_pods(stray, WEB, found, facts(), now=NOW), Unreadable)
 
 
 def test_the_word_is_only_valid_with_usage():

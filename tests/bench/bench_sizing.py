@@ -26,8 +26,9 @@ import msgspec
 from tests.bench import backtesting, by_hour, drift, scoring
 from tests.bench.bench_data import BITBRAINS, say_generated
 from tests.bench.usage_series import NAB_FILES
+from tests.build import owner_key
 from tests.histogram.test_sizes import filled, size
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.daily_window import DailyHistograms, add_to_windows
 from trimtab.histogram.time_buckets import DAY
@@ -173,8 +174,8 @@ def _beside(kept: list[float]) -> None:
 class _Alone(OwnerIndex):
     """Every pod a workload of its own: the most there can be to write down."""
 
-    def topmost_owner(self, namespace: str, pod: str) -> Owner:
-        return Owner("Deployment", pod)
+    def topmost_owner(self, namespace: str, pod: str) -> OwnerKey:
+        return owner_key(f"Deployment/{pod}", namespace)
 
 
 def _read_into(book: BatchHistory, body: bytes, name: str) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.autoscaling.rule_cases_of import snapshot_of
+from tests.build import owner_key
 from trimtab.cli.lint.usage import count_replicas, read_usage_history, summarize_series
-from trimtab.cluster.owner import Owner
 from trimtab.usage.metric_names import NOTHING_STATED
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series
@@ -14,7 +14,7 @@ from trimtab.usage.series import Series
 START = 1_767_571_200
 HOUR, DAY = 3600, 86_400
 WEB = ("shop", "Deployment", "web", "app")
-OWNERS = OwnerIndex({("shop", pod): Owner("Deployment", "web") for pod in ("a", "b", "new")})
+OWNERS = OwnerIndex({("shop", pod): owner_key("Deployment/web", namespace="shop") for pod in ("a", "b", "new")})
 
 
 def series(pod: str, values: list[float], *, first: int = START, step: int = 300, resource: str = "cpu") -> Series:

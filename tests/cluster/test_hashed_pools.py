@@ -16,8 +16,7 @@ CAPI = {"cluster.x-k8s.io/owner-kind": "MachineSet", "cluster.x-k8s.io/owner-nam
 
 def again(*found: Item) -> Inventory:
     """Read, captured with hashed names, and read again."""
-    plain = [{"apiVersion": "v1", **item} for item in found]
-    first = build_snapshot([Document(file="t", index=n, value=item) for n, item in enumerate(plain)]).snapshot
+    first = build_snapshot([Document(file="t", index=n, value=item) for n, item in enumerate(found)]).snapshot
     written: list[dict[str, Any]] = hash_names(plain_objects(first), b"salt")
     reading = build_snapshot([Document(file="t", index=n, value=item) for n, item in enumerate(written)])
     assert not reading.mistakes

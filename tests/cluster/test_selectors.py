@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.build import facts, owners, pod, toleration, workload
+from tests.build import facts, owner_key, owners, pod, toleration, workload
 from trimtab.cluster.api.meta import LabelSelector, Metadata, SelectorRequirement
-from trimtab.cluster.owner import Owner, owner_chain
+from trimtab.cluster.owner import owner_chain
 from trimtab.cluster.selectors import is_covered, labels_match, name_matcher, requirement_matches
 
 LABELS = {"a": "1", "n": "5"}
@@ -67,7 +67,7 @@ def test_a_toleration_covers_what_it_tolerates_at_least(have, wanted, expected):
 def test_owners_are_told_from_the_nearest_to_the_topmost():
     world = facts(workload("ReplicaSet/web-1", owner="Deployment/web"), workload("Deployment/web", owner="App/web"))
     assert world.owner_chain(pod(owner="ReplicaSet/web-1"), "team-a") == (
-        Owner("ReplicaSet", "web-1"), Owner("Deployment", "web"), Owner("App", "web"),
+        owner_key("ReplicaSet/web-1"), owner_key("Deployment/web"), owner_key("App/web"),
     )  # fmt: skip
 
 
@@ -77,12 +77,12 @@ def test_a_bare_pod_has_no_owners():
 
 def test_a_replica_set_that_is_not_known_yet_tells_its_deployment_by_the_hash():
     metadata = Metadata(labels={"pod-template-hash": "5d4f"}, owner_references=owners("ReplicaSet/web-5d4f"))
-    assert owner_chain(metadata, "n", lambda *_: None)[-1] == Owner("Deployment", "web")
+    assert owner_chain(metadata, "n", lambda *_: None)[-1] == owner_key("Deployment/web", "n")
 
 
 def test_owners_that_own_each_other_end():
-    other = {"a": Owner("X", "b"), "b": Owner("X", "a")}
-    assert len(owner_chain(Metadata(owner_references=owners("X/a")), "n", lambda _, owner: other[owner.name])) == 2
+    other = {"a": owner_key("X/b", "n"), "b": owner_key("X/a", "n")}
+    assert len(owner_chain(Metadata(owner_references=owners("X/a")), "n", lambda owner: other[owner.name])) == 2
 
 
 def test_a_rollouts_first_pod_is_known_by_name_too():

@@ -9,10 +9,10 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
+from tests.build import owner_key
 from tests.cluster_of import NOW, Item, budget, cluster, node, pod
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.owner import Owner
 from trimtab.cluster.pool import Headroom, Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import SigningKeys
@@ -133,7 +133,9 @@ class Played:
     def look(self) -> ClusterView:
         inventory = cluster(*deepcopy(self.items()))
         versions = {name: item["metadata"]["resourceVersion"] for name, item in self.nodes.items()}
-        tops = {("default", "ReplicaSet", app): Owner("Deployment", app) for app in self.wanted}
+        tops = {
+            ("default", "ReplicaSet", app): owner_key(f"Deployment/{app}", namespace="default") for app in self.wanted
+        }
         return ClusterView(
             now=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, top_owners=tops,
             annotations=read_annotations(inventory.nodes, self.keys, ""),

@@ -2,11 +2,10 @@
 
 import pytest
 
-from tests.build import namespace, node, usage, vpa, workload
+from tests.build import namespace, node, owner_key, usage, vpa, workload
 from trimtab.cluster.api.autoscaling import ContainerRecommendation, VPARecommendation, VPAStatus
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import Metadata, change
-from trimtab.cluster.owner import Owner
 from trimtab.cluster.pool import PAUSED_MARK
 from trimtab.cluster.recommendation import PAYLOAD_KEY
 from trimtab.policy.cluster_facts import OWN_NAMESPACE
@@ -95,5 +94,5 @@ def test_nodes_that_take_no_pods_do_not_count_for_the_largest():
 def test_an_owner_is_known_as_soon_as_it_is_told():
     gathering = FactsCache()
     assert told(gathering, workload("ReplicaSet/web-1", owner="Deployment/web")).find_controller(
-        "team-a", Owner("ReplicaSet", "web-1")
-    ) == Owner("Deployment", "web")
+        owner_key("ReplicaSet/web-1")
+    ) == owner_key("Deployment/web")

@@ -6,7 +6,7 @@ import json
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.build import NAMESPACE, facts, pod, policies, policy
+from tests.build import NAMESPACE, facts, owner_key, pod, policies, policy
 from tests.hostile import world
 from tests.hostile.pods import SHAPES, container, review
 from tests.hostile.pods import pod as manifest
@@ -17,7 +17,6 @@ from trimtab.admission.handler import answer_review
 from trimtab.admission.readmission import requests_if_readmitted
 from trimtab.cluster.api.pod import Pod, Toleration
 from trimtab.cluster.api.workload import PodTemplateSpec
-from trimtab.cluster.owner import Owner
 from trimtab.cluster.reason import Unreadable
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.pod_size_limits import LIMITS, MAX_BYTES, find_excess
@@ -133,7 +132,7 @@ def test_a_running_pod_over_the_gate_is_left_out_by_name():
 
 def test_a_template_over_the_gate_is_unreadable_so_that_nothing_is_moved_on_a_guess():
     template = PodTemplateSpec(spec=tolerating(257).spec)
-    result = requests_if_readmitted(template, Owner("ReplicaSet", "web"), NAMESPACE, LABELLED, facts())
+    result = requests_if_readmitted(template, owner_key("ReplicaSet/web"), LABELLED, facts())
     assert isinstance(result, Unreadable)
     assert "too-large" in str(result)
 

@@ -5,14 +5,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.build import NAMESPACE, SIGNING, review
+from tests.build import NAMESPACE, SIGNING, owner_key, review
 from tests.property import strategies as some
 from tests.property.drawn_outcomes import crowded_worlds
 from tests.property.drawn_revisions import reading_policies, revisions
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.cluster.api.meta import change
-from trimtab.cluster.owner import Owner
 from trimtab.cluster.replicas import Replicas
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 
@@ -24,7 +23,7 @@ def _with_owners(draw, world):
     """The facts, in which some of the owners are known, with their replicas."""
     owners, replicas = dict(world.owners), dict(world.replicas)
     for name in draw(st.sets(st.sampled_from(["web-5d4f", "web-6b7c", "web-aaaa"]))):
-        owners[NAMESPACE, "ReplicaSet", name] = Owner("Deployment", "web")
+        owners[NAMESPACE, "ReplicaSet", name] = owner_key("Deployment/web")
         if draw(st.booleans()):
             selected = draw(st.sampled_from([None, ("app",), ("tier",)]))
             wanted = Replicas(wanted=draw(st.sampled_from([1, 3])), revision=draw(_REVISIONS), selected=selected)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from trimtab.cluster.owner import Owner
+from tests.build import owner_key
 from trimtab.cluster.recommendation import ContainerUsage, Recommendations, Workloads, decode
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.live_history import HistoryImport, LiveHistory
@@ -205,7 +205,8 @@ class Process:
         checkpoints.shard_store.max_bytes, publishing.shard_store.max_bytes = self.limit, 5 * self.limit
         seen = PodWatchState()
         for container in world.cores:
-            seen.workloads[container.namespace, container.workload] = Owner(container.kind, container.workload)
+            owner = owner_key(f"{container.kind}/{container.workload}", container.namespace)
+            seen.workloads[container.namespace, container.workload] = owner
         self.loop = Loop(
             history=diary, source=self.source, pod_state=seen, checkpointer=checkpoints, publisher=publishing,
             metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build_logger("error", "json"),

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.build import owner_key
 from tests.cli.snapshots import trimtab
 from tests.recommender.played import World, moments
 from tests.recommender.test_told import _config_map
-from trimtab.cluster.owner import Owner
 from trimtab.cluster.quantity import scheduler_value
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.histogram.time_buckets import DAY
@@ -30,7 +30,7 @@ def lived(days: int, kills_every: int, of_the_last: int, used: float = 500.0 * M
     process = moments(world).lives(days * DAY - of_the_last)
     for _ in range(of_the_last // kills_every):
         kill = OomKill(at=world.now, request=512.0 * MI)
-        pod = PodOwnership((Owner("Deployment", "web"),), (("app", kill),))
+        pod = PodOwnership((owner_key("Deployment/web", namespace="shop"),), (("app", kill),))
         for number in range(pods):
             process.loop.pod_state.apply_change(
                 WatchEvent(ChangeType.ADDED, "Pod", ("shop", f"web-{number}"), None, pod)

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
+from tests.build import owner_key
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.owner import Owner
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.kube.watch_state import ChangeType, WatchEvent
@@ -39,24 +39,24 @@ POD = added("Pod", "web-5d4f-x2x4k", ownership_of(pod()))
 
 def test_the_topmost_owner_counts() -> None:
     found = seen(
-        POD, added("ReplicaSet", "web-5d4f", Owner("Deployment", "web")),
-        added("Deployment", "web", Owner("App", "front")),
+        POD, added("ReplicaSet", "web-5d4f", owner_key("Deployment/web", namespace="shop")),
+        added("Deployment", "web", owner_key("App/front", namespace="shop")),
     )  # fmt: skip
-    assert found.topmost_owner("shop", "web-5d4f-x2x4k") == Owner("App", "front")
+    assert found.topmost_owner("shop", "web-5d4f-x2x4k") == owner_key("App/front", namespace="shop")
 
 
 def test_a_replica_set_that_no_watch_has_told_of_is_known_by_the_hash() -> None:
-    assert seen(POD).topmost_owner("shop", "web-5d4f-x2x4k") == Owner("Deployment", "web")
+    assert seen(POD).topmost_owner("shop", "web-5d4f-x2x4k") == owner_key("Deployment/web", namespace="shop")
 
 
 def test_a_replica_set_that_nobody_owns_is_its_own() -> None:
     found = seen(POD, added("ReplicaSet", "web-5d4f", None))
-    assert found.topmost_owner("shop", "web-5d4f-x2x4k") == Owner("ReplicaSet", "web-5d4f")
+    assert found.topmost_owner("shop", "web-5d4f-x2x4k") == owner_key("ReplicaSet/web-5d4f", namespace="shop")
 
 
 def test_a_pod_that_nobody_made_is_its_own_workload_and_one_not_seen_is_nobodys() -> None:
     found = seen(added("Pod", "alone", PodOwnership(())))
-    assert found.topmost_owner("shop", "alone") == Owner("Pod", "alone")
+    assert found.topmost_owner("shop", "alone") == owner_key("Pod/alone", namespace="shop")
     assert found.topmost_owner("shop", "gone") is None
 
 
@@ -64,10 +64,12 @@ def test_a_pod_that_is_gone_belongs_to_the_workload_that_stands() -> None:
     owners = seen(
         added("Rollout", "web", None), POD, added("Pod", "web-5d4f-x2x4k", None, ChangeType.DELETED)
     ).owner_index()
-    assert owners.topmost_owner("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Rollout", "web")
+    assert owners.topmost_owner("shop", "web-7d4b9c6f5d-x2x4k") == owner_key("Rollout/web", namespace="shop")
     assert isinstance(owners, OwnerIndex)
     gone = seen(added("Rollout", "web", None), added("Rollout", "web", None, ChangeType.DELETED))
-    assert gone.owner_index().topmost_owner("shop", "web-7d4b9c6f5d-x2x4k") == Owner("Deployment", "web")
+    assert gone.owner_index().topmost_owner("shop", "web-7d4b9c6f5d-x2x4k") == owner_key(
+        "Deployment/web", namespace="shop"
+    )
 
 
 def test_a_container_killed_for_want_of_memory_is_told_once_with_what_it_was_allowed() -> None:

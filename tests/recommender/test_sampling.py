@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import pytest
 
+from tests.build import owner_key
 from tests.recommender.played import World
-from trimtab.cluster.owner import Owner
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.recommender import collector
 from trimtab.recommender.collector import MAX_QUEUED_READINGS, InstantCollector, Sampler
@@ -52,7 +52,10 @@ def test_nothing_is_missed_while_nobody_takes_it_up() -> None:
     with sampler(look) as line:
         look.reach(20)  # the round publishes meanwhile, and asks for nothing
     line.join_thread()
-    owners, now = OwnerIndex({}, {("shop", "web"): Owner("Deployment", "web")}), World().now + 60 * look.looks
+    owners, now = (
+        OwnerIndex({}, {("shop", "web"): owner_key("Deployment/web", namespace="shop")}),
+        World().now + 60 * look.looks,
+    )
     count = InstantCollector(line.take_readings).collect_usage(diary, owners, now, lambda: True)
     assert count == min(look.looks, MAX_QUEUED_READINGS) >= 20  # what the queue holds, however slow the machine is
     [container] = diary.list_containers()

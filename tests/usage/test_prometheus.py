@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.build import owner_key
 from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, vector
-from trimtab.cluster.owner import Owner
 from trimtab.usage.errors import GarbledSource, RefusedSource, UnreachableSource
 from trimtab.usage.http_client import HttpApi, RetryPolicy
 from trimtab.usage.prometheus import Prometheus, QueryPlan, split_span
@@ -86,7 +86,9 @@ def test_owners_are_followed_from_pod_to_deployment() -> None:
         return 200, vector(*(metric for name, metric in said.items() if name in asked[1]["query"]))
 
     with serving(answer) as server:
-        assert at(server.url).read_owners(START, END) == {("shop", "web-1-a"): Owner("Deployment", "web")}
+        assert at(server.url).read_owners(START, END) == {
+            ("shop", "web-1-a"): owner_key("Deployment/web", namespace="shop")
+        }
 
 
 # ── what goes wrong ──────────────────────────────────────────────────────

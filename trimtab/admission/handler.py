@@ -15,11 +15,12 @@ from trimtab.admission.admission_result import (
     PodDecision,
     decide_pod,
 )
-from trimtab.admission.quota_headroom import NO_ANSWERS, OwnerKey, QuotaAnswers
+from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache, is_shareable, normalize_pod_bytes
 from trimtab.admission.template_cache import estimate_bytes, read_instance
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy import reasons

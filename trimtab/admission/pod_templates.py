@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from trimtab.cluster import scaled_objects
-from trimtab.cluster.api.meta import Metadata, OwnerReference, change, value_or
+from trimtab.cluster.api.meta import Metadata, change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.kinds import JOB, REPLICA_SET, STATEFUL_SET, GroupKind, built_in, kind_name
+from trimtab.cluster.owner import OwnerKey, reference_to
 from trimtab.cluster.replicas import Replicas, replicas_of
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, decode_object
 from trimtab.cluster.yaml_documents import Document, format_path
@@ -74,7 +75,7 @@ def why_not_admitted(document: Document) -> str | None:
     if kind is None or kind == "CustomResourceDefinition":
         return None
     group, is_read = group_of(document), bool(template_paths(kind, value))
-    if kind in _POD_CREATING_KINDS.get(group, ()):
+    if kind_name(kind) in _POD_CREATING_KINDS.get(group, ()):
         if is_read:
             return (
                 f"{document.entry_name}: the operator of this object may create more pods than the manifest has "
@@ -85,7 +86,7 @@ def why_not_admitted(document: Document) -> str | None:
         )
     if is_read:
         return None
-    if kind in _INSTALLER_KINDS.get(group, ()):
+    if kind_name(kind) in _INSTALLER_KINDS.get(group, ()):
         return (
             f"{document.entry_name}: the object installs manifests from another source; render them, then run "
             "`trimtab admit` on the result"
@@ -185,7 +186,7 @@ class PodTemplateLocation:
     """A place in a manifest from which pods are created."""
 
     document: Document
-    kind: str
+    kind: GroupKind
     name: str
     namespace: str
     path: Path
@@ -197,9 +198,9 @@ class PodTemplateLocation:
     """One pod as its controller would send it to the API server."""
     replicas: int = 1
     """The number of such pods; 1 if the cluster decides it (DaemonSet) or each run does (Job)."""
-    owners: Mapping[tuple[str, str, str], Owner | None]
+    owners: Mapping[OwnerKey, OwnerKey | None]
     """Owner → its controller, for the owners that would exist together with the manifest. The facts need them."""
-    wanted: Mapping[tuple[str, str, str], Replicas] = field(default_factory=dict)
+    wanted: Mapping[OwnerKey, Replicas] = field(default_factory=dict)
     """Owner → the number of pods that it wants, as far as the manifest says."""
 
     def with_owners(self, facts: ClusterFacts) -> ClusterFacts:
@@ -221,7 +222,7 @@ def read_templates(document: Document) -> tuple[PodTemplateLocation | ConfigErro
 
 
 def _read_template(
-    document: Document, kind: str, path: Path, *, is_one_of_many: bool
+    document: Document, kind: GroupKind, path: Path, *, is_one_of_many: bool
 ) -> PodTemplateLocation | ConfigError:
     template = value_at(document.value, path)
     if path and is_knative(document.value):
@@ -279,7 +280,7 @@ def _split_path(field: str) -> list[str | int]:
 
 
 def _build_location(
-    document: Document, kind: str, path: Path, pod: Pod, *, is_one_of_many: bool
+    document: Document, kind: GroupKind, path: Path, pod: Pod, *, is_one_of_many: bool
 ) -> PodTemplateLocation:
     outer = document.value.get("metadata") or {}
     name = str(outer.get("name") or outer.get("generateName") or "")
@@ -312,13 +313,13 @@ def _replica_count(kind: str, value: Any, path: Path) -> int:
 
 
 def _wanted_replicas(
-    document: Document, kind: str, namespace: str, owners: Mapping[tuple[str, str, str], Owner | None]
-) -> dict[tuple[str, str, str], Replicas]:
+    document: Document, kind: GroupKind, namespace: str, owners: Mapping[OwnerKey, OwnerKey | None]
+) -> dict[OwnerKey, Replicas]:
     """Returns owner → the number of pods it wants, for the manifest's own object, or for the Job that a CronJob
     creates."""
     value, key = document.value, next(iter(owners), None)
     if kind == "CronJob" and key is not None:
-        kind, key = "Job", list(owners)[-1]
+        kind, key = JOB, list(owners)[-1]
         value = {"spec": value_at(value, ("spec", "jobTemplate", "spec"))}
     owner = decode_object(Document(file=document.file, index=document.index, value=value, node=None), Workload)
     replicas = None if key is None or isinstance(owner, ConfigError) else replicas_of(kind, owner)
@@ -326,36 +327,38 @@ def _wanted_replicas(
 
 
 _INTERMEDIATE_KINDS = {
-    "Elasticsearch": "StatefulSet", "JobSet": "Job", "LeaderWorkerSet": "StatefulSet", "RayJob": "RayCluster",
-    "RayService": "RayCluster", "Rollout": "ReplicaSet",
+    built_in("Elasticsearch"): STATEFUL_SET, built_in("JobSet"): JOB, built_in("LeaderWorkerSet"): STATEFUL_SET,
+    built_in("RayJob"): built_in("RayCluster"), built_in("RayService"): built_in("RayCluster"),
+    built_in("Rollout"): REPLICA_SET,
 }  # fmt: skip
 """Custom kinds that create another object, which then owns the pods."""
 
 
-def _with_owner(kind: str, name: str, namespace: str, pod: Pod) -> tuple[Pod, dict[tuple[str, str, str], Owner | None]]:
+def _with_owner(kind: GroupKind, name: str, namespace: str, pod: Pod) -> tuple[Pod, dict[OwnerKey, OwnerKey | None]]:
     """Returns the pod as the controller of this kind creates it, and the owners that exist with it (owner → its
     controller)."""
-    top = Owner(kind, name)
+    top = OwnerKey(namespace, kind, name)
     suffix = _template_hash(pod)
     if kind == "Deployment":
-        middle, labels = Owner("ReplicaSet", f"{name}-{suffix}"), {"pod-template-hash": suffix}
+        middle, labels = OwnerKey(namespace, REPLICA_SET, f"{name}-{suffix}"), {"pod-template-hash": suffix}
     elif kind in _INTERMEDIATE_KINDS:
-        middle, labels = Owner(_INTERMEDIATE_KINDS[kind], f"{name}-{suffix}"), {}
+        middle, labels = OwnerKey(namespace, _INTERMEDIATE_KINDS[kind], f"{name}-{suffix}"), {}
     elif kind == "CronJob":
         # The CronJob controller appends the scheduled time in minutes since 1970 (`getJobName`,
         # pkg/controller/cronjob); any will do.
-        middle, labels = Owner("Job", f"{name}-29383200"), {"batch.kubernetes.io/job-name": f"{name}-29383200"}
+        middle = OwnerKey(namespace, JOB, f"{name}-29383200")
+        labels = {"batch.kubernetes.io/job-name": middle.name}
     elif kind == "Job":
         middle, labels = top, {"batch.kubernetes.io/job-name": name}
     else:
         middle, labels = top, {}
-    owners: dict[tuple[str, str, str], Owner | None] = {(namespace, kind, name): None}
+    owners: dict[OwnerKey, OwnerKey | None] = {top: None}
     if middle != top:
-        owners[namespace, middle.kind, middle.name] = top
+        owners[middle] = top
     return _with_metadata(pod, middle, labels, ordinal=kind == "StatefulSet"), owners
 
 
-def _with_metadata(pod: Pod, owner: Owner, labels: dict[str, str], *, ordinal: bool) -> Pod:
+def _with_metadata(pod: Pod, owner: OwnerKey, labels: dict[str, str], *, ordinal: bool) -> Pod:
     metadata: Metadata = pod.metadata
     new_labels = {**value_or(metadata.labels, {}), **labels}
     return change(
@@ -365,7 +368,7 @@ def _with_metadata(pod: Pod, owner: Owner, labels: dict[str, str], *, ordinal: b
             name=f"{owner.name}-0" if ordinal else "",
             generate_name=f"{owner.name}-",
             labels=new_labels or metadata.labels,
-            owner_references=(OwnerReference(kind=owner.kind, name=owner.name, controller=True),),
+            owner_references=(reference_to(owner),),
         ),
     )
 

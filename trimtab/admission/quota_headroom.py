@@ -20,7 +20,9 @@ from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.kinds import POD
 from trimtab.cluster.limit_ranges import effective_hard, quota_covers, quota_rejecting_pod
+from trimtab.cluster.owner import OwnerKey, referenced_owner
 from trimtab.cluster.reason import Reason
 from trimtab.policy import autoscalers
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -43,8 +45,6 @@ class QuotaIncrease(msgspec.Struct, frozen=True, gc=False):
     written: str
 
 
-OwnerKey = tuple[str, str, str]
-"""(namespace, kind, name) of an owner."""
 _AnswerKey = tuple[str, str, str, QuotaIncrease, int, int]
 """(namespace, UID of the direct owner, its template, the increase, the quota's hard limit, the number of pods)."""
 
@@ -210,10 +210,10 @@ def _unseen_controller(subject: PodContext) -> OwnerKey | None:
     """Returns the pod's controller if its kind is watched and no watch has reported it yet, because it was just
     created; otherwise None."""
     controller = subject.pod.metadata.controller_owner
-    if controller is None or controller.kind not in OWNERS or not controller.uid:
+    if controller is None or not controller.uid:
         return None
-    target = (subject.namespace, controller.kind, controller.name)
-    return None if target in subject.facts.owners else target
+    target = referenced_owner(controller, subject.namespace)
+    return None if target.kind not in OWNERS or target in subject.facts.owners else target
 
 
 def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replicas: int) -> _AnswerKey | None:
@@ -229,9 +229,8 @@ def _counted_owner(subject: PodContext) -> OwnerKey | None:
     """Returns the topmost owner whose number of pods is known; for a pod without an owner, the key of an object that
     does not exist."""
     if not subject.owners:
-        return subject.namespace, "Pod", ""
-    targets = ((subject.namespace, owner.kind, owner.name) for owner in reversed(subject.owners))
-    return next((target for target in targets if target in subject.facts.replicas), None)
+        return OwnerKey(subject.namespace, POD, "")
+    return next((owner for owner in reversed(subject.owners) if owner in subject.facts.replicas), None)
 
 
 def _max_replicas(subject: PodContext) -> int | None:
@@ -253,7 +252,7 @@ def _updated_pods(subject: PodContext) -> int:
     It is 0 for a ReplicaSet that no watch has reported yet. It is also 0 for a ReplicaSet of another revision than its
     Deployment's, because the Deployment's status then describes the previous revision.
     """
-    targets = [(subject.namespace, owner.kind, owner.name) for owner in subject.owners]
+    targets = subject.owners
     if targets and targets[0] not in subject.facts.owners:
         return 0
     known_replicas = (subject.facts.replicas.get(target) for target in targets)

@@ -10,10 +10,11 @@ from decimal import Decimal
 from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.preview import Preview, preview_admission
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import OwnerReference, change, value_or
+from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Container, Pod, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.kinds import STATEFUL_SET
+from trimtab.cluster.owner import OwnerKey, reference_to
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ContainerUsage
@@ -30,8 +31,7 @@ from trimtab.policy.vpa_webhook import EVERYWHERE
 
 def requests_if_readmitted(
     template: PodTemplateSpec,
-    owner: Owner,
-    namespace: str,
+    owner: OwnerKey,
     policies: Policies,
     facts: ClusterFacts,
     terms: AdmissionSettings = DEFAULT_SETTINGS,
@@ -57,8 +57,8 @@ def requests_if_readmitted(
     running pods may grow to these amounts. For a resource that no container of the pod requests, the known usage of the
     containers is used (`with_known_usage`).
     """
-    where = f"the next pod of {owner.kind} {namespace}/{owner.name}"
-    sent = submitted_pod(template, owner, namespace)
+    where, namespace = f"the next pod of {owner.described}", owner.namespace
+    sent = submitted_pod(template, owner)
     size_excess = find_template_excess(sent)
     if size_excess is not None:
         return Unreadable(where, f"{size_excess} [{TOO_LARGE.name}]")
@@ -178,12 +178,12 @@ def last_decided_pod(previewed: Preview) -> Pod:
     return previewed.calls[-1].apply_to(previewed.received_pods[-1]) if previewed.calls else previewed.sent
 
 
-def submitted_pod(template: PodTemplateSpec, owner: Owner, namespace: str) -> Pod:
+def submitted_pod(template: PodTemplateSpec, owner: OwnerKey) -> Pod:
     """Returns the pod as the controller sends it. The pod of a StatefulSet has a fixed name, all others a generated
     one."""
-    meta, controller = template.metadata, OwnerReference(kind=owner.kind, name=owner.name, controller=True)
+    meta, controller = template.metadata, reference_to(owner)
     metadata = change(
-        meta, name=f"{owner.name}-0" if owner.kind == "StatefulSet" else "", generate_name=f"{owner.name}-",
-        namespace=namespace, owner_references=(controller,),
+        meta, name=f"{owner.name}-0" if owner.kind == STATEFUL_SET else "", generate_name=f"{owner.name}-",
+        namespace=owner.namespace, owner_references=(controller,),
     )  # fmt: skip
     return Pod(metadata=metadata, spec=template.spec)

@@ -14,7 +14,7 @@ from trimtab.admission.preview import preview_admission
 from trimtab.admission.readmission import last_decided_pod, submitted_pod
 from trimtab.cluster import quantity
 from trimtab.cluster.api.workload import PodTemplateSpec
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet, Reason, Unreadable
 from trimtab.cluster.recommendation import ContainerUsage
@@ -48,8 +48,7 @@ def policies_that_resize(policies: Policies) -> tuple[PodPolicy, ...]:
 
 def requests_of_running_pods(
     template: PodTemplateSpec,
-    owner: Owner,
-    namespace: str,
+    owner: OwnerKey,
     policies: Policies,
     facts: ClusterFacts,
     terms: AdmissionSettings = DEFAULT_SETTINGS,
@@ -60,8 +59,8 @@ def requests_of_running_pods(
     resizing = {policy.name: policy for policy in policies_that_resize(policies)}
     if not resizing:
         return NOTHING_WANTED
-    where = f"the next pod of {owner.kind} {namespace}/{owner.name}"
-    sent = submitted_pod(template, owner, namespace)
+    where, namespace = f"the next pod of {owner.described}", owner.namespace
+    sent = submitted_pod(template, owner)
     size_excess = find_template_excess(sent)
     if size_excess is not None:
         return Unreadable(where, f"{size_excess} [{TOO_LARGE.name}]")

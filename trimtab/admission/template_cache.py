@@ -31,7 +31,7 @@ from trimtab.admission.apiserver.validate_pod import metadata_errors
 from trimtab.admission.json_patch import apply_patch_in_place
 from trimtab.cluster.api.meta import UNSET, Labels, Metadata, OwnerReference, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
-from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, Owner
+from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, OwnerKey
 from trimtab.cluster.resources import all_containers
 from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, render_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -61,7 +61,7 @@ class TemplateInstance(msgspec.Struct, frozen=True, eq=False):
     pod: Pod
     namespace: str
     key: TemplateKey
-    owners: tuple[Owner, ...]
+    owners: tuple[OwnerKey, ...]
     masks_tags: bool
     """Whether the images of similar pods may have other tags and digests."""
 
@@ -73,7 +73,7 @@ class _Template(msgspec.Struct, eq=False, gc=False):
     """The estimated size in bytes."""
     finding: AdmissionFinding
     before: Pod
-    owners: tuple[Owner, ...]
+    owners: tuple[OwnerKey, ...]
     reads: FactDependencies
     labels: dict[str, str | None]
     """Label that was read → its value, or None if the pod did not have the label."""
@@ -269,7 +269,7 @@ def _has_same_metadata(template: _Template, metadata: Metadata) -> bool:
     )
 
 
-def _has_like_owners(template: _Template, owners: tuple[Owner, ...]) -> bool:
+def _has_like_owners(template: _Template, owners: tuple[OwnerKey, ...]) -> bool:
     """Returns whether the owners are equal. The name of the nearest owner may differ, if every test of that name by a
     policy has the same result."""
     if owners == template.owners:
@@ -281,14 +281,14 @@ def _has_like_owners(template: _Template, owners: tuple[Owner, ...]) -> bool:
     return all(is_wanted(name) is result for is_wanted, result in template.owner_tests)
 
 
-def _renamed_keys(earlier: Owner, instance: TemplateInstance) -> dict[Hashable, Hashable]:
+def _renamed_keys(earlier: OwnerKey, instance: TemplateInstance) -> dict[Hashable, Hashable]:
     """Returns, for each fact about the template's nearest owner, its key → the key of the same fact about the pod's
     owner."""
     current, namespace = instance.owners[0], instance.namespace
     if earlier == current:
         return {}
     return {
-        (namespace, earlier.kind, earlier.name): (namespace, current.kind, current.name),
+        earlier: current,
         f"{namespace}/{earlier}": f"{namespace}/{current}",
     }
 

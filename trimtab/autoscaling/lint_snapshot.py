@@ -41,6 +41,7 @@ from trimtab.cluster.api.autoscaling import (
 from trimtab.cluster.api.core import LimitRange, Namespace
 from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget, WorkloadStatus
+from trimtab.cluster.kinds import built_in, group_kind
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.selectors import labels_match
 from trimtab.cluster.snapshot import ConfigMap
@@ -184,7 +185,8 @@ class LintSnapshot:
 
     def target_of(self, namespace: str, target: TargetRef) -> LintWorkload | None:
         """Returns the workload that an HPA or a VPA names, or None if it is not among the objects."""
-        return self.workloads_by_subject.get(LintSubject(target.kind, namespace or DEFAULT_NAMESPACE, target.name))
+        kind = group_kind(target.api_version, target.kind)
+        return self.workloads_by_subject.get(LintSubject(kind, namespace or DEFAULT_NAMESPACE, target.name))
 
     @cached_property
     def _hpas_by_target(self) -> dict[LintSubject, tuple[HorizontalPodAutoscaler, ...]]:
@@ -313,12 +315,13 @@ class LintSnapshot:
 
 def subject_of(kind: str, metadata: Metadata, *, namespaced: bool = True) -> LintSubject:
     """Returns the kind, namespace and name that identify an object."""
-    return LintSubject(kind, (metadata.namespace or DEFAULT_NAMESPACE) if namespaced else "", metadata.name)
+    return LintSubject(built_in(kind), (metadata.namespace or DEFAULT_NAMESPACE) if namespaced else "", metadata.name)
 
 
 def target_subject(metadata: Metadata, target: TargetRef) -> LintSubject:
     """Returns the kind, namespace and name of an autoscaler's target, which is in the autoscaler's namespace."""
-    return LintSubject(target.kind, metadata.namespace or DEFAULT_NAMESPACE, target.name)
+    kind = group_kind(target.api_version, target.kind)
+    return LintSubject(kind, metadata.namespace or DEFAULT_NAMESPACE, target.name)
 
 
 def update_mode_of(vpa: VerticalPodAutoscaler) -> str:

@@ -35,6 +35,7 @@ from trimtab.cluster.api.core import LimitRange, Namespace
 from trimtab.cluster.api.meta import ApiObject, Labels, change, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.kinds import POD, REPLICA_SET, GroupKind, built_in, group_kind
 from trimtab.cluster.pool import POOL_LABEL
 from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.published_reservations import RESERVATIONS_KEY, RESERVATIONS_LABEL, decode_reservations
@@ -141,7 +142,7 @@ def read_lint_snapshot(
     return LintReading(snapshot, tuple(collected.mistakes))
 
 
-def _collect_document(collected: _Collected, document: Document, kind: str) -> None:
+def _collect_document(collected: _Collected, document: Document, kind: GroupKind) -> None:
     decoded: Any = decode_object(document, SHAPES[kind])
     if isinstance(decoded, ConfigError):
         if kind != "Rollout":
@@ -166,7 +167,7 @@ def _collect_document(collected: _Collected, document: Document, kind: str) -> N
     collected.documents[subject] = document
     collected.objects[kind].append(decoded)
     if (owner := metadata.controller_owner) is not None:
-        collected.owners[subject] = LintSubject(owner.kind, namespace, owner.name)
+        collected.owners[subject] = LintSubject(group_kind(owner.api_version, owner.kind), namespace, owner.name)
 
 
 def _pool_documents(collected: _Collected) -> list[Document]:
@@ -206,7 +207,7 @@ def _read_workloads(collected: _Collected) -> Iterable[LintWorkload]:
     templates = _templates_by_owner(collected)
     for kind in OWNER_KINDS:
         for owner in collected.objects_of(kind):
-            subject = LintSubject(kind, owner.metadata.namespace or DEFAULT_NAMESPACE, owner.metadata.name)
+            subject = LintSubject(built_in(kind), owner.metadata.namespace or DEFAULT_NAMESPACE, owner.metadata.name)
             if subject in collected.owners:
                 continue
             template = owner.spec.job_template.spec.template if kind == "CronJob" else owner.spec.template
@@ -215,7 +216,7 @@ def _read_workloads(collected: _Collected) -> Iterable[LintWorkload]:
             if template.spec.containers:
                 yield _build_workload(subject, owner, template)
     for pod in collected.objects_of("Pod"):
-        subject = LintSubject("Pod", pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.name)
+        subject = LintSubject(POD, pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.name)
         if subject not in collected.owners and pod.spec.containers:
             yield LintWorkload(
                 subject=subject, api_version="v1", metadata=pod.metadata,
@@ -230,7 +231,7 @@ def _templates_by_owner(collected: _Collected) -> dict[LintSubject, LintTemplate
     newest: dict[LintSubject, tuple[int, LintTemplate]] = {}
     for replica_set in collected.objects_of("ReplicaSet"):
         namespace = replica_set.metadata.namespace or DEFAULT_NAMESPACE
-        owner = collected.owners.get(LintSubject("ReplicaSet", namespace, replica_set.metadata.name))
+        owner = collected.owners.get(LintSubject(REPLICA_SET, namespace, replica_set.metadata.name))
         if owner is None or not replica_set.spec.template.spec.containers:
             continue
         annotations: Labels = value_or(replica_set.metadata.annotations, {})

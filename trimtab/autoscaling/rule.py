@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from trimtab.cluster.kinds import GroupKind
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.yaml_parser import Path
 
 if TYPE_CHECKING:
@@ -46,10 +48,15 @@ class Needs(StrEnum):
 class LintSubject:
     """The object that a finding is about."""
 
-    kind: str
+    kind: GroupKind
     namespace: str
     """The namespace of the object; empty for a cluster-scoped object."""
     name: str
+
+    @property
+    def key(self) -> OwnerKey:
+        """The object as an owner of pods."""
+        return OwnerKey(self.namespace, self.kind, self.name)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"

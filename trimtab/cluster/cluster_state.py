@@ -60,7 +60,7 @@ class Inventory:
     pdbs: tuple[Pdb, ...] = ()
     claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
     """(namespace, name) → PersistentVolumeClaim."""
-    owners: Mapping[tuple[str, str, str], ReplicaCounts] = field(default_factory=dict)
+    owners: Mapping[OwnerKey, ReplicaCounts] = field(default_factory=dict)
     """(namespace, kind, name) of an owner → its replica counts."""
     owner_kinds: frozenset[str] = frozenset()
     """The kinds of owners that the snapshot contains. An owner of any other kind may exist although the snapshot does
@@ -122,7 +122,7 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         pdbs=pdbs,
         claims=dict(read_claims(snapshot.objects_of(PersistentVolumeClaim), snapshot.objects_of(PersistentVolume))),
         owners={
-            (s.metadata.namespace, kind, s.metadata.name): _replica_counts(s)
+            OwnerKey(s.metadata.namespace, kind, s.metadata.name): _replica_counts(s)
             for kind, s in snapshot.iterate_workloads()
         },
         # A snapshot without any ReplicaSet was most likely taken without that kind: then a missing owner proves

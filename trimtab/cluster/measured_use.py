@@ -6,6 +6,7 @@ known which pod's work it takes over, and all replicas of an owner have the same
 
 from collections.abc import Iterable, Mapping
 
+from trimtab.cluster.kinds import POD
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
@@ -18,9 +19,7 @@ POD_METRICS = "PodMetrics"
 
 def owner_key(pod: PodInfo) -> OwnerKey:
     """Returns the key of the pod's owner, or of the pod itself if it has no owner."""
-    if pod.owner is None:
-        return (pod.namespace, "Pod", pod.name)
-    return (pod.namespace, pod.owner.kind, pod.owner.name)
+    return pod.owner or OwnerKey(pod.namespace, POD, pod.name)
 
 
 def is_use_needed(pod: PodInfo) -> bool:

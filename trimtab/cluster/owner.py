@@ -1,34 +1,70 @@
 """Finds the controllers above a pod, from its direct controller to the topmost one."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from trimtab.cluster.api.meta import Metadata, value_or
+from trimtab.cluster.api.autoscaling import TargetRef
+from trimtab.cluster.api.meta import Metadata, OwnerReference, value_or
+from trimtab.cluster.kinds import DEPLOYMENT, REPLICA_SET, ROLLOUT, GroupKind, group_kind, group_name, kind_name
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """A controller: its kind, and its name. It is in the pod's namespace."""
+# A NamedTuple, because its hash and its comparison are those of a tuple: it is the key of every lookup of a review.
+class OwnerKey(NamedTuple):
+    """The identity of an object that owns pods, or of a pod: its namespace, kind with group, and name.
 
-    kind: str
+    Objects of one name and of kinds of different groups are different objects. An owner is in the namespace of what it
+    owns."""
+
+    namespace: str
+    kind: GroupKind
     name: str
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
 
+    @property
+    def described(self) -> str:
+        """The object as it is written in sentences: `Deployment shop/web`."""
+        return f"{self.kind} {self.namespace}/{self.name}"
 
-OwnerKey = tuple[str, str, str]
-"""(namespace, kind, name) of an owner, or of the pod itself if the pod has no owner."""
 
-Above = Callable[[str, Owner], Owner | None]
-"""A function of (namespace, owner) that returns the owner's own controller. It returns None if the owner has no
-controller, or if the controller is unknown."""
+NO_OWNER_KEY = OwnerKey("", GroupKind(""), "")
+"""The key in place of the owner of a pod that has none. It is the key of no object."""
+
+
+def referenced_owner(reference: OwnerReference, namespace: str) -> OwnerKey:
+    """Returns the identity of the owner that a reference of an object in this namespace names."""
+    return OwnerKey(namespace, group_kind(reference.api_version, reference.kind), reference.name)
+
+
+def reference_to(owner: OwnerKey) -> OwnerReference:
+    """Returns the reference by which an object names this owner as its controller. Its version is v1, because an
+    identity has no version."""
+    group = group_name(owner.kind)
+    version = "" if group is None else f"{group}/v1" if group else "v1"
+    return OwnerReference(api_version=version, kind=kind_name(owner.kind), name=owner.name, controller=True)
+
+
+def controller_key(metadata: Metadata, namespace: str) -> OwnerKey | None:
+    """Returns the controller of an object in this namespace, or None if the object has none."""
+    reference = metadata.controller_owner
+    return None if reference is None else referenced_owner(reference, namespace)
+
+
+def target_key(target: TargetRef, namespace: str) -> OwnerKey:
+    """Returns the identity of the object that an autoscaler in this namespace names as its target."""
+    return OwnerKey(namespace, group_kind(target.api_version, target.kind), target.name)
+
+
+Above = Callable[[OwnerKey], OwnerKey | None]
+"""A function of an owner that returns the owner's own controller. It returns None if the owner has no controller, or if
+the controller is unknown."""
 
 # Real chains are shorter; only a cycle of owner references is longer.
 _MAX_CHAIN_LENGTH = 6
 
 
-def owner_chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner, ...]:
+def owner_chain(metadata: Metadata, namespace: str, above: Above) -> tuple[OwnerKey, ...]:
     """Returns the pod's controllers from the direct one to the topmost one, or an empty tuple for a pod without a
     controller.
 
@@ -36,27 +72,34 @@ def owner_chain(metadata: Metadata, namespace: str, above: Above) -> tuple[Owner
     the ReplicaSet, which is the Deployment's name and the pod's `pod-template-hash`. The ReplicaSets of Argo Rollouts
     have their hash in another label.
     """
-    reference = metadata.controller_owner
-    owners: list[Owner] = []
-    owner = Owner(reference.kind, reference.name) if reference else None
+    controller = controller_key(metadata, namespace)
+    return () if controller is None else owners_from(controller, value_or(metadata.labels, {}), above)
+
+
+def owners_from(controller: OwnerKey, labels: Mapping[str, str], above: Above) -> tuple[OwnerKey, ...]:
+    """Returns the controllers of a pod with these labels, the direct one first (see `owner_chain`)."""
+    owners: list[OwnerKey] = []
+    owner: OwnerKey | None = controller
     while owner is not None and owner not in owners and len(owners) < _MAX_CHAIN_LENGTH:
         owners.append(owner)
-        owner = above(namespace, owner) or _owner_by_hash(metadata, owner)
+        owner = above(owner) or controller_by_hash(labels, owner)
     return tuple(owners)
 
 
-CONTROLLER_BY_HASH_LABEL = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
+CONTROLLER_BY_HASH_LABEL = {
+    "pod-template-hash": DEPLOYMENT,
+    "rollouts-pod-template-hash": ROLLOUT,
+}
 """Label with a hash → the kind of the controller whose ReplicaSets have this hash in their names."""
 
 
-def _owner_by_hash(metadata: Metadata, owner: Owner) -> Owner | None:
-    """Returns the controller of a ReplicaSet, derived from the ReplicaSet's name without the pod's hash, or None if the
-    name does not end in the hash."""
-    if owner.kind != "ReplicaSet":
+def controller_by_hash(labels: Mapping[str, str], owner: OwnerKey) -> OwnerKey | None:
+    """Returns the controller of a ReplicaSet, derived from the ReplicaSet's name without the hash in the labels of its
+    pod, or None if the name does not end in the hash (pkg/controller/deployment/sync.go)."""
+    if owner.kind != REPLICA_SET:
         return None
-    labels = value_or(metadata.labels, {})
     for label, kind in CONTROLLER_BY_HASH_LABEL.items():
         suffix = "-" + labels.get(label, "")
         if len(suffix) > 1 and owner.name.endswith(suffix):
-            return Owner(kind, owner.name.removesuffix(suffix))
+            return OwnerKey(owner.namespace, kind, owner.name.removesuffix(suffix))
     return None

@@ -28,6 +28,7 @@ from trimtab.cluster.api.pod import (
     Volume,
 )
 from trimtab.cluster.api.pod import Pod as Shape
+from trimtab.cluster.owner import OwnerKey, referenced_owner
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts, negative_request, pod_requests, with_resize
@@ -101,7 +102,7 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     uid: str
     node: str
     requirements: SchedulingRequirements
-    owner: OwnerReference | None
+    owner: OwnerKey | None
     annotations: Mapping[str, str]
     created: Seconds | None
     started: Seconds | None
@@ -184,7 +185,7 @@ class PodReader:
     requirements_by_key: dict[tuple[object, ...], SchedulingRequirements] = field(default_factory=dict)
     """(namespace, number of the spec parts, labels) → the shared requirements."""
     likeness_numbers: dict[tuple[int, int, bool, int, str, str], int] = field(default_factory=dict)
-    owners: dict[OwnerReference, OwnerReference] = field(default_factory=dict)
+    owners: dict[OwnerKey, OwnerKey] = field(default_factory=dict)
     first_likeness: int = 0
     """The first value of `PodInfo.likeness` that this reader assigns. Smaller values were assigned by an earlier
     reader."""
@@ -197,7 +198,7 @@ class PodReader:
     def read_pod(self, shape: Shape) -> PodInfo:
         """Returns the pod of an API object."""
         meta, spec, status = shape.metadata, shape.spec, shape.status
-        owner = self._shared_owner(meta.controller_owner)
+        owner = self._shared_owner(meta.controller_owner, meta.namespace)
         requirements, annotations, local = (
             self._shared_requirements(shape, owner),
             value_or(meta.annotations, {}),
@@ -239,11 +240,14 @@ class PodReader:
             is_unschedulable=not spec.node_name and _is_unschedulable(status),
         )  # fmt: skip
 
-    def _shared_owner(self, owner: OwnerReference | None) -> OwnerReference | None:
-        """Returns one shared owner reference for all equal ones: the first that was read."""
-        return None if owner is None else self.owners.setdefault(owner, owner)
+    def _shared_owner(self, reference: OwnerReference | None, namespace: str) -> OwnerKey | None:
+        """Returns the owner as one shared object for all pods of the owner."""
+        if reference is None:
+            return None
+        owner = referenced_owner(reference, namespace)
+        return self.owners.setdefault(owner, owner)
 
-    def _shared_requirements(self, shape: Shape, owner: OwnerReference | None) -> SchedulingRequirements:
+    def _shared_requirements(self, shape: Shape, owner: OwnerKey | None) -> SchedulingRequirements:
         """Returns the requirements of the pod, as one object for all pods with equal requirements."""
         labels, resizing, parts = _scheduling_labels(shape), with_resize(shape), _spec_parts(shape.spec)
         latest = self._latest.get(id(owner)) if owner is not None and resizing is shape else None

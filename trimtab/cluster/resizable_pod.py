@@ -21,7 +21,7 @@ import msgspec
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Condition, Container, ContainerStatus, Pod
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pod import FINISHED_PHASES, MIRROR_ANNOTATION
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.resources import QoS, limits_of, qos_class, requests_of
@@ -105,7 +105,7 @@ class ResizablePod(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     version: str
     """The pod's resourceVersion. The API server rejects a resize that was decided on an older version."""
-    owner: Owner | None
+    owner: OwnerKey | None
     """The pod's direct controller, or None if it has none."""
     phase: str
     qos: QoS
@@ -206,12 +206,12 @@ class ResizablePodReader:
         names = {container.name for container in containers}
         statuses = [*status.container_statuses, *(s for s in status.init_container_statuses if s.name in names)]
         runs = self._share(tuple(map(_read_run, statuses)))
-        annotations, controller = value_or(meta.annotations, {}), meta.controller_owner
+        annotations, controller = value_or(meta.annotations, {}), controller_key(meta, meta.namespace)
         ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
         answer, message = _read_answer(containers, runs, status.conditions)
         return ResizablePod(
             name=meta.name, namespace=meta.namespace, uid=meta.uid, node=spec.node_name, version=meta.resource_version,
-            owner=None if controller is None else self._share(Owner(controller.kind, controller.name)),
+            owner=None if controller is None else self._share(controller),
             phase=status.phase, qos=_qos_of(pod), containers=containers,
             ending=self._share(tuple(_read_ending(spec.init_containers))), runs=runs, answer=answer, message=message,
             is_ready=ready is not None and ready.status == "True",
@@ -224,7 +224,7 @@ class ResizablePodReader:
         )  # fmt: skip
 
     def _share(self, part: Any) -> Any:
-        key = msgspec.json.encode(part) if not isinstance(part, Owner) else part
+        key = msgspec.json.encode(part) if not isinstance(part, OwnerKey) else part
         if len(self._shared) > _MAX_SHARED_PARTS:
             self._shared.clear()
         return self._shared.setdefault(key, part)

@@ -16,6 +16,7 @@ import msgspec
 from trimtab.cluster.api import autoscaling, core, devices, pod, storage, workload
 from trimtab.cluster.api.meta import ApiObject, Labels, Metadata
 from trimtab.cluster.config_error import ConfigError, quote_value
+from trimtab.cluster.kinds import GroupKind, built_in
 from trimtab.cluster.scaled_objects import add_keda_hpas
 from trimtab.cluster.yaml_documents import Document, read_documents
 
@@ -84,12 +85,12 @@ class Snapshot:
         """Returns every object of a kind; `kind` must be given only where several kinds share a struct (workloads)."""
         return self.objects.get(kind or shape.__name__, ())  # type: ignore[return-value]
 
-    def iterate_workloads(self) -> Iterable[tuple[str, workload.Workload]]:
+    def iterate_workloads(self) -> Iterable[tuple[GroupKind, workload.Workload]]:
         """Yields every owner of pods with its kind."""
         for kind, shape in SHAPES_BY_KIND.items():
             if issubclass(shape, workload.Workload):
                 for owner in self.objects.get(kind, ()):
-                    yield kind, owner  # type: ignore[misc]
+                    yield built_in(kind), owner  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)

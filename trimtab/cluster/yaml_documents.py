@@ -17,6 +17,7 @@ import msgspec
 import yaml
 
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.kinds import GroupKind, group_kind, kind_of_object
 from trimtab.cluster.yaml_parser import (
     LOADER,
     MAX_DEPTH,
@@ -40,7 +41,7 @@ class Document:
 
     def __init__(
         self, *, file: str, index: int, value: Any = None, node: Any = None, root: Any = None, within: Path = (),
-        text: msgspec.Raw | None = None, kind: str | None = None,
+        text: msgspec.Raw | None = None, kind: GroupKind | None = None,
     ) -> None:  # fmt: skip
         self.file = file
         self.index = index
@@ -52,8 +53,8 @@ class Document:
         """The path of this one in it."""
         self.text = text
         """JSON that is not decoded yet: an object that names its own `kind`. None if there is a value."""
-        self.kind = kind if text is not None else kind_of(value)
-        """The kind of API object that it names, or None if it names none."""
+        self.kind = kind if text is not None else kind_of_object(value)
+        """The kind of API object that it names, with its group, or None if it names none."""
         self._value = value
         self.is_derived = False
         """Whether a controller creates the object from the one that the file has, so that the file has no such
@@ -110,12 +111,6 @@ class ParseResult:
     mistakes: tuple[ConfigError, ...] = ()
     repeated: tuple[ConfigError, ...] = ()
     """A mistake for each key that appears twice, where the last one is accepted."""
-
-
-def kind_of(value: Any) -> str | None:
-    """Returns the kind that an API object names, or None if it names none."""
-    kind = value.get("kind") if isinstance(value, dict) else None
-    return kind if isinstance(kind, str) and kind else None
 
 
 def format_path(path: Path) -> str:
@@ -197,13 +192,15 @@ class _LongList(msgspec.Struct, gc=False, rename="camel"):
     api_version: Any = None
 
 
-class _Head(msgspec.Struct, gc=False):
+class _Head(msgspec.Struct, gc=False, rename="camel"):
     kind: str
+    api_version: Any = None
     unreadable: msgspec.Raw | None = None
 
 
-_OBJECT_HEAD = re.compile(rb'\{\s*"apiVersion":\s*"[\w./]*",\s*"kind":\s*"(\w+)"\s*,\s*"metadata"')
-"""Matches the beginning of an object as API clients write it. Its kind is there, so the rest need not be decoded."""
+_OBJECT_HEAD = re.compile(rb'\{\s*"apiVersion":\s*"([\w./-]*)",\s*"kind":\s*"(\w+)"\s*,\s*"metadata"')
+"""Matches the beginning of an object as API clients write it. Its version and kind are there, so the rest need not be
+decoded."""
 _UNREADABLE = b'"unreadable"'
 _LIST_DECODER, _HEAD_DECODER = msgspec.json.Decoder(_LongList), msgspec.json.Decoder(_Head)
 
@@ -240,7 +237,8 @@ def _undecoded_items(file: str, long_list: _LongList) -> Iterator[Document]:
         object_head = _OBJECT_HEAD.match(item)
         if object_head is not None and _UNREADABLE not in bytes(item):
             # Decoded later, straight into its struct, and not at all if its kind is ignored.
-            yield Document(file=file, index=index, text=item, kind=object_head[1].decode(), within=within)
+            kind = group_kind(object_head[1].decode(), object_head[2].decode())
+            yield Document(file=file, index=index, text=item, kind=kind, within=within)
             continue
         try:
             # A slower look at the item: its keys may be in another order, or it may have spaces elsewhere.
@@ -252,7 +250,8 @@ def _undecoded_items(file: str, long_list: _LongList) -> Iterator[Document]:
             )
             continue
         if head.kind and head.unreadable is None:
-            yield Document(file=file, index=index, text=item, kind=head.kind, within=within)
+            version = head.api_version if isinstance(head.api_version, str) else ""
+            yield Document(file=file, index=index, text=item, kind=group_kind(version, head.kind), within=within)
         else:
             yield Document(file=file, index=index, value=msgspec.json.decode(item), within=within)
 

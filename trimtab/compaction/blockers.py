@@ -13,6 +13,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
+from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
@@ -61,10 +63,6 @@ DELETION_SLACK_SECONDS = 30
 rule)."""
 
 
-Owner = tuple[str, str, str]
-"""(namespace, kind, name) of an owner."""
-
-
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """The pod must not be evicted, so its node cannot be drained."""
@@ -96,9 +94,9 @@ class EvictionChecker:
     inventory: Inventory
     pdb_index: PdbIndex
     now: Seconds | None
-    _replica_counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _replica_counts: dict[OwnerKey, int] = field(default_factory=dict)
     """Owner → the number of its pods without a deletion timestamp; computed when it is first needed."""
-    _unready_by_owner: dict[Owner, list[PodInfo]] | None = None
+    _unready_by_owner: dict[OwnerKey, list[PodInfo]] | None = None
     """Owner → its pods that are not ready; computed when it is first needed."""
     _nodes_by_group: dict[tuple[str, str], set[str]] | None = None
     """(namespace, pod group) → the nodes of its pods; computed when it is first needed."""
@@ -116,9 +114,8 @@ class EvictionChecker:
         if not self._replica_counts:
             for other in self.inventory.pods:
                 if other.owner is not None and other.deletion_requested_at is None and not other.is_finished:
-                    name = (other.namespace, other.owner.kind, other.owner.name)
-                    self._replica_counts[name] = self._replica_counts.get(name, 0) + 1
-        return self._replica_counts.get((pod.namespace, pod.owner.kind, pod.owner.name), 0) if pod.owner else 0
+                    self._replica_counts[other.owner] = self._replica_counts.get(other.owner, 0) + 1
+        return self._replica_counts.get(pod.owner, 0) if pod.owner else 0
 
     def judge_pod(self, pod: PodInfo, pool: Pool) -> Verdict:
         """Returns whether the pod may be evicted.
@@ -172,29 +169,25 @@ class EvictionChecker:
         eviction."""
         return self._annotation_reason(pod, pool)
 
-    def unsettled_owners(self, moved: Collection[str]) -> frozenset[Owner]:
+    def unsettled_owners(self, moved: Collection[str]) -> frozenset[OwnerKey]:
         """Returns the owners of pods that were moved recently and are not ready."""
         if not moved:
             return frozenset()
         return frozenset(
-            (pod.namespace, pod.owner.kind, pod.owner.name)
+            pod.owner
             for pod in self.inventory.pods
             if pod.owner is not None and not pod.is_ready and pod.deletion_requested_at is None and pod.key in moved
         )
 
-    def block_unsettled(self, pod: PodInfo, verdict: Verdict, unsettled: frozenset[Owner]) -> Verdict:
+    def block_unsettled(self, pod: PodInfo, verdict: Verdict, unsettled: frozenset[OwnerKey]) -> Verdict:
         """Returns `verdict`, or one that blocks the pod while another pod of its workload was moved and is not ready
         yet.
 
         `unsettled`: the owners of such pods (`unsettled_owners`). The rule applies to workloads whose pods move one at
         a time."""
         owner = pod.owner
-        if isinstance(verdict, Evictable) and owner and (pod.namespace, owner.kind, owner.name) in unsettled:
-            return Blocked(
-                r.UNSETTLED(
-                    f"a pod of {owner.kind} {pod.namespace}/{owner.name} was moved, and its successor is not ready yet"
-                )
-            )
+        if isinstance(verdict, Evictable) and owner and owner in unsettled:
+            return Blocked(r.UNSETTLED(f"a pod of {owner.described} was moved, and its successor is not ready yet"))
         return verdict
 
     def _is_past_deletion(self, pod: PodInfo) -> bool:
@@ -226,41 +219,37 @@ class EvictionChecker:
         safe = pod.annotations.get(SAFE) == "true"
         if pod.owner is None:
             return None if safe else r.NO_OWNER(f"pod {pod.key} has no controller that would recreate it")
-        kind, name = pod.owner.kind, pod.owner.name
-        if kind not in EVICTABLE_OWNERS:
+        owner = pod.owner
+        if owner.kind not in EVICTABLE_OWNERS:
             return (
                 None
                 if safe
-                else r.STRANGE_OWNER(
-                    f"pod {pod.key} belongs to {kind}/{name}, and Trimtab does not know this kind of owner"
-                )
+                else r.STRANGE_OWNER(f"pod {pod.key} belongs to {owner}, and Trimtab does not know this kind of owner")
             )
-        if kind == "Job" and not pool.jobs and not safe:
-            return r.JOB(f"pod {pod.key} belongs to Job {name}")
-        return self._owner_state_reason(pod, pool, kind, name, over)
+        if owner.kind == JOB and not pool.jobs and not safe:
+            return r.JOB(f"pod {pod.key} belongs to Job {owner.name}")
+        return self._owner_state_reason(pod, pool, owner, over)
 
-    def _owner_state_reason(
-        self, pod: PodInfo, pool: Pool, kind: str, name: str, over: tuple[int, ...]
-    ) -> Reason | None:
-        scale = self.inventory.owners.get((pod.namespace, kind, name))
-        if scale is None and kind in self.inventory.owner_kinds:
-            return r.OWNER_GONE(f"{kind} {pod.namespace}/{name}, the owner of pod {pod.key}, does not exist")
-        if kind == "Job":
+    def _owner_state_reason(self, pod: PodInfo, pool: Pool, owner: OwnerKey, over: tuple[int, ...]) -> Reason | None:
+        scale = self.inventory.owners.get(owner)
+        if scale is None and owner.kind in self.inventory.owner_kinds:
+            return r.OWNER_GONE(f"{owner.described}, the owner of pod {pod.key}, was not found")
+        if owner.kind == JOB:
             return None
         if scale is not None and scale.wanted is not None and scale.ready < scale.wanted:
             by_budget = bool(over) and pool.unready is ProtectUnready.BUDGET
             if not by_budget and not self._tolerates_unready_replica(pod, pool, scale):
-                return r.OWNER_SHORT(f"{kind} {pod.namespace}/{name} has {scale.ready} of {scale.wanted} pods ready")
+                return r.OWNER_SHORT(f"{owner.described} has {scale.ready} of {scale.wanted} pods ready")
         wanted = scale.wanted if scale is not None and scale.wanted is not None else None
         count = wanted if wanted is not None else self.count_replicas(pod)
         if count < 2 and not pool.single_replicas:
-            return r.SINGLE(f"pod {pod.key} is the only replica of {kind} {name}")
+            return r.SINGLE(f"pod {pod.key} is the only replica of {owner.kind} {owner.name}")
         # A single replica of a ReplicaSet is moved by a surge: the compactor scales its workload to two first, which
         # RBAC must allow.
-        if count < 2 and kind == "ReplicaSet" and not _may_scale(pool, pod.namespace):
+        if count < 2 and owner.kind == REPLICA_SET and not _may_scale(pool, pod.namespace):
             return r.NO_RIGHT_TO_SCALE(
-                f"pod {pod.key} is the only replica of {kind} {name}, and TRIMTAB_COMPACTOR_SCALE_NAMESPACES does not"
-                f" list {pod.namespace}"
+                f"pod {pod.key} is the only replica of {owner.kind} {owner.name}, and "
+                f"TRIMTAB_COMPACTOR_SCALE_NAMESPACES does not list {pod.namespace}"
             )
         return None
 
@@ -294,10 +283,8 @@ class EvictionChecker:
                     and other.deletion_requested_at is None
                     and not other.is_finished
                 ):
-                    self._unready_by_owner.setdefault((other.namespace, other.owner.kind, other.owner.name), []).append(
-                        other
-                    )
-        return self._unready_by_owner.get((pod.namespace, pod.owner.kind, pod.owner.name), []) if pod.owner else []
+                    self._unready_by_owner.setdefault(other.owner, []).append(other)
+        return self._unready_by_owner.get(pod.owner, []) if pod.owner else []
 
     def _rollout_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         """Returns the reason if the pod's Deployment lacks ready pods although the pod's ReplicaSet does not, as during
@@ -306,13 +293,15 @@ class EvictionChecker:
         The name of a ReplicaSet is its Deployment's name and the hash label of its pods (pkg/controller/deployment).
         """
         suffix = f"-{pod.requirements.labels.get(TEMPLATE_HASH, '')}"
-        if pod.owner is None or suffix == "-" or not pod.owner.name.endswith(suffix):
+        if pod.owner is None or pod.owner.kind != REPLICA_SET or suffix == "-":
+            return None
+        if not pod.owner.name.endswith(suffix):
             return None
         name = pod.owner.name.removesuffix(suffix)
-        scale = self.inventory.owners.get((pod.namespace, "Deployment", name))
+        scale = self.inventory.owners.get(OwnerKey(pod.namespace, DEPLOYMENT, name))
         if scale is None or scale.wanted is None or scale.ready >= scale.wanted:
             return None
-        own = self.inventory.owners.get((pod.namespace, pod.owner.kind, pod.owner.name))
+        own = self.inventory.owners.get(pod.owner)
         is_same_shortage = own is not None and own.wanted == scale.wanted and own.ready == scale.ready
         if is_same_shortage and self._tolerates_unready_replica(pod, pool, scale):
             return None
@@ -414,7 +403,7 @@ class EvictionChecker:
         """Returns the number of ready pods of the pod's owner: from the owner's status, or counted if the owner is not
         in the snapshot."""
         assert pod.owner is not None
-        scale = self.inventory.owners.get((pod.namespace, pod.owner.kind, pod.owner.name))
+        scale = self.inventory.owners.get(pod.owner)
         return scale.ready if scale is not None else self.count_replicas(pod) - len(self._unready_replicas(pod))
 
     def _is_last_webhook(self, pod: PodInfo) -> bool:

@@ -16,8 +16,10 @@ STRANGE_OWNER = Code(
 )
 OWNER_GONE = Code(
     "owner-missing",
-    "The owner of the pod does not exist, so no controller would recreate the pod.",
-    "Delete the pod if it is not needed. No setting of the pool changes this.",
+    "The owner of the pod is not among the objects of its kind that were read. Either the snapshot lacks it, or it does "
+    "not exist, and no controller would recreate the pod.",
+    "Look for the owner with kubectl. If it exists, take a snapshot of all namespaces. If it does not exist, no setting "
+    "of the pool lets the pod move.",
 )
 OWNER_SHORT = Code(
     "owner-not-whole",

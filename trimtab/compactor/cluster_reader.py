@@ -13,7 +13,8 @@ from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, UPDATED_ANNOTATION, Autoscaler
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
-from trimtab.cluster.owner import Owner, OwnerKey
+from trimtab.cluster.kinds import REPLICA_SET
+from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import POOL_LABEL, pause_reason_in, schedulers_of
 from trimtab.cluster.pool_config import PoolReading, read_pools
@@ -190,11 +191,12 @@ def silent_autoscaler(last: Autoscaler | None, now: Seconds, flags: Mapping[str,
     return Autoscaler(updated=None, flags=flags)
 
 
-def _top_owners(snapshot: Snapshot) -> Iterable[tuple[tuple[str, str, str], Owner]]:
+def _top_owners(snapshot: Snapshot) -> Iterable[tuple[OwnerKey, OwnerKey]]:
     for shape in snapshot.objects_of(Workload, "ReplicaSet"):
-        controller = shape.metadata.controller_owner
+        metadata = shape.metadata
+        controller = controller_key(metadata, metadata.namespace)
         if controller is not None:
-            yield (shape.metadata.namespace, "ReplicaSet", shape.metadata.name), Owner(controller.kind, controller.name)
+            yield OwnerKey(metadata.namespace, REPLICA_SET, metadata.name), controller
 
 
 def list_sources(settings: Settings) -> tuple[ListSource, ...]:

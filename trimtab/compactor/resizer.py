@@ -18,7 +18,7 @@ from typing import Protocol
 from msgspec.structs import replace as change
 
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Reason
@@ -123,7 +123,7 @@ class Resizer:
     """Uid of a pod → (the version that was changed, monotonic time)."""
     _told: set[str] = field(default_factory=set)
     """The owners whose present wave is in the history: one entry stands for all pods of a wave."""
-    _top_owners: dict[tuple[str, Owner], str] = field(default_factory=dict)
+    _top_owners: dict[OwnerKey, str] = field(default_factory=dict)
     """(namespace, owner) → its topmost owner."""
     _evict_at: dict[str, float] = field(default_factory=dict)
     """Uid of a pod → monotonic time before which its eviction is not tried again."""
@@ -250,10 +250,9 @@ class Resizer:
         the next search."""
         if pod.owner is None:
             return self.source.top_owner_of(pod)
-        key = (pod.namespace, pod.owner)
-        if key not in self._top_owners:
-            self._top_owners[key] = self.source.top_owner_of(pod)
-        return self._top_owners[key]
+        if pod.owner not in self._top_owners:
+            self._top_owners[pod.owner] = self.source.top_owner_of(pod)
+        return self._top_owners[pod.owner]
 
     def _count_owners(self, view: ClusterView) -> dict[str, Counter[str]]:
         """Returns pool → owner → how many of its pods run in the pool, for the owners in the proposals."""
@@ -390,8 +389,8 @@ class Resizer:
 
     def _replace(self, pool: str, view: ClusterView, step: Replace, now: float) -> None:
         pod = self._pods[step.uid]
-        kind, owner = (pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "")
-        answer = self.actuator.evict_pod(PodToEvict(pod=pod.key, uid=pod.uid, kind=kind, owner=owner))
+        owner = pod.owner or NO_OWNER_KEY
+        answer = self.actuator.evict_pod(PodToEvict(pod=pod.key, uid=pod.uid, kind=owner.kind, owner=owner.name))
         self._evict_at[step.uid] = now + (answer.retry_after or EVICTION_RETRY_SECONDS)
         if answer.became is EvictionResult.EVICTED:
             memory = self.pool_states.state_of(pool)

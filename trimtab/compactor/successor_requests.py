@@ -16,10 +16,10 @@ from typing import Any
 
 from trimtab.admission.readmission import requests_if_readmitted
 from trimtab.admission.running_requests import policies_that_resize, requests_of_running_pods
-from trimtab.cluster.api.meta import ApiObject, Metadata, OwnerReference, value_or
+from trimtab.cluster.api.meta import ApiObject, value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.owner import Owner, owner_chain
+from trimtab.cluster.owner import NO_OWNER_KEY, owners_from
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.resizable_pod import ResizablePod
@@ -147,14 +147,14 @@ class ReadmissionState:
 
         def wanted_of(pod: ResizablePod) -> WantedRequests | Unreadable | None:
             owner = pod.owner
-            key = (pod.namespace, owner.kind, owner.name) if owner is not None else ("", "", "")
+            key = owner or NO_OWNER_KEY
             pod_template = self._templates.get(key)
             if owner is None or pod_template is None:
                 return None
             entry = self._wanted_by_owner.get(key)
             # A recommendation ends while nothing else changes, so an answer holds for a minute only.
             if entry is None or entry[0] is not pod_template or (now or 0) - entry[1] >= WANTED_SECONDS:
-                wanted = requests_of_running_pods(pod_template, owner, pod.namespace, *rests_on, now)
+                wanted = requests_of_running_pods(pod_template, owner, *rests_on, now)
                 entry = self._wanted_by_owner[key] = (pod_template, now or 0, wanted)
             return entry[2]
 
@@ -164,25 +164,21 @@ class ReadmissionState:
         """Returns namespace/Kind/name of the pod's topmost owner, or of the pod itself if it has no owner."""
         if pod.owner is None:
             return f"{pod.namespace}/Pod/{pod.name}"
-        reference = OwnerReference(kind=pod.owner.kind, name=pod.owner.name, controller=True)
-        metadata = Metadata(labels=dict(pod.labels), owner_references=(reference,))
         facts = self._watched.build_facts(vpa_reach=())
-        return f"{pod.namespace}/{owner_chain(metadata, pod.namespace, facts.find_controller)[-1]}"
+        return f"{pod.namespace}/{owners_from(pod.owner, pod.labels, facts.find_controller)[-1]}"
 
     def _requests_after_readmission(
         self, pod: PodInfo, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings, now: Seconds | None
     ) -> Amounts | Unreadable | None:
         """Returns the requests after readmission, or None if the template of the pod's owner has not been read."""
         owner = pod.owner
-        key = (pod.namespace, owner.kind, owner.name) if owner is not None else ("", "", "")
+        key = owner or NO_OWNER_KEY
         pod_template = self._templates.get(key)
         if owner is None or pod_template is None:
             return None
         entry = self._requests_by_owner.get(key)
         if entry is None or entry[0] is not pod_template:
-            requests = requests_if_readmitted(
-                pod_template, Owner(owner.kind, owner.name), pod.namespace, policies, facts, terms, now
-            )
+            requests = requests_if_readmitted(pod_template, owner, policies, facts, terms, now)
             entry = self._requests_by_owner[key] = (pod_template, requests)
         return entry[1]
 

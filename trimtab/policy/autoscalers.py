@@ -119,7 +119,7 @@ def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
     if not subject.facts.vpas or not _is_called(subject):
         return None
     for owner in reversed(subject.owners):
-        for vpa in subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ()):
+        for vpa in subject.facts.vpas.get(owner, ()):
             if vpa.spec.update_policy.update_mode != "Off":
                 return vpa
         # The VPA's own fetcher stops at the first well-known controller, too
@@ -141,7 +141,7 @@ def find_vpa_recommendation(subject: PodContext, place: ContainerRef, resource: 
     """Returns the recommendation of a VPA for this container, or None if there is none. VPAs in mode `Off` count too;
     of several, the oldest that has a recommendation counts."""
     for owner in reversed(subject.owners):
-        for vpa in subject.facts.vpas.get((subject.namespace, owner.kind, owner.name), ()):
+        for vpa in subject.facts.vpas.get(owner, ()):
             for container, about, recommendation in vpa_recommendations(vpa):
                 if (container, about) == (place.container.name, resource):
                     return recommendation
@@ -355,7 +355,7 @@ def counts_utilization_of(subject: PodContext, container: str, resource: str) ->
     Such an HPA divides the usage by the request. An HPA with a target of type AverageValue, or with a metric of another
     source, does not.
     """
-    by_owner = (subject.facts.hpas.get((subject.namespace, o.kind, o.name), ()) for o in subject.owners)
+    by_owner = (subject.facts.hpas.get(o, ()) for o in subject.owners)
     return next((hpa.metadata.name for hpas in by_owner for hpa in hpas if _divides(hpa, container, resource)), "")
 
 
@@ -379,7 +379,7 @@ class _HpaSummary:
 
 
 def _hpa_summaries(subject: PodContext) -> list[_HpaSummary]:
-    by_owner = (subject.facts.hpas.get((subject.namespace, o.kind, o.name), ()) for o in subject.owners)
+    by_owner = (subject.facts.hpas.get(o, ()) for o in subject.owners)
     return [_SUMMARIES.value_for(hpas) for hpas in by_owner if hpas]
 
 

@@ -14,6 +14,7 @@ from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec
 from trimtab.cluster.api.workload import DaemonSet
 from trimtab.cluster.cluster_autoscaler import growing_groups_of_any
+from trimtab.cluster.kinds import CRON_JOB
 from trimtab.cluster.limit_ranges import LimitRangeBounds, container_bounds
 from trimtab.cluster.node_shapes import (
     NO_NODES,
@@ -28,7 +29,7 @@ from trimtab.cluster.node_shapes import (
     shapes_by_state,
 )
 from trimtab.cluster.own_objects import OWN_NAMESPACE as OWN_NAMESPACE
-from trimtab.cluster.owner import Owner, owner_chain
+from trimtab.cluster.owner import OwnerKey, controller_key, owner_chain, target_key
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import (
     PAYLOAD_KEY,
@@ -64,21 +65,21 @@ class ClusterFacts:
     bounds: Mapping[str, Mapping[str, LimitRangeBounds]] = field(default_factory=dict)
     """Namespace → resource → the bounds that its LimitRanges set for containers; computed from `limit_ranges`."""
     quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
-    vpas: Mapping[tuple[str, str, str], tuple[VerticalPodAutoscaler, ...]] = field(default_factory=dict)
+    vpas: Mapping[OwnerKey, tuple[VerticalPodAutoscaler, ...]] = field(default_factory=dict)
     """(namespace, kind, name) of a workload → the VPAs that target it, oldest first."""
     vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE
     """The pods for which the VPA's own webhook is called. If there are none, no VPA changes requests, and all pods
     count as having no VPA."""
-    hpas: Mapping[tuple[str, str, str], tuple[HorizontalPodAutoscaler, ...]] = field(default_factory=dict)
+    hpas: Mapping[OwnerKey, tuple[HorizontalPodAutoscaler, ...]] = field(default_factory=dict)
     """(namespace, kind, name) of a workload → the HPAs that target it, in order of name."""
-    owners: Mapping[tuple[str, str, str], Owner | None] = field(default_factory=dict)
+    owners: Mapping[OwnerKey, OwnerKey | None] = field(default_factory=dict)
     """(namespace, kind, name) of an object → its controller, or None if the object is known to have none."""
-    replicas: Mapping[tuple[str, str, str], Replicas] = field(default_factory=dict)
+    replicas: Mapping[OwnerKey, Replicas] = field(default_factory=dict)
     """(namespace, kind, name) of an owner → how many pods it wants. Owners without such a number are not in the
     mapping."""
-    updated: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    updated: Mapping[OwnerKey, int] = field(default_factory=dict)
     """(namespace, kind, name) of an owner → the number of existing pods of its current template, if there are any."""
-    created: Mapping[tuple[str, str, str], Seconds] = field(default_factory=dict)
+    created: Mapping[OwnerKey, Seconds] = field(default_factory=dict)
     """(namespace, kind, name) of an owner that has no controller itself → its creation time, if it is known."""
     recommendations: Recommendations = field(default_factory=Recommendations)
     largest_node: Mapping[str, int] = field(default_factory=dict)
@@ -99,21 +100,22 @@ class ClusterFacts:
         """Whether the VPA's own webhook is called for any pod at all."""
         return bool(self.vpa_reach)
 
-    def find_controller(self, namespace: str, owner: Owner) -> Owner | None:
+    def find_controller(self, owner: OwnerKey) -> OwnerKey | None:
         """Returns the controller of an owner, as far as it is known or follows from the owner's name.
 
         The CronJob of a Job that is not listed yet follows from the Job's name, which ends in the scheduled time (eight
         digits).
         """
-        key = (namespace, owner.kind, owner.name)
-        if key in self.owners or owner.kind != "Job":
-            return self.owners.get(key)
+        if owner in self.owners or owner.kind != "Job":
+            return self.owners.get(owner)
         # pkg/controller/cronjob/utils.go, `getJobName`: "{name}-{minutes since 1970}".
         base, dash, minute = owner.name.rpartition("-")
-        is_listed = dash and len(minute) == 8 and minute.isdecimal() and (namespace, "CronJob", base) in self.owners
-        return Owner("CronJob", base) if is_listed else None
+        if not (dash and len(minute) == 8 and minute.isdecimal()):
+            return None
+        controller = OwnerKey(owner.namespace, CRON_JOB, base)
+        return controller if controller in self.owners else None
 
-    def owner_chain(self, pod: Pod, namespace: str) -> tuple[Owner, ...]:
+    def owner_chain(self, pod: Pod, namespace: str) -> tuple[OwnerKey, ...]:
         """Returns the pod's controllers, the nearest first."""
         return owner_chain(pod.metadata, namespace, self.find_controller)
 
@@ -159,7 +161,6 @@ def from_snapshot(
 
 
 _Namespaced = TypeVar("_Namespaced", LimitRange, ResourceQuota)
-Target = tuple[str, str, str]
 
 
 def namespace_of(item: LimitRange | ResourceQuota) -> str:
@@ -179,14 +180,14 @@ def age_order(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
     return (vpa.metadata.creation_timestamp or "", vpa.metadata.name)
 
 
-def vpa_target(vpa: VerticalPodAutoscaler) -> Target:
-    """Returns (namespace, kind, name) of the VPA's target. Like the VPA itself, this ignores the API group."""
-    return (vpa.metadata.namespace or "default", vpa.spec.target_ref.kind, vpa.spec.target_ref.name)
+def vpa_target(vpa: VerticalPodAutoscaler) -> OwnerKey:
+    """Returns the VPA's target."""
+    return target_key(vpa.spec.target_ref, vpa.metadata.namespace or "default")
 
 
-def hpa_target(hpa: HorizontalPodAutoscaler) -> Target:
-    """Returns (namespace, kind, name) of the HPA's target."""
-    return (hpa.metadata.namespace or "default", hpa.spec.scale_target_ref.kind, hpa.spec.scale_target_ref.name)
+def hpa_target(hpa: HorizontalPodAutoscaler) -> OwnerKey:
+    """Returns the HPA's target."""
+    return target_key(hpa.spec.scale_target_ref, hpa.metadata.namespace or "default")
 
 
 def _group_by_namespace(objects: Iterable[_Namespaced]) -> dict[str, tuple[_Namespaced, ...]]:
@@ -196,36 +197,36 @@ def _group_by_namespace(objects: Iterable[_Namespaced]) -> dict[str, tuple[_Name
     return {namespace: tuple(items) for namespace, items in grouped.items()}
 
 
-def _group_vpas(vpas: Iterable[VerticalPodAutoscaler]) -> dict[Target, tuple[VerticalPodAutoscaler, ...]]:
-    grouped: dict[Target, list[VerticalPodAutoscaler]] = {}
+def _group_vpas(vpas: Iterable[VerticalPodAutoscaler]) -> dict[OwnerKey, tuple[VerticalPodAutoscaler, ...]]:
+    grouped: dict[OwnerKey, list[VerticalPodAutoscaler]] = {}
     for vpa in sorted(vpas, key=age_order):
         grouped.setdefault(vpa_target(vpa), []).append(vpa)
     return {target: tuple(same) for target, same in grouped.items()}
 
 
-def _group_hpas(hpas: Iterable[HorizontalPodAutoscaler]) -> dict[Target, tuple[HorizontalPodAutoscaler, ...]]:
-    grouped: dict[Target, list[HorizontalPodAutoscaler]] = {}
+def _group_hpas(hpas: Iterable[HorizontalPodAutoscaler]) -> dict[OwnerKey, tuple[HorizontalPodAutoscaler, ...]]:
+    grouped: dict[OwnerKey, list[HorizontalPodAutoscaler]] = {}
     for hpa in sorted(hpas, key=name_order):
         grouped.setdefault(hpa_target(hpa), []).append(hpa)
     return {target: tuple(same) for target, same in grouped.items()}
 
 
-def _owner_mapping(snapshot: Snapshot) -> dict[tuple[str, str, str], Owner | None]:
-    owners: dict[tuple[str, str, str], Owner | None] = {}
+def _owner_mapping(snapshot: Snapshot) -> dict[OwnerKey, OwnerKey | None]:
+    owners: dict[OwnerKey, OwnerKey | None] = {}
     for kind, item in snapshot.iterate_workloads():
-        controller = item.metadata.controller_owner
         # Manifests in files may leave the namespace out; `kubectl` then uses the one of its context.
-        key = (item.metadata.namespace or "default", kind, item.metadata.name)
-        owners[key] = Owner(controller.kind, controller.name) if controller else None
+        namespace = item.metadata.namespace or "default"
+        owners[OwnerKey(namespace, kind, item.metadata.name)] = controller_key(item.metadata, namespace)
     return owners
 
 
-def _replica_counts(snapshot: Snapshot) -> tuple[dict[Target, Replicas], dict[Target, int]]:
+def _replica_counts(snapshot: Snapshot) -> tuple[dict[OwnerKey, Replicas], dict[OwnerKey, int]]:
     """Returns owner → how many replicas it wants, and owner → how many pods of its current template exist."""
-    replicas: dict[Target, Replicas] = {}
-    updated: dict[Target, int] = {}
+    replicas: dict[OwnerKey, Replicas] = {}
+    updated: dict[OwnerKey, int] = {}
     for kind, item in snapshot.iterate_workloads():
-        key, existing = (item.metadata.namespace or "default", kind, item.metadata.name), updated_pods_of(kind, item)
+        key = OwnerKey(item.metadata.namespace or "default", kind, item.metadata.name)
+        existing = updated_pods_of(kind, item)
         # A process watches only the metadata of ReplicaSets (see `retained_facts.COUNTED`). A snapshot must give the
         # same facts, so the numbers of a ReplicaSet's spec and status are not read here either.
         is_metadata_only = kind == "ReplicaSet"
@@ -237,13 +238,13 @@ def _replica_counts(snapshot: Snapshot) -> tuple[dict[Target, Replicas], dict[Ta
     return replicas, updated
 
 
-def _creation_times(snapshot: Snapshot) -> dict[tuple[str, str, str], Seconds]:
-    times: dict[tuple[str, str, str], Seconds] = {}
+def _creation_times(snapshot: Snapshot) -> dict[OwnerKey, Seconds]:
+    times: dict[OwnerKey, Seconds] = {}
     for kind, item in snapshot.iterate_workloads():
         timestamp = creation_time(item.metadata)
         # Only the topmost owner decides whether a recommendation is older than the workload.
         if item.metadata.controller_owner is None and timestamp is not None:
-            times[item.metadata.namespace or "default", kind, item.metadata.name] = timestamp
+            times[OwnerKey(item.metadata.namespace or "default", kind, item.metadata.name)] = timestamp
     return times
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.node_shapes import NodeShapes
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.recommendation import Recommendations
 from trimtab.cluster.replicas import Replicas
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -171,7 +171,7 @@ def _answer_question(facts: ClusterFacts, name: str, key: Hashable) -> Any:
     return bool(mapping) if key is _SpecialKey.ANY else mapping.get(key, _SpecialKey.ABSENT)
 
 
-_PLAIN_TYPES = (bool, int, str, frozenset, Owner, type(None))
+_PLAIN_TYPES = (bool, int, str, frozenset, OwnerKey, type(None))
 
 
 def _is_unchanged(earlier: Any, current: Any) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.api.core import PriorityClass, ResourceQuota, RuntimeClass
+from trimtab.cluster.owner import OwnerKey
 from trimtab.policy.cluster_facts import (
     ALL_KINDS,
     OWN_NAMESPACE,
@@ -39,7 +40,6 @@ from trimtab.policy.facts_index import (
     NodeFacts,
     OwnerFacts,
     RecommendationShards,
-    Target,
 )
 from trimtab.policy.retained_facts import AUTOSCALER, OWNERS
 from trimtab.policy.vpa_webhook import EVERYWHERE, WebhookReach
@@ -54,8 +54,8 @@ class FactsCache:
         self._priority_classes: NamedFacts[PriorityClass] = NamedFacts()
         self._limit_ranges = LimitRangeFacts()
         self._quotas: GroupedMap[Key, str, ResourceQuota] = GroupedMap(namespace_of, name_order)
-        self._vpas: GroupedMap[Key, Target, VerticalPodAutoscaler] = GroupedMap(vpa_target, age_order)
-        self._hpas: GroupedMap[Key, Target, HorizontalPodAutoscaler] = GroupedMap(hpa_target, name_order)
+        self._vpas: GroupedMap[Key, OwnerKey, VerticalPodAutoscaler] = GroupedMap(vpa_target, age_order)
+        self._hpas: GroupedMap[Key, OwnerKey, HorizontalPodAutoscaler] = GroupedMap(hpa_target, name_order)
         self._owners = OwnerFacts()
         self._nodes = NodeFacts(self._owners)
         self._shards = RecommendationShards()

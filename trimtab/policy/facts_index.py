@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from trimtab.cluster.api.core import LimitRange
 from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.api.pod import PodSpec
+from trimtab.cluster.kinds import built_in
 from trimtab.cluster.limit_ranges import LimitRangeBounds, container_bounds
 from trimtab.cluster.node_shapes import (
     NO_NODES,
@@ -22,7 +23,7 @@ from trimtab.cluster.node_shapes import (
     ShapeCounter,
     shapes_by_state,
 )
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Recommendations, Workloads
 from trimtab.cluster.replicas import Replicas
@@ -128,8 +129,6 @@ V = TypeVar("V")
 
 Key = tuple[str, str]
 """(namespace, name) of an object; the namespace is empty for cluster-scoped objects."""
-Target = tuple[str, str, str]
-"""(namespace, kind, name) of an object."""
 
 
 class FactsTable(Protocol):
@@ -211,28 +210,28 @@ class OwnerFacts:
     replicas that they want, and how many pods of their current template exist."""
 
     def __init__(self) -> None:
-        self._above: PersistentMap[Target, Owner | None] = PersistentMap()
-        self._created: PersistentMap[Target, Seconds] = PersistentMap()
-        self._replicas: PersistentMap[Target, Replicas] = PersistentMap()
-        self._updated: PersistentMap[Target, int] = PersistentMap()
-        self._daemons: PersistentMap[Target, PodSpec] = PersistentMap()
+        self._above: PersistentMap[OwnerKey, OwnerKey | None] = PersistentMap()
+        self._created: PersistentMap[OwnerKey, Seconds] = PersistentMap()
+        self._replicas: PersistentMap[OwnerKey, Replicas] = PersistentMap()
+        self._updated: PersistentMap[OwnerKey, int] = PersistentMap()
+        self._daemons: PersistentMap[OwnerKey, PodSpec] = PersistentMap()
 
-    def controller_by_owner(self) -> Mapping[Target, Owner | None]:
+    def controller_by_owner(self) -> Mapping[OwnerKey, OwnerKey | None]:
         return self._above.current_mapping()
 
-    def creation_by_owner(self) -> Mapping[Target, Seconds]:
+    def creation_by_owner(self) -> Mapping[OwnerKey, Seconds]:
         return self._created.current_mapping()
 
-    def replicas_by_owner(self) -> Mapping[Target, Replicas]:
+    def replicas_by_owner(self) -> Mapping[OwnerKey, Replicas]:
         return self._replicas.current_mapping()
 
-    def updated_by_owner(self) -> Mapping[Target, int]:
+    def updated_by_owner(self) -> Mapping[OwnerKey, int]:
         return self._updated.current_mapping()
 
-    def daemon_by_owner(self) -> Mapping[Target, PodSpec]:
+    def daemon_by_owner(self) -> Mapping[OwnerKey, PodSpec]:
         return self._daemons.current_mapping()
 
-    def put(self, target: Target, value: RetainedOwner) -> None:
+    def put(self, target: OwnerKey, value: RetainedOwner) -> None:
         # None is a value here: it says that the owner is known to have no controller.
         self._above.put(target, value.above)
         _put_or_drop(self._created, target, value.created)
@@ -240,7 +239,7 @@ class OwnerFacts:
         _put_or_drop(self._updated, target, value.updated or None)
         _put_or_drop(self._daemons, target, value.daemon)
 
-    def drop(self, target: Target) -> None:
+    def drop(self, target: OwnerKey) -> None:
         self._above.drop(target)
         self._created.drop(target)
         self._replicas.drop(target)
@@ -248,7 +247,7 @@ class OwnerFacts:
         self._daemons.drop(target)
 
 
-def _put_or_drop(table: PersistentMap[Target, V], target: Target, value: V | None) -> None:
+def _put_or_drop(table: PersistentMap[OwnerKey, V], target: OwnerKey, value: V | None) -> None:
     if value is None:
         table.drop(target)
     else:
@@ -259,7 +258,7 @@ class KindOwnerFacts:
     """The owners of one kind, as a part of `OwnerFacts`."""
 
     def __init__(self, kind: str, owners: OwnerFacts) -> None:
-        self._kind = kind
+        self._kind = built_in(kind)
         self._owners = owners
 
     def put(self, key: Key, value: RetainedOwner) -> None:
@@ -268,9 +267,9 @@ class KindOwnerFacts:
     def drop(self, key: Key) -> None:
         self._owners.drop(self._target(key))
 
-    def _target(self, key: Key) -> Target:
+    def _target(self, key: Key) -> OwnerKey:
         # The same default as in `from_snapshot`.
-        return (key[0] or "default", self._kind, key[1])
+        return OwnerKey(key[0] or "default", self._kind, key[1])
 
 
 def _machine_of(single: OneMachine) -> Machine:
@@ -290,7 +289,7 @@ class NodeFacts:
         self._owners = owners
         self._machines: GroupedMap[tuple[str, Machine], Machine, OneMachine] = GroupedMap(_machine_of, _node_of)
         self._machine_of: dict[str, tuple[Machine, ...]] = {}
-        self._state: tuple[int, Mapping[Target, PodSpec], tuple[str, ...] | None] = (0, {}, None)
+        self._state: tuple[int, Mapping[OwnerKey, PodSpec], tuple[str, ...] | None] = (0, {}, None)
         self._whole = NO_NODES
         self._largest: Mapping[str, int] = {}
         # The autoscaler's node groups that may get a first node; None if no status lists the groups.

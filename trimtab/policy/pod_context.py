@@ -19,7 +19,7 @@ import msgspec
 from trimtab.cluster.api.meta import Labels, Metadata, SelectorRequirement, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.bounded_cache import cache_short_strings
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage
 from trimtab.cluster.replicas import Replicas
@@ -150,7 +150,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     """The record of the values that are read from the pod's metadata; None if nothing is recorded."""
 
     @computed_property
-    def owners(self) -> tuple[Owner, ...]:
+    def owners(self) -> tuple[OwnerKey, ...]:
         """The owners of the pod, the direct one first; an empty tuple for a pod without an owner."""
         return self.facts.owner_chain(self.pod, self.namespace)
 
@@ -211,7 +211,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         context.__dict__["_last_successor"] = None
         return context
 
-    def usage_of(self, container: str) -> tuple[tuple[Owner, ContainerUsage | NotYet], ...]:
+    def usage_of(self, container: str) -> tuple[tuple[OwnerKey, ContainerUsage | NotYet], ...]:
         """Returns, for each owner from the topmost on, the recorded usage of this container or why there is none. The
         list ends with the first owner that has usage of both cpu and memory, because later ones are never needed."""
         if container not in self._usage:
@@ -219,10 +219,10 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         return self._usage[container]
 
     @computed_property
-    def _usage(self) -> dict[str, tuple[tuple[Owner, ContainerUsage | NotYet], ...]]:
+    def _usage(self) -> dict[str, tuple[tuple[OwnerKey, ContainerUsage | NotYet], ...]]:
         return {}
 
-    def _find_usage(self, container: str) -> Iterator[tuple[Owner, ContainerUsage | NotYet]]:
+    def _find_usage(self, container: str) -> Iterator[tuple[OwnerKey, ContainerUsage | NotYet]]:
         # The topmost owner lives longest, so it has the longest history.
         for owner in reversed(self.owners):
             usage = self.facts.recommendations.find_usage(self.namespace, owner.kind, owner.name, container)
@@ -236,11 +236,11 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         None if it is not known."""
         if not self.owners:
             return Replicas(wanted=1)
-        by_owner = (self.facts.replicas.get((self.namespace, owner.kind, owner.name)) for owner in self.owners)
+        by_owner = (self.facts.replicas.get(owner) for owner in self.owners)
         return next((replicas for replicas in by_owner if replicas is not None), None)
 
     @property
-    def top_owner(self) -> Owner | None:
+    def top_owner(self) -> OwnerKey | None:
         """The topmost controller, which users know by name, or None for a pod without an owner."""
         return self.owners[-1] if self.owners else None
 

@@ -22,7 +22,7 @@ from trimtab.cluster.api.pod import PodSpec
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.cluster_autoscaler import growing_groups
 from trimtab.cluster.node_shapes import daemon_spec, shaped_node
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pool import pause_reason
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import Workloads
@@ -58,7 +58,7 @@ class RetainedNamespace:
 class RetainedOwner:
     """An owner of pods, reduced to what decisions read."""
 
-    above: Owner | None
+    above: OwnerKey | None
     """The owner's own controller, or None if it has none."""
     created: Seconds | None = None
     """The creation time of an owner without a controller, or None if it is not known."""
@@ -162,11 +162,15 @@ def retain_owner(item: Workload | ApiObject, replicas: Replicas | None = None, u
     return RetainedOwner(controller, created, replicas, updated)
 
 
-def controller_of(item: Workload | ApiObject) -> Owner | None:
+def controller_of(item: Workload | ApiObject) -> OwnerKey | None:
     """Returns the object's controller, or None if it has none."""
-    controller = item.metadata.controller_owner  # type: ignore[union-attr]
-    return _cached_owner(controller.kind, controller.name) if controller else None
+    # The same default as in `cluster_facts.from_snapshot`.
+    metadata: Metadata = item.metadata  # type: ignore[union-attr]
+    controller = controller_key(metadata, metadata.namespace or "default")
+    return None if controller is None else _shared_owner(controller)
 
 
-# The Jobs of one CronJob share one `Owner` object.
-_cached_owner = lru_cache(maxsize=20_000)(Owner)
+# The Jobs of one CronJob share one `OwnerKey` object.
+@lru_cache(maxsize=20_000)
+def _shared_owner(owner: OwnerKey) -> OwnerKey:
+    return owner

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram.live_history import HistoryImport, LiveHistory
 from trimtab.histogram.time_buckets import DAY
 from trimtab.usage.errors import GarbledSource
@@ -57,10 +57,10 @@ class InstantCollector:
         return count
 
 
-class ChainLookup(dict[tuple[str, str], Owner]):
+class ChainLookup(dict[tuple[str, str], OwnerKey]):
     """Several mappings read as one: the value of a key is that of the first mapping that has the key."""
 
-    def __init__(self, parts: tuple[Mapping[tuple[str, str], Owner], ...]) -> None:
+    def __init__(self, parts: tuple[Mapping[tuple[str, str], OwnerKey], ...]) -> None:
         super().__init__()
         self._parts = parts
 

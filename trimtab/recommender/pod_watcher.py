@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.owner import Owner, owner_chain
+from trimtab.cluster.kinds import POD, REPLICA_SET, built_in
+from trimtab.cluster.owner import OwnerKey, owner_chain
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
@@ -24,7 +25,7 @@ Key = tuple[str, str]
 class PodOwnership:
     """What is kept of a pod: its owners and its OOM kills."""
 
-    owners: tuple[Owner, ...]
+    owners: tuple[OwnerKey, ...]
     """The owners of the pod, as far as the pod itself names them."""
     kills: tuple[tuple[str, OomKill], ...] = ()
     """The OOM kills of the pod, as (container, kill)."""
@@ -32,11 +33,11 @@ class PodOwnership:
 
 def ownership_of(pod: Pod) -> PodOwnership:
     """Returns the owners and the OOM kills of a pod."""
-    owners = owner_chain(pod.metadata, pod.metadata.namespace, lambda _namespace, _owner: None)
+    owners = owner_chain(pod.metadata, pod.metadata.namespace, lambda _owner: None)
     return PodOwnership(owners, tuple(kills_of_pod(pod)))
 
 
-class TopOwners(dict[Key, Owner]):
+class TopOwners(dict[Key, OwnerKey]):
     """(namespace, pod) → its topmost owner, computed when it is read, because most pods are looked up at most once."""
 
     def __init__(self, state: PodWatchState) -> None:
@@ -52,9 +53,9 @@ class PodWatchState:
     """What the watches have delivered so far. Not thread-safe."""
 
     pods: dict[Key, PodOwnership] = field(default_factory=dict)
-    owners_by_workload: dict[tuple[str, str, str], Owner | None] = field(default_factory=dict)
-    """(namespace, kind, name) of a workload → its owner, or None if it has none."""
-    workloads: dict[Key, Owner] = field(default_factory=dict)
+    owners_by_workload: dict[OwnerKey, OwnerKey | None] = field(default_factory=dict)
+    """Workload → its owner, or None if it has none."""
+    workloads: dict[Key, OwnerKey] = field(default_factory=dict)
     """(namespace, name) → the workload with this name that has no owner."""
     new_kills: dict[Key, tuple[tuple[str, OomKill], ...]] = field(default_factory=dict)
     """The OOM kills that `take_new_kills` has not returned yet."""
@@ -65,14 +66,16 @@ class PodWatchState:
         gone = change.change_type is ChangeType.DELETED
         if change.kind == "Pod":
             self._set_pod((namespace, name), None if gone else change.after)
-        elif gone:
-            self.owners_by_workload.pop((namespace, change.kind, name), None)
-            if self.workloads.get((namespace, name)) == Owner(change.kind, name):
+            return
+        workload = OwnerKey(namespace, built_in(change.kind), name)
+        if gone:
+            self.owners_by_workload.pop(workload, None)
+            if self.workloads.get((namespace, name)) == workload:
                 del self.workloads[namespace, name]
         else:
-            self.owners_by_workload[namespace, change.kind, name] = change.after
-            if change.after is None and change.kind != "ReplicaSet":
-                self.workloads[namespace, name] = Owner(change.kind, name)
+            self.owners_by_workload[workload] = change.after
+            if change.after is None and workload.kind != REPLICA_SET:
+                self.workloads[namespace, name] = workload
 
     def _set_pod(self, key: Key, ownership: PodOwnership | None) -> None:
         if ownership is None:
@@ -82,19 +85,18 @@ class PodWatchState:
         if ownership.kills:
             self.new_kills[key] = ownership.kills
 
-    def topmost_owner(self, namespace: str, pod: str) -> Owner | None:
+    def topmost_owner(self, namespace: str, pod: str) -> OwnerKey | None:
         """Returns the topmost owner of a pod; the pod itself if it has no owner; None if the pod is unknown."""
         ownership = self.pods.get((namespace, pod))
         if ownership is None:
             return None
         if not ownership.owners:
-            return Owner("Pod", pod)
+            return OwnerKey(namespace, POD, pod)
         current = ownership.owners[0]
         for _ in range(_MAX_OWNERS):
-            key = (namespace, current.kind, current.name)
             # A known workload without an owner is the topmost one; only for an unknown one the pod's own chain decides.
-            next_owner = self.owners_by_workload.get(key) or (
-                _next_in_chain(ownership.owners, current) if key not in self.owners_by_workload else None
+            next_owner = self.owners_by_workload.get(current) or (
+                _next_in_chain(ownership.owners, current) if current not in self.owners_by_workload else None
             )
             if next_owner is None:
                 break
@@ -111,7 +113,7 @@ class PodWatchState:
         return kills
 
 
-def _next_in_chain(owners: tuple[Owner, ...], current: Owner) -> Owner | None:
+def _next_in_chain(owners: tuple[OwnerKey, ...], current: OwnerKey) -> OwnerKey | None:
     position = owners.index(current) + 1 if current in owners else len(owners)
     return owners[position] if position < len(owners) else None
 

@@ -148,7 +148,7 @@ class PodClassifier:
 
     def _workload_number(self, pod: PodInfo) -> int:
         owner = pod.owner
-        workload = (pod.namespace, owner.kind, owner.name) if owner is not None else id(pod.requirements)
+        workload = owner if owner is not None else id(pod.requirements)
         return self.workload_numbers.setdefault(workload, len(self.workload_numbers))
 
     def _unknown_reason(self, pod: PodInfo, claims: Sequence[Claim | None]) -> Reason | None:

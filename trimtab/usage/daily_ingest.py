@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.daily_rows import DailyRow, rows_of_batch
 from trimtab.histogram.time_buckets import DAY, HOUR
@@ -42,7 +42,7 @@ class DayReader:
     """Reads the usage of single days of one cluster."""
 
     prometheus: Prometheus
-    owners: Mapping[tuple[str, str], Owner] = field(default_factory=dict)
+    owners: Mapping[tuple[str, str], OwnerKey] = field(default_factory=dict)
     """(namespace, pod) → owner, for pods whose owner is known from another source."""
 
     def read_day(self, day: int) -> ReadDay:

@@ -6,10 +6,11 @@ pods by fixed rules.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.kinds import CRON_JOB, DAEMON_SET, DEPLOYMENT, POD, STATEFUL_SET
+from trimtab.cluster.owner import OwnerKey
 
 _TAIL = "[bcdfghjklmnpqrstvwxz2456789]"
 """A character of a generated name (k8s.io/apimachinery/pkg/util/rand)."""
@@ -18,24 +19,29 @@ _REPLICA = re.compile(rf"(.+)-({_TAIL}{{6,10}})-{_TAIL}{{5}}")
 _ORDINAL = re.compile(r"(.+)-(\d{1,5})")
 _DAEMON = re.compile(rf"(.+)-{_TAIL}{{5}}")
 # From the most to the least specific pattern: a later one also matches names of earlier ones.
-_NAME_PATTERNS = ((_JOB, "CronJob"), (_REPLICA, "Deployment"), (_ORDINAL, "StatefulSet"), (_DAEMON, "DaemonSet"))
+_NAME_PATTERNS = ((_JOB, CRON_JOB), (_REPLICA, DEPLOYMENT), (_ORDINAL, STATEFUL_SET), (_DAEMON, DAEMON_SET))
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerIndex:
     """The owners of pods and the workloads that are known."""
 
-    pods: Mapping[tuple[str, str], Owner] = field(default_factory=dict)
+    pods: Mapping[tuple[str, str], OwnerKey] = field(default_factory=dict)
     """(namespace, pod) → its topmost owner."""
-    workloads: Mapping[tuple[str, str], Owner] = field(default_factory=dict)
+    workloads: Mapping[tuple[str, str], OwnerKey] = field(default_factory=dict)
     """(namespace, name) → the workload of this name, whatever its kind."""
 
-    def topmost_owner(self, namespace: str, pod: str) -> Owner:
+    def topmost_owner(self, namespace: str, pod: str) -> OwnerKey:
         """Returns the topmost owner of a pod; `Pod/NAME` if no owner is known."""
         owner = self.pods.get((namespace, pod))
-        return owner or self._existing_workload(namespace, pod) or owner_by_name(pod) or Owner("Pod", pod)
+        return (
+            owner
+            or self._existing_workload(namespace, pod)
+            or owner_by_name(namespace, pod)
+            or OwnerKey(namespace, POD, pod)
+        )
 
-    def _existing_workload(self, namespace: str, pod: str) -> Owner | None:
+    def _existing_workload(self, namespace: str, pod: str) -> OwnerKey | None:
         """Returns the existing workload whose pods would have such a name, or None if there is none."""
         for shape, _ in _NAME_PATTERNS:
             match = shape.fullmatch(pod)
@@ -44,30 +50,24 @@ class OwnerIndex:
         return None
 
 
-def owner_by_name(pod: str) -> Owner | None:
+def owner_by_name(namespace: str, pod: str) -> OwnerKey | None:
     """Returns the owner that can be derived from the pod's name alone, or None if none can."""
     for shape, kind in _NAME_PATTERNS:
         match = shape.fullmatch(pod)
         if match:
-            return Owner(kind, match[1])
+            return OwnerKey(namespace, kind, match[1])
     return None
 
 
-def topmost_owners(owned: Iterable[tuple[str, str, str, str, str]]) -> dict[tuple[str, str], Owner]:
-    """Returns (namespace, pod) → topmost owner. `owned` has (namespace, kind, name, owner's kind, owner's name) for
-    pods and for their owners."""
-    owners = {(ns, kind, name): Owner(owner_kind, owner) for ns, kind, name, owner_kind, owner in owned}
-    top_owners = {}
-    for (namespace, kind, name), owner in owners.items():
-        if kind == "Pod":
-            top_owners[namespace, name] = _topmost(owners, namespace, owner)
-    return top_owners
+def topmost_owners(owners: Mapping[OwnerKey, OwnerKey]) -> dict[tuple[str, str], OwnerKey]:
+    """Returns (namespace, pod) → topmost owner. `owners` maps pods, and the owners of pods, to their owners."""
+    return {(pod.namespace, pod.name): _topmost(owners, owner) for pod, owner in owners.items() if pod.kind == POD}
 
 
-def _topmost(owners: Mapping[tuple[str, str, str], Owner], namespace: str, owner: Owner) -> Owner:
+def _topmost(owners: Mapping[OwnerKey, OwnerKey], owner: OwnerKey) -> OwnerKey:
     # Owner references may form a circle: the API server does not check them.
     for _ in range(6):
-        next_owner = owners.get((namespace, owner.kind, owner.name))
+        next_owner = owners.get(owner)
         if next_owner is None:
             break
         owner = next_owner

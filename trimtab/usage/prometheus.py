@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.kinds import built_in, group_kind
+from trimtab.cluster.owner import OwnerKey
 from trimtab.usage.cluster_label import LABELS as CLUSTER_LABELS
 from trimtab.usage.cluster_label import UNLABELLED, Matchers, Mixed, MixedClusters, find_mixed_labels
 from trimtab.usage.errors import GarbledSource, RefusedSource
@@ -214,19 +215,21 @@ class Prometheus:
             return set(CLUSTER_LABELS)
         return set(self._decode(body, _Labels).data)
 
-    def read_owners(self, start: int, end: int) -> dict[tuple[str, str], Owner]:
+    def read_owners(self, start: int, end: int) -> dict[tuple[str, str], OwnerKey]:
         """Returns (namespace, pod) → topmost owner, as kube-state-metrics reports it; empty if the server has no data
         of kube-state-metrics."""
         time_range = f"[{max(end - start, 60)}s]"
-        rows: list[tuple[str, str, str, str, str]] = []
+        owners: dict[OwnerKey, OwnerKey] = {}
         for metric, kind, name in _OWNER_METRICS:
             series = f"max_over_time({metric}{{{self._join_matchers('')}}}{time_range})"
             query = f"max by (namespace, {name}, owner_kind, owner_name) ({series})"
             body = self.source.get("/api/v1/query", {"query": query, "time": str(end)}, "the owners of pods")
-            rows += [(labels.namespace, kind, getattr(labels, name), labels.owner_kind, labels.owner_name)
-                     for labels in self._decode_labels(body)
-                     if labels.owner_kind not in ("", "<none>", "Node")]  # fmt: skip
-        return topmost_owners(rows)
+            for labels in self._decode_labels(body):
+                if labels.owner_kind not in ("", "<none>", "Node"):
+                    # kube-state-metrics reports no group, so the kind is the one that the name alone means.
+                    owner = OwnerKey(labels.namespace, group_kind("", labels.owner_kind), labels.owner_name)
+                    owners[OwnerKey(labels.namespace, built_in(kind), getattr(labels, name))] = owner
+        return topmost_owners(owners)
 
     def join_matchers(self, *matchers: str) -> str:
         """Returns the text of a PromQL selector with these matchers and with the matchers that every query has."""

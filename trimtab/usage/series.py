@@ -12,7 +12,8 @@ from math import isfinite
 
 import msgspec
 
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.kinds import GroupKind
+from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.usage.owners import OwnerIndex
 
@@ -96,7 +97,11 @@ def counter_rate(
 def container_key(series: Series, owners: OwnerIndex) -> ContainerKey:
     """Returns the container of a workload to which a series belongs."""
     kind, slash, name = series.workload.partition("/")
-    owner = Owner(kind, name) if slash else owners.topmost_owner(series.namespace, series.pod)
+    owner = (
+        OwnerKey(series.namespace, GroupKind(kind), name)
+        if slash
+        else owners.topmost_owner(series.namespace, series.pod)
+    )
     return ContainerKey(series.namespace, owner.kind, owner.name, series.container)
 
 

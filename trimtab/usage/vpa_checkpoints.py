@@ -14,6 +14,7 @@ import msgspec
 
 from trimtab.cluster.api.autoscaling import TargetRef, VerticalPodAutoscaler
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.kinds import group_kind
 from trimtab.cluster.recommendation import VpaRecommendation, vpa_recommendations
 from trimtab.cluster.yaml_documents import read_documents
 from trimtab.histogram import vpa
@@ -94,7 +95,11 @@ class CheckpointSource:
         self.targets[namespace, vpa.metadata.name] = target
         for container, resource, advice in vpa_recommendations(vpa):
             self.vpa_recommendations.setdefault(
-                (ContainerKey(namespace, target.kind, target.name, container), resource), advice
+                (
+                    ContainerKey(namespace, group_kind(target.api_version, target.kind), target.name, container),
+                    resource,
+                ),
+                advice,
             )
 
     def add_to_batch(self, history: BatchHistory) -> None:
@@ -117,7 +122,8 @@ class CheckpointSource:
     def _container_of(self, checkpoint: Checkpoint) -> ContainerKey:
         namespace, vpa = checkpoint.metadata.namespace, checkpoint.spec.vpa_object_name
         target = self.targets.get((namespace, vpa), TargetRef(kind="Deployment", name=vpa))
-        return ContainerKey(namespace, target.kind, target.name, checkpoint.spec.container_name)
+        kind = group_kind(target.api_version, target.kind)
+        return ContainerKey(namespace, kind, target.name, checkpoint.spec.container_name)
 
 
 def _samples_by_bucket(decoded: vpa.CheckpointHistory) -> Counter[int]:

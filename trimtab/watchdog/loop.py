@@ -157,7 +157,7 @@ class Loop:
         owner, as the pod names it; otherwise the pod."""
         namespace = finding.alike.namespace
         for owner in reversed(finding.owners):
-            uid = self.state_builder.uids.get((namespace, owner.kind, owner.name))
+            uid = self.state_builder.uids.get(owner)
             if uid is not None:
                 version = LIST_SOURCES[owner.kind].group_version
                 return About(kind=owner.kind, name=owner.name, namespace=namespace, uid=uid, api_version=version)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.build import owner_key
 from tests.cluster_of import ALL, HOST, NOW, Item, budget, cluster, node, pod
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus, autoscaler_from_flags
-from trimtab.cluster.owner import Owner
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.actions import (
     Abandon,
@@ -110,7 +110,9 @@ def test_in_a_rollout_the_pods_of_both_owners_are_one_workload() -> None:
     """Four are wanted, three of the old and one of the new, which is not ready: one is missing, and no other goes."""
     pods = [pod("web-1", "n1"), pod("web-2", "n2"), pod("web-3", "n2"), owner("web", 3), owner("new", 1)]
     whole = owner("site", 4, "Deployment")
-    tops = {("default", "ReplicaSet", name): Owner("Deployment", "site") for name in ("web", "new")}
+    tops = {
+        ("default", "ReplicaSet", name): owner_key("Deployment/site", namespace="default") for name in ("web", "new")
+    }
     found = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, top_owners=tops)
     assert waits(found) == "drain-waits-for-workload"
     assert evicted(step(note(leaving("web-1")), *pods, pod("new-1", "n2"), whole, top_owners=tops)) == ["web-1"]
@@ -329,7 +331,7 @@ def test_patience_follows_the_autoscalers_own_timers() -> None:
 # ── one replica more, and back ───────────────────────────────────────────────────────────────────────
 
 ONE = note(leaving("one-1"), surges={"default/one": 1}, surged={"default/one": NOW - 5})
-TOPS = {("default", "ReplicaSet", "one"): Owner("Deployment", "one")}
+TOPS = {("default", "ReplicaSet", "one"): owner_key("Deployment/one", namespace="default")}
 
 
 def surge(wanted: int, *pods: Item, found: DrainAnnotation = ONE, **view: Any) -> tuple[Action, ...]:

@@ -10,7 +10,7 @@ from trimtab.admission.audit.original_pod import AuditedPod, PodTemplateKey
 from trimtab.admission.audit.reasons import DECIDED_OTHERWISE, ONLY_WATCHING
 from trimtab.admission.audit.stale_overhead import OverheadExample
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.policy.changed_annotation import ChangedAnnotation
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX
@@ -23,7 +23,7 @@ class AuditFinding:
     """One way in which pods of one template differ from the policies."""
 
     alike: PodTemplateKey
-    owners: tuple[Owner, ...]
+    owners: tuple[OwnerKey, ...]
     """The owners of the pods, the direct one first; empty for pods without an owner."""
     pods: tuple[AuditedPod, ...]
     policy: str

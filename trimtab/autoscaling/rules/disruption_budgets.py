@@ -17,6 +17,7 @@ from trimtab.autoscaling.rule import (
 )
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
+from trimtab.cluster.kinds import built_in
 
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 _SLEEPING = 1 << 30
@@ -48,7 +49,7 @@ def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 def _new_budget(workload: LintWorkload) -> tuple[Fix, ...]:
     if not workload.pod_labels:
         return ()
-    subject = LintSubject("PodDisruptionBudget", workload.namespace, workload.subject.name)
+    subject = LintSubject(built_in("PodDisruptionBudget"), workload.namespace, workload.subject.name)
     manifest: dict[str, Any] = {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": subject.name, "namespace": subject.namespace},

@@ -20,6 +20,7 @@ from trimtab.autoscaling.rule import (
 from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.kinds import DAEMON_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.cluster.utilization_metrics import (
     UtilizationMetric,
@@ -418,7 +419,7 @@ def _proportional_target(namespace: str, arguments: tuple[str, ...]) -> LintSubj
     """Returns the target of `--target=deployment/NAME` (the kind in upper or lower case), or None if there is no such
     argument."""
     kinds = {
-        "deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "replicaset": "ReplicaSet",
+        "deployment": DEPLOYMENT, "statefulset": STATEFUL_SET, "daemonset": DAEMON_SET, "replicaset": REPLICA_SET,
     }  # fmt: skip
     for argument in arguments:
         flag, _, value = argument.partition("=")

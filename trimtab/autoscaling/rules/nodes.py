@@ -18,6 +18,7 @@ from trimtab.autoscaling.rule import (
     lint_rule,
 )
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.kinds import NODE
 from trimtab.cluster.pool import POOL_LABELS
 from trimtab.cluster.timestamps import parse_timestamp
 
@@ -140,7 +141,7 @@ def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if node_reservation is not None:
             alike[node_reservation, _reserved_on(node, CPU), _reserved_on(node, MEMORY)].append(node.metadata.name)
     for (reservation, cpu, memory), names in alike.items():
-        subject = LintSubject("Node", "", min(names))
+        subject = LintSubject(NODE, "", min(names))
         reserved = {CPU: cpu, MEMORY: memory}
         yield from _report_low(rule, subject, reserved, reservation, has_field=False, others=len(names) - 1)
 
@@ -211,7 +212,7 @@ def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if limit is not None and pods > limit:
             where = f"in {node.spec.pod_cidr}" if limit == usable else "on this machine type"
             yield rule.report_problem(
-                LintSubject("Node", "", node.metadata.name),
+                LintSubject(NODE, "", node.metadata.name),
                 f"Node {node.metadata.name} allows {pods} pods {where}, but only {limit} can get an address.",
             )
 

@@ -15,6 +15,7 @@ from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ReplayShape
 from trimtab.cluster.api.pod import NodeSelector
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.owner import OwnerKey, controller_by_hash
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
@@ -91,16 +92,16 @@ def build_history(
     return HistoryReading(history, tuple(notes))
 
 
+def recreating_owner(pod: PodInfo) -> OwnerKey | None:
+    """Returns the workload that recreates the pod (for a ReplicaSet its Deployment, by the hash in its name), or None
+    if nothing recreates it."""
+    return pod.owner and (controller_by_hash(pod.requirements.labels, pod.owner) or pod.owner)
+
+
 def workload_name(pod: PodInfo) -> str:
-    """Returns NAMESPACE/KIND/NAME of the workload that recreates the pod (for a ReplicaSet its Deployment, by the hash
-    in its name); "" if nothing recreates it."""
-    if pod.owner is None:
-        return ""
-    kind, name = pod.owner.kind, pod.owner.name
-    suffix = "-" + pod.requirements.labels.get("pod-template-hash", "")
-    if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
-        kind, name = "Deployment", name.removesuffix(suffix)
-    return f"{pod.namespace}/{kind}/{name}"
+    """Returns NAMESPACE/KIND/NAME of the workload that recreates the pod; "" if nothing recreates it."""
+    owner = recreating_owner(pod)
+    return f"{owner.namespace}/{owner}" if owner is not None else ""
 
 
 def count_lives(lives: Lives, step_seconds: int) -> list[tuple[Seconds, dict[str, int]]]:

@@ -27,6 +27,7 @@ from trimtab.cli.output import show_progress
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.kinds import kind_name
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
@@ -272,7 +273,13 @@ def _note_unknown_kinds(documents: list[Document]) -> tuple[str, ...]:
 def _unknown_kinds(documents: list[Document]) -> str:
     """Returns the names of all custom kinds for which it is not known whether their operators create pods."""
     return ", ".join(
-        sorted({f"{document.kind} ({group_of(document)})" for document in documents if is_unknown_kind(document)})
+        sorted(
+            {
+                f"{kind_name(document.kind)} ({group_of(document)})"
+                for document in documents
+                if document.kind is not None and is_unknown_kind(document)
+            }
+        )
     )
 
 

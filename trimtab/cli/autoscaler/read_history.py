@@ -17,7 +17,7 @@ from trimtab.autoscaling.simulation.cluster_history import (
     count_lives,
     count_pods,
     hold_moments,
-    workload_name,
+    recreating_owner,
 )
 from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ScaleDownFlags
 from trimtab.cli import live_cluster
@@ -26,7 +26,6 @@ from trimtab.cli.plan.inputs import find_autoscaler_arguments, parse_autoscaler_
 from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, parse_flags
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.owner import Owner
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document
@@ -146,16 +145,16 @@ def read_lives(
     """Returns workload → the times of the first and the last sample of each of its pods; series that name no pod are
     left out."""
     pods = {
-        (pod.namespace, pod.name): Owner(*name.split("/", 2)[1:])
-        for snapshot in snapshots for pod in snapshot.inventory.pods if (name := workload_name(pod))
+        (pod.namespace, pod.name): owner
+        for snapshot in snapshots for pod in snapshot.inventory.pods if (owner := recreating_owner(pod)) is not None
     }  # fmt: skip
     owners = OwnerIndex(pods)
     spans: dict[str, dict[str, tuple[Seconds, Seconds]]] = {}
     for one in series:
         if not one.pod or not one.times:
             continue
-        owner = one.workload or str(owners.topmost_owner(one.namespace, one.pod))
-        by_pod = spans.setdefault(f"{one.namespace}/{owner}", {})
+        workload = one.workload or str(owners.topmost_owner(one.namespace, one.pod))
+        by_pod = spans.setdefault(f"{one.namespace}/{workload}", {})
         first, last = by_pod.get(one.pod, (one.times[0], one.times[-1]))
         by_pod[one.pod] = min(first, one.times[0]), max(last, one.times[-1])
     return {name: list(by_pod.values()) for name, by_pod in spans.items()}

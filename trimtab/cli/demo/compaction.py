@@ -21,6 +21,7 @@ from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
@@ -52,7 +53,6 @@ from trimtab.scheduling.filters import fits_on_node
 STARTUP_SECONDS, REMOVAL_DELAY_SECONDS = 30, 600
 """The simulated seconds until a new pod is ready, and until the autoscaler removes a drained node."""
 KEYS = SigningKeys(b"the key of a cluster that is played")
-Key = tuple[str, str, str]
 
 
 @dataclass(slots=True)
@@ -66,10 +66,10 @@ class SimulatedCluster:
     evicted: int = 0
     short: int = 0
     """The number of times that a PodDisruptionBudget was violated."""
-    _replicas_by_owner: Counter[Key] = field(default_factory=Counter)
+    _replicas_by_owner: Counter[OwnerKey] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._replicas_by_owner = Counter(key for pod in self.inventory.pods if (key := _owner_key(pod)) is not None)
+        self._replicas_by_owner = Counter(pod.owner for pod in self.inventory.pods if pod.owner is not None)
         self._update_counts()
 
     # ── what the compactor sees ──────────────────────────────────────────────────────────────────────
@@ -163,8 +163,8 @@ class SimulatedCluster:
 
     def _update_counts(self) -> None:
         """Update the status of owners and PodDisruptionBudgets, as their controllers do."""
-        present = Counter(key for pod in self.inventory.pods if (key := _owner_key(pod)) is not None)
-        ready = Counter(key for pod in self.inventory.pods if (key := _owner_key(pod)) is not None and pod.is_ready)
+        present = Counter(pod.owner for pod in self.inventory.pods if pod.owner is not None)
+        ready = Counter(pod.owner for pod in self.inventory.pods if pod.owner is not None and pod.is_ready)
         owners = {
             key: ReplicaCounts(wanted=replicas, have=present[key], ready=ready[key])
             for key, replicas in self._replicas_by_owner.items()
@@ -172,7 +172,7 @@ class SimulatedCluster:
         budgets = []
         for budget in self.inventory.pdbs:
             missing = sum(
-                self._replicas_by_owner[key] - ready[key] for key in self._replicas_by_owner if key[2] == budget.name
+                self._replicas_by_owner[key] - ready[key] for key in self._replicas_by_owner if key.name == budget.name
             )
             self.short += missing > budget.max_allowed
             budgets.append(
@@ -194,10 +194,6 @@ class SimulatedCluster:
     def _replace_node(self, new_node: NodeInfo) -> None:
         nodes = tuple(new_node if node.name == new_node.name else node for node in self.inventory.nodes)
         self.inventory = replace(self.inventory, nodes=nodes)
-
-
-def _owner_key(pod: PodInfo) -> Key | None:
-    return (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else None
 
 
 def _pod_at(pod: PodInfo, now: Seconds) -> PodInfo:

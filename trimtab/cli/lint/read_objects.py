@@ -22,6 +22,7 @@ from trimtab.cli import live_cluster
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cluster import scaled_objects
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.kinds import built_in
 from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.runtime import clock
@@ -185,7 +186,9 @@ def _list_source(client: Client, source: ListSource) -> list[Document]:
     for page in iter_pages(client, source):
         for raw in page.items:
             text = add_type(raw, source.group_version, source.kind)
-            documents.append(Document(file=live_cluster.LIVE, index=len(documents), text=text, kind=source.kind))
+            documents.append(
+                Document(file=live_cluster.LIVE, index=len(documents), text=text, kind=built_in(source.kind))
+            )
     return documents
 
 

@@ -58,7 +58,6 @@ def _read_files(
 ) -> tuple[UsageHistory, list[str]]:
     # Imported here because most runs have no usage, and the histograms are slow to import.
     from trimtab.cli.recommend.sources import UsageHistories, add_files
-    from trimtab.cluster.owner import Owner
     from trimtab.histogram.batch_history import BatchHistory
     from trimtab.usage.owners import OwnerIndex
 
@@ -73,12 +72,12 @@ def _read_files(
 
     owners = OwnerIndex(
         pods={
-            (subject.namespace, subject.name): Owner(top.kind, top.name)
+            (subject.namespace, subject.name): top.key
             for subject in snapshot.owners
             if subject.kind == "Pod"
             for top in (snapshot.topmost_owner(subject),)
         },
-        workloads={(w.namespace, w.subject.name): Owner(w.subject.kind, w.subject.name) for w in snapshot.workloads},
+        workloads={(w.namespace, w.subject.name): w.subject.key for w in snapshot.workloads},
     )
     histories = SeriesCollector(BatchHistory)
     notes = add_files(histories, paths, owners, None, stated)

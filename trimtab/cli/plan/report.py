@@ -23,6 +23,7 @@ from trimtab.cli.plan.resizes import ResizeReport
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.owner import controller_by_hash
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import Reason, Unreadable
@@ -418,14 +419,8 @@ def workload_name(pod: PodInfo) -> str:
 
     If the name of a ReplicaSet ends in the pod's template hash, the name of its Deployment is returned.
     """
-    if pod.owner is None:
-        return ""
-    # A Deployment names its ReplicaSets NAME-HASH and labels their pods with the hash
-    # (pkg/controller/deployment/sync.go).
-    suffix = "-" + pod.requirements.labels.get("pod-template-hash", "")
-    if pod.owner.kind == "ReplicaSet" and len(suffix) > 1 and pod.owner.name.endswith(suffix):
-        return f"Deployment/{pod.owner.name.removesuffix(suffix)}"
-    return f"{pod.owner.kind}/{pod.owner.name}"
+    owner = pod.owner
+    return str(controller_by_hash(pod.requirements.labels, owner) or owner) if owner is not None else ""
 
 
 def report_stays(plan: Plan, members: Mapping[str, str], pods: Iterable[PodInfo]) -> list[StayReport]:

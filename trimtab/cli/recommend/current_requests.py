@@ -12,10 +12,11 @@ from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.kinds import POD, REPLICA_SET
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as read_node
 from trimtab.cluster.node_shapes import shape_of
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
@@ -215,7 +216,7 @@ def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
 
     Utilization is the usage in percent of the request."""
     for owner in subject.owners:
-        for autoscaler in subject.facts.hpas.get((subject.namespace, owner.kind, owner.name), ()):
+        for autoscaler in subject.facts.hpas.get(owner, ()):
             target = _hpa_target(autoscaler, resource)
             if target is not None:
                 return Hpa(name=autoscaler.metadata.name, target=target or None)
@@ -232,8 +233,8 @@ class CurrentRequests:
     """The current containers of a snapshot with all data that sizing needs except usage."""
 
     containers: dict[ContainerKey, CurrentContainer] = field(default_factory=dict)
-    pods: dict[tuple[str, str], Owner] = field(default_factory=dict)
-    workloads: dict[tuple[str, str], Owner] = field(default_factory=dict)
+    pods: dict[tuple[str, str], OwnerKey] = field(default_factory=dict)
+    workloads: dict[tuple[str, str], OwnerKey] = field(default_factory=dict)
     kills: list[tuple[ContainerKey, OomKill]] = field(default_factory=list)
     """The OOM kills, as the status of pods shows them."""
     nodes: EligibleNodes = field(default_factory=EligibleNodes)
@@ -244,9 +245,9 @@ class CurrentRequests:
 def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], facts: ClusterFacts) -> CurrentRequests:
     """Returns the requests of running pods, and of the pod templates of workloads without a running pod."""
     current = CurrentRequests(nodes=EligibleNodes.from_snapshot(snapshot))
-    for (namespace, kind, name), owner in facts.owners.items():
-        if owner is None and kind != "ReplicaSet":
-            current.workloads[namespace, name] = Owner(kind, name)
+    for workload, controller in facts.owners.items():
+        if controller is None and workload.kind != REPLICA_SET:
+            current.workloads[workload.namespace, workload.name] = workload
     for pod in snapshot.objects_of(Pod):
         _add_oom_kills(current, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts))
         if pod.status.phase not in FINISHED:
@@ -265,14 +266,14 @@ def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], fac
             and (template.namespace, template.kind, template.name) not in workloads
         ):
             subject = PodContext(pod=template.pod, namespace=template.namespace, facts=template.with_owners(facts))
-            if subject.top_owner == Owner(template.kind, template.name):
+            if subject.top_owner == OwnerKey(template.namespace, template.kind, template.name):
                 _add_pod(current, subject, template.replicas)
     _set_prices(current, snapshot)
     return current
 
 
 def _add_pod(current: CurrentRequests, subject: PodContext, replicas: int) -> None:
-    top = subject.top_owner or Owner("Pod", subject.pod.metadata.name)
+    top = subject.top_owner or OwnerKey(subject.namespace, POD, subject.pod.metadata.name)
     if subject.pod.metadata.name:
         current.pods[subject.namespace, subject.pod.metadata.name] = top
     for place in subject.container_refs:
@@ -297,7 +298,7 @@ def _add_finished_pod(current: CurrentRequests, subject: PodContext) -> None:
 
 
 def _add_oom_kills(current: CurrentRequests, subject: PodContext) -> None:
-    top = subject.top_owner or Owner("Pod", subject.pod.metadata.name)
+    top = subject.top_owner or OwnerKey(subject.namespace, POD, subject.pod.metadata.name)
     for name, kill in kills_of_pod(subject.pod):
         current.kills.append((ContainerKey(subject.namespace, top.kind, top.name, name), kill))
 

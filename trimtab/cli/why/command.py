@@ -149,7 +149,7 @@ def _explain_gone_pod(
     snapshot = build_snapshot(documents).snapshot
     stored = list(list_stored_decisions(snapshot))
     owner = find_owner(namespace, name, snapshot, stored)
-    chain = (owner, facts.owners.get((namespace, owner.kind, owner.name))) if owner is not None else ()
+    chain = (owner, facts.owners.get(owner)) if owner is not None else ()
     top = str(next(filter(None, reversed(chain)), ""))
     traces = NO_TRACES
     if live_cluster.LIVE in cluster.paths:

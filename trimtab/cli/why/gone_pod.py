@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.kinds import GroupKind
+from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.compaction.drain.pool_state import HistoryEntry
 
@@ -17,15 +18,15 @@ _SUFFIXES = {
 """Kind of owner → what is appended to the owner's name in the names of its pods (apimachinery, util/rand)."""
 
 
-def find_owner(namespace: str, name: str, snapshot: Snapshot, decisions: Sequence[HistoryEntry]) -> Owner | None:
+def find_owner(namespace: str, name: str, snapshot: Snapshot, decisions: Sequence[HistoryEntry]) -> OwnerKey | None:
     """Returns the owner of a pod that is gone: the owner that the compactor recorded, or the owner that the pod's name
     shows."""
     for entry in reversed(decisions):
         if entry.pod == f"{namespace}/{name}" and entry.owner:
             kind, _, owner_name = entry.owner.partition("/")
-            return Owner(kind, owner_name)
+            return OwnerKey(namespace, GroupKind(kind), owner_name)
     candidates = [
-        Owner(kind, workload.metadata.name)
+        OwnerKey(namespace, kind, workload.metadata.name)
         for kind, workload in snapshot.iterate_workloads()
         if workload.metadata.namespace == namespace and _is_named_by(name, kind, workload.metadata.name)
     ]
@@ -39,13 +40,10 @@ def _is_named_by(pod: str, kind: str, owner: str) -> bool:
     return suffix is not None and rest != pod and suffix.fullmatch(rest) is not None
 
 
-def find_siblings(namespace: str, owner: Owner, snapshot: Snapshot) -> list[Pod]:
+def find_siblings(namespace: str, owner: OwnerKey, snapshot: Snapshot) -> list[Pod]:
     """Returns the pods that the owner controls now."""
     return [
         pod
         for pod in snapshot.objects_of(Pod)
-        for reference in [pod.metadata.controller_owner]
-        if pod.metadata.namespace == namespace
-        and reference is not None
-        and (reference.kind, reference.name) == (owner.kind, owner.name)
+        if pod.metadata.namespace == namespace and controller_key(pod.metadata, namespace) == owner
     ]

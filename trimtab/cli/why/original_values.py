@@ -14,7 +14,7 @@ import msgspec
 from trimtab.admission.preview import preview_admission
 from trimtab.admission.readmission import submitted_pod
 from trimtab.cluster.api.workload import PodTemplateSpec
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.yaml_documents import Document
 from trimtab.policy.changed_annotation import REMOVED
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -26,7 +26,7 @@ Decided = Mapping[tuple[str, str], FieldChange]
 
 
 def decide_about_template(
-    documents: Iterable[Document], namespace: str, owner: Owner | None, policies: Policies, facts: ClusterFacts
+    documents: Iterable[Document], namespace: str, owner: OwnerKey | None, policies: Policies, facts: ClusterFacts
 ) -> Decided | None:
     """Returns the changes that the policies would make now to the owner's next pod.
 
@@ -34,11 +34,11 @@ def decide_about_template(
     template = None if owner is None else find_template(documents, namespace, owner)
     if owner is None or template is None:
         return None
-    previewed = preview_admission(submitted_pod(template, owner, namespace), policies, facts, namespace)
+    previewed = preview_admission(submitted_pod(template, owner), policies, facts, namespace)
     return {(change.policy, change.field): change for change in previewed.all_changes}
 
 
-def find_template(documents: Iterable[Document], namespace: str, owner: Owner) -> PodTemplateSpec | None:
+def find_template(documents: Iterable[Document], namespace: str, owner: OwnerKey) -> PodTemplateSpec | None:
     """Returns the pod template of a controller, or None if the template is not among the documents or is not valid."""
     for document in documents:
         metadata = (document.value.get("metadata") or {}) if document.kind == owner.kind else {}

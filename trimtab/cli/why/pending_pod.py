@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.timestamps import format_timestamp, parse_timestamp
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX
@@ -17,7 +17,7 @@ SUCCESSOR_SECONDS = 300
 
 
 def explain_pending(
-    pod: Pod, changed_fields: Sequence[str] | None, owners: Sequence[Owner], states: Iterable[PoolState]
+    pod: Pod, changed_fields: Sequence[str] | None, owners: Sequence[OwnerKey], states: Iterable[PoolState]
 ) -> str:
     """Returns a text that says whether Trimtab can be a reason why the pod waits; empty if the pod is not Pending.
 
@@ -48,7 +48,7 @@ def _describe_changes(pod: Pod, fields: Sequence[str] | None) -> Iterable[str]:
         yield f"The API server changed the pod according to compiled policies of Trimtab: {', '.join(compiled)}."
 
 
-def _describe_eviction(pod: Pod, owners: Sequence[Owner], states: Sequence[PoolState]) -> Iterable[str]:
+def _describe_eviction(pod: Pod, owners: Sequence[OwnerKey], states: Sequence[PoolState]) -> Iterable[str]:
     namespace, created = pod.metadata.namespace, parse_timestamp(pod.metadata.creation_timestamp)
     is_known = any(f"{namespace}/{pod.metadata.name}" in state.moved for state in states)
     evictions = sorted(
@@ -67,7 +67,7 @@ def _describe_eviction(pod: Pod, owners: Sequence[Owner], states: Sequence[PoolS
         yield f"The pod may be the successor of a pod that Trimtab evicted{last}."
 
 
-def _is_eviction_before(record: HistoryEntry, namespace: str, owners: Sequence[Owner], created: int | None) -> bool:
+def _is_eviction_before(record: HistoryEntry, namespace: str, owners: Sequence[OwnerKey], created: int | None) -> bool:
     """Returns whether the record is an eviction of another pod of these owners, before the pod was created.
 
     Evictions that the compactor only rehearsed do not count."""

@@ -16,7 +16,7 @@ from trimtab.cli.why.gone_pod import find_owner, find_siblings
 from trimtab.cli.why.original_values import Decided, explain_change
 from trimtab.cli.why.pending_pod import explain_pending
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.owner import Owner, owner_chain
+from trimtab.cluster.owner import OwnerKey, owner_chain
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.pool_state import STATE_LABEL, HistoryEntry, PoolState, decode_state
@@ -165,12 +165,9 @@ def build_gone_report(
     )  # fmt: skip
 
 
-def find_owners(pod: Pod, facts: ClusterFacts) -> tuple[Owner, ...]:
+def find_owners(pod: Pod, facts: ClusterFacts) -> tuple[OwnerKey, ...]:
     """Returns the pod's controllers, from the nearest to the topmost."""
-    above = facts.owners.get
-    return owner_chain(
-        pod.metadata, pod.metadata.namespace, lambda namespace, owner: above((namespace, owner.kind, owner.name))
-    )
+    return owner_chain(pod.metadata, pod.metadata.namespace, facts.owners.get)
 
 
 def list_applied_changes(pod: Pod, decided: Decided | None = None) -> list[AppliedChangeReport] | None:
@@ -191,7 +188,7 @@ def list_applied_changes(pod: Pod, decided: Decided | None = None) -> list[Appli
 
 
 def _find_decisions(
-    namespace: str, name: str, owners: Sequence[Owner], snapshot: Snapshot
+    namespace: str, name: str, owners: Sequence[OwnerKey], snapshot: Snapshot
 ) -> Iterator[PodDecisionReport]:
     """Yields the stored decisions about the pod and about earlier pods of its owners, the oldest first."""
     prefix, names = f"{namespace}/", set(map(str, owners))

@@ -13,7 +13,9 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace as change
 
+from trimtab.cluster.kinds import GroupKind
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.timestamps import Seconds
@@ -38,8 +40,8 @@ class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
     pod: str
     """The pod as namespace/name."""
     uid: str
-    kind: str = ""
-    """The kind of the owner that creates the pod's successor; empty if nothing creates one."""
+    kind: GroupKind = GroupKind("")
+    """The kind, with its group, of the owner that creates the pod's successor; empty if nothing creates one."""
     owner: str = ""
     turn: int = 0
     """The number of the turn in which the pod is evicted. A turn begins when the successors of the previous turn are
@@ -58,9 +60,9 @@ class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.pod.partition("/")[0]
 
     @property
-    def owner_key(self) -> tuple[str, str, str]:
-        """(namespace, kind, name) of the pod's owner, as in the inventory."""
-        return self.namespace, self.kind, self.owner
+    def owner_key(self) -> OwnerKey:
+        """The pod's owner."""
+        return OwnerKey(self.namespace, self.kind, self.owner)
 
 
 class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -17,7 +17,7 @@ import msgspec
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
@@ -114,7 +114,7 @@ def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads
     planned, grown = {move.uid for move in note.moves}, workload_growth(note.moves, workloads)
     created_since: dict[OwnerKey, list[str]] = {}
     for pod in pods:
-        key = (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "", "")
+        key = pod.owner or NO_OWNER_KEY
         created = pod.created
         is_new = created is not None and note.since <= created <= (note.emptied or created) and pod.uid not in planned
         if is_new and key in grown and pod.deletion_requested_at is None and not pod.is_finished:

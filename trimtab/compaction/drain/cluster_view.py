@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.owner import Owner, OwnerKey
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Unreadable
@@ -24,7 +24,7 @@ class ClusterView:
     pools: tuple[Pool, ...] = ()
     autoscaler: Autoscaler | None = None
     """The state of the cluster autoscaler, or None if it is unknown."""
-    top_owners: Mapping[OwnerKey, Owner] = field(default_factory=dict)
+    top_owners: Mapping[OwnerKey, OwnerKey] = field(default_factory=dict)
     """Owner → its own owner, such as the Deployment of a ReplicaSet."""
     annotations: DrainAnnotations = field(default_factory=DrainAnnotations)
     """The drain annotations on nodes, grouped by whether they are authentic."""
@@ -103,7 +103,7 @@ class Workloads:
         for pod in view.inventory.pods:
             if pod.owner is None or pod.is_finished or is_gone(pod, view):
                 continue
-            key = (pod.namespace, pod.owner.kind, pod.owner.name)
+            key = pod.owner
             if pod.is_ready:
                 workloads.ready[key] = workloads.ready.get(key, 0) + 1
             else:
@@ -134,7 +134,7 @@ class Workloads:
     def top_owner(self, key: OwnerKey) -> OwnerKey:
         """Returns the Deployment that owns this owner, or the owner itself if there is none."""
         top = self.view.top_owners.get(key)
-        return (key[0], top.kind, top.name) if top is not None and top.kind == "Deployment" else key
+        return top if top is not None and top.kind == "Deployment" else key
 
     def replicas_and_missing(self, key: OwnerKey) -> tuple[int, int]:
         """Returns (wanted pods, missing pods) of the whole workload: for a Deployment, of all its ReplicaSets."""

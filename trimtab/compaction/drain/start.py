@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from trimtab.cluster.owner import NO_OWNER_KEY
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
@@ -122,11 +123,10 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
 
 def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
     """Returns one pod to evict, with the state of its workload at the beginning of the drain."""
-    owner = pod.owner
-    key = (pod.namespace, owner.kind, owner.name) if owner else ("", "", "")
+    key = pod.owner or NO_OWNER_KEY
     return PodToEvict(
-        pod=pod.key, uid=pod.uid, kind=key[1], owner=key[2], turn=turn, priority=pod.priority, grace=pod.grace_seconds,
-        wanted=workloads.wanted_replicas(key), missing=workloads.missing_replicas(key),
+        pod=pod.key, uid=pod.uid, kind=key.kind, owner=key.name, turn=turn, priority=pod.priority,
+        grace=pod.grace_seconds, wanted=workloads.wanted_replicas(key), missing=workloads.missing_replicas(key),
     )  # fmt: skip
 
 
@@ -148,11 +148,7 @@ def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str,
     return {
         pod.key: min(pod.created, view.now)
         for pod in view.inventory.pods
-        if pod.owner is not None
-        and (pod.namespace, pod.owner.kind, pod.owner.name) in keys
-        and pod.uid not in evicted
-        and pod.created is not None
-        and pod.created >= annotation.since
+        if pod.owner in keys and pod.uid not in evicted and pod.created is not None and pod.created >= annotation.since
     }
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from msgspec.structs import replace as change
 
+from trimtab.cluster.kinds import DEPLOYMENT
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import PdbIndex
@@ -393,8 +394,7 @@ class DrainPlanner:
             if other != move.owner_key:
                 return Wait(
                     ONE_CRITICAL(
-                        f"pod {move.pod} waits until {other[1]} {other[0]}/{other[2]}, on which the system also "
-                        "depends, has moved"
+                        f"pod {move.pod} waits until {other.described}, on which the system also depends, has moved"
                     )
                 )
         return None
@@ -445,11 +445,11 @@ class DrainPlanner:
 
     def _deployment_of(self, move: PodToEvict) -> str:
         top = self.view.top_owners.get(move.owner_key)
-        return f"{move.namespace}/{top.name}" if top is not None and top.kind == "Deployment" else ""
+        return f"{move.namespace}/{top.name}" if top is not None and top.kind == DEPLOYMENT else ""
 
     def _wanted_replicas(self, name: str) -> int | None:
         namespace, _, own = name.partition("/")
-        scale = self.view.inventory.owners.get((namespace, "Deployment", own))
+        scale = self.view.inventory.owners.get(OwnerKey(namespace, DEPLOYMENT, own))
         return scale.wanted if scale is not None else None
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Owner, Verdict
+from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Verdict
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext, closed_receivers, pool_refusal
 from trimtab.compaction.reasons import BLOCKED, FEW, PAID
 from trimtab.compaction.search.node_order import by_evictions, node_order
@@ -35,7 +36,7 @@ class CompactionProblem:
     """Pool → why nothing is planned in it now."""
     blocked_pods: dict[int, Reason] = field(default_factory=dict)
     """Pod → why it may not be evicted."""
-    unsettled_owners: frozenset[Owner] = frozenset()
+    unsettled_owners: frozenset[OwnerKey] = frozenset()
     """Workloads with a pod that was moved recently and is not ready yet."""
     pinned_nodes: set[int] = field(default_factory=set)
     """Nodes that would be candidates if one of their pods could be evicted."""

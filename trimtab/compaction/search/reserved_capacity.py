@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import change
+from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
@@ -191,21 +192,21 @@ def missing_replicas(model: ClusterModel) -> list[tuple[str, PodClass, int]]:
     # A ReplicaSet counts a pod with a deletion timestamp as gone and recreates it, so `ready` decides and not
     # `replicas`.
     wanted_counts = {
-        name: scale.wanted
-        for name, scale in model.inventory.owners.items()
-        if name[1] in RECREATING_KINDS and scale.wanted is not None and scale.ready < scale.wanted
+        owner: scale.wanted
+        for owner, scale in model.inventory.owners.items()
+        if owner.kind in RECREATING_KINDS and scale.wanted is not None and scale.ready < scale.wanted
     }
     if not wanted_counts:
         return []
     present = dict.fromkeys(wanted_counts, 0)
-    class_of_owner: dict[tuple[str, str, str], PodClass] = {}
+    class_of_owner: dict[OwnerKey, PodClass] = {}
     for pod, pod_class in (*zip(model.pods, model.successor_class_of, strict=True), *model.pending_pods):
-        name = (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "", "")
+        name = pod.owner or NO_OWNER_KEY
         if name in wanted_counts:
             present[name] += pod.deletion_requested_at is None
             class_of_owner.setdefault(name, pod_class)
     return [
-        (f"{owner[1]} {owner[0]}/{owner[2]}", class_of_owner[owner], wanted_counts[owner] - present[owner])
+        (owner.described, class_of_owner[owner], wanted_counts[owner] - present[owner])
         for owner in sorted(class_of_owner)
         if wanted_counts[owner] > present[owner]
     ]

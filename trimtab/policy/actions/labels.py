@@ -161,7 +161,7 @@ def _selector_use(key: str, subject: PodContext) -> str:
     without end."""
     is_known = False
     for owner in subject.owners:
-        replicas = subject.facts.replicas.get((subject.namespace, owner.kind, owner.name))
+        replicas = subject.facts.replicas.get(owner)
         selected = None if replicas is None else replicas.selected
         if selected is not None and key in selected:
             return f"{owner} finds its pods by the label {key}"

@@ -6,7 +6,7 @@ from decimal import Decimal
 import msgspec
 
 from trimtab.cluster import quantity, usage_rule
-from trimtab.cluster.owner import Owner
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Code, NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, confidence_at
@@ -117,14 +117,14 @@ def _find_usage(
     return NotYet(reason=reasons.FROM_DEFAULT(sentence), have="no history", need="a day of usage")
 
 
-def _find_ended(subject: PodContext, owner: Owner, usage: ContainerUsage, max_age: int | None) -> NotYet | None:
+def _find_ended(subject: PodContext, owner: OwnerKey, usage: ContainerUsage, max_age: int | None) -> NotYet | None:
     """Returns NotYet if the recommendation stopped being valid before its owner was created, otherwise None. An owner
     that is older keeps the requests that its pods have got, so that reaching a date does not change the requests of a
     whole cluster. An owner of unknown age counts as older."""
     end = usage.validity_end(max_age)
     if end is None:
         return None
-    created = subject.facts.created.get((subject.namespace, owner.kind, owner.name))
+    created = subject.facts.created.get(owner)
     # An owner without a known creation time keeps what it has: that is the smaller surprise.
     if created is None or created <= end:
         return None

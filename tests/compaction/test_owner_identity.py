@@ -49,7 +49,8 @@ def test_an_owner_of_another_group_is_unknown_whatever_else_the_snapshot_holds(o
 def test_the_reason_names_the_group_of_the_owner() -> None:
     inventory = cluster(node("a"), node("b"), *CACHE, stateful_set("pg"))
     verdict = EvictionChecker.for_inventory(inventory, NOW).judge_pod(inventory.pods[0], ALL)
-    assert isinstance(verdict, Blocked) and "StatefulSet.apps.kruise.io/cache" in str(verdict.reason)
+    assert isinstance(verdict, Blocked)
+    assert "StatefulSet.apps.kruise.io/cache" in str(verdict.reason)
 
 
 def test_pods_of_an_unknown_owner_move_within_their_budget_when_they_are_safe_to_evict() -> None:

@@ -6,7 +6,7 @@ not matter.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -23,10 +23,12 @@ from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVol
 from trimtab.cluster.api.workload import FAILURE, PodDisruptionBudget, Workload
 from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
 from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
+from trimtab.cluster.kinds import POD
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pdb import Pdb
 from trimtab.cluster.pod import PodInfo, PodReader
+from trimtab.cluster.pod_leaders import PodLeaders
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement, find_schedulers
@@ -61,7 +63,9 @@ class Inventory:
     claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
     """(namespace, name) → PersistentVolumeClaim."""
     owners: Mapping[OwnerKey, ReplicaCounts] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner → its replica counts."""
+    """Owner → its replica counts."""
+    leaders: PodLeaders = field(default_factory=PodLeaders)
+    """The pods that own other pods."""
     owner_kinds: frozenset[str] = frozenset()
     """The kinds of owners that the snapshot contains. An owner of any other kind may exist although the snapshot does
     not have it."""
@@ -125,6 +129,7 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
             OwnerKey(s.metadata.namespace, kind, s.metadata.name): _replica_counts(s)
             for kind, s in snapshot.iterate_workloads()
         },
+        leaders=PodLeaders.from_controllers(dict(_controllers(snapshot, pods))),
         # A snapshot without any ReplicaSet was most likely taken without that kind: then a missing owner proves
         # nothing.
         owner_kinds=frozenset(kind for kind, _ in snapshot.iterate_workloads()),
@@ -160,6 +165,19 @@ def _conflicting_pods(pods: Sequence[PodInfo]) -> dict[str, str]:
     return {
         pod.node: one.key for one, other in same if one.namespace == other.namespace for pod in (one, other) if pod.node
     }
+
+
+def _controllers(snapshot: Snapshot, pods: Iterable[PodInfo]) -> Iterator[tuple[OwnerKey, OwnerKey]]:
+    """Yields each workload and each pod with its controller, as far as it has one."""
+    for kind, shape in snapshot.iterate_workloads():
+        metadata = shape.metadata
+        if metadata.owner_references and (controller := controller_key(metadata, metadata.namespace)) is not None:
+            yield OwnerKey(metadata.namespace, kind, metadata.name), controller
+    # Only pods that own something matter; they are few.
+    owning = {pod.owner.name for pod in pods if pod.owner is not None and pod.owner.kind == POD}
+    for pod in pods if owning else ():
+        if pod.name in owning and pod.owner is not None:
+            yield OwnerKey(pod.namespace, POD, pod.name), pod.owner
 
 
 def _replica_counts(shape: Workload) -> ReplicaCounts:

@@ -28,7 +28,9 @@ from trimtab.cluster.api.pod import (
     Volume,
 )
 from trimtab.cluster.api.pod import Pod as Shape
+from trimtab.cluster.kinds import DAEMON_SET, NODE
 from trimtab.cluster.owner import OwnerKey, referenced_owner
+from trimtab.cluster.pod_groups import group_by_marks
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts, negative_request, pod_requests, with_resize
@@ -46,11 +48,6 @@ them (`--expendable-pods-priority-cutoff`)."""
 
 FINISHED_PHASES = ("Succeeded", "Failed")
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-GROUP_LABELS = (
-    "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "kueue.x-k8s.io/pod-group-name",
-)  # fmt: skip
-"""Labels whose value is the name of a group of pods that are scheduled together: those of the coscheduling plugin,
-current and former, and that of Kueue."""
 COPIED_LABELS = (_ZONE, _REGION)
 """Labels that the API server copies from the node to a pod when the pod is bound (1.35)."""
 
@@ -130,8 +127,8 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     is_gated: bool = False
     """Whether the pod has scheduling gates, so that it is not scheduled yet."""
     pod_group: str = ""
-    """The pod group to which the pod belongs; empty if there is none. The pods of a group are scheduled together or not
-    at all."""
+    """The group to which the pod belongs according to its spec and its marks; empty if they name none. The pods of a
+    group live and die together."""
     is_unschedulable: bool = False
     """Whether a scheduler found no node for the pod (condition PodScheduled with reason Unschedulable)."""
 
@@ -157,12 +154,12 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     def is_static(self) -> bool:
         """Whether the kubelet runs the pod without the API server: the pod mirrors a manifest file, or its owner is its
         node."""
-        return MIRROR_ANNOTATION in self.annotations or (self.owner is not None and self.owner.kind == "Node")
+        return MIRROR_ANNOTATION in self.annotations or (self.owner is not None and self.owner.kind == NODE)
 
     @property
     def is_daemon(self) -> bool:
         """Whether the pod runs once per node, as a DaemonSet's: it does not move, and it does not block a drain."""
-        return (self.owner is not None and self.owner.kind == "DaemonSet") or self.annotations.get(
+        return (self.owner is not None and self.owner.kind == DAEMON_SET) or self.annotations.get(
             DAEMON_ANNOTATION
         ) == "true"
 
@@ -206,7 +203,11 @@ class PodReader:
         )
         ready, priority, phase = _is_ready(status), value_or(spec.priority, 0), intern(status.phase)
         # Pods that are alike get the same answers from the planner, which then computes each only once.
-        claims, alike, group = _claim_names(meta.name, spec.volumes), -1, _group_name(spec, requirements.labels)
+        claims, alike, group = (
+            _claim_names(meta.name, spec.volumes),
+            -1,
+            _group_name(spec, requirements.labels, annotations),
+        )
         if (
             owner is not None
             and not (local or claims or group)
@@ -280,14 +281,14 @@ def _device_claim_names(spec: PodSpec, status: PodStatus) -> tuple[str, ...]:
     return tuple(one.resource_claim_name or claim_names.get(one.name, "") for one in spec.resource_claims)
 
 
-def _group_name(spec: PodSpec, labels: Labels) -> str:
-    # Newest first: `schedulingGroup`, then `workloadRef` (1.35), then the labels of schedulers outside Kubernetes.
+def _group_name(spec: PodSpec, labels: Labels, annotations: Mapping[str, str]) -> str:
+    # Newest first: `schedulingGroup`, then `workloadRef` (1.35), then the marks of others than Kubernetes itself.
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name
     if spec.workload_ref is not None:
         reference = spec.workload_ref
         return f"{reference.name}/{reference.pod_group}/{reference.pod_group_replica_key}"
-    return next((labels[key] for key in GROUP_LABELS if key in labels), "") if labels else ""
+    return group_by_marks(labels, annotations)
 
 
 def _has_labels(requirements: SchedulingRequirements, namespace: str, labels: Labels) -> bool:

@@ -9,7 +9,7 @@ and keeps it too, because its author intended something. (Karpenter ignores a ma
 cluster autoscaler only knows `true`; but a wrong guess costs an unwanted restart.)
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
@@ -17,6 +17,7 @@ from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
+from trimtab.cluster.pod_leaders import PodGroup, find_groups
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.timestamps import Seconds, parse_duration
@@ -98,8 +99,10 @@ class EvictionChecker:
     """Owner → the number of its pods without a deletion timestamp; computed when it is first needed."""
     _unready_by_owner: dict[OwnerKey, list[PodInfo]] | None = None
     """Owner → its pods that are not ready; computed when it is first needed."""
-    _nodes_by_group: dict[tuple[str, str], set[str]] | None = None
-    """(namespace, pod group) → the nodes of its pods; computed when it is first needed."""
+    _groups: dict[int, PodGroup] | None = None
+    """Id of a pod → its group; computed when it is first needed. Pods without a group are not in the mapping."""
+    _nodes_by_group: dict[PodGroup, set[str]] = field(default_factory=dict)
+    """Group → the nodes of its pods."""
     _verdicts: dict[int, dict[int, Verdict]] = field(default_factory=dict)
 
     @classmethod
@@ -125,7 +128,7 @@ class EvictionChecker:
         """
         verdict = self._judge(pod, pool)
         ageless = verdict is IGNORED or (pod.namespace != "kube-system" and not pool.min_pod_age)
-        if pod.likeness >= 0 and ageless and not isinstance(verdict, Blocked):
+        if pod.likeness >= 0 and ageless and not isinstance(verdict, Blocked) and id(pod) not in self._pod_groups():
             self.cached_verdicts(pool)[pod.likeness] = verdict
         return verdict
 
@@ -144,12 +147,10 @@ class EvictionChecker:
             return Blocked(r.GOING(f"pod {pod.key} is being deleted"))
         reason = (
             self._system_reason(pod, pool, budgets)
+            # Before the owner: whoever made the pods of a group, they stay for one reason.
+            or self._group_reason(pod)
             or self._owner_reason(pod, pool, budgets)
             or self._annotation_reason(pod, pool)
-        )
-        reason = (
-            reason
-            or (self._group_reason(pod) if pod.pod_group else None)
             or self._local_data_reason(pod)
             or self._age_reason(pod, pool)
         )
@@ -339,18 +340,23 @@ class EvictionChecker:
     def _group_reason(self, pod: PodInfo) -> Reason | None:
         """Returns the reason if the pod's group has pods on other nodes or pending pods, because an eviction would stop
         the whole group; otherwise None."""
-        if self._nodes_by_group is None:
-            self._nodes_by_group = {}
-            for other in self.inventory.pods:
-                if other.pod_group and other.deletion_requested_at is None and not other.is_finished:
-                    self._nodes_by_group.setdefault((other.namespace, other.pod_group), set()).add(other.node)
-        nodes = self._nodes_by_group.get((pod.namespace, pod.pod_group), set())
-        if len(nodes) < 2:
+        group = self._pod_groups().get(id(pod))
+        nodes = self._nodes_by_group[group] if group is not None else ()
+        if group is None or len(nodes) < 2:
             return None
         return r.GROUP(
-            f"pod {pod.key} runs only together with pods of group {pod.pod_group} on {len(nodes) - 1} other"
+            f"pod {pod.key} runs only together with pods of group {group.name} on {len(nodes) - 1} other"
             f" node{'' if len(nodes) == 2 else 's'}"
         )
+
+    def _pod_groups(self) -> Mapping[int, PodGroup]:
+        if self._groups is None:
+            pods = [p for p in self.inventory.pods if p.deletion_requested_at is None and not p.is_finished]
+            self._groups = find_groups(pods, self.inventory.leaders)
+            for pod in pods:
+                if (group := self._groups.get(id(pod))) is not None:
+                    self._nodes_by_group.setdefault(group, set()).add(pod.node)
+        return self._groups
 
     # ── local data ───────────────────────────────────────────────────────
     def _local_data_reason(self, pod: PodInfo) -> Reason | None:

@@ -16,10 +16,10 @@ STRANGE_OWNER = Code(
 )
 OWNER_GONE = Code(
     "owner-missing",
-    "The owner of the pod is not among the objects of its kind that were read. Either the snapshot lacks it, or it does "
-    "not exist, and no controller would recreate the pod.",
-    "Look for the owner with kubectl. If it exists, take a snapshot of all namespaces. If it does not exist, no setting "
-    "of the pool lets the pod move.",
+    "The owner of the pod is not among the objects of its kind that were read. Either the snapshot lacks it, or it "
+    "does not exist, so that no controller would recreate the pod.",
+    "Look for the owner with kubectl. If it exists, take a snapshot of all namespaces. If it does not exist, no "
+    "setting of the pool lets the pod move.",
 )
 OWNER_SHORT = Code(
     "owner-not-whole",
@@ -63,7 +63,8 @@ LOCAL_VOLUME = Code(
 GROUP = Code(
     "pod-group-spans-nodes",
     "The pod belongs to a group of pods that run only together, and the group is spread over several nodes, so "
-    "the eviction of one pod would stop all of them.",
+    "the eviction of one pod would stop all of them. A group is known by its labels or annotations "
+    "(LeaderWorkerSet, JobSet, Ray, Volcano, Kueue and others), or by a pod that owns the other pods.",
     "Wait until the group ends. A group whose pods are all on one node can be moved as a whole. No setting of "
     "the pool changes this.",
 )

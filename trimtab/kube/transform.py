@@ -39,6 +39,7 @@ from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.workload import FAILURE, Templated, TemplatedSpec, Workload, WorkloadStatus
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
 from trimtab.cluster.pod import PodInfo, PodReader
+from trimtab.cluster.pod_groups import GROUP_ANNOTATIONS
 
 T = TypeVar("T")
 
@@ -165,8 +166,8 @@ def _read_annotations(annotations: Labels | UnsetType) -> Labels | UnsetType:
 @lru_cache(4096)
 def _is_read(name: str) -> bool:
     domain = name.partition("/")[0]
-    return not name.startswith(DROPPED_PREFIXES) and any(
-        domain == d or domain.endswith(f".{d}") for d in RETAINED_DOMAINS
+    return name in GROUP_ANNOTATIONS or (
+        not name.startswith(DROPPED_PREFIXES) and any(domain == d or domain.endswith(f".{d}") for d in RETAINED_DOMAINS)
     )
 
 

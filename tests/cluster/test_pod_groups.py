@@ -3,8 +3,7 @@
 import pytest
 
 from tests.build import NAMESPACE, owner_key
-from trimtab.cluster.pod_groups import GROUP_MARKS, GroupMark, group_by_marks
-from trimtab.cluster.pod_leaders import PodLeaders
+from trimtab.cluster.pod_groups import GROUP_MARKS, GroupMark, PodLeaders, group_by_marks
 
 
 def marks(mark: GroupMark, value: str = "train") -> dict[str, dict[str, str]]:

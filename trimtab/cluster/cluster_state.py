@@ -28,7 +28,7 @@ from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pdb import Pdb
 from trimtab.cluster.pod import PodInfo, PodReader
-from trimtab.cluster.pod_leaders import PodLeaders
+from trimtab.cluster.pod_groups import PodLeaders
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement, find_schedulers

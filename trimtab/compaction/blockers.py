@@ -17,7 +17,7 @@ from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
-from trimtab.cluster.pod_leaders import PodGroup, find_groups
+from trimtab.cluster.pod_groups import PodGroup, find_groups
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.timestamps import Seconds, parse_duration

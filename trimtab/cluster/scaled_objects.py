@@ -8,6 +8,8 @@ workload depends on the HPA. A ScaledJob has no HPA.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from trimtab.cluster.kinds import group_kind
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.yaml_documents import Document
 
 KIND = "ScaledObject"
@@ -109,9 +111,10 @@ def _name_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
     return metadata.get("namespace") or "default", str(metadata.get("name", ""))
 
 
-def _target_of(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
+def _target_of(manifest: Mapping[str, Any]) -> OwnerKey:
     target = _mapping(_mapping(manifest.get("spec")).get("scaleTargetRef"))
-    return _name_of(manifest)[0], str(target.get("kind", "")), str(target.get("name", ""))
+    kind = group_kind(str(target.get("apiVersion") or ""), str(target.get("kind", "")))
+    return OwnerKey(_name_of(manifest)[0], kind, str(target.get("name", "")))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

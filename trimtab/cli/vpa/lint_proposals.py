@@ -10,6 +10,7 @@ from trimtab.autoscaling.read_snapshot import read_lint_snapshot
 from trimtab.autoscaling.rule import LintSubject, ManifestChange, RuleFinding
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.autoscaling.simulation.propose_vpas import VpaProposal
+from trimtab.cluster.kinds import built_in
 from trimtab.cluster.yaml_documents import Document
 
 
@@ -42,4 +43,5 @@ def lint_proposals(proposals: Sequence[VpaProposal], documents: Sequence[Documen
 
 def _subject_of(proposal: VpaProposal) -> LintSubject:
     metadata = (proposal.manifest or {}).get("metadata", {})
-    return LintSubject("VerticalPodAutoscaler", metadata.get("namespace") or "default", metadata.get("name") or "")
+    kind = built_in("VerticalPodAutoscaler")
+    return LintSubject(kind, metadata.get("namespace") or "default", metadata.get("name") or "")

@@ -21,16 +21,18 @@ ALL = Pool(name="all", everything=True, min_nodes=0, single_replicas=True)
 
 
 def node(name: str, cpu: str = "4", memory: str = "64Gi", pods: int = 110, **more: Any) -> Item:
-    """`labels`, `annotations`, `taints`, `ready`, `cordoned`, `created`, and `extra` resources."""
+    """`labels`, `annotations`, `taints`, `ready`, `cordoned`, `created`, `extra` resources, `status` and `provider`."""
     labels = {HOST: name, **more.get("labels", {})}
     extra = more.get("extra", {})
     return {
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels, "annotations": more.get("annotations", {}),
                      "creationTimestamp": more.get("created", AT)},
-        "spec": {"taints": more.get("taints", []), "unschedulable": more.get("cordoned", False)},
+        "spec": {"taints": more.get("taints", []), "unschedulable": more.get("cordoned", False),
+                 "providerID": more.get("provider", "")},
         "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": str(pods), **extra},
-                   "conditions": [{"type": "Ready", "status": "True" if more.get("ready", True) else "Unknown"}]},
+                   "conditions": [{"type": "Ready", "status": "True" if more.get("ready", True) else "Unknown"}],
+                   **more.get("status", {})},
     }  # fmt: skip
 
 

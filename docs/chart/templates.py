@@ -14,7 +14,7 @@ from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.metrics_api import RULES
 from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, Manifest, component_labels
 from trimtab.cli.install.rbac import render_resize_role, render_scale_role
-from trimtab.cluster.pool import POOL_LABEL
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.metricsapi.rules import RULES_KEY
 from trimtab.policy.podpolicy import API_VERSION, KIND
 

@@ -12,7 +12,7 @@ from click.testing import Result
 
 from tests.cli.snapshots import trimtab
 from tests.cluster_of import node
-from trimtab.cluster.pool import POOL_LABEL
+from trimtab.cluster.pool_labels import POOL_LABEL
 
 KEY = "pool.yaml"
 

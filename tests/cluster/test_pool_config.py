@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from trimtab.cluster.pool import POOL_LABEL, Goal, Headroom, Pool, Spare, pool_from_preset
+from trimtab.cluster.pool import Goal, Headroom, Pool, Spare, pool_from_preset
 from trimtab.cluster.pool_config import PoolReading, read_pools
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.timestamps import WeeklyWindow
 from trimtab.cluster.yaml_documents import Document
 

@@ -6,8 +6,9 @@ Every line is asked twice, without the setting and with it: without it node a go
 import pytest
 
 from tests.cluster_of import NOW, ZONE, Item, cluster, node, pod
-from trimtab.cluster.pool import POOL_LABEL, Pool
+from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import SETTINGS_KEY, read_pools
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.candidates import PlanningContext

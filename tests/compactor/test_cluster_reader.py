@@ -2,7 +2,7 @@
 
 from trimtab.cluster.api.meta import Metadata
 from trimtab.cluster.cluster_autoscaler import Autoscaler
-from trimtab.cluster.pool import POOL_LABEL
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.compactor.cluster_reader import list_sources, pools_of, read_autoscaler_status, silent_autoscaler
 from trimtab.compactor.pool_state_store import reopened_at

@@ -9,7 +9,7 @@ import sys
 from tests.build import policies, policy
 from tests.controlplane.cluster import Cluster
 from tests.e2e.replicas import ROOT
-from trimtab.cluster.pool import POOL_LABEL
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.policy.validating_policy import compile_validating_policy
 
 

@@ -13,8 +13,8 @@ import msgspec
 
 from trimtab.admission import admission_review as wire
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.pool import POOL_LABEL
 from trimtab.cluster.pool_config import read_pools
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.yaml_documents import Document
 from trimtab.policy.load import load_document
 from trimtab.policy.podpolicy import KIND

@@ -36,8 +36,8 @@ from trimtab.cluster.api.meta import ApiObject, Labels, change, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import POD, REPLICA_SET, GroupKind, built_in, group_kind
-from trimtab.cluster.pool import POOL_LABEL
 from trimtab.cluster.pool_config import read_pools
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.published_reservations import RESERVATIONS_KEY, RESERVATIONS_LABEL, decode_reservations
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.scaled_objects import add_keda_hpas

@@ -18,7 +18,8 @@ from typing import Any
 from msgspec import structs
 
 from trimtab.cluster import cluster_autoscaler, recommendation
-from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, POOL_LABELS, machine_set_of
+from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, machine_set_of
+from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.reason import Unreadable
 
 Item = dict[str, Any]

@@ -13,7 +13,7 @@ from itertools import pairwise
 from trimtab.cluster import node as nodes
 from trimtab.cluster import pdb as budgets
 from trimtab.cluster.api.autoscaling import CapacityBuffer, PodTemplate
-from trimtab.cluster.api.core import Namespace
+from trimtab.cluster.api.core import Namespace, RuntimeClass
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from trimtab.cluster.api.meta import Labels, value_or
@@ -86,10 +86,17 @@ class Inventory:
     devices: Devices = field(default_factory=Devices)
     """The devices that claims hold (dynamic resource allocation). The devices that nodes have are among `allocatable`
     of the nodes."""
+    runtime_handlers: Mapping[str, str] = field(default_factory=dict)
+    """RuntimeClass → its handler."""
     reserved_pods: tuple[ReservedPods, ...] = ()
     """Capacity that CapacityBuffers reserve for pods that do not exist yet."""
     notes: tuple[str, ...] = ()
     """Sentences about what is unusual in the snapshot."""
+
+    @property
+    def machines(self) -> tuple[NodeInfo, ...]:
+        """The nodes that are machines, which alone count in sums of nodes, resources and money."""
+        return tuple(node for node in self.nodes if node.nature.is_machine)
 
 
 def snapshot_inventory(snapshot: Snapshot) -> Inventory:
@@ -141,6 +148,7 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         conflicting_pods=_conflicting_pods(pods),
         devices=device_counts,
         reserved_pods=reserved,
+        runtime_handlers={s.metadata.name: s.handler for s in snapshot.objects_of(RuntimeClass)},
         notes=(
             *_snapshot_notes(names, nodes_by_name, pods),
             *_pdb_notes(pdbs),

@@ -8,13 +8,14 @@ the node's group is unknown.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trimtab.cluster.api.core import Node as Shape
 from trimtab.cluster.api.core import Taint
-from trimtab.cluster.api.meta import Labels, ResourceList, value_or
+from trimtab.cluster.api.meta import Labels, ResourceList, UnsetType, value_or
 from trimtab.cluster.api.storage import CSINode
 from trimtab.cluster.cluster_autoscaler import IDLE_STATES, Autoscaler, NodeGroupStatus, is_group_of_pool
+from trimtab.cluster.node_nature import ORDINARY, NodeNature, join_amounts, nature_of
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts, scheduler_amounts
@@ -24,6 +25,10 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 REGION_LABEL = "topology.kubernetes.io/region"
+OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
+ARCH_LABELS = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
+"""The labels with the operating system and the architecture of a node, present and former."""
+WINDOWS_BUILD_LABEL = "node.kubernetes.io/windows-build"
 DELETION_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
 """Keys of the taints with which an autoscaler marks a node that it is removing."""
 CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
@@ -72,6 +77,36 @@ class NodeInfo:
     price: int | None = None
     """The price in micro-dollars an hour, or None if no price file names this node. It is not part of the Node
     object."""
+    runtime_handlers: Mapping[str, bool] | None = None
+    """Runtime handler → whether it has user namespaces; the default handler has an empty name. None if the node does
+    not report its handlers."""
+    has_strict_groups: bool | None = None
+    """Whether the container runtime supports `supplementalGroupsPolicy: Strict`, or None if the node does not say."""
+    csi_drivers: frozenset[str] | None = None
+    """The CSI drivers that are registered on the node, or None if there is no CSINode."""
+    operating_system: str = ""
+    """The operating system, such as linux; empty if it is not known."""
+    architecture: str = ""
+    """The architecture, such as arm64; empty if it is not known."""
+    kubelet_version: str = ""
+    """The version of the kubelet, such as v1.36.2; empty if it is not known."""
+    nature: NodeNature = field(init=False, default=ORDINARY)
+    """What the node is: an ordinary machine, or what its signs show. It follows from the other fields."""
+
+    def __post_init__(self) -> None:
+        allocatable, capacity = (
+            {} if isinstance(part, Unreadable) else part for part in (self.allocatable, self.capacity)
+        )
+        nature = nature_of(
+            self.name, self.labels, self.annotations, self.taints, provider_id=self.provider_id,
+            kubelet_version=self.kubelet_version, capacity=join_amounts(allocatable, capacity),
+        )  # fmt: skip
+        object.__setattr__(self, "nature", nature)
+
+    @property
+    def windows_build(self) -> str:
+        """The build of Windows, such as 10.0.20348; empty on other operating systems, or if it is not known."""
+        return self.labels.get(WINDOWS_BUILD_LABEL, "")
 
     @property
     def removal_taint(self) -> Taint | None:
@@ -118,10 +153,23 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
         attachable_volumes=_volume_limits(storage),
         capacity=_parse_amounts(shape, "capacity", shape.status.capacity), uid=meta.uid,
         container_runtime=shape.status.node_info.container_runtime_version.partition("://")[0],
+        kubelet_version=shape.status.node_info.kubelet_version,
+        operating_system=shape.status.node_info.operating_system or _first_label(meta.labels, OS_LABELS),
+        architecture=shape.status.node_info.architecture or _first_label(meta.labels, ARCH_LABELS),
+        runtime_handlers={
+            handler.name: handler.features is not None and handler.features.user_namespaces
+            for handler in shape.status.runtime_handlers
+        } if shape.status.runtime_handlers else None,
+        has_strict_groups=None if shape.status.features is None else shape.status.features.supplemental_groups_policy,
+        csi_drivers=None if storage is None else frozenset(driver.name for driver in storage.spec.drivers),
         lifecycle=tuple(
             c.type for c in shape.status.conditions if c.type in LIFECYCLE_CONDITIONS and c.status == "True"
         ),
     )  # fmt: skip
+
+
+def _first_label(labels: Labels | UnsetType, keys: Sequence[str]) -> str:
+    return next((value for key in keys if (value := value_or(labels, {}).get(key, ""))), "")
 
 
 def _allocatable_of(shape: Shape) -> Amounts | Unreadable:

@@ -17,6 +17,7 @@ from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Container, PodSpec
 from trimtab.cluster.api.workload import DaemonSet, Workload
 from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL
+from trimtab.cluster.node_nature import KARPENTER_POOL_LABEL
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.resources import Amounts, scheduler_amounts
 
@@ -30,7 +31,6 @@ Machine = tuple[str, str]
 """A label of `MACHINE_LABELS` and its value. Together they identify a single node."""
 # Prefixes of taints that controllers put on nodes for a while.
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
 
 
 class NodeShape(msgspec.Struct, frozen=True, gc=False):

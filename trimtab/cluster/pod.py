@@ -20,6 +20,7 @@ from trimtab.cluster.api.pod import (
     NodeSelector,
     PodAffinity,
     PodAffinityTerm,
+    PodOS,
     PodSpec,
     PodStatus,
     PreferredTerm,
@@ -55,6 +56,22 @@ Port = tuple[str, str, int]
 """(protocol, IP address, port) that a pod occupies on its node. The address 0.0.0.0 means every address."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeNeeds:
+    """What a pod needs of the kubelet and the container runtime of its node. The scheduler does not check it."""
+
+    operating_system: str = ""
+    """`spec.os.name`; empty if the pod does not say it."""
+    runtime_class: str = ""
+    uses_user_namespace: bool = False
+    """Whether the pod has `hostUsers: false`."""
+    uses_strict_groups: bool = False
+    """Whether the pod has `supplementalGroupsPolicy: Strict`."""
+
+
+NO_RUNTIME_NEEDS = RuntimeNeeds()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SchedulingRequirements:
     """Everything that the scheduler considers about a pod. Compared by identity: a `PodReader` makes one object for all
@@ -81,6 +98,7 @@ class SchedulingRequirements:
     """The terms of preferred pod affinity with their weights; the weight of an anti-affinity term is negative."""
     host_ports: tuple[Port, ...]
     scheduler: str
+    runtime_needs: RuntimeNeeds = NO_RUNTIME_NEEDS
 
 
 class LocalVolume(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -303,6 +321,7 @@ def _spec_parts(spec: PodSpec) -> _SpecParts:
     return (
         spec.containers, spec.init_containers, spec.resources, spec.overhead, spec.node_selector, spec.affinity,
         spec.tolerations, spec.topology_spread_constraints, spec.scheduler_name, spec.host_network,
+        spec.os, spec.runtime_class_name, spec.host_users, spec.security_context,
     )  # fmt: skip
 
 
@@ -349,7 +368,18 @@ def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:
         host_ports=tuple(sorted(set(_host_ports(spec)))),
         # The API server fills in this default; a pod from a file may lack it.
         scheduler=spec.scheduler_name or "default-scheduler",
+        runtime_needs=_runtime_needs(spec),
     )
+
+
+def _runtime_needs(spec: PodSpec) -> RuntimeNeeds:
+    context = spec.security_context
+    needs = RuntimeNeeds(
+        operating_system=value_or(spec.os, PodOS()).name, runtime_class=value_or(spec.runtime_class_name, ""),
+        uses_user_namespace=spec.host_users is False,
+        uses_strict_groups=context is not None and context.supplemental_groups_policy == "Strict",
+    )  # fmt: skip
+    return NO_RUNTIME_NEEDS if needs == NO_RUNTIME_NEEDS else needs
 
 
 def _requests_of(shape: Shape) -> Amounts | Unreadable:

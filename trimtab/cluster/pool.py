@@ -13,21 +13,10 @@ from enum import StrEnum
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import Metadata, value_or
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.pool_labels import POOL_ANNOTATIONS, POOL_LABELS
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
 from trimtab.cluster.timestamps import WeeklyWindow
 
-POOL_LABEL = "trimtab.dev/pool"
-"""A label. On a ConfigMap, it says that the ConfigMap has a pool's settings. On a node, it names the node's pool, and
-takes precedence over all other labels."""
-POOL_LABELS = (
-    POOL_LABEL, "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name",
-    "kubernetes.azure.com/agentpool", "agentpool", "worker.gardener.cloud/pool", "karpenter.sh/nodepool",
-    "kops.k8s.io/instancegroup", "doks.digitalocean.com/node-pool", "nodepool",
-    "kubernetes.civo.com/civo-node-pool", "magnum.openstack.org/nodegroup", "compute.coreweave.com/node-pool",
-    "autoscaling.k8s.io/nodegroup",
-)  # fmt: skip
-"""The node labels, set by the platforms, that name a pool. If a node has several of them, the first in this order is
-used."""
 OPENSHIFT_MACHINE = "machine.openshift.io/machine"
 """The annotation of OpenShift's machine API with the node's Machine as namespace/name. The Machine's name is the name
 of its MachineSet with a suffix."""
@@ -205,7 +194,9 @@ class Pool:
     """The number of seconds that a pod must have run before it may be evicted."""
 
     def has_node(self, node: NodeInfo) -> bool:
-        """Returns whether the node belongs to this pool."""
+        """Returns whether the node belongs to this pool. Only machines belong to pools."""
+        if not node.nature.is_machine:
+            return False
         if self.everything:
             return True
         if self.labels:
@@ -231,6 +222,8 @@ class PoolIndex:
 
     def pools_of(self, node: NodeInfo) -> tuple[Pool, ...]:
         """Returns all pools to which the node belongs, in the order in which the pools were given."""
+        if not node.nature.is_machine:
+            return ()
         numbered_pools = [one for one in self._with_selector if one[1].has_node(node)]
         numbered_pools += self._by_name.get(pool_name(node), ()) if self._by_name else ()
         return tuple(pool for _, pool in sorted(numbered_pools, key=lambda one: one[0]))
@@ -251,15 +244,21 @@ def pool_name(node: NodeInfo) -> str:
 
 
 def pool_source(node: NodeInfo) -> tuple[str, str]:
-    """Returns (pool, label or annotation that names it) for a node; both are empty if the node names no pool.
+    """Returns (pool, label or annotation that names it) for a node; both are empty if the node names no pool, or is no
+    machine.
 
     A label counts before an annotation, because a person or the platform set the label in order to select nodes.
     """
+    if not node.nature.is_machine:
+        return "", ""
     # The first label that exists counts, even if it is empty.
     for key in POOL_LABELS:
         if key in node.labels:
             return node.labels[key], key
     annotations = node.annotations
+    for key in POOL_ANNOTATIONS:
+        if annotations.get(key):
+            return annotations[key], key
     # Cluster API's Machine controller writes these annotations on the Node (machine_controller_noderef.go).
     if annotations.get(CAPI_OWNER_KIND) == "MachineSet" and annotations.get(CAPI_OWNER):
         return annotations[CAPI_OWNER], CAPI_OWNER

@@ -38,7 +38,6 @@ import msgspec
 
 from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, quote_value, suggest_name
 from trimtab.cluster.pool import (
-    POOL_LABEL,
     PRESETS,
     Goal,
     Pool,
@@ -48,6 +47,7 @@ from trimtab.cluster.pool import (
     Spare,
     pool_from_preset,
 )
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.pool_schema import (
     GROUP_OPTIONS,
     InvalidValue,

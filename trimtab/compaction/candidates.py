@@ -6,12 +6,12 @@ The rules need no search, and are checked in order. `pool_refusal` decides for a
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
+from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, PoolIndex, Precedence
-from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, is_any_open
 from trimtab.compaction import reasons as r
 from trimtab.compaction.blockers import keep_reason
@@ -20,13 +20,9 @@ from trimtab.scheduling.cluster_model import ClusterModel
 
 NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-KARPENTER_POOL = "karpenter.sh/nodepool"
 DELAY_DELETION_PREFIX = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 STARTUP_TAINTS = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
 UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
-CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-TPU_TOPOLOGY_LABEL, TPU_RESOURCE = "cloud.google.com/gke-tpu-topology", "google.com/tpu"
-"""The node label with the layout of a TPU slice ("2x2x4"), and the resource that counts the chips of one node."""
 CORDONED_BY_US = "trimtab.dev/cordoned-for"
 """The annotation that the compactor writes on a node in the same patch as the cordon."""
 MAX_UNREADY_PERCENT = 45
@@ -83,6 +79,8 @@ class CandidateChecker:
     def find_pool(self, number: int) -> Pool | Reason:
         """Returns the pool of a node, or the reason if the node is in no pool or in several."""
         node = self.model.nodes[number]
+        if (sign := node.nature.sign_of(NodeKind.SERVERLESS)) is not None:
+            return r.NO_MACHINE(f"node {node.name} is no machine: {sign.platform} ({sign.evidence})")
         pools = self.index.pools_of(node)
         if len(pools) == 1:
             return pools[0]
@@ -118,8 +116,9 @@ class CandidateChecker:
         )
 
     def _other_owner_reason(self, node: NodeInfo) -> Reason | None:
-        if KARPENTER_POOL in node.labels and not self.context.plans_karpenter:
-            return r.KARPENTER(f"node {node.name} belongs to Karpenter ({node.labels[KARPENTER_POOL]})")
+        sign = node.nature.sign_of(NodeKind.KARPENTER)
+        if sign is not None and not self.context.plans_karpenter:
+            return r.KARPENTER(f"node {node.name} belongs to Karpenter ({sign.platform})")
         return _special_node_reason(node)
 
     def _drain_annotation_reason(self, node: NodeInfo) -> Reason | None:
@@ -208,24 +207,15 @@ class CandidateChecker:
 
 
 def _special_node_reason(node: NodeInfo) -> Reason | None:
-    if any(label in node.labels for label in CONTROL_PLANE):
+    if (edge := node.nature.sign_of(NodeKind.EDGE)) is not None:
+        return r.EDGE_NODE(f"node {node.name} is an edge node of {edge.platform} ({edge.evidence})")
+    if node.nature.sign_of(NodeKind.CONTROL_PLANE) is not None:
         return r.CONTROL_PLANE(f"node {node.name} runs the control plane")
-    if _is_slice_host(node):
-        return r.AS_A_WHOLE(
-            f"node {node.name} is one of several hosts of a TPU slice ({node.labels[TPU_TOPOLOGY_LABEL]})"
-        )
+    if (tpu_slice := node.nature.sign_of(NodeKind.SLICE_HOST)) is not None:
+        return r.AS_A_WHOLE(f"node {node.name} is one of several hosts of a TPU slice ({tpu_slice.platform})")
     if node.removal_taint is not None:
         return r.GOING_NODE(f"node {node.name} is being deleted (taint {node.removal_taint.key})")
     return None
-
-
-def _is_slice_host(node: NodeInfo) -> bool:
-    """Returns whether the node belongs to a TPU slice that has more chips than this node. GKE scales such a slice only
-    as a whole."""
-    sizes = node.labels.get(TPU_TOPOLOGY_LABEL, "").split("x")
-    if isinstance(node.allocatable, Unreadable) or not all(size.isdecimal() for size in sizes):
-        return False
-    return prod(map(int, sizes)) > node.allocatable.get(TPU_RESOURCE, 0)
 
 
 def keep_annotations(pool: Pool) -> tuple[str, ...]:
@@ -309,10 +299,11 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: Pla
 
 
 def _cluster_health_reason(model: ClusterModel) -> Reason | None:
-    unready = sum(not node.is_ready for node in model.nodes)
+    machines = model.inventory.machines
+    unready = sum(not node.is_ready for node in machines)
     # The cluster autoscaler's --ok-total-unready-count (3) and --max-total-unready-percentage (45).
-    if unready > 3 and unready * 100 > MAX_UNREADY_PERCENT * len(model.nodes):
-        return r.UNWELL(f"{unready} of {len(model.nodes)} nodes of the cluster are not ready")
+    if unready > 3 and unready * 100 > MAX_UNREADY_PERCENT * len(machines):
+        return r.UNWELL(f"{unready} of {len(machines)} nodes of the cluster are not ready")
     return None
 
 

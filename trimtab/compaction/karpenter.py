@@ -6,6 +6,7 @@ It is only a report: Trimtab does not drain Karpenter's nodes.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import PRESETS
@@ -13,7 +14,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import parse_duration
 from trimtab.compaction import reasons as r
 from trimtab.compaction.blockers import DO_NOT_DISRUPT
-from trimtab.compaction.candidates import KARPENTER_POOL, PlanningContext
+from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, keeping_reasons, outcome_of
 from trimtab.scheduling.cluster_model import ClusterModel
@@ -36,11 +37,15 @@ class KarpenterOutlook:
 
 def karpenter_outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOutlook | None:
     """Returns the report, or None if the cluster has no nodes of Karpenter."""
-    pool_of_node = {node.name: node.labels[KARPENTER_POOL] for node in model.nodes if KARPENTER_POOL in node.labels}
+    pool_of_node = {
+        node.name: (sign.key, sign.platform)
+        for node in model.nodes
+        if (sign := node.nature.sign_of(NodeKind.KARPENTER)) is not None
+    }
     if not pool_of_node:
         return None
-    names = sorted(set(pool_of_node.values()))
-    pools = [replace(PRESETS["keen"], name=name, labels={KARPENTER_POOL: name}, min_nodes=0) for name in names]
+    labels = sorted(set(pool_of_node.values()), key=lambda label: label[1])
+    pools = [replace(PRESETS["keen"], name=name, labels={key: name}, min_nodes=0) for key, name in labels]
     pods = [pod for pod in model.pods if pod.node in pool_of_node]
     blocked = dict(_blocking_pods(pods, PdbIndex.from_pdbs(model.inventory.pdbs), model, now))
     free = frozenset(pod.key for pod in pods if pod.key not in blocked)
@@ -48,7 +53,8 @@ def karpenter_outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOut
     karpenter_plan = make_plan(model, pools, context)
     priced = keeping_reasons(model, pools, context, karpenter_plan, blocked)
     return KarpenterOutlook(
-        nodes=len(pool_of_node), pools=tuple(names), could=outcome_of(karpenter_plan), unit=karpenter_plan.unit,
+        nodes=len(pool_of_node), pools=tuple(name for _, name in labels), could=outcome_of(karpenter_plan),
+        unit=karpenter_plan.unit,
         keepers=tuple(reason for reason in priced if reason.pods),
     )  # fmt: skip
 

@@ -219,6 +219,19 @@ CONTROL_PLANE = Code(
     "The node runs the control plane.",
     "Nothing to do. No setting of the pool changes this.",
 )
+NO_MACHINE = Code(
+    "node-is-no-machine",
+    "The node is not a machine that you pay for: a serverless platform bills its pods, or the node represents another "
+    "cluster.",
+    "Nothing to do. Such a node is never drained, counts in no sum of nodes, cores or money, and receives pods only if "
+    "they select it. No setting of the pool changes this.",
+)
+EDGE_NODE = Code(
+    "edge-node",
+    "The node is a machine outside of the cluster's data center, and no autoscaler would remove it.",
+    "Nothing to do. Such a node is never drained, and receives pods only if they select it. No setting of the pool "
+    "changes this.",
+)
 YOUNG = Code(
     "node-too-young",
     "The node is younger than the age that the pool requires for a drain.",
@@ -254,6 +267,13 @@ NO_PLACE = Code(
     "The pods of the node do not all fit on other nodes.",
     "Keep the node, or make room on other nodes: lower requests, or remove constraints of the pods. If the room "
     "is there but reserved, lower keep.headroom or keep.spare in the pool.",
+)
+UNFIT_CHOICE = Code(
+    "scheduler-may-choose-unfit-node",
+    "The scheduler could place a pod of the node on another node on which the pod does not run or does not belong, "
+    "because it does not compare operating systems, architectures, runtime handlers and drivers.",
+    "Give the pods of the workload a node selector or an affinity, for example for kubernetes.io/os or "
+    "kubernetes.io/arch, or taint the nodes on which they do not run. No setting of the pool changes this.",
 )
 AT_MINIMUM = Code(
     "pool-at-minimum",

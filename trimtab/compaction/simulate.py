@@ -129,7 +129,8 @@ def simulate_rounds(
             inventory = _cluster_after(inventory, one, again)
             moved.update(landing.pod for landing in one.landings)
     return Simulation(
-        scheduler=scheduler, rounds=tuple(rounds), nodes_before=len(before.nodes), nodes_after=len(inventory.nodes),
+        scheduler=scheduler, rounds=tuple(rounds), nodes_before=len(before.machines),
+        nodes_after=len(inventory.machines),
         saved=sum(one.saved for one in rounds), unit=first.unit, first=first, after=inventory,
         last=_with_lasting_reasons(current, model, pools, now) if moved else current,
     )  # fmt: skip

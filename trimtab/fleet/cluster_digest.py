@@ -10,12 +10,12 @@ import msgspec
 
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
+from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.sizing.ranking.workload import ARCH_LABEL, DaemonShare, PoolWorkload, measure_workload
 
 MEBIBYTE = 1 << 20
-KARPENTER_LABEL = "karpenter.sh/nodepool"
 
 
 class PoolSums(msgspec.Struct, array_like=True, frozen=True):
@@ -96,7 +96,7 @@ def list_free_nodes(inventory: Inventory) -> list[FreeNode]:
     """Returns, sorted, what each node that accepts pods has left."""
     used = _sum_by_node(inventory.pods)
     free = []
-    for node in inventory.nodes:
+    for node in inventory.machines:
         amounts = node.allocatable
         if isinstance(amounts, Unreadable) or node.is_cordoned or not node.is_ready or node.removal_taint is not None:
             continue
@@ -150,15 +150,14 @@ def list_node_selectors(inventory: Inventory) -> list[str]:
 
 def list_node_labels(inventory: Inventory) -> list[str]:
     """Returns the labels of all nodes."""
-    return sorted(
-        {f"{key}={value}" for node in inventory.nodes for key, value in node.labels.items() if key not in _OWN_LABELS}
-    )
+    labels = (label for node in inventory.machines for label in node.labels.items())
+    return sorted({f"{key}={value}" for key, value in labels if key not in _OWN_LABELS})
 
 
 def empty_typical_node(inventory: Inventory) -> tuple[NodeInfo, FreeNode] | None:
     """Returns a node of the most frequent machine type, and what a new one has left after DaemonSets; None if no node
     can be read."""
-    readable = [node for node in inventory.nodes if not isinstance(node.allocatable, Unreadable)]
+    readable = [node for node in inventory.machines if not isinstance(node.allocatable, Unreadable)]
     if not readable:
         return None
     types = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "") for node in readable)
@@ -177,29 +176,29 @@ def empty_typical_node(inventory: Inventory) -> tuple[NodeInfo, FreeNode] | None
 
 def list_regions(inventory: Inventory) -> list[str]:
     """Returns the regions of the nodes; empty if no node has a region label."""
-    return sorted({node.labels[REGION_LABEL] for node in inventory.nodes if REGION_LABEL in node.labels})
+    return sorted({node.labels[REGION_LABEL] for node in inventory.machines if REGION_LABEL in node.labels})
 
 
 def list_architectures(inventory: Inventory) -> list[str]:
     """Returns the architectures of the nodes."""
-    return sorted({node.labels.get(ARCH_LABEL, "amd64") for node in inventory.nodes})
+    return sorted({node.labels.get(ARCH_LABEL, "amd64") for node in inventory.machines})
 
 
 def count_machine_types(inventory: Inventory) -> dict[str, int]:
     """Returns machine type → number of nodes, the most frequent first."""
-    counts = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "unknown") for node in inventory.nodes)
+    counts = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "unknown") for node in inventory.machines)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def measure_cluster(inventory: Inventory) -> tuple[PoolWorkload | None, str]:
     """Returns the workload of all nodes and an empty text; or None and the reason why there is no workload."""
-    workload = measure_workload(inventory, inventory.nodes)
+    workload = measure_workload(inventory, inventory.machines)
     return (None, str(workload)) if isinstance(workload, NotYet) else (workload, "")
 
 
 def count_karpenter_nodes(inventory: Inventory) -> int:
     """Returns the number of nodes that Karpenter owns."""
-    return sum(KARPENTER_LABEL in node.labels for node in inventory.nodes)
+    return sum(node.nature.sign_of(NodeKind.KARPENTER) is not None for node in inventory.machines)
 
 
 def count_volumes(inventory: Inventory) -> int:

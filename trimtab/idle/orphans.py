@@ -12,9 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from trimtab.cluster.api.core import Node
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.node_nature import NodeKind, nature_of_node
 from trimtab.cluster.own_objects import is_own, own_namespaces
-from trimtab.cluster.pool import CAPI_OWNER, OPENSHIFT_MACHINE, POOL_LABELS
+from trimtab.cluster.pool import CAPI_OWNER, OPENSHIFT_MACHINE
+from trimtab.cluster.pool_labels import POOL_ANNOTATIONS, POOL_LABELS
 from trimtab.cluster.quantity import NotAQuantity, to_whole_units
 from trimtab.cluster.reason import Code, NotYet, Reason
 from trimtab.cluster.timestamps import parse_timestamp
@@ -80,8 +85,6 @@ _CODES = {"ConfigMap": CONFIG_MAP_UNNAMED, "Secret": SECRET_UNNAMED, "Persistent
 _MIN_PODS_OF_CAPTURE = 20
 """If at least this many pods have neither environment variables nor command lines, the capture was made without these
 fields."""
-_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-_SERVERLESS = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,18 +356,20 @@ def _node_findings(manifests: Sequence[Manifest]) -> Iterator[_Finding]:
 
 
 def _is_kept_apart(node: Manifest) -> bool:
-    """Returns whether the node is in no pool by design: a control plane node, or one of a serverless platform."""
-    labels = _mapping(_mapping(node.get("metadata")).get("labels"))
-    return any(key in labels for key in _CONTROL_PLANE) or any(
-        labels.get(key) == value for key, value in _SERVERLESS.items()
-    )
+    """Returns whether the node is in no pool by design: a control plane node, an edge node, or one of a serverless
+    platform."""
+    try:
+        nature = nature_of_node(msgspec.convert(node, Node, strict=False))
+    except msgspec.ValidationError:
+        return False
+    return any(nature.sign_of(kind) for kind in (NodeKind.CONTROL_PLANE, NodeKind.EDGE, NodeKind.SERVERLESS))
 
 
 def _group_of_node(node: Manifest) -> bool:
     metadata = _mapping(node.get("metadata"))
     labels, annotations = _mapping(metadata.get("labels")), _mapping(metadata.get("annotations"))
     return any(key in labels for key in POOL_LABELS) or any(
-        key in annotations for key in (CAPI_OWNER, OPENSHIFT_MACHINE)
+        key in annotations for key in (CAPI_OWNER, OPENSHIFT_MACHINE, *POOL_ANNOTATIONS)
     )
 
 

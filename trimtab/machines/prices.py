@@ -26,6 +26,7 @@ from typing import TypeVar
 
 from trimtab.cluster.config_error import ConfigError, quote_value
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
+from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.reason import Code, NotYet
 
 T = TypeVar("T")
@@ -41,6 +42,11 @@ OTHER_REGION = Code(
     "The list price of this machine type is known only for another region, and prices differ between regions.",
     "Set the price in the pool's prices or in a price file (--prices), or label the node trimtab.dev/price with "
     "micro-dollars an hour.",
+)
+NOT_A_MACHINE = Code(
+    "price-of-no-machine",
+    "The node is not a machine that you pay for, so it has no price.",
+    "Nothing to do: a serverless platform bills the pods on the node.",
 )
 SPOT_LABELS = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-spot",
         "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-preemptible")  # fmt: skip
@@ -124,6 +130,9 @@ def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | N
 
     `settings`: instance type → micro-dollars an hour.
     """
+    if (sign := node.nature.sign_of(NodeKind.SERVERLESS)) is not None:
+        sentence = f"node {node.name} is no machine: {sign.platform} ({sign.evidence})"
+        return NotYet(reason=NOT_A_MACHINE(sentence), have="no machine", need="a machine")
     # A price file is read before: it has the effective price of this very node, discounts included.
     if node.price is not None:
         return MachinePrice(node.price, PriceSource.FILE)
@@ -146,7 +155,7 @@ def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | N
 
 def price_key(node: NodeInfo) -> object:
     """Returns a key that is equal for nodes for which `quote_price` returns the same amount with the same settings."""
-    return node.price, *map(node.labels.get, PRICE_KEYS)
+    return node.nature.is_machine, node.price, *map(node.labels.get, PRICE_KEYS)
 
 
 def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> MachinePrice | None:

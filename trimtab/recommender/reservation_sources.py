@@ -29,8 +29,9 @@ FIRST_STEP_SECONDS = 3600
 
 
 def list_nodes(client: Client) -> list[NodeInfo]:
-    """Returns every node of the cluster. Raises KubeFault."""
-    return [node_from_api(shape) for _, shape in listing.iter_objects(client, LIST_SOURCES["Node"])]
+    """Returns every node of the cluster that is a machine, and so has a kubelet to measure. Raises KubeFault."""
+    nodes = [node_from_api(shape) for _, shape in listing.iter_objects(client, LIST_SOURCES["Node"])]
+    return [node for node in nodes if node.nature.is_machine]
 
 
 def read_from_kubelets(client: Client, nodes: Sequence[str], _start: int, _now: int) -> Iterator[NodeOverhead]:

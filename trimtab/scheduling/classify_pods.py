@@ -22,6 +22,13 @@ from trimtab.scheduling.node_filters import selects_copied_labels, shared_exclus
 from trimtab.scheduling.pod_class import PodAffinityRule, PodClass, SpreadRule
 from trimtab.scheduling.preferences import PreferenceScores
 from trimtab.scheduling.reasons import UNJUDGED, VOLUME_IN_USE
+from trimtab.scheduling.run_conditions import (
+    ANYWHERE,
+    RunConditions,
+    RunConditionsReader,
+    is_chosen_by_accident,
+    unfit_reason,
+)
 from trimtab.scheduling.topology import (
     Namespaces,
     Term,
@@ -45,6 +52,8 @@ class PodClassifier:
     classes_by_key: dict[object, PodClass] = field(default_factory=dict)
     topology_groups: TopologyGroups = field(init=False)
     node_sets: list[bytearray] = field(default_factory=list)
+    unfit_sets: list[bytearray] = field(default_factory=list)
+    run_conditions: RunConditionsReader = field(init=False)
     main_resources: tuple[str, str] = ("cpu", "memory")
     other_resources: tuple[str, ...] = ()
     placed_counts: Mapping[int, int] = field(default_factory=dict)
@@ -61,6 +70,7 @@ class PodClassifier:
     def __post_init__(self) -> None:
         self.topology_groups = TopologyGroups(Topology(self.inventory.nodes))
         self.preferences = PreferenceScores(self.inventory.nodes, self.topology_groups)
+        self.run_conditions = RunConditionsReader(self.inventory)
         self.shared_claims = shared_exclusive_claims(self.inventory)
 
     def classify_all(self, pods: Iterable[PodInfo]) -> list[PodClass]:
@@ -69,11 +79,11 @@ class PodClassifier:
         counts: Counter[int] = Counter()
         last: SchedulingRequirements | None = None
         pod_class: PodClass
-        first = 0
+        first, is_mixed = 0, self.run_conditions.is_needed
         for number, pod in enumerate(pods):
             requirements = pod.requirements
             # Pods are sorted by name, so the replicas of a workload follow each other and share one object here.
-            if requirements is not last or pod.claims or pod.has_device_claims:
+            if requirements is not last or pod.claims or pod.has_device_claims or is_mixed:
                 if classes:
                     counts[classes[-1].number] += number - first
                 first = number
@@ -94,15 +104,27 @@ class PodClassifier:
         ask, claims = pod.requirements, pod.claims
         if isinstance(readmitted_requests, Unreadable):
             return self._classify_unknown(pod, readmitted_requests)
+        if not self.run_conditions.is_needed:
+            conditions = ANYWHERE
+        else:
+            conditions = self.run_conditions.conditions_of(pod, self._drivers_of(pod))
         if not claims and readmitted_requests is None and not pod.has_device_claims:
-            pod_class = self.classes_by_key.get(id(ask))
-            return pod_class if pod_class is not None else self._create(id(ask), pod, {}, ())
+            key: object = id(ask) if conditions is ANYWHERE else (id(ask), id(conditions))
+            pod_class = self.classes_by_key.get(key)
+            return pod_class if pod_class is not None else self._create(key, pod, {}, (), conditions)
         volumes = [self.inventory.claims.get((pod.namespace, name)) for name in claims]
         devices = self._devices(pod)
         device_key = devices if isinstance(devices, str) else tuple(sorted(devices.items()))
-        key = (id(ask), tuple(sorted((readmitted_requests or {}).items())), tuple(map(id, volumes)), device_key, claims)
+        amounts_key = tuple(sorted((readmitted_requests or {}).items()))
+        key = (id(ask), id(conditions), amounts_key, tuple(map(id, volumes)), device_key, claims)
         pod_class = self.classes_by_key.get(key)
-        return pod_class if pod_class is not None else self._create(key, pod, readmitted_requests or {}, volumes)
+        if pod_class is not None:
+            return pod_class
+        return self._create(key, pod, readmitted_requests or {}, volumes, conditions)
+
+    def _drivers_of(self, pod: PodInfo) -> list[str]:
+        claims = [self.inventory.claims.get((pod.namespace, name)) for name in pod.claims]
+        return [claim.driver for claim in claims if claim is not None and claim.driver]
 
     def _classify_unknown(self, pod: PodInfo, reason: Unreadable) -> PodClass:
         """Returns a class with the pod's own requests that fits on no node, because the requests of the pod's successor
@@ -115,13 +137,15 @@ class PodClassifier:
         return pod_class
 
     def _create(
-        self, key: object, pod: PodInfo, readmitted_requests: Amounts, claims: Sequence[Claim | None]
-    ) -> PodClass:
+        self, key: object, pod: PodInfo, readmitted_requests: Amounts, claims: Sequence[Claim | None],
+        conditions: RunConditions = ANYWHERE,
+    ) -> PodClass:  # fmt: skip
         bound = [claim for claim in claims if claim is not None] if claims else ()
         pod_class = PodClass(
             number=len(self.classes), ask=pod.requirements,
             volumes=tuple([c.nodes for c in bound if c.nodes is not None]) if bound else (),
             unjudged_reason=self._unknown_reason(pod, claims), workload=self._workload_number(pod),
+            conditions=conditions,
         )  # fmt: skip
         requests = {} if isinstance(pod.requirements.requests, Unreadable) else pod.requirements.requests
         if readmitted_requests:
@@ -204,7 +228,7 @@ class PodClassifier:
             name: sum([amounts[number] * count for number, count in self.placed_counts.items()])
             for name, amounts in by_name.items()
         }
-        for node in self.inventory.nodes:
+        for node in self.inventory.machines:
             for name in allocatable:
                 allocatable[name] += 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get(name, 0)
         # The ratios are compared by cross multiplication: integers stay exact, and a cluster without memory does not
@@ -224,7 +248,9 @@ class PodClassifier:
     def _number_node_sets(self, movable: Sequence[PodClass]) -> None:
         """Sets `node_set` of each class. Nodes that agree in every label and taint to which a pod refers are checked
         once."""
-        node_keys = [_node_constraints_key(pod_class.ask, pod_class.volumes) for pod_class in movable]
+        node_keys = [
+            _node_constraints_key(pod_class.ask, pod_class.volumes, pod_class.conditions) for pod_class in movable
+        ]
         constrained = {
             node_key: pod_class for pod_class, node_key in zip(movable, node_keys, strict=True) if node_key
         }.values()
@@ -234,26 +260,35 @@ class PodClassifier:
         nodes_by_attributes: dict[object, list[int]] = {}
         for number, node in enumerate(self.inventory.nodes):
             values = tuple(node.name if key == "" else node.labels.get(key) for key in keys)
-            nodes_by_attributes.setdefault((values, node.taints), []).append(number)
-        set_numbers: dict[object, int] = {}
+            run_key = self.run_conditions.node_key(node) if self.run_conditions.is_needed else None
+            nodes_by_attributes.setdefault((values, node.taints, run_key), []).append(number)
+        set_numbers: dict[object, tuple[int, int]] = {}
         numbers_by_set: dict[bytes, int] = {}
+        unfit_numbers: dict[bytes, int] = {}
         for pod_class, node_key in zip(movable, node_keys, strict=True):
             if node_key not in set_numbers:
-                admitted = self._admitting_nodes(pod_class.ask, pod_class.volumes, nodes_by_attributes.values())
-                set_numbers[node_key] = numbers_by_set.setdefault(bytes(admitted), len(numbers_by_set))
-                if set_numbers[node_key] == len(self.node_sets):
+                admitted, unfit = self._admitting_nodes(pod_class, nodes_by_attributes.values())
+                node_set = numbers_by_set.setdefault(bytes(admitted), len(numbers_by_set))
+                if node_set == len(self.node_sets):
                     self.node_sets.append(admitted)
-            pod_class.node_set = set_numbers[node_key]
+                unfit_set = unfit_numbers.setdefault(bytes(unfit), len(unfit_numbers)) if any(unfit) else -1
+                if unfit_set == len(self.unfit_sets):
+                    self.unfit_sets.append(unfit)
+                set_numbers[node_key] = node_set, unfit_set
+            pod_class.node_set, pod_class.unfit_set = set_numbers[node_key]
 
-    def _admitting_nodes(
-        self, ask: SchedulingRequirements, volumes: Sequence[NodeSelector], alike_nodes: Iterable[list[int]]
-    ) -> bytearray:
-        admitted = bytearray(len(self.inventory.nodes))
+    def _admitting_nodes(self, pod_class: PodClass, alike_nodes: Iterable[list[int]]) -> tuple[bytearray, bytearray]:
+        """Returns the nodes that kube-scheduler admits and on which the pods run, and those that it admits although the
+        pods do not run there."""
+        admitted, unfit = bytearray(len(self.inventory.nodes)), bytearray(len(self.inventory.nodes))
         for numbers in alike_nodes:
-            if node_filters.node_rejection_reason(ask, volumes, self.inventory.nodes[numbers[0]]) is None:
+            node = self.inventory.nodes[numbers[0]]
+            if node_filters.node_rejection_reason(pod_class.ask, pod_class.volumes, node) is None:
+                fits = unfit_reason(pod_class.conditions, node) is None
+                is_accident = not fits and is_chosen_by_accident(pod_class.conditions, node)
                 for number in numbers:
-                    admitted[number] = 1
-        return admitted
+                    admitted[number], unfit[number] = fits, is_accident
+        return admitted, unfit
 
     # ── groups ───────────────────────────────────────────────────────────
     def _add_own_groups(self, pod_class: PodClass) -> None:
@@ -423,8 +458,10 @@ def _has_pod_constraints(ask: SchedulingRequirements) -> bool:
     )
 
 
-def _node_constraints_key(ask: SchedulingRequirements, volumes: Sequence[NodeSelector]) -> object:
-    if not (ask.node_selector or ask.tolerations or volumes) and ask.node_affinity is None:
+def _node_constraints_key(
+    ask: SchedulingRequirements, volumes: Sequence[NodeSelector], conditions: RunConditions
+) -> object:
+    if not (ask.node_selector or ask.tolerations or volumes) and ask.node_affinity is None and conditions is ANYWHERE:
         return ()
     wanted = tuple(sorted(ask.node_selector.items())) if ask.node_selector else ()
-    return wanted, ask.node_affinity, ask.tolerations, tuple(volumes)
+    return wanted, ask.node_affinity, ask.tolerations, tuple(volumes), id(conditions)

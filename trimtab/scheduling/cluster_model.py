@@ -51,6 +51,9 @@ class ClusterModel:
     groups: list[TopologyGroup]
     node_sets: list[bytearray]
     """Sets of nodes: in each, a node has 1 if its labels, name and taints admit the pods of the set's classes."""
+    unfit_sets: list[bytearray]
+    """Sets of nodes: in each, a node has 1 if kube-scheduler would place the pods of the set's classes on it, although
+    they do not run there, or must not be moved there."""
     main_resources: tuple[str, str]
     """cpu and memory, the scarcer of the two first."""
     other_resources: tuple[str, ...]
@@ -115,7 +118,7 @@ def build_cluster_model(inventory: Inventory, again: Again | None = None) -> Clu
         successor_class_of=next_classes,
         pods_on_node=_pods_by_node(node_of, len(nodes)), pending_pods=pending, buffer_pods=buffered,
         groups=classifier.topology_groups.groups,
-        node_sets=classifier.node_sets, main_resources=classifier.main_resources,
+        node_sets=classifier.node_sets, unfit_sets=classifier.unfit_sets, main_resources=classifier.main_resources,
         other_resources=classifier.other_resources,
     )  # fmt: skip
     _fill_capacity(model)

@@ -15,6 +15,7 @@ from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import FreeCapacity
 from trimtab.scheduling.pod_class import PodAffinityRule, PodClass, SpreadRule
 from trimtab.scheduling.reasons import NO_COMPANY, NO_ROOM, NODE_CLOSED, PORT_TAKEN, TOO_CLOSE, UNEVEN
+from trimtab.scheduling.run_conditions import unfit_reason
 from trimtab.scheduling.topology import TopologyGroup
 
 
@@ -137,7 +138,8 @@ def rejection_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
     if reason is not None:
         return reason
     return (
-        _resource_reason(capacity, pod_class, node)
+        unfit_reason(pod_class.conditions, model.nodes[node])
+        or _resource_reason(capacity, pod_class, node)
         or _conflict_reason(capacity, pod_class, node)
         or _affinity_reason(capacity, pod_class, node)
         or _spread_reason(capacity, pod_class, node)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from trimtab.cluster.api.pod import NodeSelector
 from trimtab.cluster.pod import SchedulingRequirements
 from trimtab.cluster.reason import Reason
+from trimtab.scheduling.run_conditions import ANYWHERE, RunConditions
 from trimtab.scheduling.topology import TopologyGroup
 
 
@@ -70,8 +71,13 @@ class PodClass(Struct, kw_only=True, eq=False, gc=False):
     """(resource number, amount) of every other requested resource; the pod slot is not among them."""
     sort_key: int = 0
     """Sorts classes in descending size: by `major`, then by `minor`."""
+    conditions: RunConditions = ANYWHERE
+    """What a node must be so that the pods run there."""
     node_set: int = 0
-    """The number of the set of nodes whose labels, name and taints admit the pods."""
+    """The number of the set of nodes whose labels, name and taints admit the pods, and on which the pods run."""
+    unfit_set: int = -1
+    """The number of the set of nodes that kube-scheduler admits, although it does harm to run the pods there; -1 if
+    there is no such node."""
     member_groups: tuple[int, ...] = ()
     """The numbers of the groups that count the pod, whatever its node."""
     forbidden_groups: tuple[TopologyGroup, ...] = ()

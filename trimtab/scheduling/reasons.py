@@ -19,6 +19,38 @@ NOT_TOLERATED = Code(
     "The node has a taint that the pod does not tolerate.",
     "Add a toleration to the pod, or keep the node for the pods for which it was tainted.",
 )
+ONLY_IF_SELECTED = Code(
+    "node-only-if-selected",
+    "The node is no machine, or an edge node, and the pod does not select such nodes.",
+    "If the pod may run there, select the node with a node selector or a required node affinity.",
+)
+NOT_THE_SYSTEM = Code(
+    "other-operating-system",
+    "The node has an operating system on which the pod does not run. The scheduler does not check this.",
+    "Set a node selector for kubernetes.io/os on the pod, so that the scheduler never chooses such a node.",
+)
+NOT_THE_ARCHITECTURE = Code(
+    "other-architecture",
+    "The node has an architecture on which no ready pod of the workload runs, and the pod does not say that its image "
+    "is for that architecture too.",
+    "Set a node selector or a node affinity for kubernetes.io/arch on the pod: with the architecture of the image, or "
+    "with all architectures if the image is for several.",
+)
+HANDLER_MISSING = Code(
+    "runtime-handler-missing",
+    "The node does not report the handler of the pod's RuntimeClass.",
+    "Set `scheduling.nodeSelector` in the RuntimeClass, so that the scheduler chooses only nodes with the handler.",
+)
+NODE_FEATURE_MISSING = Code(
+    "node-feature-missing",
+    "The container runtime of the node lacks a feature that the pod uses.",
+    "Update the container runtime of the node, or select nodes that have the feature.",
+)
+VOLUME_DRIVER_MISSING = Code(
+    "csi-driver-missing",
+    "The CSI driver of the pod's volume is registered on other nodes, but not on this one.",
+    "Check the driver's node plugin, which is a DaemonSet, on the node.",
+)
 NO_ROOM = Code(
     "no-room",
     "The node does not have enough free capacity of a resource that the pod requests.",

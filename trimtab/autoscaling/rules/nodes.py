@@ -19,7 +19,7 @@ from trimtab.autoscaling.rule import (
 )
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.kinds import NODE
-from trimtab.cluster.pool import POOL_LABELS
+from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.timestamps import parse_timestamp
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"

@@ -144,7 +144,7 @@ def _group_nodes(inventory: Inventory) -> tuple[_Shapes, int]:
     names: dict[object, str] = {}
     shapes = _Shapes({}, {}, {})
     unreadable = 0
-    for node in inventory.nodes:
+    for node in inventory.machines:
         if isinstance(node.allocatable, Unreadable):
             unreadable += 1
             continue

@@ -9,8 +9,8 @@ import yaml
 
 from trimtab.cli.main import UsageError
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.pool import POOL_LABEL
 from trimtab.cluster.pool_config import SETTINGS_KEY
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.cluster.yaml_edit import edit_yaml

@@ -42,8 +42,8 @@ from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
-from trimtab.cluster.pool import POOL_LABEL as POOL
 from trimtab.cluster.pool_config import PoolReading
+from trimtab.cluster.pool_labels import POOL_LABEL as POOL
 from trimtab.cluster.reason import Unreadable
 from trimtab.kube import objects
 from trimtab.kube.client import Client, Exchange, path_segment

@@ -226,7 +226,7 @@ def digest_cluster(source: SnapshotSource) -> ClusterDigest:
     monthly = {name: cost * HOURS_PER_MONTH if unit == MILLION else 0 for name, cost in costs.items()}
     removed = {step.node for step in plan.all_steps}
     index = PoolIndex(inputs.pools)
-    members = {node.name: pool.name if (pool := index.only_pool_of(node)) else "" for node in inventory.nodes}
+    members = {node.name: pool.name if (pool := index.only_pool_of(node)) else "" for node in inventory.machines}
     pools = [
         PoolSums(
             source.cluster, name, len(nodes), len(removed & nodes), sum(monthly[node] for node in nodes),
@@ -241,7 +241,7 @@ def digest_cluster(source: SnapshotSource) -> ClusterDigest:
     if unit != MILLION:
         notes.append("no node has a price, so the cost of this cluster is not known")
     return ClusterDigest(
-        cluster=source.cluster, nodes=len(inventory.nodes),
+        cluster=source.cluster, nodes=len(inventory.machines),
         pods=sum(not pod.is_finished for pod in inventory.pods), cost=sum(monthly.values()),
         saved_by_plan=sum(monthly[node] for node in removed), nodes_to_remove=len(removed),
         evictions=len(plan.all_moves), pools=pools, regions=digests.list_regions(inventory),

@@ -18,7 +18,7 @@ from trimtab.cli.install.names import (
     account_name,
     build_manifest,
 )
-from trimtab.cluster.pool import POOL_LABEL as POOL
+from trimtab.cluster.pool_labels import POOL_LABEL as POOL
 from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
 from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.compaction.candidates import CORDONED_BY_US

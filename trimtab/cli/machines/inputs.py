@@ -69,7 +69,7 @@ def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, nee
         inventory = snapshot_inventory(build.snapshot)
     mistakes += build.mistakes
     mistakes += () if mistakes else find_snapshot_mistakes(inventory, cluster.paths)
-    nodes = tuple(node for node in inventory.nodes if pool in ("", pool_name(node)))
+    nodes = tuple(node for node in inventory.machines if pool in ("", pool_name(node)))
     if not mistakes and not nodes and needs_nodes:
         mistakes.append(report_unknown_pool(inventory, pool))
     if mistakes:
@@ -82,7 +82,7 @@ def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, nee
 
 def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
     """Returns the mistake that the pool has no nodes, with the names of the pools that have nodes."""
-    pool_names = sorted({pool_name(node) for node in inventory.nodes} - {""})
+    pool_names = sorted({pool_name(node) for node in inventory.machines} - {""})
     return ConfigError(file="--pool", expected=f"a pool of {', '.join(pool_names) or 'none'}", got=pool)
 
 

@@ -82,7 +82,7 @@ def compare_plans(inputs: PlanInputs, world: ClusterModel, plan: Plan) -> PlanCo
             PresetReport(
                 name=name,
                 nodes=outcome.nodes,
-                nodes_after=len(world.nodes) - outcome.nodes,
+                nodes_after=len(world.inventory.machines) - outcome.nodes,
                 evictions=outcome.evictions,
                 saves=convert_saving(outcome.saves, plan.unit),
                 is_planned=name in plans,

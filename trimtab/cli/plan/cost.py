@@ -157,16 +157,16 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
         "savings are counted in cores" if is_all_missing else
         "their prices are estimated from the price of a core of the other nodes"
     )  # fmt: skip
-    return [
-        f"the prices of {missing.total()} of {len(inventory.nodes)} nodes are not known ({types}{more}): {consequence}"
-    ]
+    count = len(inventory.machines)
+    return [f"the prices of {missing.total()} of {count} nodes are not known ({types}{more}): {consequence}"]
 
 
 def compute_node_costs(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dict[str, int], str]:
-    """Returns each node's cost and the unit: micro-dollars an hour, or millicores if no price is known at all."""
-    cores = {node.name: _allocatable_millicores(node) for node in inventory.nodes}
+    """Returns the cost of each node that is a machine, and the unit: micro-dollars an hour, or millicores if no price
+    is known at all."""
+    cores = {node.name: _allocatable_millicores(node) for node in inventory.machines}
     index = PoolIndex(pools)
-    money = with_estimates({node.name: amount_of(quote_node(node, index)) for node in inventory.nodes}, cores)
+    money = with_estimates({node.name: amount_of(quote_node(node, index)) for node in inventory.machines}, cores)
     return (money, "micro-dollars an hour") if money else (cores, "millicores")
 
 

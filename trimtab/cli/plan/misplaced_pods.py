@@ -9,7 +9,8 @@ import yaml
 from trimtab.cli.output import ReportPart
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pod import PodInfo
-from trimtab.cluster.pool import POOL_LABELS, pool_source
+from trimtab.cluster.pool import pool_source
+from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.compaction.misplaced_pods import Misplaced, Misplacement
 from trimtab.machines.prices import SPOT_LABELS
 from trimtab.policy.podpolicy import API_VERSION, KIND

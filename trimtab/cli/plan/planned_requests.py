@@ -16,8 +16,8 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.pool import POOL_LABEL as POOL
 from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool_labels import POOL_LABEL as POOL
 from trimtab.cluster.resizable_pod import read_resizable_pods
 from trimtab.cluster.snapshot import ConfigMap, Snapshot, decode_object
 from trimtab.cluster.timestamps import Seconds

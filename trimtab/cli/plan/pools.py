@@ -6,8 +6,10 @@ from dataclasses import replace
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.config_error import ConfigError, quote_value, suggest_name
 from trimtab.cluster.estafette import import_pools, is_estafette_document
-from trimtab.cluster.pool import POOL_LABELS, PRESETS, Pool, pool_from_preset, pool_name, pool_source
+from trimtab.cluster.format_count import format_count
+from trimtab.cluster.pool import PRESETS, Pool, pool_from_preset, pool_name, pool_source
 from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading, read_pools
+from trimtab.cluster.pool_labels import POOL_LABEL, POOL_LABELS, candidate_labels
 from trimtab.cluster.yaml_documents import Document
 
 WHOLE_CLUSTER = "all"
@@ -78,9 +80,22 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
         return PoolReading(pools=pools, notes=(note,), assumed=True)
     note = (
         "neither the snapshot nor the command line contains settings of a pool, and no node names its pool, so all "
-        "nodes are one pool with the preset balanced"
+        f"nodes are one pool with the preset balanced{_describe_candidates(inventory)}"
     )
     return PoolReading(pools=(build_whole_cluster_pool("balanced"),), notes=(note,), assumed=True)
+
+
+def _describe_candidates(inventory: Inventory) -> str:
+    """Returns a text about the labels that divide the nodes into groups, so that they may name pools; empty if there
+    are none."""
+    candidates = candidate_labels(node.labels for node in inventory.machines)
+    if not candidates:
+        return ""
+    names = ", ".join(f"{one.key} ({format_count(one.groups, 'value')})" for one in candidates)
+    return (
+        f"; these labels divide the nodes into groups: {names}; if one of them names your pools, set `nodes.labels` in "
+        f"the settings of each pool, or the label {POOL_LABEL} on the nodes"
+    )
 
 
 def _describe_sources(inventory: Inventory) -> str:
@@ -88,10 +103,10 @@ def _describe_sources(inventory: Inventory) -> str:
 
     It also gives the number of nodes that have no such label or annotation."""
     pools_by_source: dict[str, set[str]] = {}
-    for node in inventory.nodes:
+    for node in inventory.machines:
         name, source = pool_source(node)
         pools_by_source.setdefault(source, set()).add(name)
-    unnamed = sum(not pool_name(node) for node in inventory.nodes)
+    unnamed = sum(not pool_name(node) for node in inventory.machines)
     phrases = [
         f"by the {'label' if source in POOL_LABELS else 'annotation'} {source} ({', '.join(sorted(names))})"
         for source, names in pools_by_source.items() if source
@@ -123,7 +138,7 @@ def _duplicate_name_mistake(documents: Sequence[Document], pool: Pool) -> Config
 
 
 def _pool_names(inventory: Inventory) -> list[str]:
-    return sorted({name for node in inventory.nodes if (name := pool_name(node))})
+    return sorted({name for node in inventory.machines if (name := pool_name(node))})
 
 
 def build_whole_cluster_pool(preset_name: str) -> Pool:

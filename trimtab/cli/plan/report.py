@@ -252,7 +252,7 @@ def report_nodes(
             after,
             removed_nodes,
         )
-        for node in inventory.nodes
+        for node in inventory.machines
     ]
 
 
@@ -309,8 +309,8 @@ def build_report(
     pods = {pod.key: pod for pod in inventory.pods}
     members = pool_names_by_node(inputs)
     return PlanReport(
-        nodes_before=len(inventory.nodes),
-        nodes_after=len(inventory.nodes) - len(plan.all_steps),
+        nodes_before=len(inventory.machines),
+        nodes_after=len(inventory.machines) - len(plan.all_steps),
         evictions=len(plan.all_moves),
         evictions_without_requests=count_pods_without_requests(pods[move.pod] for move in plan.all_moves),
         saves=convert_saving(plan.total_savings, plan.unit),

@@ -88,7 +88,7 @@ def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
         without=plan,
     )
     frees = {proposal.uid: node for node, needed in resize_plan.resizes_by_node.items() for proposal in needed}
-    nodes = len(inputs.inventory.nodes)
+    nodes = len(inputs.inventory.machines)
     return _build_report(
         inputs, advice, resize_plan.resizes, frees, _plan_outcome(plan, nodes), _plan_outcome(resize_plan.plan, nodes)
     )

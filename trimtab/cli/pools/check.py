@@ -20,8 +20,9 @@ from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.pool import POOL_LABEL, Pool, PoolIndex, pool_name
+from trimtab.cluster.pool import Pool, PoolIndex, pool_name
 from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading, read_pools
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document

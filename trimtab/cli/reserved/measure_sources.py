@@ -72,11 +72,11 @@ class Measurements:
 
 
 def read_nodes(cluster: live_cluster.ClusterOptions) -> list[NodeInfo]:
-    """Returns the nodes of the snapshot or the cluster. Raises UsageError if there are none."""
+    """Returns the nodes of the snapshot or the cluster that are machines. Raises UsageError if there are none."""
     nodes = [node_from_api(shape) for shape in live_cluster.read_snapshot(cluster, ("Node",)).objects_of(Node)]
     if not nodes:
         raise UsageError([ConfigError(file="--cluster", expected="nodes", got="none")])
-    return nodes
+    return [node for node in nodes if node.nature.is_machine]
 
 
 def measure_live(

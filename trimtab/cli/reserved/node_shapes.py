@@ -206,7 +206,7 @@ def shapes_of_cluster(snapshot: Snapshot, options: SizeOptions, density: Density
     """Returns the nodes in a snapshot, grouped by pool, machine type and capacity, the largest group first. Raises
     UsageError."""
     amounts, mistakes = _parse_amounts(options)
-    nodes = [node_from_api(shape) for shape in snapshot.objects_of(Node)]
+    nodes = [node for shape in snapshot.objects_of(Node) if (node := node_from_api(shape)).nature.is_machine]
     if not nodes:
         mistakes.append(ConfigError(file="--cluster", expected="nodes", got="none"))
     if mistakes:

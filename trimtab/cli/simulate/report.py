@@ -85,7 +85,7 @@ def build_report(
     resize: ResizeReport | None = None,
 ) -> SimulateReport:
     """Returns the whole report of a simulation."""
-    before, after = inputs.inventory.nodes, simulation.after.nodes
+    before, after = inputs.inventory.machines, simulation.after.machines
     removed_nodes = {node.name for node in before} - {node.name for node in after}
     costs, unit = compute_node_costs(inputs.inventory, inputs.pools)
     return SimulateReport(

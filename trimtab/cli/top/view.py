@@ -203,4 +203,6 @@ def _node_state(node: NodeInfo, memory: PoolState, turn: int) -> str:
         return "not ready"
     if node.is_cordoned:
         return "cordoned"
+    if not node.nature.is_machine:
+        return "no machine"
     return "" if not turn else "next" if turn <= (memory.plan_wave or len(memory.plan)) else "planned"

@@ -22,6 +22,7 @@ from trimtab.cli.why.report import (
 )
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, node_from_api
+from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool import KEEP_ANNOTATION, PoolIndex, pool_name
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_timestamp
@@ -178,7 +179,9 @@ def _list_notes(node: NodeInfo, pools: Sequence[str]) -> Iterable[str]:
         yield (
             f"The cluster autoscaler's taint {CANDIDATE_TAINT} is on this node: the autoscaler does not need the node."
         )
-    if not pools:
+    if (sign := node.nature.sign_of(NodeKind.SERVERLESS)) is not None:
+        yield f"The node is no machine: {sign.platform} ({sign.evidence}). The compactor never drains such a node."
+    elif not pools:
         label = pool_name(node)
         named = (
             f"the node's label names the pool {label}, which has no ConfigMap"

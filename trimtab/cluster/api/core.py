@@ -106,6 +106,24 @@ class NodeSpec(ApiObject, frozen=True, kw_only=True):
 
 class NodeSystemInfo(ApiObject, frozen=True, kw_only=True):
     container_runtime_version: str = ""
+    kubelet_version: str = ""
+    operating_system: str = ""
+    architecture: str = ""
+
+
+class RuntimeHandlerFeatures(ApiObject, frozen=True, kw_only=True):
+    user_namespaces: bool = False
+
+
+class RuntimeHandler(ApiObject, frozen=True, kw_only=True):
+    """A handler that the container runtime of a node reports; the default handler has an empty name."""
+
+    name: str = ""
+    features: RuntimeHandlerFeatures | None = None
+
+
+class NodeFeatures(ApiObject, frozen=True, kw_only=True):
+    supplemental_groups_policy: bool = False
 
 
 class NodeStatus(ApiObject, frozen=True, kw_only=True):
@@ -113,6 +131,8 @@ class NodeStatus(ApiObject, frozen=True, kw_only=True):
     allocatable: ResourceList = {}
     conditions: tuple[Condition, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
+    runtime_handlers: tuple[RuntimeHandler, ...] | None = None
+    features: NodeFeatures | None = None
 
 
 class Node(ApiObject, frozen=True, kw_only=True):

@@ -188,6 +188,10 @@ class PodOS(ApiObject, frozen=True, kw_only=True):
     name: str = ""
 
 
+class PodSecurityContext(ApiObject, frozen=True, kw_only=True):
+    supplemental_groups_policy: str = ""
+
+
 class SchedulingGroup(ApiObject, frozen=True, kw_only=True):
     pod_group_name: str = ""
 
@@ -233,6 +237,8 @@ class PodSpec(ApiObject, frozen=True, kw_only=True):
     service_account_name: str = ""
     host_network: bool = False
     os: PodOS | UnsetType = UNSET
+    host_users: bool | None = None
+    security_context: PodSecurityContext | None = None
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None

@@ -10,13 +10,15 @@ from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Verdict
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext, closed_receivers, pool_refusal
-from trimtab.compaction.reasons import BLOCKED, FEW, PAID
+from trimtab.compaction.reasons import BLOCKED, FEW, PAID, UNFIT_CHOICE
 from trimtab.compaction.search.node_order import by_evictions, node_order
 from trimtab.compaction.search.pool_limits import NodeGroupMinimums, PoolLimits, ZoneMinimums
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
+from trimtab.scheduling.filters import has_free_resources
 from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
 from trimtab.scheduling.pod_class import PodClass
+from trimtab.scheduling.run_conditions import unfit_reason
 
 
 @dataclass(slots=True, eq=False)
@@ -88,6 +90,7 @@ def prepare_problem(
     _refuse_below_count(problem, pools)
     problem.savings, problem.unit = node_order(model, problem.pool_of)
     _choose_candidates(problem, most)
+    _refuse_unfit_choices(problem)
     _refuse_committed(problem, pools)
     _reserve_capacity(problem, pools)
     _close_planned_nodes(problem)
@@ -197,6 +200,33 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
             problem.blocked_pods[number] = verdict.reason
             problem.pinned_nodes.add(node)
             problem.refusals.setdefault(node, BLOCKED(f"node {problem.model.nodes[node].name} stays: {verdict.reason}"))
+
+
+def _refuse_unfit_choices(problem: CompactionProblem) -> None:
+    """Rejects the candidates with a pod that kube-scheduler could place on a node where it does not run: the plan names
+    a better node, but the scheduler makes its own choice."""
+    model = problem.model
+    unfit_by_class: dict[int, list[int]] = {}
+    for node in problem.candidates if model.unfit_sets else ():
+        for pod in problem.pods_to_move[node]:
+            pod_class = model.successor_class_of[pod]
+            if pod_class.unfit_set < 0:
+                continue
+            if pod_class.number not in unfit_by_class:
+                unfit_by_class[pod_class.number] = [
+                    number for number, is_unfit in enumerate(model.unfit_sets[pod_class.unfit_set])
+                    if is_unfit and model.nodes[number].is_staying
+                    and has_free_resources(problem.capacity, pod_class, number)
+                ]  # fmt: skip
+            choices = [number for number in unfit_by_class[pod_class.number] if number != node]
+            if choices:
+                reason = unfit_reason(pod_class.conditions, model.nodes[choices[0]])
+                problem.refusals[node] = UNFIT_CHOICE(
+                    f"the scheduler could place pod {model.pods[pod].key} on node {model.nodes[choices[0]].name}, but "
+                    f"{reason}"
+                )
+                break
+    problem.candidates = [node for node in problem.candidates if node not in problem.refusals]
 
 
 def _refuse_committed(problem: CompactionProblem, pools: Sequence[Pool]) -> None:

@@ -20,7 +20,6 @@ from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction import reasons as r
-from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
@@ -177,7 +176,7 @@ def pods_left_to_move(model: ClusterModel, node: int) -> list[int]:
 
 def _fits_empty_node(model: ClusterModel, pod_class: PodClass, node: int) -> bool:
     """Returns whether a pod of this class would fit on the node if the node were empty."""
-    if node_filters.node_rejection_reason(pod_class.ask, pod_class.volumes, model.nodes[node]) is not None:
+    if model.node_sets[pod_class.node_set][node] == 0:
         return False
     requested = [*zip(model.main_resources, (pod_class.major, pod_class.minor), strict=True)]
     requested += [(model.other_resources[number], amount) for number, amount in pod_class.other_requests]

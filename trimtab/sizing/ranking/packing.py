@@ -16,7 +16,7 @@ import msgspec
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeInfo
 from trimtab.cluster.pod import PodInfo
-from trimtab.cluster.pool import POOL_LABELS
+from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.reason import Reason
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node, place_pods, rejection_reason

@@ -322,6 +322,11 @@ PODS = Dashboard(
                 Query("sum by (reason) (rate(trimtab_metrics_api_failures_total[$__rate_interval]))", "{{reason}}"))),
             Panel("Rules and targets", "Rules in force; pages of pods that are scraped by each replica.", (
                 Query("max(trimtab_metrics_api_rules)", "rules"), Query("max(trimtab_metrics_api_targets)", "pages"))),
+            _one("Slots in use", "Scrapes and queries that are under way; namespaces share 16 slots.",
+                 "max(trimtab_metrics_api_scrape_slots_in_use)", "slots"),
+            _one("Overdue pages", "How long the most overdue page has waited beyond its interval; slow: its last scrape"
+                 " took long and gave no value.",
+                 "max by (targets) (trimtab_metrics_api_overdue_seconds)", "{{targets}}", "s"),
         )),
         Row("The watchdog", (
             Panel("Duration of a check, age of data", "In seconds.", (

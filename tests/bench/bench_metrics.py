@@ -1,9 +1,14 @@
-"""What do custom metrics of 1 000 pods cost? `make bench-metrics`, about five minutes.
+"""What do custom metrics of 1 000 pods cost, and what do pods that hang take from others? `make bench-metrics`, about
+twelve minutes.
 
 Two replicas as they are installed, with their default rhythm: each scrapes every pod once a minute (20 kB of text,
 gzip, verified TLS, kept-alive connections) and answers what 20 HPAs ask every 15 seconds. A tenth of the pods'
 containers is restarted meanwhile: a rate that is more than 5 % above the pod's own, or below it once both samples are
 of the new container, is wrong. Pods and API server are played by other processes, whose cost is not counted.
+
+Then, with a rhythm that is four times as fast, one replica scrapes 400 pods of four namespaces, while 300 or 1 000 pods
+of 1, 2 or 40 other namespaces accept connections and never respond. `fair_share` is the least, over these six cases,
+over time and over the four namespaces, of the share of pods whose value is younger than two intervals.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ from typing import Any
 import yaml
 
 import certs
-from tests.bench.metrics_pods import address_of, rate_of
+from tests.bench.metrics_pods import address_of, hanging_address, hanging_pods, rate_of
 from tests.bench.servers import cpu
 from tests.controlplane import environ
 from tests.controlplane.certificates import Authority, Pair
@@ -46,6 +51,12 @@ PODS = int(os.environ.get("PODS", "1000"))
 SECONDS = float(os.environ.get("SECONDS", "180"))
 BODY_BYTES, REPLICAS, WORKLOADS = 20_000, 2, 20
 HPA_SECONDS = 15.0
+HANGING, TENANTS = (300, 1000), (1, 2, 40)
+FAIR_PODS, FAIR_NAMESPACES = 400, 4
+HASTE = 4
+"""How many times faster than by default everything is while pods hang."""
+FAIR_INTERVALS = 5
+"""How many intervals each case is measured."""
 NAMESPACE, METRIC, SERVER_NAME = "shop", "http_requests", "pods.shop.svc"
 TOLERANCE = 0.05
 BOOKMARK_SECONDS = 30.0
@@ -54,8 +65,7 @@ BOOKMARK_SECONDS = 30.0
 class PlayedApi:
     """What replicas read of an API server: running pods, rules, the aggregation layer; every access is allowed."""
 
-    def __init__(self, rules: dict[str, Any], client_ca: str) -> None:
-        pods = [_render_pod(number) for number in range(PODS)]
+    def __init__(self, rules: dict[str, Any], client_ca: str, pods: list[dict[str, Any]]) -> None:
         self._list = json.dumps({"metadata": {"resourceVersion": "1"}, "items": pods}).encode()
         header = {"requestheader-client-ca-file": client_ca, "requestheader-allowed-names": '["front-proxy"]'}
         self._config_maps = {RULES: {"rules.yaml": yaml.safe_dump(rules)}, CONFIG_NAME: header}
@@ -108,13 +118,13 @@ class PlayedApi:
         return Handler
 
 
-def _render_pod(number: int) -> dict[str, Any]:
+def _render_pod(number: int, namespace: str = NAMESPACE, ip: str = "") -> dict[str, Any]:
     """Return a running pod as an API server lists it; its size is that of a small one."""
     labels = {"app": f"web-{number % WORKLOADS}", "tier": "web", "pod-template-hash": "5d4f8c7b9"}
-    meta = {"name": f"web-{number}", "namespace": NAMESPACE, "uid": f"uid-{number}", "resourceVersion": "1"}
+    meta = {"name": f"web-{number}", "namespace": namespace, "uid": f"uid-{number}", "resourceVersion": "1"}
     spec = {"nodeName": "node", "containers": [{"name": "main", "image": "web", "env": [{"name": "A", "value": "b"}]}]}
     return {"metadata": {**meta, "labels": labels}, "spec": spec,
-            "status": {"phase": "Running", "podIP": address_of(number)}}  # fmt: skip
+            "status": {"phase": "Running", "podIP": ip or address_of(number)}}  # fmt: skip
 
 
 @dataclass
@@ -148,9 +158,17 @@ class Replica:
 
 
 @contextmanager
-def start_pods(home: Path, authority: Authority) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def start_pods(count: int, authority: Authority) -> Iterator[tuple[subprocess.Popen[str], int]]:
     pair = authority.server("pods", [SERVER_NAME])
-    command = [sys.executable, "-m", "tests.bench.metrics_pods", str(PODS), pair.certificate, pair.key, str(BODY_BYTES)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.bench.metrics_pods",
+        str(count),
+        pair.certificate,
+        pair.key,
+        str(BODY_BYTES),
+    ]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -161,7 +179,7 @@ def start_pods(home: Path, authority: Authority) -> Iterator[tuple[subprocess.Po
 
 
 @contextmanager
-def start_replica(home: Path, api: PlayedApi, aggregator: Pair) -> Iterator[Replica]:
+def start_replica(home: Path, api: PlayedApi, aggregator: Pair, **settings: object) -> Iterator[Replica]:
     """One replica with the settings that `install` gives it, but for the addresses and files of this machine."""
     home.mkdir()
     certs.write_folder(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
@@ -172,7 +190,7 @@ def start_replica(home: Path, api: PlayedApi, aggregator: Pair) -> Iterator[Repl
     own = {
         "listen": "127.0.0.1:0", "kubeconfig": str(home / "kubeconfig"), "certs_folder": str(home / "certs"),
         "client_ca_file": str(home / "aggregation.crt"), "scrape_files_folder": str(home.parent),
-        "ready_file": str(home / "ready.json"),
+        "ready_file": str(home / "ready.json"), **{name: str(value) for name, value in settings.items()},
     }  # fmt: skip
     surroundings = {
         **environ.plain(), "TRIMTAB_LOG_FORMAT": "json",
@@ -237,20 +255,71 @@ def main() -> None:
         home = Path(folder)
         authority, front = Authority(home, "pods-ca"), Authority(home, "front-ca")
         aggregator = front.client("front-proxy", "front-proxy")
-        with start_pods(home, authority) as (pods, port):
-            endpoint = {"port": port, "scheme": "https", "ca": authority.certificate.name, "serverName": SERVER_NAME}
-            rule = {
-                "name": METRIC, "from": "scrape", "kind": "rate", "namespaces": [NAMESPACE], "pods": {"tier": "web"},
-                "endpoint": endpoint, "series": "http_requests_total",
-            }  # fmt: skip
-            api = PlayedApi({"rules": [rule]}, front.certificate.read_text())
+        with start_pods(PODS, authority) as (pods, port):
+            rules, shown = _rules(authority, port, [NAMESPACE]), [_render_pod(number) for number in range(PODS)]
+            api = PlayedApi(rules, front.certificate.read_text(), shown)
             with ExitStack() as stack:
                 homes = [home / f"replica-{number}" for number in range(REPLICAS)]
                 replicas = tuple(stack.enter_context(start_replica(one, api, aggregator)) for one in homes)
-                _measure(replicas, pods)
+                cost = _measure(replicas, pods)
+        shares = []
+        with start_pods(FAIR_PODS, authority) as (_, port), hanging_pods(max(HANGING), port):
+            rules = _rules(authority, port, ["*"])
+            for hanging, tenants in itertools.product(HANGING, TENANTS):
+                api = PlayedApi(rules, front.certificate.read_text(), list(_render_crowd(hanging, tenants)))
+                with start_replica(home / f"fair-{hanging}-{tenants}", api, aggregator, **_hasty_settings()) as replica:
+                    shares.append(_measure_fair_share(replica))
+                print(f"{hanging} pods hang in {tenants} namespaces: fair_share={shares[-1]:.3f}", flush=True)
+    print(f"RESULT {cost} fair_share={min(shares):.3f}")
 
 
-def _measure(replicas: tuple[Replica, ...], pods: subprocess.Popen[str]) -> None:
+def _rules(authority: Authority, port: int, namespaces: list[str]) -> dict[str, Any]:
+    endpoint = {"port": port, "scheme": "https", "ca": authority.certificate.name, "serverName": SERVER_NAME}
+    rule = {
+        "name": METRIC, "from": "scrape", "kind": "rate", "namespaces": namespaces, "pods": {"tier": "web"},
+        "endpoint": endpoint, "series": "http_requests_total",
+    }  # fmt: skip
+    return {"rules": [rule]}
+
+
+def _hasty_settings() -> dict[str, object]:
+    """Return the default times, divided by `HASTE`."""
+    names = (
+        "scrape_interval_seconds", "scrape_timeout_seconds", "connect_timeout_seconds", "min_sample_gap_seconds",
+    )  # fmt: skip
+    return {name: getattr(Settings(), name) / HASTE for name in names}
+
+
+def _render_crowd(hanging: int, tenants: int) -> Iterator[dict[str, Any]]:
+    """Yield the pods of four namespaces that respond, and those of the tenants that do not."""
+    for number in range(FAIR_PODS):
+        yield _render_pod(number, f"{NAMESPACE}-{number % FAIR_NAMESPACES}")
+    for number in range(hanging):
+        yield _render_pod(FAIR_PODS + number, f"tenant-{number % tenants}", hanging_address(number))
+
+
+def _measure_fair_share(replica: Replica) -> float:
+    interval = Settings().scrape_interval_seconds / HASTE
+    shares: list[float] = []
+    # Two intervals, in which every pod that responds must have had its first two scrapes.
+    time.sleep(2 * interval)
+    end = time.monotonic() + FAIR_INTERVALS * interval
+    while time.monotonic() < end:
+        for number in range(FAIR_NAMESPACES):
+            _, document = replica.ask(
+                f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{NAMESPACE}-{number}/pods/*/{METRIC}"
+            )
+            ages = [
+                time.time() - datetime.fromisoformat(item["timestamp"].replace("Z", "+00:00")).timestamp()
+                for item in document["items"]
+            ]
+            shares.append(sum(age < 2 * interval for age in ages) / (FAIR_PODS // FAIR_NAMESPACES))
+        time.sleep(1)
+    return min(shares)
+
+
+def _measure(replicas: tuple[Replica, ...], pods: subprocess.Popen[str]) -> str:
+    """Return the figures of the result."""
     deadline = time.monotonic() + 180
     while not all(replica.ask("/readyz")[0] == 200 for replica in replicas):
         if time.monotonic() > deadline:
@@ -279,8 +348,8 @@ def _measure(replicas: tuple[Replica, ...], pods: subprocess.Popen[str]) -> None
     for number, (used, held) in enumerate(zip(spent, memory, strict=True)):
         print(f"replica {number}: {used * 1000 / lasted:.1f} mcore, {held:.0f} MiB")
     print(f"{judge.values} values read, {judge.missing} withheld, {len(judge.restarted)} containers restarted")
-    print(
-        f"RESULT cpu_mcore={sum(spent) * 1000 / lasted:.1f} rss_mib={max(memory):.0f} p99_ms={p99:.1f} "
+    return (
+        f"cpu_mcore={sum(spent) * 1000 / lasted:.1f} rss_mib={max(memory):.0f} p99_ms={p99:.1f} "
         f"wrong_after_reset={judge.wrong}"
     )
 

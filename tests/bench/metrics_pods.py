@@ -9,13 +9,16 @@ container of pod N: its counters begin at zero, and its start time is another.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import gzip
 import random
 import resource
+import socket
 import ssl
 import sys
 import time
+from collections.abc import Iterator
 
 HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Encoding: gzip\r\n"
@@ -28,6 +31,22 @@ CODES = ("200", "204", "301", "400", "404", "409", "500", "503")
 def address_of(pod: int) -> str:
     """Return the address of a pod, which no other program uses."""
     return f"127.88.{pod // 250}.{pod % 250 + 1}"
+
+
+def hanging_address(pod: int) -> str:
+    """Return the address of a pod that accepts connections and never responds."""
+    return f"127.89.{pod // 250}.{pod % 250 + 1}"
+
+
+@contextlib.contextmanager
+def hanging_pods(count: int, port: int) -> Iterator[None]:
+    """Listen at the addresses of so many hanging pods: connections are accepted by the kernel, and nothing is read."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with contextlib.ExitStack() as stack:
+        for pod in range(count):
+            stack.enter_context(socket.create_server((hanging_address(pod), port), backlog=128))
+        yield
 
 
 def rate_of(pod: int) -> float:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from trimtab.cluster.reason import Reason
 from trimtab.metricsapi.exposition import (
     MAX_BODY_BYTES,
+    MAX_LABEL_BYTES,
     MAX_LINES,
     BodyReader,
     ScrapedBody,
@@ -179,3 +180,42 @@ def test_a_body_of_nothing_but_one_series_is_not_read_to_its_end(line: bytes) ->
     problem = read(line * (MAX_LINES + 1000), SeriesFilter(NAME), SeriesFilter(NAME, {"code": "2"}))
     assert isinstance(problem, Reason)
     assert problem.code is BODY_TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'apiserver_request_total{path="/"} 3 # {trace_id="7f"} 1 1668808476.29',
+        b"apiserver_request_total 3 1668808476.291 # {} 1",
+        b"apiserver_request_total 3 1.668808476e9",
+        b'apiserver_request_total{path="/"} 3 1668808476 # {trace_id="a\\"}b",span="2"} 0.5',
+    ],
+)
+def test_exemplars_and_fractions_of_seconds_are_read_as_openmetrics_has_them(line: bytes) -> None:
+    assert total(line + b"\n# EOF\n") == 3
+
+
+def test_of_a_series_that_is_there_twice_the_first_counts() -> None:
+    assert total(b'apiserver_request_total{code="200"} 3\napiserver_request_total{code="200"} 4\n') == 3
+
+
+def test_labels_are_parsed_once_however_many_rules_read_the_line() -> None:
+    """Twenty rules with labels on one series of many megabytes once took a minute."""
+    label = b'text="' + b"x" * 4000 + b'"'
+    body = b"".join(b'apiserver_request_total{id="%d",%s} 1\n' % (number, label) for number in range(1000))
+    filters = [SeriesFilter(NAME, {"id": str(number)}) for number in range(20)]
+    seconds = []
+    for count in (1, 20):
+        begun = time.thread_time()
+        assert isinstance(read(body, *filters[:count]), ScrapedBody)
+        seconds.append(time.thread_time() - begun)
+    assert seconds[1] < 3 * seconds[0] + 0.05
+
+
+def test_a_body_with_too_many_bytes_of_labels_is_given_up() -> None:
+    line = b'apiserver_request_total{text="' + b"x" * 500_000 + b'"} 1\n'
+    body = line * (MAX_LABEL_BYTES // len(line) + 2)
+    problem = read(body, SeriesFilter(NAME, {"code": "2"}), part=1 << 16)
+    assert isinstance(problem, Reason)
+    assert problem.code is BODY_TOO_LARGE
+    assert isinstance(read(body, part=1 << 16), ScrapedBody)

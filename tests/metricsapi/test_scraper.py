@@ -1,5 +1,6 @@
 """One page of one pod over real sockets: kept-alive, verified, unpacked, and never longer than its deadline."""
 
+import contextlib
 import gzip
 import socket
 import ssl
@@ -287,3 +288,20 @@ def test_no_pod_spends_the_processor_of_all_scrapes(response: bytes, scraper: Po
         begun = time.thread_time()
         assert total(scraper.scrape(target(pod), FILTERS)) == SCRAPE_FAILED.name
         assert time.thread_time() - begun < 0.5
+
+
+def test_a_pod_that_does_not_accept_costs_only_the_time_out_of_connections(tmp_path: Path) -> None:
+    """As behind a NetworkPolicy that drops packets: here the queue of connections to be accepted is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as connections:
+        address = listener.getsockname()
+        for _ in range(8):
+            waiting = connections.enter_context(socket.socket())
+            waiting.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                waiting.connect(address)
+        endpoint = ScrapeEndpoint(port=address[1])
+        scraper = PodScraper(tmp_path, timeout_seconds=30.0, connect_timeout_seconds=0.2)
+        begun = time.monotonic()
+        scrape = scraper.scrape(ScrapeTarget("uid", "127.0.0.1", endpoint, "", ("requests",)), FILTERS)
+    assert total(scrape) == SCRAPE_FAILED.name
+    assert time.monotonic() - begun < 10

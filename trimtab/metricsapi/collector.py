@@ -25,10 +25,11 @@ from trimtab.metricsapi.documents import (
 )
 from trimtab.metricsapi.exposition import ScrapedBody, SeriesFilter
 from trimtab.metricsapi.metrics import Metrics
-from trimtab.metricsapi.pacing import PaceLimits, ScrapePace, ScrapeQueue
+from trimtab.metricsapi.pacing import PaceLimits, ScrapePace
 from trimtab.metricsapi.queries import QueryAnswer, RunQuery
 from trimtab.metricsapi.rules import MetricRule, SampleSource
 from trimtab.metricsapi.samples import MetricValue, Sample, SampleStore, is_power_of_two
+from trimtab.metricsapi.scrape_queue import QueueLimits, ScrapeQueue
 from trimtab.metricsapi.scraper import Scrape
 from trimtab.metricsapi.settings import Settings
 from trimtab.metricsapi.targets import RunningPod, ScrapeTarget, filters_of_target, find_targets
@@ -57,10 +58,10 @@ class Collector:
     _pods: dict[str, list[RunningPod]] = field(default_factory=dict)
     """Namespace → its running pods."""
     _uids: dict[tuple[str, str], str] = field(default_factory=dict)
-    _queue: ScrapeQueue[ScrapeTarget] = field(default_factory=ScrapeQueue)
+    _queue: ScrapeQueue[ScrapeTarget] = field(init=False)
     _pace: ScrapePace = field(init=False)
     _store: SampleStore = field(init=False)
-    _under_way: set[ScrapeTarget | str] = field(default_factory=set)
+    _queries_under_way: set[str] = field(default_factory=set)
     _attempts: dict[ScrapeTarget, int] = field(default_factory=dict)
     _failures: dict[ScrapeTarget | str, int] = field(default_factory=dict)
     _next_query: dict[str, float] = field(default_factory=dict)
@@ -72,6 +73,13 @@ class Collector:
         most = float(self.settings.max_scrapes_per_second)
         limits = PaceLimits(min_per_second=0.0, max_per_second=most, max_debt=most, max_surplus=most)
         self._pace = ScrapePace(limits, self.elapsed())
+        self._queue = ScrapeQueue(
+            QueueLimits(
+                slots=self.settings.max_concurrent_scrapes,
+                interval_seconds=max(self.settings.scrape_interval_seconds, 0.1),
+                second_after_seconds=self.settings.min_sample_gap_seconds + 0.5,
+            )
+        )
         self._store = SampleStore(self.settings.min_sample_gap_seconds, self.settings.max_sample_gap_seconds)
 
     def replace_inputs(self, rules: Iterable[MetricRule], pods: Iterable[RunningPod]) -> frozenset[ScrapeTarget]:
@@ -87,7 +95,7 @@ class Collector:
             targets = frozenset(find_targets(self._rules.values(), scraped))
             # Frozen sets have no order: by address, every replica goes round in the same one.
             ordered = sorted(targets, key=lambda target: (target.ip, target.uid, target.metrics))
-            self._queue.replace_targets(ordered, now, self.settings.min_sample_gap_seconds + 0.5)
+            self._queue.replace_targets({target: target.namespace for target in ordered}, now)
             self._pace.change_min_rate(len(targets) / max(self.settings.scrape_interval_seconds, 0.1))
             self._attempts = {target: self._attempts.get(target, 0) for target in targets}
             self._failures = {
@@ -104,18 +112,16 @@ class Collector:
         now = self.elapsed()
         with self._lock:
             self._pace.advance_to(now)
-            while len(self._under_way) < self.settings.max_concurrent_scrapes:
+            for name, due in self._next_query.items():
+                if due <= now and name not in self._queries_under_way:
+                    self._next_query[name] = now + self.settings.query_interval_seconds
+                    self._queries_under_way.add(name)
+                    self.executor.submit(self._query, self._rules[name])
+            while self.slots_in_use < self.settings.max_concurrent_scrapes:
                 target = self._queue.take_next(self._pace)
                 if target is None:
                     break
-                if target not in self._under_way:
-                    self._under_way.add(target)
-                    self.executor.submit(self._scrape, target, filters_of_target(target, self._rules))
-            for name, due in self._next_query.items():
-                if due <= now and name not in self._under_way:
-                    self._next_query[name] = now + self.settings.query_interval_seconds
-                    self._under_way.add(name)
-                    self.executor.submit(self._query, self._rules[name])
+                self.executor.submit(self._scrape, target, filters_of_target(target, self._rules))
 
     def readiness(self) -> tuple[bool, str]:
         """Returns whether this replica is ready for requests, and why or why not. It is ready when every pod was tried
@@ -155,6 +161,18 @@ class Collector:
         with self._lock:
             return self._store.count_values(self._rules, self.elapsed())
 
+    @property
+    def slots_in_use(self) -> int:
+        """Returns the number of scrapes and queries that are under way."""
+        return self._queue.in_use + len(self._queries_under_way)
+
+    def overdue_seconds(self) -> dict[str, float]:
+        """Returns for how long the most overdue targets have waited beyond their interval: `regular` ones, and `slow`
+        ones, whose last scrape took long without a value."""
+        with self._lock:
+            regular, slow = self._queue.overdue_seconds(self.elapsed())
+        return {"regular": regular, "slow": slow}
+
     def _values_of(self, rule: MetricRule, request: MetricRequest) -> list[PodMetric]:
         if not rule.covers_namespace(request.namespace):
             return []
@@ -175,15 +193,17 @@ class Collector:
         return values
 
     def _scrape(self, target: ScrapeTarget, filters: tuple[SeriesFilter, ...]) -> None:
+        has_value = False
         try:
             scrape = self.run_scrape(target, filters)
+            has_value = isinstance(scrape.body, ScrapedBody)
             with self._lock:
                 self._record_scrape(target, scrape)
         except Exception as error:  # noqa: BLE001  a bug with one pod must not end the scrapes of all
             self._record_fault("scrape", target, error)
         finally:
             with self._lock:
-                self._under_way.discard(target)
+                self._queue.finish(target, self.elapsed(), has_value=has_value)
                 if target in self._attempts:
                     self._attempts[target] += 1
 
@@ -211,7 +231,7 @@ class Collector:
             self._record_fault("query", rule.name, error)
         finally:
             with self._lock:
-                self._under_way.discard(rule.name)
+                self._queries_under_way.discard(rule.name)
 
     def _count_outcome(self, key: ScrapeTarget | str, name: str, problem: Reason | None) -> None:
         """Counts a success, or a failure with its reason `problem`. A success ends a series of failures. In a series,

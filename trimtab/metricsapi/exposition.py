@@ -4,7 +4,9 @@ A body may have 20 MB, of which a rule needs a few lines. So names are searched 
 begin with one of them are parsed. If a line of a wanted series is not valid, no value of that series is used, because a
 sum with a missing part is a wrong number.
 
-Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (version 0.0.4).
+Formats: https://prometheus.io/docs/instrumenting/exposition_formats/ (version 0.0.4), which is requested, and
+https://prometheus.io/docs/specs/om/open_metrics_spec/ (1.0), which some servers send all the same: there a timestamp
+may be a fraction, and an exemplar may follow.
 """
 
 import re
@@ -22,6 +24,8 @@ MAX_SERIES = 10_000
 MAX_LINES = 100_000
 """The maximum number of lines of wanted series in a body, whatever their labels are. Without it, the author of a pod
 could make the process parse any number of lines."""
+MAX_LABEL_BYTES = 8 * 1024 * 1024
+"""The maximum number of bytes of labels that are parsed in a body, for rules that select series by their labels."""
 MAX_VALUE = float(2**63)
 """The largest number that a Kubernetes Quantity can hold."""
 
@@ -65,7 +69,7 @@ class BodyReader:
         self._problems: dict[int, Reason] = {}
         self._started: float | None = None
         self._rest = b""
-        self._size = self._lines = 0
+        self._size = self._lines = self._label_bytes = 0
 
     def read_part(self, part: bytes) -> Reason | None:
         """Reads the next part. Returns a reason if nothing of this body can be used, otherwise None."""
@@ -84,6 +88,8 @@ class BodyReader:
             return BODY_TOO_LARGE(f"a line has more than {MAX_LINE_BYTES} bytes")
         if self._lines > MAX_LINES:
             return BODY_TOO_LARGE(f"the body has more than {MAX_LINES} lines of the series that are read")
+        if self._label_bytes > MAX_LABEL_BYTES:
+            return BODY_TOO_LARGE(f"the series that are read have more than {MAX_LABEL_BYTES} bytes of labels")
         return None
 
     def finish_body(self) -> ScrapedBody:
@@ -106,7 +112,7 @@ class BodyReader:
         for name, numbers in self._by_name.items():
             for line in _lines_of_series(block, name):
                 self._lines += 1
-                if self._lines > MAX_LINES:
+                if self._lines > MAX_LINES or self._label_bytes > MAX_LABEL_BYTES:
                     return
                 self._read_sample(name, line, numbers)
         for line in _lines_of_series(block, START_TIME):
@@ -122,24 +128,35 @@ class BodyReader:
             problem = BODY_MALFORMED(f"this line of the series is not a sample with a finite value: {text!r}")
             self._problems |= dict.fromkeys(numbers, problem)
             return
+        labels = sample[1] or b""
+        pairs: dict[str, str] | None = None
         key: int | None = None
         for number in numbers:
             wanted = self._filters[number].labels
-            if wanted and not wanted.items() <= parse_label_pairs(sample[1] or b"").items():
-                continue
-            key = hash(frozenset((sample[1] or b"").split(b","))) if key is None else key
+            if wanted:
+                if pairs is None:
+                    # Once for all filters: a line costs what its bytes cost, however many rules read it.
+                    self._label_bytes += len(labels)
+                    pairs = parse_label_pairs(labels)
+                if not wanted.items() <= pairs.items():
+                    continue
+            key = hash(frozenset(labels.split(b","))) if key is None else key
             samples = self._found[number]
-            samples[key] = samples.get(key, 0.0) + value
+            # Of a series that is there twice, the first counts, as for Prometheus: some proxies merge pages.
+            samples.setdefault(key, value)
             if len(samples) > MAX_SERIES:
                 self._problems[number] = BODY_TOO_LARGE(f"{name.decode()} has more than {MAX_SERIES} series")
                 samples.clear()
 
 
+_LABELS = rb'\{((?:[^"{}]|"(?:[^"\\]|\\.)*+")*+)\}'
+_TIME = rb"[ \t]++-?[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?[0-9]++)?+"
+_EXEMPLAR = rb"[ \t]++#[ \t]*+" + _LABELS.replace(rb"((?:", rb"(?:(?:", 1) + rb"[^\r\n]*+"
 _SAMPLE = re.compile(
-    rb'[ \t]*+(?:\{((?:[^"{}]|"(?:[^"\\]|\\.)*+")*+)\})?+[ \t]*+([^ \t\r\n]++)(?:[ \t]++-?[0-9]++)?+[ \t]*+\r?\n?'
+    rb"[ \t]*+(?:" + _LABELS + rb")?+[ \t]*+([^ \t\r\n]++)(?:" + _TIME + rb")?+(?:" + _EXEMPLAR + rb")?+[ \t]*+\r?\n?"
 )
-"""Matches what follows the name of a series: labels, the value, and perhaps a timestamp. It is possessive, so matching
-takes linear time."""
+"""Matches what follows the name of a series: labels, the value, and perhaps a timestamp and an exemplar. It is
+possessive, so matching takes linear time."""
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4})?")
 _PAIR = re.compile(rb'[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\]|\\.)*+)"[ \t]*+,?')
 _ESCAPED = re.compile(r"\\(.)")

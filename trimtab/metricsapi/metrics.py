@@ -72,6 +72,23 @@ class Metrics:
         """Adds metrics for the number of pods with and without a value; `count` is called at each scrape."""
         self.registry.register(_PodValues(count))
 
+    def add_scrape_queue(self, slots_in_use: Callable[[], float], overdue: Callable[[], Mapping[str, float]]) -> None:
+        """Adds metrics for how busy the scrapes are; both functions are called at each scrape of this process."""
+        Gauge(
+            "trimtab_metrics_api_scrape_slots_in_use",
+            "The number of scrapes and queries that are under way. They share a fixed number of slots.",
+            registry=self.registry,
+        ).set_function(slots_in_use)
+        gauge = Gauge(
+            "trimtab_metrics_api_overdue_seconds",
+            "For how long in seconds the most overdue metrics page of a pod has waited beyond its interval: `regular`, "
+            "or `slow` (its last scrape took long and gave no value).",
+            ["targets"],
+            registry=self.registry,
+        )
+        gauge.labels("regular").set_function(lambda: overdue()["regular"])
+        gauge.labels("slow").set_function(lambda: overdue()["slow"])
+
     def add_certificate_expiry(self, read: Callable[[], float]) -> None:
         """Adds a metric with the time at which the serving certificate expires."""
         Gauge(

@@ -126,7 +126,9 @@ class Replica:
     def __post_init__(self) -> None:
         settings = self.settings
         assert settings.client_ca_file is not None
-        self.scraper = PodScraper(settings.scrape_files_folder, settings.scrape_timeout_seconds)
+        self.scraper = PodScraper(
+            settings.scrape_files_folder, settings.scrape_timeout_seconds, settings.connect_timeout_seconds
+        )
         self.collector = Collector(
             settings,
             self.scraper.scrape,
@@ -141,6 +143,7 @@ class Replica:
         self.pods = RunningPodWatcher(self.client)
         self.header = RequestHeaderKeeper(self.client, settings.client_ca_file, self.log)
         self.metrics.add_values(self.collector.count_values)
+        self.metrics.add_scrape_queue(lambda: self.collector.slots_in_use, self.collector.overdue_seconds)
         self.metrics.add_certificate_expiry(self._read_expiry)
 
     def start(self) -> None:

@@ -81,14 +81,18 @@ class _PodConnection(http.client.HTTPConnection):
 
     response_class = _BoundedResponse
 
-    def __init__(self, target: ScrapeTarget, context: ssl.SSLContext | None, timeout: float) -> None:
+    def __init__(
+        self, target: ScrapeTarget, context: ssl.SSLContext | None, timeout: float, connect_timeout: float
+    ) -> None:
         super().__init__(target.ip, target.endpoint.port, timeout=timeout)
+        self._connect_timeout = connect_timeout
         self._context, self._server_name = context, target.endpoint.server_name or target.ip
         self.deadline = 0.0
         self.was_used = False
 
     def connect(self) -> None:
-        self.sock = socket.create_connection((self.host, self.port), self.timeout)
+        self.sock = socket.create_connection((self.host, self.port), self._connect_timeout)
+        self.sock.settimeout(self.timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._context is not None:
             self.sock = self._context.wrap_socket(self.sock, server_hostname=self._server_name)
@@ -101,6 +105,7 @@ class PodScraper:
     folder: Path
     """The folder with the files that rules name."""
     timeout_seconds: float = 10.0
+    connect_timeout_seconds: float = 2.0
     _connections: dict[ScrapeTarget, _PodConnection] = field(default_factory=dict)
     _under_way: dict[ScrapeTarget, _PodConnection] = field(default_factory=dict)
     _contexts: dict[str, tuple[int, ssl.SSLContext]] = field(default_factory=dict)
@@ -190,7 +195,8 @@ class PodScraper:
         if connection is not None:
             return connection
         context = self._context_for(target.endpoint) if target.endpoint.is_secure else None
-        return _PodConnection(target, context, self.timeout_seconds)
+        connect_timeout = min(self.connect_timeout_seconds, self.timeout_seconds)
+        return _PodConnection(target, context, self.timeout_seconds, connect_timeout)
 
     @contextlib.contextmanager
     def _tracked(self, target: ScrapeTarget, connection: _PodConnection) -> Iterator[None]:

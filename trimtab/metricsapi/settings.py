@@ -60,6 +60,10 @@ class Settings:
     scrape_timeout_seconds: float = 10.0
     """The longest time in seconds that one scrape may take, connection included."""
 
+    connect_timeout_seconds: float = 2.0
+    """The longest time in seconds until a pod accepts a connection. It is short, because a NetworkPolicy that drops
+    packets lets each attempt take the whole time."""
+
     min_sample_gap_seconds: float = 10.0
     """The minimum number of seconds between two samples of a rate. A new pod is scraped a second time after this time,
     so that it soon has a rate."""
@@ -73,7 +77,8 @@ class Settings:
 
     max_concurrent_scrapes: int = 16
     """The largest number of scrapes at the same time. Each scrape has a thread, and a pod that responds slowly occupies
-    its thread for up to the scrape timeout."""
+    its thread for up to the scrape timeout. Namespaces share the threads equally, and pods that did not respond in time
+    share an eighth of them."""
 
     query_interval_seconds: float = 30.0
     """The number of seconds between two runs of a rule's query."""

@@ -52,6 +52,8 @@ class ScrapeTarget:
     """The name of the file with the bearer token for this pod; empty for none."""
     metrics: tuple[str, ...]
     """The names of the metrics that are read from this pod."""
+    namespace: str = ""
+    """The pod's namespace, which shares the slots for scrapes with the others."""
 
 
 def find_targets(rules: Iterable[MetricRule], pods: Iterable[RunningPod]) -> tuple[ScrapeTarget, ...]:
@@ -65,7 +67,8 @@ def find_targets(rules: Iterable[MetricRule], pods: Iterable[RunningPod]) -> tup
             if pod.ip and rule.selects_pod(pod.namespace, pod.labels):
                 pages.setdefault((rule.endpoint, rule.token_for(pod.namespace)), []).append(rule.name)
         targets += [
-            ScrapeTarget(pod.uid, pod.ip, endpoint, token, tuple(names)) for (endpoint, token), names in pages.items()
+            ScrapeTarget(pod.uid, pod.ip, endpoint, token, tuple(names), pod.namespace)
+            for (endpoint, token), names in pages.items()
         ]
     return tuple(targets)
 

@@ -34,7 +34,7 @@ _UNITS = (
     ("_shards", "ConfigMaps"), ("_errors", "times"), ("_lost_events", "events"),
     ("_collections", "collections"), ("_pod_groups", "groups"), ("_node_groups", "groups"), ("_harm_brakes", "times"),
     ("_api_rules", "rules"), ("_api_targets", "pages"), ("_api_failures", "scrapes, queries"),
-    ("_api_requests", "requests"), ("_api_answers", "answers"),
+    ("_api_requests", "requests"), ("_api_answers", "answers"), ("_slots_in_use", "slots"),
     ("_node_overhead", "cores, bytes"), ("_overhead_base", "cores, bytes"), ("_per_pod", "cores, bytes"),
     ("_node_reserved", "cores, bytes"), ("_reserved_recommended", "cores, bytes"), ("_coverage_ratio", "0 to 1"),
     ("_performance_ratio", "1: a core of m5.large"), ("_cpu_cores", "cores"), ("_node_types", "types of nodes"),
@@ -82,6 +82,7 @@ def _registries() -> dict[str, list[Metric]]:
     Recommender(recommender, bool)
     served = MetricsApi(metrics_api)
     served.add_values(dict)
+    served.add_scrape_queue(lambda: 0.0, dict)
     served.add_certificate_expiry(float)
     found = {
         "webhook": webhook,

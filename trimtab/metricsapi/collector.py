@@ -67,6 +67,8 @@ class Collector:
     _next_query: dict[str, float] = field(default_factory=dict)
     _warm_since: float | None = None
     _is_warm: bool = False
+    _is_filling: bool = False
+    """Whether slots are being filled now: an executor may run a scrape at once, in the same thread."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
@@ -111,17 +113,27 @@ class Collector:
         """Starts the scrapes and queries that are due now."""
         now = self.elapsed()
         with self._lock:
-            self._pace.advance_to(now)
             for name, due in self._next_query.items():
                 if due <= now and name not in self._queries_under_way:
                     self._next_query[name] = now + self.settings.query_interval_seconds
                     self._queries_under_way.add(name)
                     self.executor.submit(self._query, self._rules[name])
+            self._fill_slots()
+
+    def _fill_slots(self) -> None:
+        """Starts the scrapes that are due, as long as there are slots and the pace allows it."""
+        if self._is_filling:
+            return
+        self._is_filling = True
+        try:
+            self._pace.advance_to(self.elapsed())
             while self.slots_in_use < self.settings.max_concurrent_scrapes:
                 target = self._queue.take_next(self._pace)
                 if target is None:
                     break
                 self.executor.submit(self._scrape, target, filters_of_target(target, self._rules))
+        finally:
+            self._is_filling = False
 
     def readiness(self) -> tuple[bool, str]:
         """Returns whether this replica is ready for requests, and why or why not. It is ready when every pod was tried
@@ -206,6 +218,8 @@ class Collector:
                 self._queue.finish(target, self.elapsed(), has_value=has_value)
                 if target in self._attempts:
                     self._attempts[target] += 1
+                # At once: in a step of its own, a slot would be empty for longer than a scrape takes.
+                self._fill_slots()
 
     def _record_scrape(self, target: ScrapeTarget, scrape: Scrape) -> None:
         outcomes = scrape.body.values if isinstance(scrape.body, ScrapedBody) else (scrape.body,)

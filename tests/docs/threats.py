@@ -210,6 +210,11 @@ WHAT: dict[str, tuple[str, ...]] = {
         "tests/runtime/test_clock.py::test_the_time_of_a_suspended_machine_counts",
         "tests/kube/test_leader_election.py::test_a_replica_that_never_saw_the_lease_waits_for_who_may_have_held_it",
     ),
+    "pods of one namespace that accept connections": (
+        "tests/metricsapi/test_scrape_queue.py::test_pods_that_never_respond_take_nothing_from_other_namespaces",
+        "tests/metricsapi/test_scrape_queue.py::test_slow_targets_together_have_an_eighth_of_the_slots",
+        "tests/metricsapi/test_scraper.py::test_a_pod_that_does_not_accept_costs_only_the_time_out_of_connections",
+    ),
     "a scraped pod that sends as much": (
         f"{_SCRAPER}::test_no_pod_spends_the_processor_of_all_scrapes",
         "tests/metricsapi/test_exposition.py::test_a_body_of_nothing_but_one_series_is_not_read_to_its_end",

@@ -9,6 +9,7 @@ from docs.chart.chosen import hook, opened, values_key
 from docs.chart.connection_test import connection_test
 from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
+from trimtab.cli.install.admission_policies import render_uninstall_policies
 from trimtab.cli.install.cleanup import render_uninstall_job
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.metrics_api import RULES
@@ -153,6 +154,8 @@ def _dashboards() -> str:
 def _uninstall() -> str:
     every = "".join("---\n" + template(hook(found)) for found in render_uninstall_job(_values(cert_manager=False)))
     every += _scaling("uninstall")
+    # Not hooks: they must be in force when the hook's Job begins.
+    every += "".join("---\n" + template(found) for found in render_uninstall_policies(_values(cert_manager=False)))
     return _conditional([".Values.uninstall.hook"], every)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.threats import WHAT, WHO
+from trimtab.cli.install.admission_policies import render_uninstall_policies
 from trimtab.cli.install.cleanup import render_uninstall_job
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, Manifest, account_name
@@ -161,6 +162,6 @@ def test_what_a_right_cannot_say_is_what_is_installed() -> None:
     told = {name.split("`")[1] for name, _, _ in rows("What RBAC cannot express")}
     assert told == {
         item["metadata"]["name"]
-        for item in render_manifests(EVERY_OPTION)
+        for item in (*render_manifests(EVERY_OPTION), *render_uninstall_policies(EVERY_OPTION))
         if item["kind"] == "ValidatingAdmissionPolicy"
     }

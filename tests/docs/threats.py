@@ -3,6 +3,8 @@
 _ADVERSARY = "tests/e2e/adversary"
 _TENANT, _KUBELET, _TOKENS = (f"{_ADVERSARY}/test_{who}.py" for who in ("tenant", "kubelet", "stolen_tokens"))
 _FORGED = f"{_ADVERSARY}/test_forged_drains.py"
+_OWNERS = f"{_ADVERSARY}/test_forged_owners.py"
+_FIELDS = f"{_ADVERSARY}/test_every_field.py::test_a_token_changes_no_field_but_those_that_its_policy_names"
 _MARKER = f"{_ADVERSARY}/test_forged_marker.py"
 _HOSTILE = "tests/webhook/test_hostile.py"
 _SCRAPER = "tests/metricsapi/test_scraper.py"
@@ -125,7 +127,10 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
     "the operator of the metrics source": {"requests outside a policy's `min` and `max`": (_BOUNDS,)},
     "the holder of the webhook's token": {
         "a webhook configuration that sends requests elsewhere": (
-            "tests/e2e/test_stolen_account.py::test_the_account_may_not_call_us_otherwise",
+            "tests/e2e/test_stolen_account.py::test_the_account_may_not_call_us_otherwise", _FIELDS,
+        ),
+        "the end of a webhook configuration": (
+            f"{_OWNERS}::test_the_webhooks_token_gives_its_configuration_no_owner",
         ),
         "the Secrets of others": (_READS, "tests/e2e/test_rights.py::test_tried_with_its_own_token_it_is_refused"),
     },
@@ -137,8 +142,9 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
         "the Lease of another process": (_LEASE,),
         "pools and recommendations": (_WRITES, _LABELS),
         "evictions that violate a disruption budget": (
-            f"{_TOKENS}::test_the_compactors_token_changes_nothing_of_a_node_that_evicts_or_attracts_pods",
+            f"{_TOKENS}::test_the_compactors_token_changes_nothing_of_a_node_that_evicts_or_attracts_pods", _FIELDS,
         ),
+        "the deletion of a node": (f"{_OWNERS}::test_the_compactors_token_gives_a_node_no_owner",),
         "ConfigMaps of others": (
             _READS, f"{_TOKENS}::test_the_compactor_reads_the_autoscalers_status_by_its_name_alone",
         ),

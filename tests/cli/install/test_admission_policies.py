@@ -8,6 +8,7 @@ from tests.cli.install.test_manifests import EVERYTHING, WITH_CERT_MANAGER, one
 from trimtab.cli.install import deployments
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
+from trimtab.cli.install.write_policies import WRITE_POLICIES
 from trimtab.compaction.drain import pool_state
 from trimtab.compactor import cluster_reader, pool_state_store
 from trimtab.compactor import settings as compactor_settings
@@ -51,10 +52,7 @@ def policies_of(among: tuple[dict[str, Any], ...] = EVERYTHING) -> dict[str, dic
 
 
 def test_what_rights_cannot_say_of_an_account_a_policy_of_the_api_server_says() -> None:
-    assert policies_of().keys() == {
-        "trimtab-webhook-cabundle", "trimtab-compactor-configmaps", "trimtab-compactor-nodes",
-        "trimtab-compactor-poolstatuses", "trimtab-recommender-configmaps",
-    }  # fmt: skip
+    assert policies_of().keys() == {*(policy.name for policy in WRITE_POLICIES), "trimtab-compactor-poolstatuses"}
     bound = {item["spec"]["policyName"] for item in EVERYTHING if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     assert bound == policies_of().keys()
     assert {spec["failurePolicy"] for spec in policies_of().values()} == {"Fail"}

@@ -1,13 +1,13 @@
 """ValidatingAdmissionPolicies that restrict Trimtab's accounts, and the webhook configurations.
 
-RBAC cannot restrict `create` to objects whose names depend on pools or shards, and has no rules for fields. Each policy
-restricts one account to its own work, so that a stolen token cannot affect another process.
+Each policy restricts one account to its own work, so that a stolen token cannot affect another process
+(`write_policies` says what each account may change).
 
 API servers call the webhook for every pod that is created and for Trimtab's own documents, and ignore its failures. The
 caBundle is not rendered: either the replicas or cert-manager write it, so that it has only one writer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from trimtab.cli.install.names import (
     CONFIGURATION_NAME,
@@ -18,91 +18,56 @@ from trimtab.cli.install.names import (
     account_name,
     build_manifest,
 )
+from trimtab.cli.install.permitted_changes import created_cel, unchanged_cel
+from trimtab.cli.install.write_policies import CREATE, UNINSTALL_POLICIES, UPDATE, WRITE_POLICIES, Place, WritePolicy
 from trimtab.cluster.pool_labels import POOL_LABEL as POOL
-from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
-from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
-from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.pool_state import NAME_PREFIX as STATE_NAMES
-from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
 from trimtab.compaction.pool_status import PLURAL as POOL_STATUSES
-from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL
-from trimtab.compactor.soft_taint import LEAVING, RESERVED, SOFT_TAINTS
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR
 from trimtab.policy.schema import GROUP, PLURAL
-from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_NAME
-from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, RECOMMENDATION_NAMES, USAGE_LABEL, USAGE_NAMES
 
 COMPACTOR_ACCOUNT = account_name("compactor")
 _API = "admissionregistration.k8s.io"
-_LABELS = "trimtab.dev/"
-"""The prefix of the labels by which Trimtab's processes select ConfigMaps."""
-
-_SAME_EXCEPT_CA_BUNDLE = (
-    "object.webhooks.size() == oldObject.webhooks.size() && "
-    "object.webhooks.all(now, oldObject.webhooks.exists(was, "
-    "was.name == now.name && was.rules == now.rules && was.failurePolicy == now.failurePolicy && "
-    "was.namespaceSelector == now.namespaceSelector && was.objectSelector == now.objectSelector && "
-    "was.timeoutSeconds == now.timeoutSeconds && !has(now.clientConfig.url) && "
-    "has(was.clientConfig.service) && has(now.clientConfig.service) && "
-    "was.clientConfig.service == now.clientConfig.service && "
-    "has(was.matchConditions) == has(now.matchConditions) && "
-    "(!has(now.matchConditions) || was.matchConditions == now.matchConditions)))"
-)
 
 
 def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
-    """Yields the policy of each account, and the policy's binding; the webhook has a policy only if it writes the
-    caBundle itself."""
-    if not values.cert_manager:
-        yield from _ca_bundle_policy()
-    yield from _config_map_policy("compactor", [STATE_NAMES], [STATE, UNREADABLE_STATE_LABEL])
-    yield from _node_policy()
+    """Yields the policies of each account, and their bindings; the webhook's account has a policy on its caBundle only
+    if it writes the caBundle itself."""
+    yield from render_write_policies(WRITE_POLICIES, values)
     yield from _pool_status_policy()
-    names = [f"{RECOMMENDATION_NAMES}-", f"{USAGE_NAMES}-", RESERVATIONS_NAME, f"{HISTORY_PREFIX}-"]
-    labels = [RECOMMENDATIONS, USAGE_LABEL, DAMAGED_LABEL, RESERVATIONS_LABEL, HISTORY_LABEL]
-    yield from _config_map_policy("recommender", names, labels)
 
 
-def _ca_bundle_policy() -> Iterator[Manifest]:
-    """Yields the policy that restricts the webhook's account: in a webhook configuration, it may change only the
-    caBundle."""
-    rule = {
-        "apiGroups": [_API], "apiVersions": ["v1"], "operations": ["UPDATE"], "resourceNames": [CONFIGURATION_NAME],
-        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+def render_uninstall_policies(values: InstallValues) -> Iterator[Manifest]:
+    """Yields the policies of the account of Helm's uninstall hook, which only the chart installs."""
+    yield from render_write_policies(UNINSTALL_POLICIES, values)
+
+
+def render_write_policies(policies: Iterable[WritePolicy], values: InstallValues) -> Iterator[Manifest]:
+    """Yields these policies and their bindings, without those that are not needed with cert-manager."""
+    for policy in policies:
+        if not (policy.is_for_certificate and values.cert_manager):
+            yield from _render_write_policy(policy)
+
+
+def _render_write_policy(policy: WritePolicy) -> Iterator[Manifest]:
+    rule: Manifest = {
+        "apiGroups": [policy.group], "apiVersions": [policy.version], "operations": list(policy.operations),
+        "resources": list(policy.resources), "scope": "Namespaced" if policy.is_namespaced else "Cluster",
     }  # fmt: skip
-    message = "this account may change only the caBundle of a webhook configuration"
-    yield from render_policy("webhook", "cabundle", rule, account_cel("webhook"), [(_SAME_EXCEPT_CA_BUNDLE, message)])
-
-
-_SOFT_TAINTS = [*SOFT_TAINTS]
-"""The keys of the compactor's soft taints. The compactor must also be able to remove the taint with the former key."""
-
-
-def _node_policy() -> Iterator[Manifest]:
-    """Restrict the compactor to cordons, its annotation and its soft taints.
-
-    A NoExecute taint would evict pods without regard to PodDisruptionBudgets.
-    """
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
-    message = (
-        f"this account may only cordon a node, write {CORDONED_BY_US} on it, and give it the soft taint {LEAVING} or"
-        f" {RESERVED}"
-    )
-    checks = [
-        f"{_other_taints_cel('object')} == {_other_taints_cel('oldObject')}",
-        f"!has(object.spec.taints) || "
-        f"object.spec.taints.all(t, !(t.key in {_SOFT_TAINTS}) || t.effect == 'PreferNoSchedule')",
-        f"{_map_cel('object', 'labels')} == {_map_cel('oldObject', 'labels')}",
-        f"{_map_cel('object', 'annotations')}.all(key, key == '{CORDONED_BY_US}' || "
-        f"(key in {_map_cel('oldObject', 'annotations')} && "
-        "object.metadata.annotations[key] == oldObject.metadata.annotations[key]))",
-        f"{_map_cel('oldObject', 'annotations')}.all(key, key == '{CORDONED_BY_US}' || "
-        f"key in {_map_cel('object', 'annotations')})",
-        "has(object.metadata.finalizers) == has(oldObject.metadata.finalizers) && "
-        "(!has(object.metadata.finalizers) || object.metadata.finalizers == oldObject.metadata.finalizers)",
+    if policy.names:
+        rule["resourceNames"] = list(policy.names)
+    checks = [(condition.expression, condition.message) for condition in policy.conditions]
+    for operation, expression in (
+        (UPDATE, unchanged_cel(policy.may_change)), (CREATE, created_cel(policy.may_set or policy.may_change)),
+    ):  # fmt: skip
+        if operation in policy.operations:
+            other = "" if len(policy.operations) == 1 else f"request.operation != '{operation}' || "
+            checks.append((other + expression, policy.message))
+    applies = [
+        account_cel(policy.process),
+        *([policy.place] if policy.place is not Place.EVERYWHERE else []),
+        *([f"request.name != '{policy.excluded_name}'"] if policy.excluded_name else []),
     ]
-    user = account_cel("compactor")
-    yield from render_policy("compactor", "nodes", rule, user, [(check, message) for check in checks])
+    yield from render_policy(policy.process, policy.subject, rule, " && ".join(applies), checks)
 
 
 def _pool_status_policy() -> Iterator[Manifest]:
@@ -127,48 +92,10 @@ def _pool_status_policy() -> Iterator[Manifest]:
     )  # fmt: skip
 
 
-def _other_taints_cel(variable: str) -> str:
-    """Returns a CEL expression for the node's taints, in order, without Trimtab's own.
-
-    The field `timeAdded` is left out, because the API server sets it."""
-    taints = f"(has({variable}.spec.taints) ? {variable}.spec.taints : [])"
-    key = "t.key + '=' + (has(t.value) ? t.value : '') + ':' + t.effect"
-    return f"{taints}.filter(t, !(t.key in {_SOFT_TAINTS})).map(t, {key})"
-
-
-def _map_cel(variable: str, field: str) -> str:
-    """Returns a CEL expression for the labels or annotations of an object: an empty map if there are none."""
-    return f"(has({variable}.metadata.{field}) ? {variable}.metadata.{field} : {{}})"
-
-
 def account_cel(process: str) -> str:
     """Returns a CEL expression that matches the account by name, in any namespace: requests for cluster-scoped objects
     have no namespace."""
     return f"request.userInfo.username.matches('^system:serviceaccount:[^:]+:{account_name(process)}$')"
-
-
-def _config_map_policy(process: str, prefixes: Sequence[str], labels: Sequence[str]) -> Iterator[Manifest]:
-    """Yields the policy that restricts which ConfigMaps the account may write.
-
-    The ConfigMap's name must begin with one of `prefixes`, and of Trimtab's own labels it may have only `labels`. RBAC
-    restricts the account to a namespace.
-    """
-    rule = {
-        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
-        "resources": ["configmaps"], "scope": "Namespaced",
-    }  # fmt: skip
-    user = f"request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':{account_name(process)}'"
-    name_rule = " || ".join(f"request.name.startsWith('{prefix}')" for prefix in prefixes)
-    allowed_labels = ", ".join(f"'{label}'" for label in labels)
-    label_rule = (
-        "request.operation == 'DELETE' || !has(object.metadata.labels) || "
-        f"object.metadata.labels.all(key, !key.startsWith('{_LABELS}') || key in [{allowed_labels}])"
-    )
-    validations = [
-        (name_rule, f"this account may write only ConfigMaps whose name begins with {' or '.join(prefixes)}"),
-        (label_rule, f"of the labels {_LABELS}… this account may write only {' and '.join(labels)}"),
-    ]
-    yield from render_policy(process, "configmaps", rule, user, validations)
 
 
 def render_policy(

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from trimtab.cli.install.cleanup import CleanupStep
-from trimtab.cli.install.parameter_access import GUARD_NAMES, ROLE_NAME
+from trimtab.cli.install.parameter_access import GUARD_NAME, ROLE_NAME
 from trimtab.kube import objects
 from trimtab.kube.errors import NotAllowed, NotFound
 from trimtab.kube.objects import Writer
@@ -46,9 +46,8 @@ def remove_parameters(writer: Writer) -> Iterator[CleanupStep]:
     for kind in ("RoleBinding", "Role"):
         yield from _remove_selected(writer, kind, fieldSelector=f"metadata.name={ROLE_NAME}")
     for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
-        for name in GUARD_NAMES:
-            if objects.delete(writer, kind, name):
-                yield CleanupStep(objects.object_ref(kind, name), "removed")
+        if objects.delete(writer, kind, GUARD_NAME):
+            yield CleanupStep(objects.object_ref(kind, GUARD_NAME), "removed")
 
 
 def _remove_selected(writer: Writer, kind: str, **selector: str) -> Iterator[CleanupStep]:

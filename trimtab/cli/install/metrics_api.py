@@ -7,7 +7,7 @@ cluster fails, and so does the deletion of every namespace.
 
 from collections.abc import Iterator
 
-from trimtab.cli.install.admission_policies import account_cel, render_policy
+from trimtab.cli.install.admission_policies import render_write_policies
 from trimtab.cli.install.deployments import render_certificate, render_deployment, render_probe, render_variables
 from trimtab.cli.install.names import (
     INJECT,
@@ -19,6 +19,7 @@ from trimtab.cli.install.names import (
     component_labels,
 )
 from trimtab.cli.install.rbac import render_roles
+from trimtab.cli.install.write_policies import METRICS_API_POLICIES
 from trimtab.kube import objects
 from trimtab.kube.client import Client
 from trimtab.kube.listing import iter_pages
@@ -47,8 +48,7 @@ def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
     yield build_manifest("v1", "ServiceAccount", NAME, values, component=METRICS_API)
     yield from render_roles(METRICS_API, values)
     yield _render_reader_binding(values)
-    if not values.cert_manager:
-        yield from _ca_bundle_policy()
+    yield from render_write_policies(METRICS_API_POLICIES, values)
     selector = {"matchLabels": component_labels(METRICS_API)}
     budget = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selector}
     yield build_manifest("policy/v1", "PodDisruptionBudget", NAME, values, component=METRICS_API, spec=budget)
@@ -90,23 +90,6 @@ def _render_reader_binding(values: InstallValues) -> Manifest:
         _RBAC, "RoleBinding", READER_BINDING, component=METRICS_API, roleRef=ref, subjects=[subject]
     )
     return {**binding, "metadata": {**binding["metadata"], "namespace": CONFIG_NAMESPACE}}
-
-
-def _ca_bundle_policy() -> Iterator[Manifest]:
-    """Yields the policy that lets the account change only the caBundle, not the Service that serves the API."""
-    rule = {
-        "apiGroups": ["apiregistration.k8s.io"], "apiVersions": ["v1"], "operations": ["UPDATE"],
-        "resourceNames": [API_SERVICE_NAME], "resources": ["apiservices"],
-    }  # fmt: skip
-    check = (
-        "object.spec.service == oldObject.spec.service && object.spec.group == oldObject.spec.group && "
-        "object.spec.version == oldObject.spec.version && "
-        "object.spec.groupPriorityMinimum == oldObject.spec.groupPriorityMinimum && "
-        "object.spec.versionPriority == oldObject.spec.versionPriority && "
-        "(!has(object.spec.insecureSkipTLSVerify) || !object.spec.insecureSkipTLSVerify)"
-    )
-    message = "this account may change only the caBundle of an APIService"
-    yield from render_policy(METRICS_API, "cabundle", rule, account_cel(METRICS_API), [(check, message)])
 
 
 def metrics_api_environment(values: InstallValues) -> dict[str, str]:

@@ -56,7 +56,7 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class WriteCondition:
     """A condition on what is written, beside the fields that may change."""
 
     expression: str
@@ -84,7 +84,7 @@ class WritePolicy:
     """The fields of a new object that the process may set; empty for `may_change`."""
     what: str
     """What may change, as the end of the sentence "this account may only ..."."""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[WriteCondition, ...] = ()
     place: Place = Place.EVERYWHERE
     excluded_name: str = ""
     """The name of an object to which the policy does not apply."""
@@ -177,7 +177,7 @@ def _events(process: str, controller: str) -> WritePolicy:
         may_change=(("series",),), may_set=tuple((field,) for field in _NEW_EVENT_FIELDS),
         what="report an Event, and count how often it has occurred",
         conditions=(
-            Condition(f"object.reportingController == '{controller}'", f"this account reports only as {controller}"),
+            WriteCondition(f"object.reportingController == '{controller}'", f"this account reports only as {controller}"),
         ),
     )  # fmt: skip
 
@@ -191,7 +191,7 @@ def _config_maps(process: str, names: tuple[str, ...], labels: tuple[str, ...]) 
         place=Place.OWN_NAMESPACE, may_change=(("data",), ("binaryData",), *map(_label, labels)),
         what=f"write the data of its ConfigMaps, and of the labels {_LABELS}… only {' and '.join(labels)}",
         conditions=(
-            Condition(by_name, f"this account may write only ConfigMaps whose name begins with {' or '.join(names)}"),
+            WriteCondition(by_name, f"this account may write only ConfigMaps whose name begins with {' or '.join(names)}"),
         ),
     )  # fmt: skip
 
@@ -208,7 +208,7 @@ def _nodes(process: str) -> WritePolicy:
         ),
         what=f"cordon a node, write {CORDONED_BY_US} on it, and give it the soft taint {LEAVING} or {RESERVED}",
         conditions=(
-            Condition(
+            WriteCondition(
                 "!has(object.spec.taints) || "
                 f"object.spec.taints.all(t, !(t.key in [{own}]) || t.effect == 'PreferNoSchedule')", message,
             ),
@@ -220,7 +220,7 @@ def _scale(process: str, *, steps: str, what: str) -> WritePolicy:
     return WritePolicy(
         process=process, subject="scale", group="apps", kinds=("deployments/scale",),
         may_change=(("spec", "replicas"),), what=what,
-        conditions=(Condition(f"{' == '.join(_REPLICAS)} || {steps}", f"this account may only {what}"),),
+        conditions=(WriteCondition(f"{' == '.join(_REPLICAS)} || {steps}", f"this account may only {what}"),),
     )  # fmt: skip
 
 
@@ -236,7 +236,7 @@ WRITE_POLICIES: tuple[WritePolicy, ...] = (
         process="watchdog", subject="podpolicies", group=GROUP, version="*", kinds=(PLURAL,), is_namespaced=False,
         may_change=(("status",), ("spec", "mode")), what="write the status of a PodPolicy, and set its mode to warn",
         conditions=(
-            Condition(
+            WriteCondition(
                 "has(object.spec.mode) == has(oldObject.spec.mode) && (!has(object.spec.mode) || "
                 "object.spec.mode == oldObject.spec.mode) || has(object.spec.mode) && object.spec.mode == 'warn'",
                 "this account may set the mode of a PodPolicy only to warn",
@@ -260,7 +260,7 @@ WRITE_POLICIES: tuple[WritePolicy, ...] = (
         may_change=(("deleteOptions", "dryRun"), ("deleteOptions", "preconditions", "uid")),
         what="evict a pod by its uid, with the grace period that the pod has",
         conditions=(
-            Condition(
+            WriteCondition(
                 "object.?deleteOptions.?preconditions.?uid.hasValue()",
                 "this account names the uid of the pod that it evicts",
             ),
@@ -288,7 +288,7 @@ WRITE_POLICIES: tuple[WritePolicy, ...] = (
         may_change=(("data",), ("binaryData",), _label(PARAMETERS_LABEL)),
         what=f"write the data of ConfigMap {PARAMETERS_NAME} in another namespace",
         conditions=(
-            Condition(
+            WriteCondition(
                 f"request.name == '{PARAMETERS_NAME}' && request.operation != 'DELETE'",
                 f"in other namespaces this account may write only ConfigMap {PARAMETERS_NAME}",
             ),
@@ -322,7 +322,7 @@ UNINSTALL_POLICIES: tuple[WritePolicy, ...] = (
         process=UNINSTALL, subject="configmaps", group="", kinds=("configmaps",), operations=(DELETE,),
         what="delete what the processes have stored",
         conditions=(
-            Condition(
+            WriteCondition(
                 " || ".join(f"request.name.startsWith('{name}')" for name in (STATE_NAMES, *_RECOMMENDER_NAMES)),
                 "this account may delete only ConfigMaps in which the processes have stored something",
             ),

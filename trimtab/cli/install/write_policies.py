@@ -177,7 +177,9 @@ def _events(process: str, controller: str) -> WritePolicy:
         may_change=(("series",),), may_set=tuple((field,) for field in _NEW_EVENT_FIELDS),
         what="report an Event, and count how often it has occurred",
         conditions=(
-            WriteCondition(f"object.reportingController == '{controller}'", f"this account reports only as {controller}"),
+            WriteCondition(
+                f"object.reportingController == '{controller}'", f"this account reports only as {controller}"
+            ),
         ),
     )  # fmt: skip
 
@@ -191,7 +193,9 @@ def _config_maps(process: str, names: tuple[str, ...], labels: tuple[str, ...]) 
         place=Place.OWN_NAMESPACE, may_change=(("data",), ("binaryData",), *map(_label, labels)),
         what=f"write the data of its ConfigMaps, and of the labels {_LABELS}… only {' and '.join(labels)}",
         conditions=(
-            WriteCondition(by_name, f"this account may write only ConfigMaps whose name begins with {' or '.join(names)}"),
+            WriteCondition(
+                by_name, f"this account may write only ConfigMaps whose name begins with {' or '.join(names)}"
+            ),
         ),
     )  # fmt: skip
 

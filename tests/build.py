@@ -201,7 +201,7 @@ def vpa(
     return VerticalPodAutoscaler(
         metadata=Metadata(name=name, namespace=NAMESPACE, creation_timestamp=created),
         spec=VPASpec(
-            target_ref=TargetRef(kind=kind, name=own),
+            target_ref=TargetRef(kind_name=kind, name=own),
             update_policy=UpdatePolicy(update_mode=mode, **update),
             resource_policy=ResourcePolicy(container_policies=policies),
         ),

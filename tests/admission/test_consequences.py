@@ -328,7 +328,7 @@ def test_a_quota_that_has_room_but_little_is_not_said_to_refuse(hard, codes_of_k
 def test_an_hpa_may_make_more():
     hpa = HorizontalPodAutoscaler(
         metadata=Revised(name="web", namespace=NAMESPACE),
-        spec=HPASpec(scale_target_ref=TargetRef(kind="Deployment", name="web"), max_replicas=20),
+        spec=HPASpec(scale_target_ref=TargetRef(kind_name="Deployment", name="web"), max_replicas=20),
     )  # fmt: skip
     seen = usage(cpu=("10m", "200m"))
     assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("2"), hpa)[0]) == ["50m"]

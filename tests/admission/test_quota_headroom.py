@@ -20,7 +20,7 @@ REVISION = "deployment.kubernetes.io/revision"
 
 def sibling(name="web", requests="50m", uid="u", at=0):
     made = pod(container(requests={"cpu": requests} if requests else None), labels={"pod-template-hash": "1"})
-    owner = OwnerReference(kind="ReplicaSet", name=f"{name}-1", uid=f"{uid}-{name}", controller=True)
+    owner = OwnerReference(kind_name="ReplicaSet", name=f"{name}-1", uid=f"{uid}-{name}", controller=True)
     return change(
         made,
         metadata=change(

@@ -19,6 +19,7 @@ from trimtab.autoscaling.read_snapshot import LISTED_KINDS, parse_minor, read_li
 from trimtab.autoscaling.rule import RuleFinding
 from trimtab.autoscaling.rules import RULES_BY_CODE
 from trimtab.autoscaling.usage_history import ReplicaUsage, ResourceUsage, UsageHistory
+from trimtab.cluster.owner import parse_owner_key
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
 
@@ -43,13 +44,13 @@ def usage_of(world: dict[str, Any]) -> UsageHistory | None:
     if "usage" not in world and "replicas" not in world:
         return None
     containers = {
-        tuple(name.split("/")): {
+        (parse_owner_key(name.rpartition("/")[0]), name.rpartition("/")[2]): {
             resource: ResourceUsage(**{**amounts, "pod_means": tuple(amounts.get("pod_means", ()))})
             for resource, amounts in by_resource.items()
         }
         for name, by_resource in world.get("usage", {}).items()
     }
-    replicas = {tuple(name.split("/")): ReplicaUsage(**counts) for name, counts in world.get("replicas", {}).items()}
+    replicas = {parse_owner_key(name): ReplicaUsage(**counts) for name, counts in world.get("replicas", {}).items()}
     return UsageHistory(containers=containers, replicas=replicas, clusters=tuple(world.get("clusters", ())))  # type: ignore[arg-type]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.build import owner_key
 from trimtab.autoscaling.lint import check_snapshot
 from trimtab.autoscaling.read_snapshot import read_lint_snapshot
 from trimtab.autoscaling.replica_prediction import settle_on_average_value
@@ -53,7 +54,7 @@ def hpa(percent: int) -> dict[str, Any]:
 def cpu_usage(p95: float, mean: float | None = None) -> UsageHistory:
     mean = p95 / 2 if mean is None else mean
     usage = ResourceUsage(p5=p95 / 4, p50=mean, p90=p95 * 0.95, p95=p95, max=p95 * 1.2, mean=mean)
-    return UsageHistory(containers={("shop", "Deployment", "web", "web"): {"cpu": usage}})
+    return UsageHistory(containers={(owner_key("Deployment/web", "shop"), "web"): {"cpu": usage}})
 
 
 def lint(*manifests: dict[str, Any], usage: UsageHistory | None = None) -> tuple[RuleFinding, ...]:

@@ -33,6 +33,7 @@ from typing import Any
 
 from tests.bench import crowd, servers
 from tests.bench.servers import Server
+from tests.build import owner_key
 from tests.controlplane import binaries
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -139,7 +140,9 @@ def _pod(body: Path) -> dict[str, Any]:
 def _prepare(cluster: Cluster) -> None:
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "payments-api"}})
-    usage = {(kind, owner, name): used for kind, owner, name, used in crowd.own_containers()}
+    usage = {
+        (owner_key(f"{kind}/{owner}", NAMESPACE), name): used for kind, owner, name, used in crowd.own_containers()
+    }
     parameters = build_parameters(usage, NamespaceRules(), int(time.time()))
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PARAMETERS_NAME},
                     "data": dict(parameters.data)})  # fmt: skip

@@ -13,7 +13,7 @@ from trimtab.usage.series import Series
 
 START = 1_767_571_200
 HOUR, DAY = 3600, 86_400
-WEB = ("shop", "Deployment", "web", "app")
+WEB = (owner_key("Deployment/web", "shop"), "app")
 OWNERS = OwnerIndex({("shop", pod): owner_key("Deployment/web", namespace="shop") for pod in ("a", "b", "new")})
 
 
@@ -93,7 +93,7 @@ def test_usage_of_files_is_that_of_the_workloads_of_the_snapshot(tmp_path: Path)
     (tmp_path / "usage.csv").write_text("\n".join(rows))
     history, _ = read_usage_history([str(tmp_path / "usage.csv")], snapshot_of("L35", "bad.yaml"), NOTHING_STATED)
     assert history is not None
-    assert list(history.containers) == [("shop", "Deployment", "web", "web")]
+    assert list(history.containers) == [(owner_key("Deployment/web", "shop"), "web")]
 
 
 def test_without_files_and_recommendations_nothing_is_known() -> None:

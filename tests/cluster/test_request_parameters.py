@@ -1,5 +1,6 @@
 """Requests as parameters: what a ConfigMap of a namespace holds, and what it cannot carry."""
 
+from tests.build import owner_key
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles
 from trimtab.cluster.request_parameters import (
     MAX_BYTES,
@@ -17,7 +18,8 @@ USAGE = ContainerUsage(
 
 
 def build(containers, now=NOW, **rules):
-    return build_parameters(containers, NamespaceRules(**rules), now)
+    keyed = {(owner_key(f"{kind}/{name}"), container): used for (kind, name, container), used in containers.items()}
+    return build_parameters(keyed, NamespaceRules(**rules), now)
 
 
 def test_amounts_are_whole_numbers_with_their_end():
@@ -53,3 +55,15 @@ def test_only_times_differ_until_the_rules_end():
     assert is_same_except_times(first, later, namespace_expires_before="2026-01-19T03:00:00Z")
     assert not is_same_except_times(first, later, namespace_expires_before="2026-01-19T07:00:00Z")
     assert not is_same_except_times(first, build({}).data, namespace_expires_before="")
+
+
+def test_kinds_of_other_groups_have_no_key_of_a_known_kind_and_none_that_two_share():
+    owners = (
+        ("StatefulSet", "cache", "main"),
+        ("StatefulSet.apps.kruise.io", "cache", "main"),
+        ("Kafka.a.io", "k", "main"),
+    )
+    data = build(dict.fromkeys(owners, USAGE)).data
+    assert set(data) == {NAMESPACE_KEY, "StatefulSet.cache.main", "Kafka.k.main"}
+    two = build(dict.fromkeys((("Kafka.a.io", "k", "main"), ("Kafka.b.io", "k", "main")), USAGE))
+    assert (set(two.data), two.not_carried) == ({NAMESPACE_KEY}, ("Kafka.k.main", "Kafka.k.main"))

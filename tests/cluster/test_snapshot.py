@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.build import usage
+from tests.build import owner_key, usage
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Recommendations, decode, encode
@@ -126,4 +126,4 @@ def test_only_our_own_namespace_is_believed():
 
 
 def test_what_is_not_known_has_a_name():
-    assert isinstance(Recommendations().find_usage("n", "Deployment", "a", "app"), NotYet)
+    assert isinstance(Recommendations().find_usage(owner_key("Deployment/a"), "app"), NotYet)

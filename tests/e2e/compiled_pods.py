@@ -6,6 +6,7 @@ import json
 from random import Random
 from typing import Any
 
+from tests.build import owner_key
 from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
 from trimtab.cluster.request_parameters import PARAMETERS_NAME, NamespaceRules, build_parameters
 
@@ -50,7 +51,10 @@ def world(tag: str, now: int) -> list[Object]:
         found.append(_hpa(name))
         ruled = prefix == "ruled"
         rules = NamespaceRules(limit_ranges=int(ruled), quotas=int(ruled), hpas=("Deployment.hpa",))
-        flat = {(kind, owner, c): used for (kind, owner), containers in usage.items() for c, used in containers.items()}
+        flat = {
+            (owner_key(f"{kind}/{owner}", name), c): used
+            for (kind, owner), containers in usage.items() for c, used in containers.items()
+        }  # fmt: skip
         data = dict(build_parameters(flat, rules, now).data)
         found.append({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
                       "metadata": {"name": PARAMETERS_NAME, "namespace": name}})  # fmt: skip

@@ -7,6 +7,8 @@ releases, root CA maps, webhook certificates, retained claims of StatefulSets, a
 from collections.abc import Iterator
 from typing import Any
 
+from trimtab.cluster.kinds import GROUPS_BY_KIND
+
 Item = dict[str, Any]
 TEAMS = tuple(f"team-{n:02d}" for n in range(12))
 
@@ -32,7 +34,9 @@ def cluster_objects() -> list[Item]:
 
 def item(kind: str, namespace: str, name: str, **more: Any) -> Item:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **more.pop("metadata", {})}
-    return {"apiVersion": more.pop("version", "v1"), "kind": kind, "metadata": metadata, **more}
+    group = GROUPS_BY_KIND.get(kind, "")
+    version = more.pop("version", f"{group}/v1" if group else "v1")
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **more}
 
 
 def workload(kind: str, namespace: str, name: str, spec: Item, **more: Any) -> Item:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.build import owner_key
 from tests.idle.cluster_with_orphans import item
 from tests.idle.test_quiet_hours import known, weeks
 from trimtab.idle.quiet_hours import HOURS_PER_WEEK, find_runs
@@ -20,7 +21,7 @@ from trimtab.idle.sleep_schedules import SleepSchedule, parse_cron_days, read_sl
 
 OFFICE = frozenset(h for h in range(HOURS_PER_WEEK) if not (8 <= h % 24 < 18 and h < 120))
 """Everything but Monday to Friday from 8 to 18."""
-WEB = ("shop", "Deployment", "web")
+WEB = owner_key("Deployment/web", "shop")
 
 
 def schedule(*manifests: dict[str, Any]) -> SleepSchedule:
@@ -52,7 +53,7 @@ def cron(start: str, end: str, **more: Any) -> dict[str, Any]:
 def test_every_kind_of_schedule_is_read_as_hours_of_the_week(manifest: dict[str, Any]) -> None:
     found = schedule(manifest)
     assert found.asleep == OFFICE
-    assert found.covers_workload(*WEB)
+    assert found.covers_workload(WEB)
 
 
 def test_a_half_hour_counts_as_awake() -> None:
@@ -62,9 +63,9 @@ def test_a_half_hour_counts_as_awake() -> None:
 
 def test_excluded_workloads_and_other_kinds_are_not_covered() -> None:
     found = schedule(sleep_info(excludeRef=[{"kind": "Deployment", "name": "web"}]))
-    assert not found.covers_workload(*WEB)
-    assert not found.covers_workload("shop", "StatefulSet", "db")
-    assert found.covers_workload("shop", "Deployment", "other")
+    assert not found.covers_workload(WEB)
+    assert not found.covers_workload(owner_key("StatefulSet/db", "shop"))
+    assert found.covers_workload(owner_key("Deployment/other", "shop"))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,9 @@ def test_a_proposed_sleep_has_no_busy_hour_and_is_long_enough(quiet: frozenset[i
 
 def test_a_sleep_info_excludes_what_never_sleeps_and_reads_back_as_proposed() -> None:
     quiet = known(weeks(2, range(8, 18)), request_cores=1.0)
-    (proposed,) = propose_sleep_infos({WEB: quiet}, [WEB, ("shop", "Deployment", "api"), ("other", "Deployment", "x")])
+    (proposed,) = propose_sleep_infos(
+        {WEB: quiet}, [WEB, owner_key("Deployment/api", "shop"), owner_key("Deployment/x", "other")]
+    )
     assert proposed["spec"] == {
         "weekdays": "1-5", "sleepAt": "18:00", "wakeUpAt": "08:00", "timeZone": "UTC",
         "excludeRef": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "api"}],
@@ -121,10 +124,10 @@ def test_a_sleep_info_excludes_what_never_sleeps_and_reads_back_as_proposed() ->
 
 def test_a_stateful_set_alone_leaves_deployments_alone() -> None:
     quiet = known(weeks(2, range(8, 18)), request_cores=1.0)
-    (proposed,) = propose_sleep_infos({("shop", "StatefulSet", "db"): quiet}, [WEB])
+    (proposed,) = propose_sleep_infos({owner_key("StatefulSet/db", "shop"): quiet}, [WEB])
     found = schedule(proposed)
-    assert found.covers_workload("shop", "StatefulSet", "db")
-    assert not found.covers_workload(*WEB)
+    assert found.covers_workload(owner_key("StatefulSet/db", "shop"))
+    assert not found.covers_workload(WEB)
 
 
 def test_a_namespace_with_a_schedule_gets_no_other() -> None:

@@ -81,7 +81,7 @@ def test_g9_a_windows_pod_gets_requests_and_no_class():
 
 
 def test_g10_a_pod_without_a_name_is_known_by_its_owner():
-    owner = OwnerReference(kind="ReplicaSet", name="web-5d4f", controller=True)
+    owner = OwnerReference(kind_name="ReplicaSet", name="web-5d4f", controller=True)
     metadata = Metadata(generate_name="web-5d4f-", labels={"pod-template-hash": "5d4f"}, owner_references=(owner,))
     rule = policies(policy("{requests: {cpu: {from: usage}}}"))
     decision = decided(change(pod(), metadata=metadata), rule, facts(usage(cpu=("1m", "70m"))))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.build import facts, namespace, quota, runtime_class
+from tests.build import facts, namespace, owner_key, quota, runtime_class
 from trimtab.policy.fact_dependencies import Freshness, track_dependencies
 
 WORLD = facts(namespace("a", team="x"), runtime_class("kata"), quota({"pods": "9"}, used={"pods": "1"}))
@@ -47,7 +47,7 @@ def test_only_the_use_of_a_quota_is_told_apart():
 def test_noted_facts_answer_as_the_facts_do():
     noted, _ = track_dependencies(WORLD)
     assert dict(noted.namespaces) == dict(WORLD.namespaces)
-    assert noted.recommendations.find_usage("a", "Deployment", "b", "c") == WORLD.recommendations.find_usage(
-        "a", "Deployment", "b", "c"
+    assert noted.recommendations.find_usage(owner_key("Deployment/b", "a"), "c") == WORLD.recommendations.find_usage(
+        owner_key("Deployment/b", "a"), "c"
     )
     assert ("nope" in noted.quotas, noted.quotas.get("nope", ())) == (False, ())

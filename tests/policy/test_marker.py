@@ -95,12 +95,12 @@ def test_the_current_and_the_previous_key_verify(keys, believed):
     [
         {"name": "other"},
         {"generate_name": "other-"},
-        {"owner_references": (OwnerReference(kind="Job", name="j", controller=True),)},
-        {"owner_references": (OwnerReference(kind="ReplicaSet", name="w", uid="2", controller=True),)},
+        {"owner_references": (OwnerReference(kind_name="Job", name="j", controller=True),)},
+        {"owner_references": (OwnerReference(kind_name="ReplicaSet", name="w", uid="2", controller=True),)},
     ],
 )
 def test_a_marker_is_good_for_one_pod(other):
-    above = (OwnerReference(kind="ReplicaSet", name="w", uid="1", controller=True),)
+    above = (OwnerReference(kind_name="ReplicaSet", name="w", uid="1", controller=True),)
     came = change(pod(), metadata=change(pod().metadata, owner_references=above))
     first = decided(came, COST, WORLD).pod
     copied = change(first, metadata=change(first.metadata, **other))

@@ -24,7 +24,7 @@ AMOUNT = st.sampled_from(["1", "2", "4"])
 
 
 def hpa(name: str, target: str) -> HorizontalPodAutoscaler:
-    spec = HPASpec(scale_target_ref=TargetRef(kind="Deployment", name=target))
+    spec = HPASpec(scale_target_ref=TargetRef(kind_name="Deployment", name=target))
     return HorizontalPodAutoscaler(metadata=Metadata(name=name, namespace="team-a"), spec=spec)
 
 

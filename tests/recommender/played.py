@@ -139,7 +139,7 @@ class World:
         return found
 
     def of(self, name: str, namespace: str = "shop") -> ContainerUsage | None:
-        found = Recommendations(self.published()).find_usage(namespace, "Deployment", name, "app")
+        found = Recommendations(self.published()).find_usage(owner_key(f"Deployment/{name}", namespace), "app")
         return found if isinstance(found, ContainerUsage) else None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kubernetes.client import ApiClient, Configuration
 
-from tests.build import limit_range, quota
+from tests.build import limit_range, owner_key, quota
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles
 from trimtab.cluster.request_parameters import NamespaceRules
@@ -29,7 +29,7 @@ def test_a_namespace_without_anything_has_no_rules():
 
 def test_only_the_containers_of_the_namespace_are_written():
     workloads = {"shop/Deployment/api": {"main": USAGE}, "bank/Deployment/api": {"main": USAGE}}
-    assert list_containers(workloads, "shop") == {("Deployment", "api", "main"): USAGE}
+    assert list_containers(workloads, "shop") == {(owner_key("Deployment/api", "shop"), "main"): USAGE}
 
 
 def test_what_bounds_or_resizes_pods_is_counted():

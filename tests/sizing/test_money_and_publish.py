@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.build import owner_key
 from tests.sizing.worlds import MI, used
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.recommendation import ContainerUsage, Recommendations, decode, encode
@@ -28,7 +29,7 @@ def test_published_usage_is_read_as_it_was_written() -> None:
     assert found is not None
     read = decode("shard", encode({"shop/Deployment/web": {"app": found}}))
     assert isinstance(read, dict)
-    again = Recommendations(read).find_usage("shop", "Deployment", "web", "app")
+    again = Recommendations(read).find_usage(owner_key("Deployment/web", "shop"), "app")
     assert isinstance(again, ContainerUsage)
     assert again == found
     assert again.cpu is not None

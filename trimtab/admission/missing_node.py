@@ -14,8 +14,10 @@ from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement, change, value_or
 from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec, Toleration
 from trimtab.cluster.format_count import join_first
+from trimtab.cluster.kinds import DAEMON_SET
 from trimtab.cluster.node import HOSTNAME_LABEL
 from trimtab.cluster.node_shapes import MACHINE_LABELS, Machines, NodeShape, NodeShapes
+from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import Amounts, pod_requests
@@ -45,7 +47,7 @@ def explain_missing_node(
     nodes = facts.nodes
     if not nodes.shapes or "Node" not in facts.listed_kinds or after.spec.node_name:
         return None
-    is_daemon = any(owner.kind == "DaemonSet" for owner in after.metadata.owner_references)
+    is_daemon = any(kind_of_reference(owner) == DAEMON_SET for owner in after.metadata.owner_references)
     free = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.compute_once(_free_after_daemons)
     changed_spec, machines = with_class_overhead(after, facts, namespace, terms).spec, facts.machines
     has_node = _has_node(changed_spec, nodes.shapes, free, machines)

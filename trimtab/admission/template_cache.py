@@ -31,7 +31,7 @@ from trimtab.admission.apiserver.validate_pod import metadata_errors
 from trimtab.admission.json_patch import apply_patch_in_place
 from trimtab.cluster.api.meta import UNSET, Labels, Metadata, OwnerReference, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
-from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, OwnerKey
+from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, OwnerKey, former_stored
 from trimtab.cluster.resources import all_containers
 from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, render_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -284,13 +284,13 @@ def _has_like_owners(template: _Template, owners: tuple[OwnerKey, ...]) -> bool:
 def _renamed_keys(earlier: OwnerKey, instance: TemplateInstance) -> dict[Hashable, Hashable]:
     """Returns, for each fact about the template's nearest owner, its key → the key of the same fact about the pod's
     owner."""
-    current, namespace = instance.owners[0], instance.namespace
+    current = instance.owners[0]
     if earlier == current:
         return {}
-    return {
-        earlier: current,
-        f"{namespace}/{earlier}": f"{namespace}/{current}",
-    }
+    renamed: dict[Hashable, Hashable] = {earlier: current, earlier.stored: current.stored}
+    if (former := former_stored(earlier)) is not None:
+        renamed[former] = former_stored(current)
+    return renamed
 
 
 def _build_template(candidate: _Candidate) -> _Template | None:

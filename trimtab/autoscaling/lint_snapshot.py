@@ -41,7 +41,8 @@ from trimtab.cluster.api.autoscaling import (
 from trimtab.cluster.api.core import LimitRange, Namespace
 from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget, WorkloadStatus
-from trimtab.cluster.kinds import built_in, group_kind
+from trimtab.cluster.kinds import built_in
+from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.selectors import labels_match
 from trimtab.cluster.snapshot import ConfigMap
@@ -185,7 +186,7 @@ class LintSnapshot:
 
     def target_of(self, namespace: str, target: TargetRef) -> LintWorkload | None:
         """Returns the workload that an HPA or a VPA names, or None if it is not among the objects."""
-        kind = group_kind(target.api_version, target.kind)
+        kind = kind_of_reference(target)
         return self.workloads_by_subject.get(LintSubject(kind, namespace or DEFAULT_NAMESPACE, target.name))
 
     @cached_property
@@ -281,7 +282,7 @@ class LintSnapshot:
         if self.usage is None:
             return None
         subject = workload.subject
-        return self.usage.find_usage((subject.namespace, subject.kind, subject.name, container), resource)
+        return self.usage.find_usage((subject.key, container), resource)
 
     def default_request_in(self, namespace: str, resource: str) -> bool:
         """Returns whether a LimitRange of the namespace sets a default request or limit of the resource for
@@ -320,7 +321,7 @@ def subject_of(kind: str, metadata: Metadata, *, namespaced: bool = True) -> Lin
 
 def target_subject(metadata: Metadata, target: TargetRef) -> LintSubject:
     """Returns the kind, namespace and name of an autoscaler's target, which is in the autoscaler's namespace."""
-    kind = group_kind(target.api_version, target.kind)
+    kind = kind_of_reference(target)
     return LintSubject(kind, metadata.namespace or DEFAULT_NAMESPACE, target.name)
 
 

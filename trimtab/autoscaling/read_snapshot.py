@@ -35,7 +35,8 @@ from trimtab.cluster.api.core import LimitRange, Namespace
 from trimtab.cluster.api.meta import ApiObject, Labels, change, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.kinds import POD, REPLICA_SET, GroupKind, built_in, group_kind
+from trimtab.cluster.kinds import POD, REPLICA_SET, GroupKind, built_in
+from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.published_reservations import RESERVATIONS_KEY, RESERVATIONS_LABEL, decode_reservations
@@ -167,7 +168,7 @@ def _collect_document(collected: _Collected, document: Document, kind: GroupKind
     collected.documents[subject] = document
     collected.objects[kind].append(decoded)
     if (owner := metadata.controller_owner) is not None:
-        collected.owners[subject] = LintSubject(group_kind(owner.api_version, owner.kind), namespace, owner.name)
+        collected.owners[subject] = LintSubject(kind_of_reference(owner), namespace, owner.name)
 
 
 def _pool_documents(collected: _Collected) -> list[Document]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-ContainerName = tuple[str, str, str, str]
-"""(namespace, kind, workload, container)."""
-WorkloadName = tuple[str, str, str]
-"""(namespace, kind, workload)."""
+from trimtab.cluster.owner import OwnerKey
+
+ContainerName = tuple[OwnerKey, str]
+"""(workload, container)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class UsageHistory:
 
     containers: Mapping[ContainerName, Mapping[str, ResourceUsage]] = field(default_factory=dict)
     """Container → resource (cpu or memory) → its usage."""
-    replicas: Mapping[WorkloadName, ReplicaUsage] = field(default_factory=dict)
+    replicas: Mapping[OwnerKey, ReplicaUsage] = field(default_factory=dict)
     clusters: tuple[str, ...] = ()
     """The values of the label `cluster` in the series. If there is more than one, the source mixes several clusters."""
 

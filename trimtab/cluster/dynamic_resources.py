@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.devices import AllocatedDevice, DeviceClass, DeviceRequest, ResourceClaim, ResourceSlice
+from trimtab.cluster.kinds import POD
+from trimtab.cluster.owner import kind_of_reference
 
 DEVICE_PREFIX = "devices:"
 """The prefix of the resource name under which a driver's devices are counted on a node."""
@@ -83,7 +85,8 @@ def _driver_of_class(device_class: DeviceClass) -> str:
 def _count_claim(claim: ResourceClaim, drivers: Mapping[str, str]) -> Claimed:
     """Returns the devices that a claim holds, or the reason why the claim cannot be counted."""
     # Claims from a template are owned by their pod and deleted with it; others may be shared.
-    if claim.metadata.controller_owner is None or claim.metadata.controller_owner.kind != "Pod":
+    controller = claim.metadata.controller_owner
+    if controller is None or kind_of_reference(controller) != POD:
         return "it does not belong to a single pod"
     if claim.spec.devices.constraints:
         return "it has constraints between its devices"

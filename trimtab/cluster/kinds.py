@@ -62,6 +62,7 @@ GROUPS_BY_KIND: Mapping[str, str] = {
     **dict.fromkeys(("Certificate", "Issuer"), "cert-manager.io"),
     **dict.fromkeys(("NodeClaim", "NodePool"), "karpenter.sh"),
     **dict.fromkeys(("ScaledJob", "ScaledObject"), "keda.sh"),
+    "SleepInfo": "kube-green.com",
     "Elasticsearch": "elasticsearch.k8s.elastic.co",
     "JobSet": "jobset.x-k8s.io",
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io",
@@ -82,6 +83,18 @@ _FORMER_GROUPS: Mapping[tuple[str, str], str] = {
     ("", "DeploymentConfig"): "apps.openshift.io",
 }
 """(former group, kind) → the group of the same objects today."""
+
+
+CONTROLLER_KINDS: Final = (
+    "CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "Rollout", "StatefulSet",
+)  # fmt: skip
+"""The kinds of controllers whose pods Trimtab knows well."""
+
+
+def groups_of(kind: str) -> tuple[str, ...]:
+    """Returns the groups in which the kind that this name alone means is or was served; the present one first."""
+    present = GROUPS_BY_KIND[kind]
+    return (present, *(group for (group, name), now in _FORMER_GROUPS.items() if (name, now) == (kind, present)))
 
 
 # A cluster has a few hundred kinds at most; what tenants write must not make the cache grow.

@@ -5,7 +5,16 @@ from typing import NamedTuple
 
 from trimtab.cluster.api.autoscaling import TargetRef
 from trimtab.cluster.api.meta import Metadata, OwnerReference, value_or
-from trimtab.cluster.kinds import DEPLOYMENT, REPLICA_SET, ROLLOUT, GroupKind, group_kind, group_name, kind_name
+from trimtab.cluster.kinds import (
+    DEPLOYMENT,
+    GROUPS_BY_KIND,
+    REPLICA_SET,
+    ROLLOUT,
+    GroupKind,
+    group_kind,
+    group_name,
+    kind_name,
+)
 
 
 # A NamedTuple, because its hash and its comparison are those of a tuple: it is the key of every lookup of a review.
@@ -23,18 +32,46 @@ class OwnerKey(NamedTuple):
         return f"{self.kind}/{self.name}"
 
     @property
+    def stored(self) -> str:
+        """The text in which owners are stored (see `parse_owner_key`)."""
+        return f"{self.namespace}/{self.kind}/{self.name}"
+
+    @property
     def described(self) -> str:
         """The object as it is written in sentences: `Deployment shop/web`."""
         return f"{self.kind} {self.namespace}/{self.name}"
+
+
+def parse_owner_key(text: str) -> OwnerKey:
+    """Returns the owner in a text of the form NAMESPACE/KIND/NAME, in which Trimtab stores owners.
+
+    The kind is a `GroupKind`. In a text from before groups were stored it is a name, which means the kind of the group
+    that is implied.
+    """
+    namespace, _, rest = text.partition("/")
+    kind, _, name = rest.partition("/")
+    return OwnerKey(namespace, GroupKind(kind), name)
+
+
+def former_stored(owner: OwnerKey) -> str | None:
+    """Returns the text in which an earlier version of Trimtab stored the owner, whose kind it wrote without the group.
+    None if the text is the same, or if it would be that of a kind of another group, whose amounts must not be used."""
+    name = kind_name(owner.kind)
+    return None if name == owner.kind or name in GROUPS_BY_KIND else f"{owner.namespace}/{name}/{owner.name}"
 
 
 NO_OWNER_KEY = OwnerKey("", GroupKind(""), "")
 """The key in place of the owner of a pod that has none. It is the key of no object."""
 
 
+def kind_of_reference(reference: OwnerReference | TargetRef) -> GroupKind:
+    """Returns the kind, with its group, that a reference names."""
+    return group_kind(reference.api_version, reference.kind_name)
+
+
 def referenced_owner(reference: OwnerReference, namespace: str) -> OwnerKey:
     """Returns the identity of the owner that a reference of an object in this namespace names."""
-    return OwnerKey(namespace, group_kind(reference.api_version, reference.kind), reference.name)
+    return OwnerKey(namespace, kind_of_reference(reference), reference.name)
 
 
 def reference_to(owner: OwnerKey) -> OwnerReference:
@@ -42,7 +79,7 @@ def reference_to(owner: OwnerKey) -> OwnerReference:
     identity has no version."""
     group = group_name(owner.kind)
     version = "" if group is None else f"{group}/v1" if group else "v1"
-    return OwnerReference(api_version=version, kind=kind_name(owner.kind), name=owner.name, controller=True)
+    return OwnerReference(api_version=version, kind_name=kind_name(owner.kind), name=owner.name, controller=True)
 
 
 def controller_key(metadata: Metadata, namespace: str) -> OwnerKey | None:
@@ -53,7 +90,7 @@ def controller_key(metadata: Metadata, namespace: str) -> OwnerKey | None:
 
 def target_key(target: TargetRef, namespace: str) -> OwnerKey:
     """Returns the identity of the object that an autoscaler in this namespace names as its target."""
-    return OwnerKey(namespace, group_kind(target.api_version, target.kind), target.name)
+    return OwnerKey(namespace, kind_of_reference(target), target.name)
 
 
 Above = Callable[[OwnerKey], OwnerKey | None]

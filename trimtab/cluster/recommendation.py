@@ -40,6 +40,7 @@ import msgspec
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
+from trimtab.cluster.owner import OwnerKey, former_stored
 from trimtab.cluster.quantity import NotAQuantity, Written, is_quantity, parse
 from trimtab.cluster.reason import Code, NotYet, Unreadable
 from trimtab.cluster.timestamps import Seconds
@@ -170,10 +171,12 @@ class Recommendations:
     """(workload, container) → how much data exists and how much is needed, for containers without a recommendation.
     Only a collector in the same process provides this; it is not published."""
 
-    def find_usage(self, namespace: str, kind: str, name: str, container: str) -> ContainerUsage | NotYet:
+    def find_usage(self, owner: OwnerKey, container: str) -> ContainerUsage | NotYet:
         """Returns the usage of the container, or a `NotYet` that says why it is not known."""
-        workload = f"{namespace}/{kind}/{name}"
+        workload = owner.stored
         usage = self.workloads.get(workload, {}).get(container)
+        if usage is None and (former := former_stored(owner)) is not None:
+            usage = self.workloads.get(former, {}).get(container)
         if usage is not None:
             return usage
         # The collector knows more than "nothing": say how much history there is.
@@ -181,7 +184,7 @@ class Recommendations:
         if not_yet is not None:
             sentence = f"{not_yet.reason} (container {container}): {not_yet.have} of {not_yet.need}"
             return NotYet(reason=not_yet.reason.code(sentence), have=not_yet.have, need=not_yet.need)
-        unknown = f"no usage is known of container {container} of {kind} {namespace}/{name}"
+        unknown = f"no usage is known of container {container} of {owner.described}"
         return NotYet(reason=NO_RECOMMENDATION(unknown), have="no history", need="a day of usage")
 
 

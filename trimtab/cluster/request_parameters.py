@@ -13,10 +13,13 @@ The ConfigMap is in a tenant's namespace. An admission policy that `trimtab inst
 write it, and the policies' expressions still check every number in it.
 """
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trimtab.cluster import quantity
+from trimtab.cluster.kinds import GROUPS_BY_KIND, kind_name
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.recommendation import VALIDITY_SECONDS, ContainerUsage
 from trimtab.cluster.timestamps import Seconds, format_timestamp
@@ -59,21 +62,26 @@ class RequestParameters:
 
 
 def build_parameters(
-    containers: Mapping[tuple[str, str, str], ContainerUsage], rules: NamespaceRules, now: Seconds
+    containers: Mapping[tuple[OwnerKey, str], ContainerUsage], rules: NamespaceRules, now: Seconds
 ) -> RequestParameters:
     """Returns the parameters of one namespace.
 
-    `containers` maps (kind, owner, container) to a recommendation. When `MAX_BYTES` is reached, the containers whose
-    keys come last are left out and listed in `not_carried`.
+    `containers` maps (owner, container) to a recommendation. When `MAX_BYTES` is reached, the containers whose keys
+    come last are left out and listed in `not_carried`, as are those of two kinds of one name that would share a key.
     """
     data, left_out = {NAMESPACE_KEY: encode_rules(rules, now)}, []
     size = _size_of(NAMESPACE_KEY, data[NAMESPACE_KEY])
-    for names in sorted(containers):
-        key, text = ".".join(names), encode_entry(containers[names], now)
+    keyed = [
+        (f"{workload}.{container}", usage) for (owner, container), usage in containers.items()
+        if (workload := parameter_owner(owner)) is not None
+    ]  # fmt: skip
+    counts = Counter(key for key, _ in keyed)
+    for key, usage in sorted(keyed, key=lambda pair: pair[0]):
+        text = encode_entry(usage, now)
         if not text:
             continue
         grown = size + _size_of(key, text)
-        if len(key) > MAX_KEY_LENGTH or grown > MAX_BYTES:
+        if len(key) > MAX_KEY_LENGTH or grown > MAX_BYTES or counts[key] > 1:
             left_out.append(key)
             continue
         data[key], size = text, grown
@@ -116,9 +124,19 @@ def is_same_except_times(before: Mapping[str, str], after: Mapping[str, str], *,
     return all(before[key][26:] == text[26:] for key, text in after.items())
 
 
-def list_owner_keys(names: Collection[tuple[str, str]]) -> tuple[str, ...]:
-    """Returns KIND.NAME of each (kind, name), sorted."""
-    return tuple(sorted(f"{kind}.{name}" for kind, name in names))
+def parameter_owner(owner: OwnerKey) -> str | None:
+    """Returns KIND.OWNER of an owner, or None for an owner that has no parameters.
+
+    A key has no group, so that policies which were compiled earlier read it. A kind with the name of a known kind, but
+    of another group, would have the key of the known kind, so it has no parameters.
+    """
+    name = kind_name(owner.kind)
+    return None if name != owner.kind and name in GROUPS_BY_KIND else f"{name}.{owner.name}"
+
+
+def list_owner_keys(owners: Iterable[OwnerKey]) -> tuple[str, ...]:
+    """Returns KIND.NAME of each owner that has parameters, sorted."""
+    return tuple(sorted({text for text in map(parameter_owner, owners) if text is not None}))
 
 
 def _size_of(key: str, text: str) -> int:

@@ -19,7 +19,8 @@ from trimtab.admission.running_requests import policies_that_resize, requests_of
 from trimtab.cluster.api.meta import ApiObject, value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.owner import NO_OWNER_KEY, owners_from
+from trimtab.cluster.kinds import built_in
+from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey, owners_from
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.resizable_pod import ResizablePod
@@ -52,8 +53,6 @@ minutes."""
 WANTED_SECONDS = 60
 """For how many seconds a decision about the running pods of an owner is cached."""
 
-Key = tuple[str, str, str]
-"""(namespace, kind, name) of an owner."""
 RunningRequests = Callable[[ResizablePod], WantedRequests | Unreadable | None]
 """A function that returns what policies want for a running pod, or None if the template of its owner is not known."""
 
@@ -66,11 +65,11 @@ class ReadmissionState:
     policies: Policies | None = None
     """The policies from files; None: those of the cluster are used."""
     _watched: WatchedPolicies = field(init=False)
-    _templates: dict[Key, PodTemplateSpec] = field(default_factory=dict)
+    _templates: dict[OwnerKey, PodTemplateSpec] = field(default_factory=dict)
     _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
-    _requests_by_owner: dict[Key, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
+    _requests_by_owner: dict[OwnerKey, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
     _wanted_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
-    _wanted_by_owner: dict[Key, tuple[PodTemplateSpec, Seconds, WantedRequests | Unreadable]] = field(
+    _wanted_by_owner: dict[OwnerKey, tuple[PodTemplateSpec, Seconds, WantedRequests | Unreadable]] = field(
         default_factory=dict
     )
 
@@ -88,14 +87,15 @@ class ReadmissionState:
         is_deleted = change.change_type is ChangeType.DELETED
         if change.kind in TEMPLATE_KINDS:
             self._apply_template(
-                (namespace, change.kind.removesuffix(TEMPLATE), name), None if is_deleted else change.after
+                OwnerKey(namespace, built_in(change.kind.removesuffix(TEMPLATE)), name),
+                None if is_deleted else change.after,
             )
         elif is_deleted:
             self._watched.drop(change.kind, change.key)
         else:
             self._watched.put(change.kind, change.key, change.after)
 
-    def _apply_template(self, key: Key, pod_template: PodTemplateSpec | None) -> None:
+    def _apply_template(self, key: OwnerKey, pod_template: PodTemplateSpec | None) -> None:
         self._templates.pop(key, None)
         if pod_template is not None:
             self._templates[key] = pod_template

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.usage.daily_store import KEY_COLUMNS, DailyStore, StoredDay, import_arrow
 
@@ -64,10 +65,10 @@ class DailyFileSplitter:
     def _buckets_of(self, cluster: str, batch: Any) -> list[int]:
         columns = [batch.column(name).to_pylist() for name in KEY_COLUMNS[:4]]
         # Rows are sorted, so that most rows are of the same workload as the one before.
-        buckets_by_key: dict[tuple[str, str, str], int] = {}
+        buckets_by_key: dict[OwnerKey, int] = {}
         buckets = []
         for namespace, kind, workload, name in zip(*columns, strict=True):
-            key = (namespace, kind, workload)
+            key = OwnerKey(namespace, kind, workload)
             if key not in buckets_by_key:
                 buckets_by_key[key] = bucket_of(
                     cluster, ContainerKey(namespace, kind, workload, name), self.bucket_count

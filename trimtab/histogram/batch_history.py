@@ -9,6 +9,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trimtab.cluster.kinds import GroupKind
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.recommendation import VpaRecommendation
 from trimtab.histogram.daily_window import DEFAULT_DAYS, DailyHistograms
 from trimtab.histogram.histogram import UsageHistogram, bucket_end, locate_buckets
@@ -44,9 +46,14 @@ class ContainerKey:
 
     namespace: str
     kind: str
-    """The kind of the topmost owner; `Pod` for a pod without an owner."""
+    """The kind of the topmost owner, with its group (`GroupKind`); `Pod` for a pod without an owner."""
     workload: str
     name: str
+
+    @property
+    def owner(self) -> OwnerKey:
+        """The workload."""
+        return OwnerKey(self.namespace, GroupKind(self.kind), self.workload)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.kind}/{self.workload}/{self.name}"

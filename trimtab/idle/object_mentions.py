@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trimtab.cluster.kinds import POD, GroupKind, group_kind, kind_of_object
+
 Manifest = Mapping[str, Any]
 """One API object as plain values. Of a Secret, only kind and metadata are read."""
-Name = tuple[str, str, str]
+Name = tuple[GroupKind | str, str, str]
 """(kind, namespace or "" for cluster-scoped objects, name)."""
 
 _WORD = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
@@ -90,7 +92,7 @@ class MentionIndex:
 
     def _add_claims_of_pod(self, who: Name, manifest: Manifest) -> None:
         """Adds the claims that the ephemeral volumes of a pod create; their names are POD-VOLUME."""
-        if who[0] != "Pod":
+        if who[0] != POD:
             return
         for volume in _list(_mapping(manifest.get("spec")).get("volumes")):
             if isinstance(volume, Mapping) and "ephemeral" in volume:
@@ -105,7 +107,8 @@ class MentionIndex:
             if isinstance(named, str) and isinstance(namespace, str):
                 self._add_word(namespace, named, who)
             if isinstance(named, str) and isinstance(kind, str) and kind:
-                self._add_reference((kind, namespace if isinstance(namespace, str) else who[1], named), who)
+                reference = (_referenced_kind(value, kind), namespace if isinstance(namespace, str) else who[1], named)
+                self._add_reference(reference, who)
                 value = {key: item for key, item in value.items() if key != "name"}
             for key, item in value.items():
                 self._add_text(who, key)
@@ -132,6 +135,12 @@ class MentionIndex:
 _NOT_FIELDS = ("apiVersion", "kind", "metadata")
 
 
+def _referenced_kind(reference: Mapping[str, Any], kind: str) -> GroupKind:
+    """Returns the kind of a reference, whose group may be in `apiVersion`, `apiGroup` or `group`."""
+    version, group = _text(reference.get("apiVersion")), _text(reference.get("apiGroup") or reference.get("group"))
+    return group_kind(version or (f"{group}/v1" if group else ""), kind)
+
+
 def _remember(places: dict[Any, tuple[Name, ...]], key: Any, who: Name) -> None:
     before = places.get(key, ())
     if len(before) < 2 and who not in before:
@@ -150,7 +159,7 @@ def name_of(manifest: Manifest) -> Name:
     """Returns the kind, namespace and name of an object; a part that it lacks is empty."""
     metadata = _mapping(manifest.get("metadata"))
     return (
-        _text(manifest.get("kind")), _text(metadata.get("namespace")), _text(metadata.get("name")),
+        kind_of_object(manifest) or GroupKind(""), _text(metadata.get("namespace")), _text(metadata.get("name")),
     )  # fmt: skip
 
 
@@ -158,7 +167,7 @@ def iterate_pod_specs(manifest: Manifest) -> Iterator[Manifest]:
     """Yields the spec of a pod, and of every pod template in the usual fields: spec.template, spec.jobTemplate,
     template."""
     spec = _mapping(manifest.get("spec"))
-    if manifest.get("kind") == "Pod":
+    if kind_of_object(manifest) == POD:
         yield spec
     job = _mapping(_mapping(spec.get("jobTemplate")).get("spec"))
     for template in (spec.get("template"), job.get("template"), manifest.get("template")):

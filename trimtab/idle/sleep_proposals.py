@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trimtab.cluster.kinds import group_kind
+from trimtab.cluster.owner import OwnerKey
 from trimtab.idle.object_mentions import Manifest, name_of
 from trimtab.idle.quiet_hours import HOURS_PER_WEEK, MIN_WINDOW_HOURS, QuietHours, find_runs
 from trimtab.idle.sleep_schedules import SleepSchedule, hours_after_events
 
-Workload = tuple[str, str, str]
-"""(namespace, kind, name) of a workload."""
 SLEEPING_KINDS = ("Deployment", "StatefulSet")
 """Kinds that a SleepInfo can scale to 0."""
 _OUTSIDE_METRICS = ("External", "Object")
@@ -44,7 +44,7 @@ class DailySleep:
 class MissedSleep:
     """A workload whose sleep schedule does not fit its quiet hours."""
 
-    workload: Workload
+    workload: OwnerKey
     schedule: SleepSchedule
     awake_and_quiet: tuple[tuple[int, int], ...]
     """Quiet hours outside the schedule that are long enough to sleep, as (hour of the week, number of hours)."""
@@ -96,7 +96,7 @@ def _hours_of_daily_sleep(
 
 
 def propose_sleep_infos(
-    quiet_hours: Mapping[Workload, QuietHours], all_workloads: Iterable[Workload], scheduled: Iterable[str] = ()
+    quiet_hours: Mapping[OwnerKey, QuietHours], all_workloads: Iterable[OwnerKey], scheduled: Iterable[str] = ()
 ) -> tuple[dict[str, Any], ...]:
     """Returns one SleepInfo for every namespace in which workloads could sleep at the same time, sorted by namespace.
 
@@ -104,10 +104,10 @@ def propose_sleep_infos(
     or none in common with the others. `scheduled`: the namespaces that already have a schedule, for which nothing is
     proposed.
     """
-    by_namespace: dict[str, list[Workload]] = {}
+    by_namespace: dict[str, list[OwnerKey]] = {}
     for workload in sorted({*all_workloads, *quiet_hours}):
-        if workload[1] in SLEEPING_KINDS and workload[0] not in set(scheduled):
-            by_namespace.setdefault(workload[0], []).append(workload)
+        if workload.kind in SLEEPING_KINDS and workload.namespace not in set(scheduled):
+            by_namespace.setdefault(workload.namespace, []).append(workload)
     proposals = []
     for namespace, workloads in by_namespace.items():
         covered, sleep = _choose_workloads(workloads, quiet_hours)
@@ -118,15 +118,15 @@ def propose_sleep_infos(
 
 
 def _choose_workloads(
-    workloads: Sequence[Workload], quiet_hours: Mapping[Workload, QuietHours]
-) -> tuple[list[Workload], DailySleep | None]:
+    workloads: Sequence[OwnerKey], quiet_hours: Mapping[OwnerKey, QuietHours]
+) -> tuple[list[OwnerKey], DailySleep | None]:
     """Returns the workloads that can sleep together, and when. Workloads are added in descending order of their quiet
     time. A workload that would shorten the sleep of the others to less than half is excluded."""
     ordered = sorted(
         (workload for workload in workloads if workload in quiet_hours and quiet_hours[workload].sleeping_hours),
         key=lambda workload: (-len(quiet_hours[workload].sleeping_hours), workload),
     )
-    covered: list[Workload] = []
+    covered: list[OwnerKey] = []
     common, sleep = frozenset(range(HOURS_PER_WEEK)), None
     for workload in ordered:
         narrower = common & quiet_hours[workload].sleeping_hours
@@ -137,22 +137,22 @@ def _choose_workloads(
 
 
 def _render_sleep_info(
-    namespace: str, workloads: Sequence[Workload], covered: Sequence[Workload], sleep: DailySleep, zone: str
+    namespace: str, workloads: Sequence[OwnerKey], covered: Sequence[OwnerKey], sleep: DailySleep, zone: str
 ) -> dict[str, Any]:
     spec: dict[str, Any] = {"weekdays": _format_days(sleep.days), "sleepAt": f"{sleep.sleep_hour:02d}:00"}
     if sleep.wake_hour is not None:
         spec["wakeUpAt"] = f"{sleep.wake_hour:02d}:00"
     spec["timeZone"] = zone
-    kinds = {kind for _, kind, _ in covered}
+    kinds = {workload.kind for workload in covered}
     if "Deployment" not in kinds:
         spec["suspendDeployments"] = False
     if "StatefulSet" in kinds:
         # A patch of its own works with every version of kube-green that has patches (0.6 and later).
         patch = "- op: add\n  path: /spec/replicas\n  value: 0\n"
         spec["patches"] = [{"target": {"group": "apps", "kind": "StatefulSet"}, "patch": patch}]
-    excluded = [(kind, name) for _, kind, name in workloads if (namespace, kind, name) not in covered and kind in kinds]
+    excluded = [workload for workload in workloads if workload not in covered and workload.kind in kinds]
     if excluded:
-        spec["excludeRef"] = [{"apiVersion": "apps/v1", "kind": kind, "name": name} for kind, name in excluded]
+        spec["excludeRef"] = [{"apiVersion": "apps/v1", "kind": each.kind, "name": each.name} for each in excluded]
     metadata = {"name": "quiet-hours", "namespace": namespace}
     return {"apiVersion": "kube-green.com/v1alpha1", "kind": "SleepInfo", "metadata": metadata, "spec": spec}
 
@@ -166,7 +166,7 @@ def _format_days(days: Sequence[int]) -> str:
 
 
 def propose_scale_to_zero(
-    quiet_hours: Mapping[Workload, QuietHours], autoscalers: Iterable[Manifest], version: tuple[int, int] | None
+    quiet_hours: Mapping[OwnerKey, QuietHours], autoscalers: Iterable[Manifest], version: tuple[int, int] | None
 ) -> tuple[dict[str, Any], ...]:
     """Returns, for each HPA that could scale its quiet workload to 0, a patch as a manifest for server-side apply.
 
@@ -182,7 +182,8 @@ def propose_scale_to_zero(
             continue  # Its controller, such as KEDA, would undo the patch.
         spec = manifest.get("spec") or {}
         target = spec.get("scaleTargetRef") or {}
-        quiet = quiet_hours.get((namespace, str(target.get("kind")), str(target.get("name"))))
+        kind = group_kind(str(target.get("apiVersion") or ""), str(target.get("kind")))
+        quiet = quiet_hours.get(OwnerKey(namespace, kind, str(target.get("name"))))
         outside = any(metric.get("type") in _OUTSIDE_METRICS for metric in spec.get("metrics") or ())
         if quiet is not None and quiet.sleeping_hours and outside and spec.get("minReplicas", 1) > 0:
             patches.append({
@@ -192,10 +193,9 @@ def propose_scale_to_zero(
     return tuple(patches)
 
 
-def find_missed_sleep(workload: Workload, schedule: SleepSchedule, quiet: QuietHours) -> MissedSleep | None:
+def find_missed_sleep(workload: OwnerKey, schedule: SleepSchedule, quiet: QuietHours) -> MissedSleep | None:
     """Returns how a schedule differs from a workload's quiet hours, in the schedule's time zone; None if it fits."""
-    namespace, kind, name = workload
-    if not schedule.covers_workload(namespace, kind, name):
+    if not schedule.covers_workload(workload):
         return None
     missed = tuple(run for run in find_runs(quiet.sleeping_hours - schedule.asleep) if run[1] >= MIN_WINDOW_HOURS)
     busy = find_runs(schedule.asleep - quiet.quiet)

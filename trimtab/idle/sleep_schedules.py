@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from trimtab.cluster.kinds import DEPLOYMENT, GroupKind, group_kind, kind_of_object
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import DAYS
 from trimtab.idle.object_mentions import Manifest, name_of
@@ -37,17 +39,17 @@ class SleepSchedule:
     zone: str
     asleep: frozenset[int]
     """The hours of the week in which workloads sleep, by the local time of the zone."""
-    targets: tuple[tuple[str, str], ...] = ()
-    """(kind, name) of the workloads that the schedule covers; empty: all of the namespace, except `excluded`."""
-    excluded: tuple[tuple[str, str], ...] = ()
+    targets: tuple[OwnerKey, ...] = ()
+    """The workloads that the schedule covers; empty: all of the namespace, except `excluded`."""
+    excluded: tuple[OwnerKey, ...] = ()
     kinds: tuple[str, ...] = ("Deployment",)
     """The kinds of workloads that the schedule covers if `targets` is empty."""
 
-    def covers_workload(self, namespace: str, kind: str, name: str) -> bool:
+    def covers_workload(self, workload: OwnerKey) -> bool:
         """Returns whether the schedule puts this workload to sleep."""
-        if namespace != self.namespace or (kind, name) in self.excluded:
+        if workload.namespace != self.namespace or workload in self.excluded:
             return False
-        return (kind, name) in self.targets if self.targets else kind in self.kinds
+        return workload in self.targets if self.targets else workload.kind in self.kinds
 
 
 def read_sleep_schedules(manifests: Iterable[Manifest]) -> tuple[tuple[SleepSchedule, ...], tuple[Unreadable, ...]]:
@@ -66,7 +68,7 @@ def read_sleep_schedules(manifests: Iterable[Manifest]) -> tuple[tuple[SleepSche
 
 def _schedules_of(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
     """Yields the schedules of one object. Raises ValueError with the part that is not understood."""
-    kind = manifest.get("kind")
+    kind = kind_of_object(manifest)
     if kind == "SleepInfo":
         yield _kube_green_schedule(manifest, where)
     elif kind == "ScaledObject":
@@ -82,15 +84,14 @@ def _kube_green_schedule(manifest: Manifest, where: str) -> SleepSchedule:
     events = [(day * 1440 + _minute(spec.get("sleepAt")), True) for day in days]
     if spec.get("wakeUpAt"):
         events += [(day * 1440 + _minute(spec.get("wakeUpAt")), False) for day in days]
-    excluded = tuple(
-        (str(part.get("kind")), str(part.get("name"))) for part in map(_mapping, spec.get("excludeRef") or ())
-    )
+    namespace = name_of(manifest)[1]
+    excluded = tuple(_workload(namespace, part) for part in map(_mapping, spec.get("excludeRef") or ()))
     kinds = ["Deployment"] if spec.get("suspendDeployments", True) else []
     if spec.get("suspendStatefulSets"):
         kinds.append("StatefulSet")
     kinds += [str(_mapping(patch.get("target")).get("kind")) for patch in spec.get("patches") or ()]
     return SleepSchedule(
-        source=where, namespace=name_of(manifest)[1], zone=zone, asleep=hours_after_events(events), excluded=excluded,
+        source=where, namespace=namespace, zone=zone, asleep=hours_after_events(events), excluded=excluded,
         kinds=tuple(dict.fromkeys(kinds)),
     )  # fmt: skip
 
@@ -117,7 +118,7 @@ def _keda_schedules(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
     ]  # fmt: skip
     yield SleepSchedule(
         source=where, namespace=name_of(manifest)[1], zone=_check_zone(zones.pop()), asleep=hours_after_events(events),
-        targets=((str(target.get("kind") or "Deployment"), str(target.get("name"))),),
+        targets=(_workload(name_of(manifest)[1], {"kind": DEPLOYMENT, **target}),),
     )  # fmt: skip
 
 
@@ -135,9 +136,16 @@ def _downscaler_schedules(manifest: Manifest, where: str) -> Iterator[SleepSched
         events = [event for window in windows if window for event in _window_events(window, asleep=key == _DOWNTIME)]
         yield SleepSchedule(
             source=where, namespace=name if kind == "Namespace" else namespace, zone=_check_zone(zones.pop()),
-            asleep=hours_after_events(events), targets=() if kind == "Namespace" else ((kind, name),),
+            asleep=hours_after_events(events),
+            targets=() if kind == "Namespace" else (OwnerKey(namespace, GroupKind(kind), name),),
             kinds=("Deployment", "StatefulSet"),
         )  # fmt: skip
+
+
+def _workload(namespace: str, reference: Mapping[str, Any]) -> OwnerKey:
+    """Returns the workload that a reference with kind, name and perhaps apiVersion names."""
+    kind = group_kind(str(reference.get("apiVersion") or ""), str(reference.get("kind")))
+    return OwnerKey(namespace, kind, str(reference.get("name")))
 
 
 def _window_events(window: re.Match[str], *, asleep: bool) -> Iterator[tuple[int, bool]]:

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.api.pod import Container, Pod
+from trimtab.cluster.kinds import POD, GroupKind, kind_name
 from trimtab.policy import reasons
 from trimtab.policy.actions import (
     empty_dirs,
@@ -36,6 +37,7 @@ from trimtab.policy.match import (
     containers_test,
     fields_selected_by,
     in_rollout,
+    means_any_group,
     names_critical,
     names_daemons,
     namespace_test,
@@ -169,14 +171,14 @@ class _CandidateIndex:
 
     def __init__(self, policies: Policies) -> None:
         self._all = self._turns(policies)
-        self._entries: dict[tuple[str, tuple[str, ...]], tuple[Labels | None, tuple[CompiledPolicy, ...]]] = {}
+        self._entries: dict[tuple[str, tuple[GroupKind, ...]], tuple[Labels | None, tuple[CompiledPolicy, ...]]] = {}
 
     @staticmethod
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
         return policies.compute_once(compile_policies)
 
     def find_candidates(self, subject: PodContext) -> tuple[CompiledPolicy, ...]:
-        kinds = tuple([owner.kind for owner in subject.owners]) or ("Pod",)
+        kinds = tuple([owner.kind for owner in subject.owners]) or (POD,)
         key, labels = (subject.namespace, kinds), subject.namespace_labels
         entry = self._entries.get(key)
         # An entry holds for the labels that the namespace had when it was computed.
@@ -229,11 +231,14 @@ class _AmountsCandidateIndex(_CandidateIndex):
 _WILDCARDS = frozenset("*?[")
 
 
-def _is_possible_owner(match: Match, kinds: tuple[str, ...]) -> bool:
+def _is_possible_owner(match: Match, kinds: tuple[GroupKind, ...]) -> bool:
     """Returns whether the match may select an owner of one of these kinds. A match with wildcards in its kinds counts
     as possible."""
     match_kinds = [pattern.partition("/")[0] for pattern in match.owners]
-    return not match_kinds or any(kind in kinds or _WILDCARDS & set(kind) for kind in match_kinds)
+    return not match_kinds or any(
+        kind in kinds or _WILDCARDS & set(kind) or (means_any_group(kind) and kind in map(kind_name, kinds))
+        for kind in match_kinds
+    )
 
 
 class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):

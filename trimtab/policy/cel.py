@@ -39,10 +39,10 @@ def cel_string(value: str) -> str:
 
 def cel_regex(patterns: tuple[str, ...]) -> str:
     """Returns a CEL string literal with a regular expression (RE2) that matches any of these shell patterns."""
-    return cel_string(f"^({'|'.join(map(_to_regex, patterns))})$")
+    return cel_string(f"^({'|'.join(map(shell_regex, patterns))})$")
 
 
-def _to_regex(pattern: str) -> str:
+def shell_regex(pattern: str) -> str:
     """Returns the regular expression for a shell pattern, with the meaning that `fnmatch` gives it."""
     out, at = "", 0
     while at < len(pattern):

@@ -148,7 +148,7 @@ def pod_fingerprint(pod: Pod, namespace: str) -> str:
 def _pod_identity(pod: Pod, namespace: str) -> list[str]:
     metadata: Metadata = pod.metadata
     owner = metadata.controller_owner
-    return [namespace, metadata.name, metadata.generate_name, f"{owner.kind}/{owner.name}" if owner else ""]
+    return [namespace, metadata.name, metadata.generate_name, f"{owner.kind_name}/{owner.name}" if owner else ""]
 
 
 def _signed_parts(pod: Pod, namespace: str, by: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:

@@ -66,21 +66,21 @@ class ClusterFacts:
     """Namespace → resource → the bounds that its LimitRanges set for containers; computed from `limit_ranges`."""
     quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
     vpas: Mapping[OwnerKey, tuple[VerticalPodAutoscaler, ...]] = field(default_factory=dict)
-    """(namespace, kind, name) of a workload → the VPAs that target it, oldest first."""
+    """Workload → the VPAs that target it, oldest first."""
     vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE
     """The pods for which the VPA's own webhook is called. If there are none, no VPA changes requests, and all pods
     count as having no VPA."""
     hpas: Mapping[OwnerKey, tuple[HorizontalPodAutoscaler, ...]] = field(default_factory=dict)
-    """(namespace, kind, name) of a workload → the HPAs that target it, in order of name."""
+    """Workload → the HPAs that target it, in order of name."""
     owners: Mapping[OwnerKey, OwnerKey | None] = field(default_factory=dict)
-    """(namespace, kind, name) of an object → its controller, or None if the object is known to have none."""
+    """Object → its controller, or None if the object is known to have none."""
     replicas: Mapping[OwnerKey, Replicas] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner → how many pods it wants. Owners without such a number are not in the
+    """Owner → how many pods it wants. Owners without such a number are not in the
     mapping."""
     updated: Mapping[OwnerKey, int] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner → the number of existing pods of its current template, if there are any."""
+    """Owner → the number of existing pods of its current template, if there are any."""
     created: Mapping[OwnerKey, Seconds] = field(default_factory=dict)
-    """(namespace, kind, name) of an owner that has no controller itself → its creation time, if it is known."""
+    """Owner that has no controller itself → its creation time, if it is known."""
     recommendations: Recommendations = field(default_factory=Recommendations)
     largest_node: Mapping[str, int] = field(default_factory=dict)
     """Resource → the most that one node of the cluster can hold; empty if no node is known."""

@@ -3,10 +3,12 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from math import inf
 from typing import NamedTuple
 
 from trimtab.cluster import quantity
+from trimtab.cluster.kinds import GROUPS_BY_KIND
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import Amounts, requests_of, requests_without_overhead, scheduler_amounts
@@ -209,8 +211,25 @@ def _name_condition(patterns: tuple[str, ...]) -> Callable[[object], bool]:
 
 def owner_test(wanted: Iterable[str]) -> Callable[[str], bool]:
     """Returns a test of one owner, written as `Deployment/web`. A pattern with a kind alone matches owners of any
-    name."""
-    return name_matcher(tuple(pattern if "/" in pattern else f"{pattern}/*" for pattern in wanted))
+    name.
+
+    The kind is written as in `GroupKind`: `StatefulSet` means the one of Kubernetes, and another group's is written
+    with its group. A kind that only other groups have, such as `Kafka`, matches that of any group.
+    """
+    return name_matcher(tuple(chain.from_iterable(map(owner_patterns, wanted))))
+
+
+def owner_patterns(pattern: str) -> tuple[str, ...]:
+    """Returns the patterns for the text of an owner (`OwnerKey`), from one pattern in a policy."""
+    kind, slash, name = pattern.partition("/")
+    name = name if slash else "*"
+    return tuple(f"{one}/{name}" for one in ((kind, f"{kind}.*") if means_any_group(kind) else (kind,)))
+
+
+def means_any_group(kind: str) -> bool:
+    """Returns whether a kind in a policy means the kinds of this name of all groups: it is a name, not a pattern, it is
+    written without a group, and no group is implied."""
+    return kind not in GROUPS_BY_KIND and not set(kind) & set("*?[.")
 
 
 def _owners_condition(wanted: tuple[str, ...]) -> PodPredicate:

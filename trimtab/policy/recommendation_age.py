@@ -5,6 +5,7 @@ recommendation of a deleted one has no effect. A recommendation stops being vali
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trimtab.cluster.owner import parse_owner_key
 from trimtab.cluster.recommendation import ContainerUsage
 from trimtab.cluster.timestamps import Seconds
 from trimtab.policy.actions.request_fields import ResourceRequestRule
@@ -29,9 +30,7 @@ def count_recommendation_ages(facts: ClusterFacts, policies: Policies, now: Seco
     max_age = min((rule.max_age for rule in _usage_rules(policies) if rule.max_age is not None), default=None)
     counts = {"fresh": 0, "aging": 0, "ended": 0}
     for workload, containers in facts.recommendations.workloads.items():
-        namespace, _, owner = workload.partition("/")
-        kind, _, name = owner.partition("/")
-        if (namespace, kind, name) in facts.owners:
+        if parse_owner_key(workload) in facts.owners:
             for usage in containers.values():
                 counts[_classify_age(usage, max_age, now)] += 1
     return RecommendationAges(**counts)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.api.core import LimitRange, ResourceQuota
+from trimtab.cluster.owner import OwnerKey, parse_owner_key
 from trimtab.cluster.recommendation import ContainerUsage, Workloads
 from trimtab.cluster.request_parameters import (
     PARAMETERS_NAME,
@@ -28,6 +29,7 @@ from trimtab.kube.errors import InvalidResponse, RequestRefused
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import ListSource
 from trimtab.policy.autoscalers import scales_by_utilization
+from trimtab.policy.cluster_facts import hpa_target, vpa_target
 from trimtab.runtime.log import Logger
 
 _KINDS = (
@@ -99,22 +101,19 @@ class ParameterWriter:
 
 def summarize_rules(snapshot: Snapshot) -> NamespaceRules:
     """Returns the rules of a namespace from its LimitRanges, quotas and autoscalers."""
-    targets = [
-        hpa.spec.scale_target_ref for hpa in snapshot.objects_of(HorizontalPodAutoscaler) if scales_by_utilization(hpa)
-    ]
-    managed = [vpa.spec.target_ref for vpa in snapshot.objects_of(VerticalPodAutoscaler)]
+    targets = map(hpa_target, filter(scales_by_utilization, snapshot.objects_of(HorizontalPodAutoscaler)))
+    managed = map(vpa_target, snapshot.objects_of(VerticalPodAutoscaler))
     return NamespaceRules(
         limit_ranges=len(snapshot.objects_of(LimitRange)), quotas=len(snapshot.objects_of(ResourceQuota)),
-        hpas=list_owner_keys([(target.kind, target.name) for target in targets]),
-        vpas=list_owner_keys([(target.kind, target.name) for target in managed if target.name]),
+        hpas=list_owner_keys(targets), vpas=list_owner_keys(target for target in managed if target.name),
     )  # fmt: skip
 
 
-def list_containers(workloads: Workloads, namespace: str) -> dict[tuple[str, str, str], ContainerUsage]:
-    """Returns (kind, owner, container) → the recommendation, for all containers of one namespace."""
-    usages: dict[tuple[str, str, str], ContainerUsage] = {}
+def list_containers(workloads: Workloads, namespace: str) -> dict[tuple[OwnerKey, str], ContainerUsage]:
+    """Returns (owner, container) → the recommendation, for all containers of one namespace."""
+    usages: dict[tuple[OwnerKey, str], ContainerUsage] = {}
     for name, containers in workloads.items():
-        place, kind, owner = name.split("/", 2)
-        if place == namespace:
-            usages |= {(kind, owner, container): usage for container, usage in containers.items()}
+        owner = parse_owner_key(name)
+        if owner.namespace == namespace:
+            usages |= {(owner, container): usage for container, usage in containers.items()}
     return usages

@@ -14,7 +14,7 @@ import msgspec
 
 from trimtab.cluster.api.autoscaling import TargetRef, VerticalPodAutoscaler
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.kinds import group_kind
+from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.recommendation import VpaRecommendation, vpa_recommendations
 from trimtab.cluster.yaml_documents import read_documents
 from trimtab.histogram import vpa
@@ -96,7 +96,7 @@ class CheckpointSource:
         for container, resource, advice in vpa_recommendations(vpa):
             self.vpa_recommendations.setdefault(
                 (
-                    ContainerKey(namespace, group_kind(target.api_version, target.kind), target.name, container),
+                    ContainerKey(namespace, kind_of_reference(target), target.name, container),
                     resource,
                 ),
                 advice,
@@ -121,8 +121,8 @@ class CheckpointSource:
 
     def _container_of(self, checkpoint: Checkpoint) -> ContainerKey:
         namespace, vpa = checkpoint.metadata.namespace, checkpoint.spec.vpa_object_name
-        target = self.targets.get((namespace, vpa), TargetRef(kind="Deployment", name=vpa))
-        kind = group_kind(target.api_version, target.kind)
+        target = self.targets.get((namespace, vpa), TargetRef(kind_name="Deployment", name=vpa))
+        kind = kind_of_reference(target)
         return ContainerKey(namespace, kind, target.name, checkpoint.spec.container_name)
 
 

@@ -163,7 +163,7 @@ class Loop:
                 return About(kind=owner.kind, name=owner.name, namespace=namespace, uid=uid, api_version=version)
         nearest = finding.alike.pod.metadata.controller_owner
         if nearest is not None:
-            return About(kind=nearest.kind, name=nearest.name, namespace=namespace, uid=nearest.uid,
+            return About(kind=nearest.kind_name, name=nearest.name, namespace=namespace, uid=nearest.uid,
                          api_version=nearest.api_version or "v1")  # fmt: skip
         pod = min(finding.pods, key=lambda pod: pod.name)
         return About(kind="Pod", name=pod.name, namespace=namespace, uid=pod.uid)

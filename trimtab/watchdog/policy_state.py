@@ -17,6 +17,8 @@ from trimtab.cluster.api.admissionregistration import Custom, MutatingWebhookCon
 from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.kinds import built_in
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.kube.informers import Holds
@@ -148,8 +150,8 @@ class AuditStateBuilder:
         self._watched = WatchedPolicies(base.terms.own_namespace, None if policies else base.policies)
         self._configurations: dict[Key, ObservedWebhookConfiguration] = {}
         self._classes: dict[Key, ObservedRuntimeClass] = {}
-        self.uids: dict[tuple[str, str, str], str] = {}
-        """(namespace, kind, name) of every owner → its UID."""
+        self.uids: dict[OwnerKey, str] = {}
+        """Owner → its UID."""
         self.policies: dict[str, ObservedPolicy] = {}
         self.gone: list[AuditedPod] = []
         """Pods deleted since the last call of `take_deleted_pods`."""
@@ -183,7 +185,7 @@ class AuditStateBuilder:
 
     def _apply_fact(self, change: WatchEvent[Any], is_deleted: bool) -> None:
         if change.kind in OWNERS:
-            self._apply_owner((change.key[0], change.kind, change.key[1]), change.after)
+            self._apply_owner(OwnerKey(change.key[0], built_in(change.kind), change.key[1]), change.after)
         if change.kind == CLASS:
             _put_or_drop(self._classes, change, is_deleted)
         self._apply_watched(change, is_deleted)
@@ -194,7 +196,7 @@ class AuditStateBuilder:
         else:
             self._watched.put(change.kind, change.key, _decision_fact(change.after))
 
-    def _apply_owner(self, key: tuple[str, str, str], after: ObservedOwner | None) -> None:
+    def _apply_owner(self, key: OwnerKey, after: ObservedOwner | None) -> None:
         if after is None:
             self.uids.pop(key, None)
         else:

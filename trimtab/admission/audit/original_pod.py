@@ -18,6 +18,8 @@ import msgspec
 
 from trimtab.cluster.api.meta import UNSET, Labels, Metadata, SelectorRequirement, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Affinity, Condition, ContainerStatus, NodeAffinity, Pod, PodSpec, PodStatus, Volume
+from trimtab.cluster.kinds import DAEMON_SET
+from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.policy import changed_annotation
 from trimtab.policy.autoscalers import WRITTEN_BY_VPA
@@ -218,7 +220,7 @@ def _without_daemon_node(meta: Metadata, spec: PodSpec) -> PodSpec:
     owner = meta.controller_owner
     node = value_or(value_or(spec.affinity, _NO_AFFINITY).node_affinity, _NO_NODE)
     required = value_or(node.required, None)
-    if owner is None or owner.kind != "DaemonSet" or required is None:
+    if owner is None or kind_of_reference(owner) != DAEMON_SET or required is None:
         return spec
     terms = tuple(change(term, match_fields=_ANY_NODE) if value_or(term.match_fields, ()) else term
                   for term in required.node_selector_terms)  # fmt: skip

@@ -198,7 +198,7 @@ def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     assert snapshot.usage is not None
     for hpa in snapshot.hpas:
         target = target_subject(hpa.metadata, hpa.spec.scale_target_ref)
-        counts = snapshot.usage.replicas.get((target.namespace, target.kind, target.name))
+        counts = snapshot.usage.replicas.get(target.key)
         minimum = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas
         if counts is not None and abs(counts.p5 - minimum) > max(1.0, 0.2 * counts.p5):
             yield rule.report_problem(

@@ -214,7 +214,7 @@ def _running_count(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workloa
     that the workload is meant to have."""
     subject = workload.subject
     counts = snapshot.usage.replicas if snapshot.usage is not None else {}
-    observed = counts.get((subject.namespace, subject.kind, subject.name))
+    observed = counts.get(subject.key)
     quiet = 0 if observed is None else round(observed.p5)
     return hpa.status.current_replicas or max(quiet, snapshot.needed_replicas(workload) or 1)
 

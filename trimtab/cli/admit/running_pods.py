@@ -260,9 +260,7 @@ def _build_report(audit_findings: Findings, audit_inputs: AuditInputs, pods: int
 
 def _report_finding(what: str, finding: AuditFinding, facts: ClusterFacts) -> RunningFindingReport:
     names = sorted(pod.name for pod in finding.pods)
-    owners = [
-        owner for owner in finding.owners if (finding.alike.namespace, owner.kind, owner.name) in facts.owners
-    ] or finding.owners[:1]
+    owners = [owner for owner in finding.owners if owner in facts.owners] or finding.owners[:1]
     return RunningFindingReport(
         what=what,
         namespace=finding.alike.namespace,

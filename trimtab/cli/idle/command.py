@@ -19,7 +19,9 @@ from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, r
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.usage_series import read_usage_series
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.kinds import GroupKind
 from trimtab.cluster.own_objects import OWN_NAMESPACE, is_own, own_namespaces
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
@@ -30,7 +32,6 @@ from trimtab.idle.quiet_hours import HourlyUsage, QuietHours, fill_absent_hours,
 from trimtab.idle.sleep_proposals import (
     SLEEPING_KINDS,
     MissedSleep,
-    Workload,
     find_missed_sleep,
     propose_scale_to_zero,
     propose_sleep_infos,
@@ -214,12 +215,12 @@ def _read_requests(manifests: Iterable[Manifest]) -> CurrentRequests:
     return current
 
 
-def _monthly_costs(current: CurrentRequests) -> dict[Workload, float]:
+def _monthly_costs(current: CurrentRequests) -> dict[OwnerKey, float]:
     """Returns workload → the cost of its requests in dollars per month, at the average price of the nodes."""
-    costs: dict[Workload, float] = {}
+    costs: dict[OwnerKey, float] = {}
     for key, container in current.containers.items():
         millicores, memory_bytes = (container.scheduler_amount("request", resource) or 0 for resource in RESOURCES)
-        workload = (key.namespace, key.kind, key.workload)
+        workload = key.owner
         dollars = current.price.monthly_cost(millicores, memory_bytes)
         costs[workload] = costs.get(workload, 0.0) + container.replicas * dollars
     return costs
@@ -241,31 +242,31 @@ def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
     return prices
 
 
-def _own_workloads(manifests: Sequence[Manifest]) -> frozenset[Workload]:
+def _own_workloads(manifests: Sequence[Manifest]) -> frozenset[OwnerKey]:
     """Returns the workloads of Trimtab itself, which must not sleep."""
     namespaces = own_namespaces(manifests)
     names = (name_of(manifest) for manifest in manifests if is_own(manifest, namespaces))
-    return frozenset((namespace, kind, name) for kind, namespace, name in names)
+    return frozenset(OwnerKey(namespace, GroupKind(kind), name) for kind, namespace, name in names)
 
 
-def _hourly_usage(series: Iterable[Series], current: CurrentRequests) -> dict[Workload, dict[int, float]]:
+def _hourly_usage(series: Iterable[Series], current: CurrentRequests) -> dict[OwnerKey, dict[int, float]]:
     """Returns workload → hour → the mean usage in cores. An hour without samples of this workload counts as 0 if other
     workloads have samples."""
     owners = OwnerIndex(current.pods, current.workloads)
-    hourly: dict[Workload, HourlyUsage] = {}
+    hourly: dict[OwnerKey, HourlyUsage] = {}
     for one in series:
         if one.resource == "cpu":
             key = container_key(one, owners)
-            usage = hourly.setdefault((key.namespace, key.kind, key.workload), HourlyUsage())
+            usage = hourly.setdefault(key.owner, HourlyUsage())
             usage.add_values(f"{one.pod}/{one.container}", one.times, one.values)
     observed = {hour for usage in hourly.values() for hour in usage.sums}
     return {workload: fill_absent_hours(usage.mean_cores(), observed) for workload, usage in sorted(hourly.items())}
 
 
 def _find_all_quiet(
-    hourly: Mapping[Workload, Mapping[int, float]], current: CurrentRequests, zone: str, share: float | None
-) -> tuple[dict[Workload, QuietHours], list[parts.UnknownRow]]:
-    quiet: dict[Workload, QuietHours] = {}
+    hourly: Mapping[OwnerKey, Mapping[int, float]], current: CurrentRequests, zone: str, share: float | None
+) -> tuple[dict[OwnerKey, QuietHours], list[parts.UnknownRow]]:
+    quiet: dict[OwnerKey, QuietHours] = {}
     unknown = []
     requests = _requested_cores(current)
     for workload, cores in hourly.items():
@@ -279,26 +280,25 @@ def _find_all_quiet(
 
 
 def _find_all_missed(
-    hourly: Mapping[Workload, Mapping[int, float]], current: CurrentRequests, schedules: Sequence[SleepSchedule],
+    hourly: Mapping[OwnerKey, Mapping[int, float]], current: CurrentRequests, schedules: Sequence[SleepSchedule],
     share: float | None,
 ) -> list[MissedSleep]:  # fmt: skip
     missed = []
     requests = _requested_cores(current)
     for workload, cores in hourly.items():
         for schedule in schedules:
-            namespace, kind, name = workload
-            if schedule.covers_workload(namespace, kind, name):
+            if schedule.covers_workload(workload):
                 hours = find_quiet_hours(cores, zone=schedule.zone, request_cores=requests.get(workload), share=share)
                 miss = None if isinstance(hours, NotYet) else find_missed_sleep(workload, schedule, hours)
                 missed += [miss] if miss is not None else []
     return missed
 
 
-def _requested_cores(current: CurrentRequests) -> dict[Workload, float]:
+def _requested_cores(current: CurrentRequests) -> dict[OwnerKey, float]:
     """Returns workload → the requested cores of all its pods; workloads without a request are missing."""
-    cores: dict[Workload, float] = {}
+    cores: dict[OwnerKey, float] = {}
     for key, container in current.containers.items():
-        workload = (key.namespace, key.kind, key.workload)
+        workload = key.owner
         cores[workload] = (
             cores.get(workload, 0.0) + container.replicas * (container.scheduler_amount("request", "cpu") or 0) / 1000
         )
@@ -306,7 +306,7 @@ def _requested_cores(current: CurrentRequests) -> dict[Workload, float]:
 
 
 def _propose_objects(
-    manifests: Sequence[Manifest], quiet: Mapping[Workload, QuietHours], schedules: Sequence[SleepSchedule],
+    manifests: Sequence[Manifest], quiet: Mapping[OwnerKey, QuietHours], schedules: Sequence[SleepSchedule],
     version: str | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     autoscalers = [manifest for manifest in manifests if manifest.get("kind") == "HorizontalPodAutoscaler"]

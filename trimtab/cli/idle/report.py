@@ -8,13 +8,15 @@ import msgspec
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.selection import ObjectSelection
+from trimtab.cluster.kinds import GroupKind
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.idle.claim_usage import ClaimFinding
 from trimtab.idle.object_mentions import Manifest, Name, name_of
 from trimtab.idle.orphans import Orphan, OrphanReport
 from trimtab.idle.quiet_hours import QuietHours, describe_window
-from trimtab.idle.sleep_proposals import MissedSleep, Workload
+from trimtab.idle.sleep_proposals import MissedSleep
 from trimtab.idle.storage_prices import price_storage_class
 
 
@@ -168,7 +170,7 @@ def build_unjudged_rows(orphan_report: OrphanReport) -> list[UnjudgedRow]:
     ]  # fmt: skip
 
 
-def build_sleeper_rows(quiet: Mapping[Workload, QuietHours], costs: Mapping[Workload, float]) -> list[SleeperRow]:
+def build_sleeper_rows(quiet: Mapping[OwnerKey, QuietHours], costs: Mapping[OwnerKey, float]) -> list[SleeperRow]:
     """Returns a row for every workload that could sleep, the most expensive first.
 
     costs: workload → the dollars per month of its requests."""
@@ -184,7 +186,7 @@ def build_sleeper_rows(quiet: Mapping[Workload, QuietHours], costs: Mapping[Work
     return sorted(rows, key=lambda row: (-(row.dollars_per_month or 0.0), -row.hours_per_week, row.object.name))
 
 
-def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[Workload, float]) -> list[MissedSleepRow]:
+def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[OwnerKey, float]) -> list[MissedSleepRow]:
     """Returns a row for every sleep schedule that does not match the quiet hours of its workload."""
     return [
         MissedSleepRow(
@@ -216,10 +218,10 @@ def build_unknown_row(subject: str, missing: NotYet) -> UnknownRow:
     return UnknownRow(subject=subject, reason=report_reason(missing.reason), have=missing.have, need=missing.need)
 
 
-def manifest_names(manifests: Sequence[Manifest], kinds: Sequence[str]) -> list[Workload]:
-    """Returns (namespace, kind, name) of all objects of these kinds."""
+def manifest_names(manifests: Sequence[Manifest], kinds: Sequence[str]) -> list[OwnerKey]:
+    """Returns all objects of these kinds."""
     names = (name_of(manifest) for manifest in manifests)
-    return [(namespace, kind, name) for kind, namespace, name in names if kind in kinds]
+    return [OwnerKey(namespace, GroupKind(kind), name) for kind, namespace, name in names if kind in kinds]
 
 
 def _share_of_cost(cost: float | None, share: float) -> float | None:
@@ -230,6 +232,6 @@ def _object_name(name: Name) -> ObjectName:
     return ObjectName(kind=name[0], namespace=name[1], name=name[2])
 
 
-def _workload_name(workload: Workload) -> ObjectName:
+def _workload_name(workload: OwnerKey) -> ObjectName:
     namespace, kind, name = workload
     return ObjectName(kind=kind, namespace=namespace, name=name)

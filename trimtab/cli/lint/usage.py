@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from trimtab.autoscaling.container_amounts import CPU, RESOURCES, read_amount
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
-from trimtab.autoscaling.usage_history import ContainerName, ReplicaUsage, ResourceUsage, UsageHistory, WorkloadName
+from trimtab.autoscaling.usage_history import ContainerName, ReplicaUsage, ResourceUsage, UsageHistory
+from trimtab.cluster.owner import OwnerKey, parse_owner_key
 
 if TYPE_CHECKING:
     from trimtab.cluster.recommendation import Percentiles
@@ -93,16 +94,16 @@ def summarize_series(all_series: Iterable[Series], owners: OwnerIndex) -> UsageH
     from trimtab.usage.series import container_key
 
     samples: dict[tuple[ContainerName, str], _Samples] = defaultdict(_Samples)
-    lives: dict[WorkloadName, dict[str, tuple[int, int]]] = defaultdict(dict)
+    lives: dict[OwnerKey, dict[str, tuple[int, int]]] = defaultdict(dict)
     for series in all_series:
         if not series.times or series.resource not in RESOURCES:
             continue
         key = container_key(series, owners)
-        name = (key.namespace, key.kind, key.workload, key.name)
+        name = (key.owner, key.name)
         _add_series(samples[name, series.resource], series)
         if series.pod:
-            first, last = lives[name[:3]].get(series.pod, (series.times[0], series.times[-1]))
-            lives[name[:3]][series.pod] = min(first, series.times[0]), max(last, series.times[-1])
+            first, last = lives[key.owner].get(series.pod, (series.times[0], series.times[-1]))
+            lives[key.owner][series.pod] = min(first, series.times[0]), max(last, series.times[-1])
     containers: dict[ContainerName, dict[str, ResourceUsage]] = defaultdict(dict)
     for (name, resource), of_container in samples.items():
         if len(of_container.values) >= MIN_SAMPLES:
@@ -177,10 +178,10 @@ def _published_history(snapshot: LintSnapshot) -> UsageHistory | None:
         if isinstance(workloads, Unreadable):
             continue
         for key, by_container in workloads.items():
-            namespace, kind, name = key.split("/", 2)
+            owner = parse_owner_key(key)
             for container, usage in by_container.items():
                 amounts = {CPU: usage.cpu, "memory": usage.memory}
-                containers[namespace, kind, name, container] = {
+                containers[owner, container] = {
                     resource: container_usage
                     for resource, percentiles in amounts.items()
                     if percentiles is not None

@@ -16,6 +16,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_labels import POOL_LABEL as POOL
 from trimtab.cluster.resizable_pod import read_resizable_pods
@@ -128,8 +129,9 @@ def _templates_of_pods(snapshot: Snapshot, known_templates: Collection[tuple[str
     # Sorted, so that a plan does not depend on the order of objects in the snapshot.
     for pod in sorted(snapshot.objects_of(Pod), key=lambda pod: pod.metadata.name):
         owner = pod.metadata.controller_owner
-        if owner is not None and owner.kind in TEMPLATE_OWNERS:
-            first_pods.setdefault((f"{owner.kind}{TEMPLATE}", (pod.metadata.namespace, owner.name)), pod)
+        kind = kind_of_reference(owner) if owner is not None else None
+        if owner is not None and kind in TEMPLATE_OWNERS:
+            first_pods.setdefault((f"{kind}{TEMPLATE}", (pod.metadata.namespace, owner.name)), pod)
     for (kind, key), pod in first_pods.items():
         if (kind, key) not in known_templates:
             meta = Metadata(labels=pod.metadata.labels, annotations=pod.metadata.annotations)

@@ -12,11 +12,11 @@ from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.kinds import POD, REPLICA_SET
+from trimtab.cluster.kinds import DAEMON_SET, POD, REPLICA_SET
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as read_node
 from trimtab.cluster.node_shapes import shape_of
-from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.owner import OwnerKey, kind_of_reference
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
@@ -121,7 +121,7 @@ def _may_use(requirements: SchedulingRequirements, eligible: _EligibleNode) -> b
 
 def _is_daemon(pod: Pod) -> bool:
     owner = pod.metadata.controller_owner
-    return owner is not None and owner.kind == "DaemonSet"
+    return owner is not None and kind_of_reference(owner) == DAEMON_SET
 
 
 def _daemon_requests(snapshot: Snapshot) -> dict[tuple[str, str], int]:
@@ -258,12 +258,12 @@ def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], fac
         if pod.status.phase in FINISHED and subject.top_owner is not None and subject.top_owner.kind == "CronJob":
             _add_finished_pod(current, subject)
     # A workload without a pod, such as one that is scaled to zero, counts by its template.
-    workloads = {(key.namespace, key.kind, key.workload) for key in current.containers}
+    workloads = {key.owner for key in current.containers}
     for template in chain.from_iterable(map(read_templates, documents)):
         if (
             isinstance(template, PodTemplateLocation)
             and template.path
-            and (template.namespace, template.kind, template.name) not in workloads
+            and OwnerKey(template.namespace, template.kind, template.name) not in workloads
         ):
             subject = PodContext(pod=template.pod, namespace=template.namespace, facts=template.with_owners(facts))
             if subject.top_owner == OwnerKey(template.namespace, template.kind, template.name):

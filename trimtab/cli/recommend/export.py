@@ -21,6 +21,8 @@ from trimtab.cli.recommend.current_requests import CurrentRequests
 from trimtab.cli.recommend.report import ContainerReport, RecommendReport, ResourceReport
 from trimtab.cluster import quantity
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.kinds import GroupKind
+from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram import vpa
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.policy import autoscalers
@@ -91,10 +93,10 @@ def _patch_target(row: ContainerReport, patched: list[list[ContainerReport]]) ->
 
 
 def _group_by_workload(rows: Iterable[ContainerReport]) -> Iterable[list[ContainerReport]]:
-    rows_by_workload: dict[tuple[str, str, str], list[ContainerReport]] = {}
+    rows_by_workload: dict[OwnerKey, list[ContainerReport]] = {}
     for row in rows:
         if row.cpu.proposed or row.memory.proposed:
-            rows_by_workload.setdefault((row.namespace, row.kind, row.workload), []).append(row)
+            rows_by_workload.setdefault(OwnerKey(row.namespace, GroupKind(row.kind), row.workload), []).append(row)
     return rows_by_workload.values()
 
 

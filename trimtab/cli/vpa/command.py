@@ -92,9 +92,7 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
 def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workloads: ClusterWorkloads) -> int:
     """Returns the number of containers of the workload's pod: the number in the cluster or in the usage, whichever is
     larger."""
-    same = sum(
-        (other.namespace, other.kind, other.workload) == (key.namespace, key.kind, key.workload) for other in grouped
-    )
+    same = sum(other.owner == key.owner for other in grouped)
     return max(same, workloads.count_containers(key))
 
 

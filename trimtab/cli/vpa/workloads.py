@@ -12,16 +12,15 @@ from trimtab.cli.main import UsageError
 from trimtab.cli.plan.inputs import parse_documents
 from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
+from trimtab.cluster.kinds import group_kind
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.utilization_metrics import utilization_metrics
 from trimtab.cluster.yaml_documents import Document
 from trimtab.histogram.batch_history import ContainerKey
-from trimtab.policy.cluster_facts import from_snapshot
+from trimtab.policy.cluster_facts import from_snapshot, hpa_target
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series, container_key
-
-Workload = tuple[str, str, str]
-"""The namespace, kind and name of a workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +28,8 @@ class ClusterWorkloads:
     """What a snapshot contains about workloads; all fields are empty without a snapshot."""
 
     current: CurrentRequests = field(default_factory=CurrentRequests)
-    vpas: Mapping[Workload, tuple[Mapping[str, object], ...]] = field(default_factory=dict)
-    hpa_resources: Mapping[Workload, frozenset[str]] = field(default_factory=dict)
+    vpas: Mapping[OwnerKey, tuple[Mapping[str, object], ...]] = field(default_factory=dict)
+    hpa_resources: Mapping[OwnerKey, frozenset[str]] = field(default_factory=dict)
     documents: tuple[Document, ...] = ()
 
     def initial_requests(self, key: ContainerKey) -> dict[str, int]:
@@ -43,7 +42,7 @@ class ClusterWorkloads:
     def count_containers(self, key: ContainerKey) -> int:
         """Returns the number of containers in the workload's pod; 1 if it is not known."""
         return max(1, sum(
-            (other.namespace, other.kind, other.workload) == (key.namespace, key.kind, key.workload)
+            other.owner == key.owner
             for other in self.current.containers
         ))  # fmt: skip
 
@@ -64,25 +63,25 @@ def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkl
     )  # fmt: skip
 
 
-def _vpas_by_target(documents: Iterable[Document]) -> dict[Workload, tuple[Mapping[str, object], ...]]:
-    vpas: dict[Workload, tuple[Mapping[str, object], ...]] = {}
+def _vpas_by_target(documents: Iterable[Document]) -> dict[OwnerKey, tuple[Mapping[str, object], ...]]:
+    vpas: dict[OwnerKey, tuple[Mapping[str, object], ...]] = {}
     for document in documents:
         if document.kind == "VerticalPodAutoscaler":
             manifest = document.value
             target = (manifest.get("spec") or {}).get("targetRef") or {}
             namespace = (manifest.get("metadata") or {}).get("namespace") or "default"
-            key = (namespace, str(target.get("kind")), str(target.get("name")))
+            kind = group_kind(str(target.get("apiVersion") or ""), str(target.get("kind")))
+            key = OwnerKey(namespace, kind, str(target.get("name")))
             vpas[key] = (*vpas.get(key, ()), manifest)
     return vpas
 
 
-def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[Workload, frozenset[str]]:
+def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[OwnerKey, frozenset[str]]:
     """Returns workload → the resources on whose utilization an HPA scales the workload."""
-    resources_by_target: dict[Workload, frozenset[str]] = {}
+    resources_by_target: dict[OwnerKey, frozenset[str]] = {}
     for hpa in autoscalers:
         resources = {metric.resource for metric in utilization_metrics(hpa)}
-        target = hpa.spec.scale_target_ref
-        key = (hpa.metadata.namespace or "default", target.kind, target.name)
+        key = hpa_target(hpa)
         resources_by_target[key] = resources_by_target.get(key, frozenset()) | resources
     return resources_by_target
 
@@ -110,21 +109,21 @@ def build_histories(
     grouped: Mapping[ContainerKey, Sequence[PodSeries]], workloads: ClusterWorkloads
 ) -> list[WorkloadHistory]:
     """Returns every workload of a kind that can have a VPA, with the histories of its containers."""
-    by_workload: dict[Workload, list[ContainerKey]] = {}
+    by_workload: dict[OwnerKey, list[ContainerKey]] = {}
     for key in grouped:
         if key.kind in API_VERSIONS:
-            by_workload.setdefault((key.namespace, key.kind, key.workload), []).append(key)
+            by_workload.setdefault(key.owner, []).append(key)
     histories = []
-    for (namespace, kind, name), keys in by_workload.items():
+    for workload, keys in by_workload.items():
         count = max(len(keys), workloads.count_containers(keys[0]))
         histories.append(
             WorkloadHistory(
-                namespace=namespace, kind=kind, name=name,
+                namespace=workload.namespace, kind=workload.kind, name=workload.name,
                 replicas=max((_replicas(workloads, key) for key in keys), default=0),
                 containers=tuple(summarize_container(key.name, grouped[key], containers=count) for key in keys),
                 max_allowed={key.name: _largest_request(workloads.current, key) for key in keys},
-                hpa_resources=workloads.hpa_resources.get((namespace, kind, name), frozenset()),
-                vpas=workloads.vpas.get((namespace, kind, name), ()),
+                hpa_resources=workloads.hpa_resources.get(workload, frozenset()),
+                vpas=workloads.vpas.get(workload, ()),
             )
         )  # fmt: skip
     return histories

@@ -13,7 +13,10 @@ from trimtab.cluster.quantity import Written
 
 
 class TargetRef(ApiObject, frozen=True, kw_only=True):
-    kind: str = ""
+    """A reference to what an autoscaler scales. Its kind has a group (`owner.target_key`); the name alone identifies
+    nothing."""
+
+    kind_name: str = field(default="", name="kind")
     name: str = ""
     api_version: str = ""
 

@@ -35,7 +35,9 @@ def value_or(value: "T | UnsetType", default: D) -> "T | D":
 
 
 class OwnerReference(ApiObject, frozen=True, kw_only=True):
-    kind: str
+    """A reference to an owner. Its kind has a group (`owner.referenced_owner`); the name alone identifies nothing."""
+
+    kind_name: str = msgspec.field(name="kind")
     name: str
     api_version: str = ""
     uid: str = ""

@@ -5,10 +5,12 @@ Match conditions are cheap: if one is false, the pod is neither encoded nor patc
 namespace's labels nor variables, so conditions that need those become guards, which are evaluated with the patch.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from trimtab.cluster import quantity
+from trimtab.cluster.kinds import CONTROLLER_KINDS, groups_of
 from trimtab.policy.cel import (
     Manifest,
     NotExpressible,
@@ -19,9 +21,10 @@ from trimtab.policy.cel import (
     has_entry,
     join_all,
     selector_expression,
+    shell_regex,
 )
 from trimtab.policy.compiled.amounts import pod_amount_expression, quantity_number
-from trimtab.policy.match import names_critical
+from trimtab.policy.match import means_any_group, names_critical
 from trimtab.policy.pod_context import CRITICAL, DEFAULT_SETTINGS, MIRROR, OPT_OUT
 from trimtab.policy.podpolicy import AmountCondition, Conditions, Containers, NamespaceMatch, PodPolicy
 from trimtab.policy.required_action_rules import required_actions
@@ -179,14 +182,14 @@ def _owned(patterns: tuple[str, ...], where: str) -> str:
             )
     direct = [pattern for pattern in full if not pattern.startswith("Pod/")]
     if direct:
-        tests.append(_controller(f"(o.kind + '/' + o.name).matches({cel_regex(tuple(direct))})"))
+        tests.append(_controller(f"(o.apiVersion + ' ' + o.kind + '/' + o.name).matches({_owner_regex(direct)})"))
     for kind, label in _HASHES.items():
         above = tuple(pattern for pattern in full if pattern.startswith(f"{kind}/"))
         if above:
             hash_ = f"{_LABELS}[{cel_string(label)}]"
             name = f"o.name.substring(0, o.name.size() - {hash_}.size() - 1)"
             tests.append(_controller(
-                f"o.kind == 'ReplicaSet' && {has_entry(_LABELS, label)} && {hash_} != '' && "
+                f"{_is_of('ReplicaSet')} && {has_entry(_LABELS, label)} && {hash_} != '' && "
                 f"o.name.endsWith('-' + {hash_}) && ('{kind}/' + {name}).matches({cel_regex(above)})"
             ))  # fmt: skip
     bare = tuple(pattern for pattern in full if pattern.startswith("Pod/"))
@@ -196,26 +199,49 @@ def _owned(patterns: tuple[str, ...], where: str) -> str:
     return " || ".join(f"({test})" for test in tests)
 
 
+def _owner_regex(patterns: Iterable[str]) -> str:
+    """Returns a CEL string literal with a regular expression that matches an owner, written as `apps/v1
+    Deployment/web`, if one of these patterns does."""
+    parts = []
+    for pattern in patterns:
+        kind, _, name = pattern.partition("/")
+        plain, _, group = kind.partition(".")
+        groups = [group] if group else [] if means_any_group(kind) else groups_of(kind)
+        version = "|".join(f"{re.escape(one)}/[^ ]*" if one else "[^/ ]*" for one in groups) or "[^ ]*"
+        parts.append(f"({version}) {re.escape(plain)}/{shell_regex(name)}")
+    return cel_string(f"^({'|'.join(parts)})$")
+
+
+def _is_of(kind: str) -> str:
+    """Returns a CEL expression that is true if the owner `o` is of this kind of Kubernetes itself."""
+    tests = (
+        f"o.apiVersion.startsWith('{group}/')" if group else "!o.apiVersion.contains('/')" for group in groups_of(kind)
+    )
+    return f"o.kind == '{kind}' && ({' || '.join(tests)})"
+
+
 def _controller(test: str) -> str:
     """Returns a CEL expression that is true if the pod has a controller `o` for which the test is true."""
     references = "object.metadata.ownerReferences"
     return f"has({references}) && {references}.exists(o, has(o.controller) && o.controller && {test})"
 
 
-IS_DAEMON = _controller("o.kind == 'DaemonSet'")
+IS_DAEMON = _controller(_is_of("DaemonSet"))
 HAS_OWNER = _controller("true")
+_IS_OF_MEANT_GROUP = join_all(f"o.kind != '{kind}' || ({_is_of(kind)})" for kind in CONTROLLER_KINDS)
+"""A CEL expression that is false if the owner `o` has the name of a known kind but is of another group."""
 OWNER_KEY = (
     f"{HAS_OWNER} ? object.metadata.ownerReferences.filter(o, has(o.controller) && o.controller).map(o, "
     + "".join(
-        f"o.kind == 'ReplicaSet' && {has_entry(_LABELS, label)} && {_LABELS}[{cel_string(label)}] != '' && "
+        f"{_is_of('ReplicaSet')} && {has_entry(_LABELS, label)} && {_LABELS}[{cel_string(label)}] != '' && "
         f"o.name.endsWith('-' + {_LABELS}[{cel_string(label)}]) ? "
         f"'{kind}.' + o.name.substring(0, o.name.size() - {_LABELS}[{cel_string(label)}].size() - 1) : "
         for kind, label in _HASHES.items()
     )
-    + "o.kind + '.' + o.name)[0] : ''"
+    + f"{_IS_OF_MEANT_GROUP} ? o.kind + '.' + o.name : '')[0] : ''"
 )
 """A CEL expression for KIND.NAME of the topmost controller that can be read from the pod; empty for a pod without a
-controller."""
+controller, and for one whose controller has the name of a built-in kind but is of another group."""
 
 ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
 

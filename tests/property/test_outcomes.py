@@ -153,7 +153,7 @@ def still_has_a_node(manifest, by, drawn):
     is_daemon = any(owner.kind == "DaemonSet" for owner in before.metadata.owner_references)
     daemon = "" if is_daemon else daemon
     opened = [machine for machine in machines if not machine.spec.unschedulable]
-    of_web = [owner.kind for owner in before.metadata.owner_references] == ["ReplicaSet"]
+    of_web = [owner.kind_name for owner in before.metadata.owner_references] == ["ReplicaSet"]
     wanted = world.replicas[NAMESPACE, "Deployment", "web"].wanted if of_web else 1
     was, now = (has_node(pod, opened, daemon, wanted) for pod in (before, after))
     if before.spec.node_name or not was or now:
@@ -193,7 +193,7 @@ def test_an_owner_whose_replicas_fitted_the_quota_still_fits(manifest, by, drawn
     found = shown(manifest, by, world)
     assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
     before, after = found.unaided.pod, found.result.pod
-    owners = [owner.kind for owner in before.metadata.owner_references]
+    owners = [owner.kind_name for owner in before.metadata.owner_references]
     count = replicas if owners == ["ReplicaSet"] else 1
     if fits(before, world, count):
         assert fits(after, world, count)
@@ -208,7 +208,7 @@ def test_no_memory_limit_of_ours_is_below_a_known_peak(manifest, by, drawn):
     world, _, _, peaks, *_ = drawn
     found = shown(manifest, by, world)
     assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
-    if [owner.kind for owner in found.unaided.pod.metadata.owner_references] != ["ReplicaSet"]:
+    if [owner.kind_name for owner in found.unaided.pod.metadata.owner_references] != ["ReplicaSet"]:
         return
     for was, now in zip(found.unaided.pod.spec.containers, found.result.pod.spec.containers, strict=True):
         before, after = limits_of(was.resources).get("memory"), limits_of(now.resources).get("memory")

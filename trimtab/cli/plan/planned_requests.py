@@ -129,9 +129,9 @@ def _templates_of_pods(snapshot: Snapshot, known_templates: Collection[tuple[str
     # Sorted, so that a plan does not depend on the order of objects in the snapshot.
     for pod in sorted(snapshot.objects_of(Pod), key=lambda pod: pod.metadata.name):
         owner = pod.metadata.controller_owner
-        kind = kind_of_reference(owner) if owner is not None else None
-        if owner is not None and kind in TEMPLATE_OWNERS:
-            first_pods.setdefault((f"{kind}{TEMPLATE}", (pod.metadata.namespace, owner.name)), pod)
+        owner_kind = kind_of_reference(owner) if owner is not None else None
+        if owner is not None and owner_kind in TEMPLATE_OWNERS:
+            first_pods.setdefault((f"{owner_kind}{TEMPLATE}", (pod.metadata.namespace, owner.name)), pod)
     for (kind, key), pod in first_pods.items():
         if (kind, key) not in known_templates:
             meta = Metadata(labels=pod.metadata.labels, annotations=pod.metadata.annotations)

@@ -114,6 +114,14 @@ class WebhookMetrics:
         """Adds a gauge, read at each scrape: the number of policies in force."""
         self._add_gauge("trimtab_policies", "The number of policies in force in this replica.", read)
 
+    def add_avoidable_policies(self, read: Callable[[], float]) -> None:
+        """Adds a gauge, read at each scrape: policies whose required action the author of a pod can avoid."""
+        self._add_gauge(
+            "trimtab_avoidable_policies",
+            "The number of policies in force with a required action that the author of a pod can avoid by an image.",
+            read,
+        )
+
     def add_problems(self, read: Callable[[], float]) -> None:
         """Adds a gauge, read at each scrape: policies, recommendations and other objects that cannot be decoded."""
         self._add_gauge("trimtab_invalid_objects", "The number of objects of the cluster that are invalid.", read)

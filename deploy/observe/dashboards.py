@@ -246,8 +246,8 @@ PODS = Dashboard(
             _one("Versions", "Replicas of all processes by the version that they run. More than one while an upgrade is"
                  " under way.", "count by (version) (trimtab_build_info)", "{{version}}"),
             Panel("Policies and invalid objects", "Policies in force, and objects that are invalid.", (
-                Query("min(trimtab_policies)", "policies"), Query("max(trimtab_invalid_objects)", "problems"),
-                Query("max(trimtab_paused)", "paused"))),
+                Query("min(trimtab_policies)", "policies"), Query("max(trimtab_avoidable_policies)", "avoidable"),
+                Query("max(trimtab_invalid_objects)", "problems"), Query("max(trimtab_paused)", "paused"))),
             _stat("Certificate expires in", "For the replica whose certificate expires first.",
                   "min(trimtab_certificate_expiry_timestamp_seconds) - time()", "", "s"),
             _one("Patch size", "The median in bytes.",

@@ -72,6 +72,7 @@ def _registries() -> dict[str, list[Metric]]:
         meters.add_certificate_expiry,
         meters.add_facts_age,
         meters.add_policies,
+        meters.add_avoidable_policies,
         meters.add_problems,
         meters.add_paused,
     ):

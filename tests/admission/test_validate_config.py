@@ -41,6 +41,17 @@ def test_a_broken_policy_may_be_on_its_way_out() -> None:
     assert response(leaving)["allowed"]
 
 
+def test_a_required_action_that_depends_on_an_image_does_not_enter_unless_it_is_stored_so_already() -> None:
+    match = {"namespaces": {"include": ["team-*"]}, "containers": {"images": ["ghcr.io/*"]}}
+    spec = {"match": match, "actions": {"runtimeClass": {"name": "gvisor", "required": True}}}
+    stored = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "a"}, "spec": spec}
+    labelled = {**stored, "metadata": {"name": "a", "labels": {"team": "x"}}}
+    changed = {**stored, "spec": {**spec, "priority": 3}}
+    assert not response(stored, "CREATE")["allowed"]
+    assert response(labelled, "UPDATE", oldObject=stored)["allowed"]
+    assert not response(changed, "UPDATE", oldObject=stored)["allowed"]
+
+
 CONFIG_MAPS = {"group": "", "version": "v1", "resource": "configmaps"}
 
 

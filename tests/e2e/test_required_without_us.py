@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.build import policies, policy
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
+from trimtab.policy.image_names import image_test
 from trimtab.policy.validating_policy import compile_validating_policy
 
 ACTIONS = """{runtimeClass: {name: compiled, required: true}, priorityClass: {name: compiled, required: true},
@@ -68,6 +70,23 @@ def test_a_pod_without_its_class_is_denied_and_one_with_it_is_not(sandbox: Clust
     assert refused(sandbox, pod("ours", image="registry.example.com/a:1")) == ""
     assert refused(sandbox, pod("spared", labels={"spared": "yes"})) == ""
     assert refused(sandbox, pod("trusted", labels={"tier": "gold"})) == ""
+
+
+REGISTRIES = (
+    "ghcr.io/", "GHCR.IO/", "Ghcr.io:443/", "ghcr.io:4430/", "", "docker.io/", "index.docker.io/", "docker.io:443/",
+    "registry-1.docker.io/", "INDEX.docker.io:443/", "bx.example.com/", "ax.example.com/", "localhost/", "team/",
+)  # fmt: skip
+
+
+def test_images_are_compared_as_the_webhook_compares_them(sandbox: Cluster) -> None:
+    patterns = ("ghcr.io/*", "docker.io/library/*", "docker.io/ours/*", "[!]a]x.example.com/*")
+    match = f"{{namespaces: {{include: [NAMESPACE]}}, containers: {{notImages: {json.dumps(patterns)}}}}}"
+    actions = "{runtimeClass: {name: compiled, required: true}}"
+    installed(sandbox, f"image-{sandbox.namespace[-5:]}", actions, match=match, enforce=True)
+    sandbox.eventually(lambda: refused(sandbox, pod("bad", image="x.example.com/a")), what="the policy in force")
+    images = [f"{registry}{rest}" for registry in REGISTRIES for rest in ("x:1", "ours/x", "a/b@sha256:" + "0" * 64)]
+    denied = {image: bool(refused(sandbox, pod("p", image=image))) for image in images}
+    assert denied == {image: not image_test(patterns)(image) for image in images}
 
 
 def test_at_first_it_only_warns(sandbox: Cluster) -> None:

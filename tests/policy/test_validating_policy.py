@@ -56,7 +56,6 @@ def test_a_namespace_that_may_opt_out_is_spared(opt_out, count):
         (TEAM, {"mode": "warn"}, "spec.mode"),
         ("{namespaces: {include: [a]}, runtimeClasses: [none]}", {}, "spec.match.runtimeClasses"),
         ("{namespaces: {include: [a]}, hpa: utilization}", {}, "spec.match.hpa"),
-        ("{namespaces: {include: [a]}, containers: {images: ['nginx*']}}", {}, "spec.match.containers.images"),
         ("{namespaces: {include: [a]}, containers: {roles: [init]}}", {}, "spec.match.containers.roles"),
         (
             "{namespaces: {include: [a]}, exclude: [{podSelector: {matchLabels: {a: b}}}]}",

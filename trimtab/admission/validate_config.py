@@ -6,8 +6,8 @@ rejected here, with the same messages as for files. Pools are ConfigMaps with th
 ConfigMaps are always admitted.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import msgspec
 
@@ -27,13 +27,13 @@ def validate_review(body: bytes) -> tuple[int, bytes]:
         review = wire.decode(body)
     except wire.NotAReview as error:
         return 400, msgspec.json.encode({"error": str(error)})
-    problem = _why_invalid(review.request)
+    problem = _why_invalid(review.request, body)
     if problem is None:
         return 200, wire.encode(review, wire.encode_allowed(b"", (), {}))
     return 200, wire.encode(review, wire.encode_denied(problem, {}, code=422, reason="Invalid"))
 
 
-def _why_invalid(request: wire.AdmissionRequest) -> str | None:
+def _why_invalid(request: wire.AdmissionRequest, body: bytes) -> str | None:
     """Returns why the object must not be stored; None if it may be, or if it is neither a policy nor a pool."""
     resource = request.resource
     find_errors = _CHECKS.get((resource.group, resource.resource))
@@ -52,7 +52,29 @@ def _why_invalid(request: wire.AdmissionRequest) -> str | None:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return f"the object cannot be read: {error}"
-    return "\n".join(map(_error_text, find_errors(value))) or None
+    errors = find_errors(value, is_changed=request.operation == "CREATE" or not _has_same_spec(body, head))
+    return "\n".join(map(_error_text, errors)) or None
+
+
+class _OldObject(msgspec.Struct, frozen=True):
+    spec: msgspec.Raw = msgspec.Raw()
+
+
+class _OldRequest(msgspec.Struct, frozen=True, rename="camel"):
+    old_object: _OldObject | None = None
+
+
+class _OldReview(msgspec.Struct, frozen=True):
+    request: _OldRequest
+
+
+def _has_same_spec(body: bytes, head: "_ObjectHead") -> bool:
+    """Returns whether the review is of an update that leaves the spec as it was stored, as one of a label does."""
+    try:
+        old = msgspec.json.decode(body, type=_OldReview).request.old_object
+        return old is not None and bool(old.spec) and msgspec.json.decode(old.spec) == msgspec.json.decode(head.spec)
+    except msgspec.DecodeError:
+        return False
 
 
 MAX_ENTRIES = 4_000
@@ -60,12 +82,12 @@ MAX_ENTRIES = 4_000
 `policies/` has a hundred."""
 
 
-def _policy_errors(value: Any) -> Iterable[ConfigError]:
+def _policy_errors(value: Any, *, is_changed: bool) -> Iterable[ConfigError]:
     document = Document(file=KIND, index=0, value=value)
     entry_count = _count_entries(value.get("spec") if isinstance(value, dict) else None)
     if entry_count > MAX_ENTRIES:
         return [document.error_at(("spec",), f"at most {MAX_ENTRIES} entries in lists and mappings", str(entry_count))]
-    return load_document(document)[1]
+    return load_document(document, is_authoring=is_changed)[1]
 
 
 def _count_entries(value: Any) -> int:
@@ -80,11 +102,16 @@ def _count_entries(value: Any) -> int:
     return count
 
 
-def _pool_errors(value: Any) -> Iterable[ConfigError]:
+def _pool_errors(value: Any, *, is_changed: bool) -> Iterable[ConfigError]:
     return read_pools([Document(file="", index=0, value=value)]).mistakes
 
 
-_CHECKS: dict[tuple[str, str], Callable[[Any], Iterable[ConfigError]]] = {
+class _FindErrors(Protocol):
+    def __call__(self, value: Any, *, is_changed: bool) -> Iterable[ConfigError]:
+        """Returns the mistakes. `is_changed`: the object is new, or its spec is."""
+
+
+_CHECKS: dict[tuple[str, str], _FindErrors] = {
     (GROUP, PLURAL): _policy_errors,
     ("", "configmaps"): _pool_errors,
 }

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from trimtab.policy.field_types import end_of_class
+from trimtab.policy.image_names import DEFAULT_PORT, DOCKER_HUB, DOCKER_HUB_ALIASES, canonical_patterns
 from trimtab.policy.podpolicy import PolicyLabelSelector
 
 Manifest = dict[str, Any]
@@ -33,8 +35,9 @@ def build_selector(selector: PolicyLabelSelector) -> Manifest:
 
 
 def cel_string(value: str) -> str:
-    """Returns a string literal of CEL. CEL reads every JSON string."""
-    return json.dumps(value)
+    """Returns a string literal of CEL: a JSON string, but with characters as they are. JSON writes a character above
+    U+FFFF as two halves, which CEL refuses."""
+    return json.dumps(value, ensure_ascii=False).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def cel_regex(patterns: tuple[str, ...]) -> str:
@@ -51,15 +54,42 @@ def shell_regex(pattern: str) -> str:
             out += ".*"
         elif char == "?":
             out += "."
-        elif char == "[" and "]" in pattern[at + 1 :]:
-            end = pattern.index("]", at + 1)
-            # Only the backslash has a meaning of its own in a character class of RE2.
-            inner, at = pattern[at:end].replace("\\", "\\\\"), end + 1
-            # `fnmatch` negates a class with "!", RE2 with "^".
-            out += f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+        elif char == "[" and (end := end_of_class(pattern, at)) >= 0:
+            # `fnmatch` negates a class with "!", RE2 with "^". A bracket or a caret in a class stands for itself.
+            inner, at = pattern[at:end], end + 1
+            sign = "^" if inner.startswith("!") else ""
+            out += f"[{sign}{_IN_CLASS.sub(_ESCAPE, inner.removeprefix('!'))}]"
         else:
             out += re.escape(char)
     return out
+
+
+_IN_CLASS = re.compile(r"[\\\[\]^]")
+_ESCAPE = r"\\\g<0>"
+
+
+def image_matches(image: str, patterns: tuple[str, ...]) -> str:
+    """Returns a CEL expression that is true if the image matches a pattern, either as it is written or by its canonical
+    name, as `image_names.image_test` does.
+
+    `image`: a CEL expression of a string. The expression goes through lists of one element, because CEL has no
+    variables within an expression: the image, then step by step its canonical name.
+    """
+    # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
+    has_registry = f"i.matches({cel_string('^([^/]*[.:A-Z][^/]*|localhost)/')})"
+    # The registry has no other slash, so this removes the port only at its end.
+    registry = f"(i.substring(0, i.indexOf('/')).lowerAscii() + '/').replace('{DEFAULT_PORT}/', '/')"
+    hub, regex = f"{DOCKER_HUB}/", cel_regex(canonical_patterns(patterns))
+    usual_hub = "n"
+    for alias in DOCKER_HUB_ALIASES:
+        usual_hub = f"n.startsWith('{alias}/') ? '{hub}' + n.substring({len(alias) + 1}) : {usual_hub}"
+    is_official = f"n.startsWith('{hub}') && n.indexOf('/', {len(hub)}) < 0"
+    return (
+        f"[{image}].exists(i, i.matches({regex}) || "
+        f"[{has_registry} ? {registry} + i.substring(i.indexOf('/') + 1) : '{hub}' + i]"
+        f".map(n, {usual_hub}).map(n, {is_official} ? '{hub}library/' + n.substring({len(hub)}) : n)"
+        f".exists(n, n.matches({regex})))"
+    )
 
 
 def cel_list(values: Iterable[str]) -> str:

@@ -5,10 +5,11 @@ A failed check says what it expects; the loader adds the place, the value, and t
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from trimtab.cluster import quantity, usage_rule
@@ -124,10 +125,39 @@ max.
 """
 
 
-def _check_pattern(value: Any) -> str:
+@dataclass(frozen=True, slots=True)
+class Authoring:
+    """The context of validation for a policy that is written now: rules count that a stored policy may break."""
+
+
+def _check_pattern(value: Any, info: ValidationInfo) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("a name or a pattern such as team-*")
+    if isinstance(info.context, Authoring):
+        for inner in character_classes(value):
+            # The API server's expression language negates a class with "^", which is an ordinary character here.
+            if inner.startswith("^"):
+                raise ValueError("a class that is negated with `[!`: in a pattern, `^` is an ordinary character")
+            if any(dash == "-" and low > high for low, dash, high in zip(inner, inner[1:], inner[2:], strict=False)):
+                raise ValueError("a range such as [a-z], whose first character is not after its last")
     return value
+
+
+def character_classes(pattern: str) -> Iterator[str]:
+    """Yields what is between the brackets of each character class of a shell pattern, as `fnmatch` reads it."""
+    at = pattern.find("[")
+    while at >= 0:
+        end = end_of_class(pattern, at + 1)
+        if end >= 0:
+            yield pattern[at + 1 : end]
+        at = pattern.find("[", max(end, at + 1))
+
+
+def end_of_class(pattern: str, start: int) -> int:
+    """Returns the position of the bracket that ends the character class which begins at `start`, or -1 if none does: a
+    bracket at the beginning, also after "!", is one of the characters."""
+    first = start + (pattern[start : start + 1] == "!")
+    return pattern.find("]", first + 1)
 
 
 Pattern = Annotated[str, BeforeValidator(_check_pattern)]

@@ -9,6 +9,7 @@ from trimtab.cluster.selectors import requirement_matches
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement import format_requirement
 from trimtab.policy.actions.placement_fields import PlacementAction
+from trimtab.policy.authoring_rules import image_conditions
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.lint_conflicts import find_disagreements, find_overruled
 from trimtab.policy.lint_fields import find_odd_fields
@@ -23,6 +24,12 @@ AUTHOR_CHOOSES = Code(
     "A policy with a required action has a `match` that reads a field which the pod's author sets: a pod without "
     "that field is not denied.",
     "If the action must be enforced for every author, match only by namespace.",
+)
+IMAGE_CHOSEN = Code(
+    "image-chosen-by-author",
+    "A policy with a required action selects pods by an image, or exempts them by a container. The author of a pod "
+    "chooses both, so the action can be avoided. Such a policy cannot be created any more; this one was stored before.",
+    "Select the images that need no action with `notImages` under `match.containers`, or match by namespace.",
 )
 NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to no owner of pods.", "Raise `rollout` above 0%.")
 
@@ -51,7 +58,7 @@ def lint(
         policy_reasons = [
             *_find_inactive(policy), *_find_missing_objects(policy, facts),
             *find_unmatched_conditions(policy, facts.namespaces if facts is not None else {}, pod_values),
-            *_find_author_choices(policy),
+            *_find_author_choices(policy), *_find_chosen_images(policy),
             *find_odd_fields(policy),
             *find_overruled(policy, before), *find_disagreements(policy, before),
         ]  # fmt: skip
@@ -153,6 +160,17 @@ def _find_author_choices(policy: PodPolicy) -> Iterator[Reason]:
         for field, word in _AUTHOR_FIELDS:
             if getattr(conditions, field):
                 yield AUTHOR_CHOOSES(f"an action is required, but `match` reads {word}, which the pod's author chooses")
+
+
+def _find_chosen_images(policy: PodPolicy) -> Iterator[Reason]:
+    for path in image_conditions(policy.spec):
+        field = ".".join(map(str, path[1:]))
+        yield IMAGE_CHOSEN(f"an action is required, but the pod's author chooses what `{field}` reads")
+
+
+def has_chosen_image(policy: PodPolicy) -> bool:
+    """Returns whether the policy is in force with a required action that a pod's author can avoid by an image."""
+    return policy.spec.enabled and bool(image_conditions(policy.spec))
 
 
 _AUTHOR_FIELDS = (

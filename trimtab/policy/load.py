@@ -16,6 +16,8 @@ from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistak
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.cluster.yaml_parser import Path
+from trimtab.policy.authoring_rules import authoring_mistakes
+from trimtab.policy.field_types import Authoring
 from trimtab.policy.podpolicy import API_VERSION, KIND, Actions, PodPolicy, Policies, PolicyMetadata, Spec
 from trimtab.policy.required_action_rules import chosen_place_mistakes, requirement_mistakes
 from trimtab.policy.schema import fields_at
@@ -35,9 +37,10 @@ class LoadResult:
     """The number of objects of other API groups in the files, such as examples or a kustomization."""
 
 
-def load_policies(files: Iterable[tuple[str, bytes]]) -> LoadResult:
+def load_policies(files: Iterable[tuple[str, bytes]], *, is_authoring: bool = False) -> LoadResult:
     """Returns every PodPolicy in the files, which are (name, content) pairs. Objects that clearly belong to another
-    program are skipped and counted. Files without a single policy are a mistake."""
+    program are skipped and counted. Files without a single policy are a mistake. For `is_authoring` see
+    `load_document`."""
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     names: list[str] = []
@@ -49,7 +52,7 @@ def load_policies(files: Iterable[tuple[str, bytes]]) -> LoadResult:
     ours = [document for document in documents if not _is_other_object(document.value)]
     if names and not ours and not mistakes:
         mistakes.append(ConfigError(file=", ".join(names[:3]), expected=f"at least one {KIND}", got="none"))
-    return replace(_merge_documents(ours, mistakes), passed_over=len(documents) - len(ours))
+    return replace(_merge_documents(ours, mistakes, is_authoring=is_authoring), passed_over=len(documents) - len(ours))
 
 
 def _is_other_object(value: Any) -> bool:
@@ -62,11 +65,11 @@ def _is_other_object(value: Any) -> bool:
     return kind.lower() != KIND.lower() and version.split("/")[0] != API_VERSION.split("/")[0]
 
 
-def _merge_documents(documents: Sequence[Document], mistakes: list[ConfigError]) -> LoadResult:
+def _merge_documents(documents: Sequence[Document], mistakes: list[ConfigError], *, is_authoring: bool) -> LoadResult:
     policies: list[PodPolicy] = []
     first: dict[str, Document] = {}
     for document in documents:
-        policy, document_mistakes = load_document(document)
+        policy, document_mistakes = load_document(document, is_authoring=is_authoring)
         mistakes += document_mistakes
         name = _policy_name(document)
         if name is None:
@@ -98,8 +101,10 @@ def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigErro
     )
 
 
-def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigError]]:
-    """Returns the policy of one document, or None, and the mistakes in it."""
+def load_document(document: Document, *, is_authoring: bool = False) -> tuple[PodPolicy | None, list[ConfigError]]:
+    """Returns the policy of one document, or None, and the mistakes in it.
+
+    `is_authoring`: the policy is being written, so the rules count that a stored policy may break."""
     if not isinstance(document.value, dict):
         return None, [document.error_at((), f"a {KIND}", quote_value(document.value))]
     wrong_kind = _check_kind(document)
@@ -116,7 +121,7 @@ def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigErro
     mistakes += _validate(document, _METADATA, ("metadata",), name)[1]
     if "spec" not in value:
         return None, first_mistakes([*mistakes, document.error_at(("spec",), "a spec with actions", "nothing")])
-    spec, spec_mistakes = _validate(document, _SPEC, ("spec",), value["spec"])
+    spec, spec_mistakes = _validate(document, _SPEC, ("spec",), value["spec"], Authoring() if is_authoring else None)
     mistakes += spec_mistakes
     mistakes += islice(_unquoted_booleans(document, document.node, ()), MAX_MISTAKES + 1)
     if spec is not None and spec.actions == Actions():
@@ -124,6 +129,8 @@ def load_document(document: Document) -> tuple[PodPolicy | None, list[ConfigErro
     if spec is not None:
         mistakes += requirement_mistakes(document, spec)
         mistakes += chosen_place_mistakes(document, spec)
+        if is_authoring:
+            mistakes += authoring_mistakes(document, spec)
     if mistakes or spec is None:
         return None, first_mistakes(mistakes)
     line, _ = document.position_of(("metadata", "name"))
@@ -164,9 +171,11 @@ def _unquoted_booleans(document: Document, node: Any, path: Path) -> Iterator[Co
 _BOOLEANS = ("y", "Y", "n", "N")
 
 
-def _validate(document: Document, adapter: TypeAdapter[Any], at: Path, value: Any) -> tuple[Any, list[ConfigError]]:
+def _validate(
+    document: Document, adapter: TypeAdapter[Any], at: Path, value: Any, context: Authoring | None = None
+) -> tuple[Any, list[ConfigError]]:
     try:
-        return adapter.validate_python(value), []
+        return adapter.validate_python(value, context=context), []
     except ValidationError as error:
         errors = error.errors(include_url=False)[: MAX_MISTAKES + 1]
         return None, [_to_config_error(document, at, item) for item in errors]

@@ -14,6 +14,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import Amounts, requests_of, requests_without_overhead, scheduler_amounts
 from trimtab.cluster.selectors import labels_match, name_matcher
 from trimtab.policy import autoscalers, reasons
+from trimtab.policy.image_names import image_test
 from trimtab.policy.pod_context import (
     CRITICAL,
     MIRROR,
@@ -21,7 +22,6 @@ from trimtab.policy.pod_context import (
     AdmissionSettings,
     ContainerRef,
     PodContext,
-    image_test,
 )
 from trimtab.policy.podpolicy import (
     AmountCondition,

@@ -11,15 +11,12 @@ seconds, so that equal pods get the same annotation, and so the same response, f
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from trimtab.cluster.api.meta import Labels, Metadata, SelectorRequirement, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
-from trimtab.cluster.bounded_cache import cache_short_strings
-from trimtab.cluster.kinds import DAEMON_SET, kind_name
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage
@@ -29,6 +26,7 @@ from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.signature import SigningKeys
 from trimtab.policy.affinity_conflicts import required_terms
 from trimtab.policy.cluster_facts import OWN_NAMESPACE, ClusterFacts
+from trimtab.policy.image_names import image_test
 from trimtab.policy.lazy_property import computed_property
 from trimtab.policy.metadata_reads import MetadataReads, OwnerTest, RecordedValues
 
@@ -158,7 +156,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     @computed_property
     def is_daemon(self) -> bool:
         """Whether a DaemonSet has created the pod."""
-        return any(owner.kind == DAEMON_SET for owner in self.owners)
+        return any(owner.kind == "DaemonSet" for owner in self.owners)
 
     @computed_property
     def owner_names(self) -> tuple[str, ...]:
@@ -226,7 +224,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     def _find_usage(self, container: str) -> Iterator[tuple[OwnerKey, ContainerUsage | NotYet]]:
         # The topmost owner lives longest, so it has the longest history.
         for owner in reversed(self.owners):
-            usage = self.facts.recommendations.find_usage(owner, container)
+            usage = self.facts.recommendations.find_usage(self.namespace, owner.kind, owner.name, container)
             yield owner, usage
             if isinstance(usage, ContainerUsage) and usage.cpu is not None and usage.memory is not None:
                 return
@@ -326,9 +324,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     def rollout_identity(self) -> str:
         """The text that is hashed for a rollout; it is the same for all pods of one owner."""
         metadata = self.pod.metadata
-        owner = self.top_owner
-        # Without the group, as before owners had one: the same owners must stay in the rollout.
-        name = f"{kind_name(owner.kind)}/{owner.name}" if owner else f"Pod/{metadata.name or metadata.generate_name}"
+        name = str(self.top_owner) if self.top_owner else f"Pod/{metadata.name or metadata.generate_name}"
         return f"{self.namespace}/{name}"
 
 
@@ -341,25 +337,6 @@ def matches_container(
         and (not roles or place.role in roles)
         and (not images or image_test(images)(place.container.image))
     )
-
-
-@lru_cache(maxsize=1024)
-def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """Returns a test of images, as they are written or by their full names: `docker.io/*` matches `nginx:1.27` too."""
-    test = name_matcher(patterns)
-    return lambda image: test(image) or test(full_image_name(image))
-
-
-# Registries take no longer names.
-@cache_short_strings(max_length=512, max_entries=4096)
-def full_image_name(image: str) -> str:
-    """Returns the image with the registry that a short name leaves out (as distribution/reference `splitDockerDomain`
-    adds it)."""
-    first, slash, _ = image.partition("/")
-    # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
-    if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
-        return image
-    return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

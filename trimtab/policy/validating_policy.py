@@ -6,7 +6,6 @@ cannot express, nothing is compiled and the part is named: a policy that is only
 pods.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +14,15 @@ from pydantic.alias_generators import to_camel
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.policy.actions.limits import LimitsAction, limit_rules
 from trimtab.policy.actions.placement_fields import PlacementAction
-from trimtab.policy.cel import ADMISSION_API, Manifest, NotExpressible, build_selector, cel_regex, cel_string
+from trimtab.policy.cel import (
+    ADMISSION_API,
+    Manifest,
+    NotExpressible,
+    build_selector,
+    cel_regex,
+    cel_string,
+    image_matches,
+)
 from trimtab.policy.compiled_annotation import POLICY_LABEL
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR, OPT_OUT
 from trimtab.policy.podpolicy import Conditions, Containers, NamespaceMatch, PodPolicy
@@ -154,6 +161,9 @@ def _condition_expressions(conditions: Conditions, where: str) -> Iterator[str]:
 _EXPRESSIBLE = frozenset({"namespaces", "pod_labels", "pod_selector", "containers"})
 
 
+_IMAGE = "(has(c.image) ? c.image : '')"
+
+
 def _container_expression(containers: Containers, where: str) -> str:
     if containers.roles:
         raise NotExpressible(f"{where}.roles: CEL does not know the roles of containers")
@@ -162,25 +172,10 @@ def _container_expression(containers: Containers, where: str) -> str:
         raise NotExpressible(f"{where}.requests: CEL cannot compare quantities as the scheduler counts them")
     parts = [f"c.name.matches({cel_regex(containers.names)})"] if containers.names else []
     if containers.images:
-        parts.append(f"c.image.matches({_image_pattern(containers.images, f'{where}.images')})")
+        parts.append(image_matches(_IMAGE, containers.images))
     if containers.not_images:
-        parts.append(f"!c.image.matches({_image_pattern(containers.not_images, f'{where}.notImages')})")
+        parts.append(f"!{image_matches(_IMAGE, containers.not_images)}")
     return f"{_ALL_CONTAINERS}.exists(c, {' && '.join(parts) or 'true'})"
-
-
-def _image_pattern(patterns: tuple[str, ...], where: str) -> str:
-    """Returns the regular expression for a pattern of images. The pattern must begin with a registry, because a short
-    name can be written in several forms."""
-    for pattern in patterns:
-        host, slash, _ = pattern.partition("/")
-        if not slash or not _REGISTRY_HOST.fullmatch(host) or host in ("docker.io", "index.docker.io"):
-            raise NotExpressible(
-                f"{where}: {pattern!r} does not begin with a registry, and CEL cannot compare short image names"
-            )
-    return cel_regex(patterns)
-
-
-_REGISTRY_HOST = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?|localhost(:[0-9]+)?|[a-z0-9-]+:[0-9]+")
 
 
 def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:

@@ -42,7 +42,13 @@ class ReferencesState:
 
 
 REFERENCE_CODES = frozenset(
-    {"not-in-the-cluster", "runtimeclass-not-found", "priorityclass-not-found", "no-node-can-match"}
+    {
+        "not-in-the-cluster",
+        "runtimeclass-not-found",
+        "priorityclass-not-found",
+        "no-node-can-match",
+        "image-chosen-by-author",
+    }
 )
 """The codes of `policies check` for an object that does not exist in the cluster."""
 

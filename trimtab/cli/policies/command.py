@@ -108,7 +108,7 @@ def check_policies(
     conflict, a rule that another one always overrules, or, with `--cluster`, a class, namespace or node that does not
     exist, or a label that no pod or namespace has.
     """
-    policies = load_given_policies(paths)
+    policies = load_given_policies(paths, is_authoring=True)
     facts, pod_labels = _read_facts(cluster, reads_pods=_selects_by_pod_label(policies.all))
     report = _build_report(policies.all, lint(policies, facts, pod_labels))
     _emit(output, output_file, report, _draw_check)

@@ -19,6 +19,7 @@ from trimtab.policy.cel import (
     cel_regex,
     cel_string,
     has_entry,
+    image_matches,
     join_all,
     selector_expression,
     shell_regex,
@@ -243,6 +244,7 @@ OWNER_KEY = (
 """A CEL expression for KIND.NAME of the topmost controller that can be read from the pod; empty for a pod without a
 controller, and for one whose controller has the name of a built-in kind but is of another group."""
 
+_IMAGE = "(has(c.image) ? c.image : '')"
 ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
 
 
@@ -254,26 +256,12 @@ def container_test(containers: Containers, where: str) -> str:
             f"{where}.roles: CEL cannot read this condition, because a container does not state its role"
         )
     if containers.images:
-        parts.append(_image_matches(containers.images))
+        parts.append(image_matches(_IMAGE, containers.images))
     if containers.not_images:
-        parts.append(f"!({_image_matches(containers.not_images)})")
+        parts.append(f"!{image_matches(_IMAGE, containers.not_images)}")
     for resource, amount in sorted((containers.requests or {}).items()):
         parts.append(_amount_in_range(quantity_number("c", resource), resource, amount))
     return join_all(parts)
-
-
-def _image_matches(patterns: tuple[str, ...]) -> str:
-    """Returns a CEL expression that is true if the image matches a pattern, either as it is written or by its full
-    name."""
-    # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
-    registry = cel_string("^([^/]*[.:A-Z][^/]*|localhost)/")
-    image = "(has(c.image) ? c.image : '')"
-    full = (
-        f"({image}.matches({registry}) ? {image} : "
-        f"({image}.contains('/') ? 'docker.io/' : 'docker.io/library/') + {image})"
-    )
-    regex = cel_regex(patterns)
-    return f"{image}.matches({regex}) || {full}.matches({regex})"
 
 
 def _amount_in_range(number: str, resource: str, amount: AmountCondition) -> str:

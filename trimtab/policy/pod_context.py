@@ -17,6 +17,7 @@ import msgspec
 
 from trimtab.cluster.api.meta import Labels, Metadata, SelectorRequirement, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
+from trimtab.cluster.kinds import DAEMON_SET, kind_name
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage
@@ -156,7 +157,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     @computed_property
     def is_daemon(self) -> bool:
         """Whether a DaemonSet has created the pod."""
-        return any(owner.kind == "DaemonSet" for owner in self.owners)
+        return any(owner.kind == DAEMON_SET for owner in self.owners)
 
     @computed_property
     def owner_names(self) -> tuple[str, ...]:
@@ -224,7 +225,7 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     def _find_usage(self, container: str) -> Iterator[tuple[OwnerKey, ContainerUsage | NotYet]]:
         # The topmost owner lives longest, so it has the longest history.
         for owner in reversed(self.owners):
-            usage = self.facts.recommendations.find_usage(self.namespace, owner.kind, owner.name, container)
+            usage = self.facts.recommendations.find_usage(owner, container)
             yield owner, usage
             if isinstance(usage, ContainerUsage) and usage.cpu is not None and usage.memory is not None:
                 return
@@ -324,7 +325,9 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     def rollout_identity(self) -> str:
         """The text that is hashed for a rollout; it is the same for all pods of one owner."""
         metadata = self.pod.metadata
-        name = str(self.top_owner) if self.top_owner else f"Pod/{metadata.name or metadata.generate_name}"
+        owner = self.top_owner
+        # Without the group, as before owners had one: the same owners must stay in the rollout.
+        name = f"{kind_name(owner.kind)}/{owner.name}" if owner else f"Pod/{metadata.name or metadata.generate_name}"
         return f"{self.namespace}/{name}"
 
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster_of import ALL, Item, cluster, node, pod
+from tests.cluster_of import ALL, NOW, Item, cluster, node, pod
 from tests.compaction.plans import planned
+from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.compaction.candidates import PlanningContext
 
 DRIVER = "gpu.example.com"
 CLASS: Item = {
@@ -123,3 +125,26 @@ def test_only_the_newest_generation_of_a_pool_counts() -> None:
     old, new = devices("b", 4, slice=1), devices("b", 1, slice=2, pool={"generation": 2})
     found = cluster(CLASS, node("b"), old, new).nodes[0]
     assert found.allocatable[f"devices:{DRIVER}"] == 1  # type: ignore[index]
+
+
+def left_to_autoscaler(held: int, threshold: int = 50, flags: dict[str, str] | None = None, **more: Any) -> bool:
+    """Returns whether the nodes, of whose two devices so many are held and whose cpu is hardly used, are left to the
+    cluster autoscaler."""
+    nodes = [node("a"), node("b"), user("x-0", "a"), user("y-0", "b")]
+    claims = [claim(name, on, *range(held)) for name, on in (("x-0", "a"), ("y-0", "b"))]
+    autoscaler = Autoscaler(updated=NOW, threshold=threshold, flags=flags or {})
+    now = PlanningContext(now=NOW, autoscaler=autoscaler)
+    return bool(planned(CLASS, *nodes, devices("a", **more), devices("b", **more), *claims, pool=ALL, now=now).left)
+
+
+def test_the_autoscaler_looks_at_nothing_but_the_devices_of_a_node() -> None:
+    assert not left_to_autoscaler(1, threshold=50)
+    assert left_to_autoscaler(1, threshold=51)
+
+
+def test_an_autoscaler_that_does_not_count_devices_looks_at_cpu_and_memory() -> None:
+    assert left_to_autoscaler(1, threshold=50, flags={"enable-dynamic-resource-allocation": "false"})
+
+
+def test_devices_whose_use_is_not_known_leave_nothing_to_the_autoscaler() -> None:
+    assert not left_to_autoscaler(1, threshold=90, spec={"sharedCounters": [{"name": "c"}]})

@@ -8,7 +8,7 @@ other pod can have its devices.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.devices import AllocatedDevice, DeviceClass, DeviceRequest, ResourceClaim, ResourceSlice
@@ -26,6 +26,14 @@ Claimed = Mapping[str, int] | str
 
 
 @dataclass(frozen=True, slots=True)
+class PoolUse:
+    """How many devices of one pool of a node claims hold, and how many there are."""
+
+    held: int
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
 class Devices:
     """The devices of one cluster."""
 
@@ -33,6 +41,9 @@ class Devices:
     """(namespace, name) of a ResourceClaim → the devices that it holds."""
     nodes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Node → resource → number of devices that counted claims can hold. Devices in use are included."""
+    pool_uses: Mapping[str, tuple[PoolUse, ...] | None] = field(default_factory=dict)
+    """Node with devices → the use of each of its pools of devices, by whatever claims; None if the slices of a pool are
+    not complete, or its devices are parts of others, so that its use is not known."""
     forbidden: tuple[str, ...] = ()
     """Kinds without which claims cannot be counted and which the user may not list. If there are any, no claim is
     counted."""
@@ -57,6 +68,7 @@ def count_devices(
 ) -> Devices:  # fmt: skip
     """Returns the devices of a cluster, counted from its claims, slices and classes. `forbidden` has the kinds that the
     user may not list."""
+    claims = tuple(claims)
     drivers = {device_class.metadata.name: _driver_of_class(device_class) for device_class in classes}
     claimed_by_claim: dict[tuple[str, str], Claimed] = {}
     uncounted: set[tuple[str, str, str]] = set()
@@ -65,7 +77,15 @@ def count_devices(
         claimed_by_claim[claim.metadata.namespace, claim.metadata.name] = claimed
         if isinstance(claimed, str):
             uncounted.update((device.driver, device.pool, device.device) for device in _allocated_devices(claim))
-    return Devices(claimed_by_claim, _devices_by_node(slices, uncounted), tuple(sorted(set(forbidden) & DEVICE_KINDS)))
+    held = {
+        (one.driver, one.pool, one.device)
+        for claim in claims for one in _allocated_devices(claim) if not one.admin_access
+    }  # fmt: skip
+    pools = _slices_by_pool(slices)
+    return Devices(
+        claimed_by_claim, _devices_by_node(pools, uncounted), _pool_uses(pools, held),
+        tuple(sorted(set(forbidden) & DEVICE_KINDS)),
+    )  # fmt: skip
 
 
 def join_plurals(kinds: Iterable[str]) -> str:
@@ -123,26 +143,61 @@ def _allocated_devices(claim: ResourceClaim) -> tuple[AllocatedDevice, ...]:
     return claim.status.allocation.devices.results if claim.status.allocation is not None else ()
 
 
+_PoolKey = tuple[str, str, str]
+"""(node, driver, pool) of a pool of devices."""
+
+
+def _slices_by_pool(slices: Iterable[ResourceSlice]) -> dict[_PoolKey, list[ResourceSlice] | None]:
+    """Returns the slices of the newest generation of each pool of a node; None if some of them are missing."""
+    pools: dict[_PoolKey, list[ResourceSlice]] = {}
+    for piece in slices:
+        if piece.spec.node_name:
+            pools.setdefault((piece.spec.node_name, piece.spec.driver, piece.spec.pool.name), []).append(piece)
+    complete: dict[_PoolKey, list[ResourceSlice] | None] = {}
+    for key, pool_slices in pools.items():
+        newest = max(part.spec.pool.generation for part in pool_slices)
+        current = [part for part in pool_slices if part.spec.pool.generation == newest]
+        # The driver writes a new generation slice by slice; until all are present, the pool's content is unknown
+        # (KEP-4381).
+        is_whole = all(part.spec.pool.resource_slice_count == len(current) for part in current)
+        complete[key] = current if is_whole else None
+    return complete
+
+
+def _pool_uses(
+    pools: Mapping[_PoolKey, list[ResourceSlice] | None], held: Collection[tuple[str, str, str]]
+) -> dict[str, tuple[PoolUse, ...] | None]:
+    """Returns the use of the pools of each node, as the cluster autoscaler counts it (simulator/dynamicresources/utils,
+    utilization.go)."""
+    uses: dict[str, tuple[PoolUse, ...] | None] = {}
+    for (node, driver, pool), slices in pools.items():
+        former = uses.setdefault(node, ())
+        if (
+            slices is None
+            or former is None
+            or any(
+                part.spec.shared_counters or any(one.consumes_counters for one in part.spec.devices) for part in slices
+            )
+        ):
+            uses[node] = None
+            continue
+        names = [one.name for part in slices for one in part.spec.devices]
+        use = PoolUse(sum((driver, pool, name) in held for name in names), len(names))
+        uses[node] = (*former, use)
+    return uses
+
+
 def _devices_by_node(
-    slices: Iterable[ResourceSlice], uncounted: set[tuple[str, str, str]]
+    pools: Mapping[_PoolKey, list[ResourceSlice] | None], uncounted: set[tuple[str, str, str]]
 ) -> dict[str, dict[str, int]]:
     """Returns node → resource → number of devices that counted claims can hold.
 
     Only complete pools of single devices count: all slices of the newest generation must be present. `uncounted` has
     the (driver, pool, device) of devices that are held by claims which are not counted.
     """
-    pools: dict[tuple[str, str, str], list[ResourceSlice]] = {}
-    for piece in slices:
-        if piece.spec.node_name:
-            pools.setdefault((piece.spec.node_name, piece.spec.driver, piece.spec.pool.name), []).append(piece)
     nodes: dict[str, dict[str, int]] = {}
     for (node, driver, pool), pool_slices in pools.items():
-        newest = max(part.spec.pool.generation for part in pool_slices)
-        pool_slices = [part for part in pool_slices if part.spec.pool.generation == newest]
-        # The driver writes a new generation slice by slice; until all are present, the pool's content is unknown
-        # (KEP-4381).
-        is_whole = all(part.spec.pool.resource_slice_count == len(pool_slices) for part in pool_slices)
-        if is_whole and all(map(_has_single_devices, pool_slices)):
+        if pool_slices is not None and all(map(_has_single_devices, pool_slices)):
             free = sum((driver, pool, one.name) not in uncounted for part in pool_slices for one in part.spec.devices)
             amounts = nodes.setdefault(node, {})
             amounts[f"{DEVICE_PREFIX}{driver}"] = amounts.get(f"{DEVICE_PREFIX}{driver}", 0) + free

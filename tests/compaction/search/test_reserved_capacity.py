@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import ALL, NOW, Item, node, pod
+from tests.compaction.plans import keeper
 from tests.compaction.test_plan import TWO_AND_ONE, goes, planned
 from trimtab.cluster.timestamps import format_timestamp
 
@@ -59,3 +60,34 @@ def test_a_pod_stops_a_pool_for_so_long_only(minutes: int, limit: int, stopped: 
 def test_a_pod_that_fits_on_no_node_is_named() -> None:
     [named] = [note for note in planned(*NEEDS_TWO, waits("w-1", cpu="64")).notes if "w-1" in note]
     assert named == "pod default/w-1 is Pending, but would fit on no node of any pool, not even on an empty one"
+
+
+def nominated(name: str, to: str, cpu: str) -> Item:
+    """Returns a pod for which a preemption has made room on a node."""
+    item = pod(name, cpu=cpu, phase="Pending")
+    item["status"]["nominatedNodeName"] = to
+    return item
+
+
+SSD: Item = {"labels": {"disk": "ssd"}}
+ON_SSD: Item = {"spec": {"nodeSelector": {"disk": "ssd"}}}
+
+
+def test_room_that_a_preemption_has_promised_is_on_the_nominated_node() -> None:
+    items = [node("n0", **SSD), node("n1"), node("n2", **SSD), pod("web-0", "n0", "1500m", **ON_SSD),
+             keeper("etl-0", "n1", "1500m"), keeper("etl-1", "n2", "1500m")]  # fmt: skip
+    assert goes(*items) == ["n0"]
+    assert goes(*items, nominated("urgent-0", "n2", "2")) == []
+    assert goes(*items, nominated("urgent-0", "n1", "2")) == ["n0"]
+
+
+def test_a_nominated_node_stays_and_takes_nothing_until_the_preempted_pods_are_gone() -> None:
+    items = [node("a"), node("b"), node("c"), pod("x-1", "a", "3500m"), pod("y-1", "b", "500m"), pod("z-1", "c", "1")]
+    plan = planned(*items, nominated("urgent-0", "a", "3"))
+    assert plan.refusals["a"].code.name == "capacity-reserved"
+    assert {move.target for move in plan.all_moves} == {"c"}
+
+
+def test_a_nomination_to_a_cordoned_node_promises_nothing_there() -> None:
+    items = [node("a"), node("b"), node("c", cordoned=True), pod("x-1", "a", "1"), pod("y-1", "b", "1")]
+    assert goes(*items, nominated("urgent-0", "c", "2")) == ["a"]

@@ -35,6 +35,8 @@ class AllocatedDevice(ApiObject, frozen=True, kw_only=True):
     driver: str = ""
     pool: str = ""
     device: str = ""
+    admin_access: bool | None = None
+    """Whether the claim only administers the device, so that it does not hold it."""
 
 
 class AllocatedDevices(ApiObject, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus, is_true
 from trimtab.cluster.node import ZONE_LABEL, group_of
 from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
@@ -278,6 +278,8 @@ def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler)
             else 0
         )
         return autoscaler.gpu_threshold if requested * 100 < autoscaler.gpu_threshold * allocatable else None
+    if model.nodes[node].name in model.inventory.devices.pool_uses and is_enabled(autoscaler.flags.get(DEVICES_FLAG)):
+        return _device_threshold(model, node, autoscaler)
     free = (model.major[node], model.minor[node])
     allocatable_amounts = [model.allocatable_amount(node, resource) for resource in model.main_resources]
     amounts = zip(allocatable_amounts, free, _ignored_requests(model, node, autoscaler), strict=True)
@@ -285,6 +287,25 @@ def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler)
         (allocatable - ignored - free_amount) * 100 < autoscaler.threshold * (allocatable - ignored)
         for allocatable, free_amount, ignored in amounts
     )
+    return autoscaler.threshold if is_under else None
+
+
+DEVICES_FLAG = "enable-dynamic-resource-allocation"
+
+
+def is_enabled(flag: str | None) -> bool:
+    """Returns whether the autoscaler counts devices of dynamic resource allocation; if the flag is not known, it
+    does."""
+    return flag is None or is_true(flag)
+
+
+def _device_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler) -> int | None:
+    """Returns the autoscaler's threshold if the use of every pool of the node's devices is under it. cpu and memory of
+    such a node do not count (simulator/utilization/info.go, cluster-autoscaler 1.36)."""
+    uses = model.inventory.devices.pool_uses[model.nodes[node].name]
+    if uses is None:
+        return None
+    is_under = all(use.held * 100 < autoscaler.threshold * use.devices for use in uses if use.devices)
     return autoscaler.threshold if is_under else None
 
 

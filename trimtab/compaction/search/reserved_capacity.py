@@ -74,13 +74,41 @@ class ReservedCapacity:
         return False
 
     def reserve_for_pending(self) -> None:
-        """Reserves capacity for pending pods."""
+        """Reserves capacity for pending pods: first for those to which a preemption has promised a node, on that node,
+        as kube-scheduler counts them (framework/runtime, RunFilterPluginsWithNominatedPods)."""
         model = self.capacity.world
-        for pod, pod_class in model.pending_pods:
-            if not pod.needs_node:
+        waiting = [(pod, pod_class) for pod, pod_class in model.pending_pods if pod.needs_node]
+        nominated = [(pod, pod_class) for pod, pod_class in waiting if self._nominated_node(pod) >= 0]
+        for pod, pod_class in nominated:
+            self._reserve_nominated(pod, pod_class)
+        promised = {pod.key for pod, _ in nominated}
+        for pod, pod_class in waiting:
+            if pod.key in promised:
                 continue
             if not self.reserve_for(pod_class, f"pod {pod.key}, which is Pending"):
                 self._block_pools(pod, pod_class)
+
+    def _nominated_node(self, pod: PodInfo) -> int:
+        """Returns the node that a preemption has promised to the pod, or -1 if there is none, or if the node accepts no
+        pods, so that the scheduler must look for another one."""
+        node = self.capacity.world.node_numbers.get(pod.nominated_node, -1)
+        return node if node >= 0 and self.capacity.world.nodes[node].is_staying else -1
+
+    def _reserve_nominated(self, pod: PodInfo, pod_class: PodClass) -> None:
+        node = self._nominated_node(pod)
+        name = self.capacity.world.nodes[node].name
+        pod_class = pod_class if pod_class.unjudged_reason is None else change(pod_class, unjudged_reason=None)
+        if fits_on_node(self.capacity, pod_class, node):
+            self.capacity.add_pod(pod_class, node)
+            self.reserved.append((pod_class, node))
+        else:
+            # The pods that the preemption evicts are still there. What they free is promised, so nothing else may be
+            # placed there until the pod has arrived.
+            self.capacity.closed_nodes[node] = 1
+        if node in self.order:
+            self.reserving_nodes.setdefault(
+                node, r.PROMISED(f"capacity on node {name} is reserved for pod {pod.key}, which is nominated to it")
+            )
 
     def _block_pools(self, pod: PodInfo, pod_class: PodClass) -> None:
         """Blocks the pools with a node that could hold the pod if the node were empty."""

@@ -19,7 +19,7 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.measured_use import owner_key
 from trimtab.cluster.node import ARCH_LABELS, OS_LABELS, WINDOWS_BUILD_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey
-from trimtab.cluster.pod import PodInfo, SchedulingRequirements
+from trimtab.cluster.pod import NO_RUNTIME_NEEDS, PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Reason
 from trimtab.scheduling.node_filters import matches_node_selector
 from trimtab.scheduling.reasons import (
@@ -162,8 +162,12 @@ class RunConditionsReader:
     def __post_init__(self) -> None:
         nodes = self.inventory.nodes
         self._nodes = {node.name: node for node in nodes}
-        self.mixes_platforms = len({_platform_of(node) for node in nodes}) > 1
-        self.mixes_runtimes = len({_runtime_of(node) for node in nodes}) > 1
+        needs = {pod.requirements.runtime_needs for pod in self.inventory.pods} - {NO_RUNTIME_NEEDS}
+        platforms, runtimes = {_platform_of(node) for node in nodes}, {_runtime_of(node) for node in nodes}
+        systems = {system for system, _, _ in platforms if system}
+        # Also where all nodes are alike, a pod may say that it needs something else.
+        self.mixes_platforms = len(platforms) > 1 or any({one.operating_system} - {""} - systems for one in needs)
+        self.mixes_runtimes = len(runtimes) > 1 or bool(needs and runtimes - {_UNREPORTED})
         registered = [node.csi_drivers for node in nodes]
         listed = frozenset[str]().union(*(drivers for drivers in registered if drivers is not None))
         common = frozenset[str](listed).intersection(*(drivers or frozenset() for drivers in registered))
@@ -269,6 +273,10 @@ class RunConditionsReader:
 
 
 _ANY: frozenset[str] = frozenset()
+
+
+_UNREPORTED: object = (None, None)
+"""What a node reports about its container runtime if it reports nothing."""
 
 
 def _platform_of(node: NodeInfo) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from trimtab.admission.quota_headroom import with_class_overhead
 from trimtab.admission.spread_domains import describe_unreachable_domains, has_every_topology, strict_constraints
 from trimtab.cluster import quantity
-from trimtab.cluster.api.meta import SelectorRequirement, change, value_or
+from trimtab.cluster.api.meta import SelectorRequirement, UnsetType, change, value_or
 from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec, Toleration
 from trimtab.cluster.format_count import join_first
 from trimtab.cluster.kinds import DAEMON_SET
@@ -50,14 +50,17 @@ def explain_missing_node(
     is_daemon = any(kind_of_reference(owner) == DAEMON_SET for owner in after.metadata.owner_references)
     free = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.compute_once(_free_after_daemons)
     changed_spec, machines = with_class_overhead(after, facts, namespace, terms).spec, facts.machines
-    has_node = _has_node(changed_spec, nodes.shapes, free, machines)
+    has_node = _has_node(changed_spec, nodes.shapes, free, machines, _handler_of(changed_spec, facts))
     if has_node and not (changed_spec.topology_spread_constraints and strict_constraints(changed_spec)):
         return None
     submitted_spec = with_class_overhead(before, facts, namespace, terms).spec
     if has_node:
         return _unreachable_domains(submitted_spec, after, changed_spec, free, facts, namespace)
-    if not _has_node(submitted_spec, nodes.shapes, free, machines):
+    if not _has_node(submitted_spec, nodes.shapes, free, machines, _handler_of(submitted_spec, facts)):
         return None
+    if (handler := _handler_of(changed_spec, facts)) and _has_node(changed_spec, nodes.shapes, free, machines):
+        missing = f"no node that the pod may use reports the runtime handler {handler} of its RuntimeClass"
+        return reasons.NODE_UNKNOWN(_growth_sentence(nodes, missing)) if nodes.may_grow else reasons.NO_NODE(missing)
     if any(_may_use(changed_spec, shape, machines) for shape in nodes.shapes):
         amounts = ", ".join(
             f"{n} {quantity.format_quantity(n, v)}" for n, v in sorted(pod_requests(changed_spec).items()) if v
@@ -173,7 +176,9 @@ def _free_after_daemons(nodes: NodeShapes) -> list[Amounts]:
     of this shape."""
     daemons = [(daemon, _daemon_requests(daemon)) for daemon in nodes.daemons]
     return [
-        _subtract(shape.allocatable, [requests for daemon, requests in daemons if _may_use(daemon, shape, None)])
+        shape.allocatable
+        if shape.is_made_to_measure
+        else _subtract(shape.allocatable, [requests for daemon, requests in daemons if _may_use(daemon, shape, None)])
         for shape in nodes.shapes
     ]
 
@@ -185,15 +190,28 @@ def _daemon_requests(daemon: PodSpec) -> Amounts:
         return {}
 
 
+def _handler_of(spec: PodSpec, facts: ClusterFacts) -> str:
+    """Returns the handler of the pod's RuntimeClass; empty if it has no class, or if the class is not known."""
+    name = value_or(spec.runtime_class_name, "")
+    runtime_class = facts.runtime_classes.get(name) if name else None
+    return runtime_class.handler if runtime_class is not None else ""
+
+
 def _subtract(allocatable: Amounts, parts: list[Amounts]) -> Amounts:
     return {name: amount - sum(part.get(name, 0) for part in parts) for name, amount in allocatable.items()}
 
 
-def _has_node(spec: PodSpec, shapes: tuple[NodeShape, ...], free: list[Amounts], machines: Machines) -> bool:
+def _has_node(
+    spec: PodSpec, shapes: tuple[NodeShape, ...], free: list[Amounts], machines: Machines, handler: str = ""
+) -> bool:
+    """Returns whether the pod may use a node and fits there. `handler`: the runtime handler that the node must have; a
+    node that reports no handlers may have it."""
     requests = [(name, amount) for name, amount in pod_requests(spec).items() if amount > 0]
     for shape, free_amounts in zip(shapes, free, strict=True):
+        if handler and shape.handlers is not None and handler not in shape.handlers:
+            continue
         for name, amount in requests:
-            if amount > free_amounts.get(name, 0):
+            if amount > free_amounts.get(name, 0) and not shape.is_made_to_measure:
                 break
         else:
             if _may_use(spec, shape, machines):
@@ -204,7 +222,8 @@ def _has_node(spec: PodSpec, shapes: tuple[NodeShape, ...], free: list[Amounts],
 def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool:
     """Returns whether the pod may run on nodes of this shape (nodes with these labels and taints).
 
-    Its node selector, required affinity, tolerations and the topologies of its strict spread constraints are checked.
+    Its node selector, required affinity, tolerations, operating system and the topologies of its strict spread
+    constraints are checked.
     If the pod requires one machine by name, the shape of that machine meets the requirement; if `machines` is None,
     every shape does.
     """
@@ -214,6 +233,9 @@ def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool
                 return False
         elif shape.labels.get(name) != value:
             return False
+    # The kubelet rejects a pod of another operating system; the scheduler does not look at this field.
+    if not isinstance(spec.os, UnsetType) and shape.operating_system not in ("", spec.os.name):
+        return False
     terms = required_terms(spec)
     if terms and not any(_term_matches(term, shape, machines) for term in terms):
         return False

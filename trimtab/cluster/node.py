@@ -154,8 +154,8 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
         capacity=_parse_amounts(shape, "capacity", shape.status.capacity), uid=meta.uid,
         container_runtime=shape.status.node_info.container_runtime_version.partition("://")[0],
         kubelet_version=shape.status.node_info.kubelet_version,
-        operating_system=shape.status.node_info.operating_system or _first_label(meta.labels, OS_LABELS),
-        architecture=shape.status.node_info.architecture or _first_label(meta.labels, ARCH_LABELS),
+        operating_system=shape.status.node_info.operating_system or first_label(meta.labels, OS_LABELS),
+        architecture=shape.status.node_info.architecture or first_label(meta.labels, ARCH_LABELS),
         runtime_handlers={
             handler.name: handler.features is not None and handler.features.user_namespaces
             for handler in shape.status.runtime_handlers
@@ -168,7 +168,8 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
     )  # fmt: skip
 
 
-def _first_label(labels: Labels | UnsetType, keys: Sequence[str]) -> str:
+def first_label(labels: Labels | UnsetType, keys: Sequence[str]) -> str:
+    """Returns the value of the first of these labels that is not empty, or an empty string if there is none."""
     return next((value for key in keys if (value := value_or(labels, {}).get(key, ""))), "")
 
 

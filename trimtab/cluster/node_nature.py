@@ -87,11 +87,18 @@ class NodeNature:
         return self.sign_of(NodeKind.SERVERLESS) is None
 
     @property
+    def is_made_to_measure(self) -> bool:
+        """Whether the platform makes a node for each pod, with the size of the pod."""
+        sign = self.sign_of(NodeKind.SERVERLESS)
+        return sign is not None and sign.platform in (_FARGATE, _ONE_POD)
+
+    @property
     def reserved_sign(self) -> NodeSign | None:
         """The sign that the node is only for pods that select it: it is no machine, or a machine elsewhere."""
         return self.sign_of(NodeKind.SERVERLESS) or self.sign_of(NodeKind.EDGE)
 
 
+_FARGATE, _ONE_POD = "AWS Fargate", "a node for one pod"
 ORDINARY = NodeNature()
 KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
 _COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
@@ -105,8 +112,8 @@ SIGN_RULES: tuple[SignRule, ...] = (
              "the label of the default node: virtual-kubelet, ACI, Alibaba ECI, Huawei CCE bursting"),
     SignRule(_S, _TAINT, "virtual-kubelet.io/provider", (), "Virtual Kubelet",
              "DefaultTaintKey of the command virtual-kubelet"),
-    SignRule(_S, _LABEL, _COMPUTE_TYPE, ("fargate",), "AWS Fargate", "Amazon EKS user guide, Fargate"),
-    SignRule(_S, _TAINT, _COMPUTE_TYPE, ("fargate",), "AWS Fargate", "Amazon EKS user guide, Fargate"),
+    SignRule(_S, _LABEL, _COMPUTE_TYPE, ("fargate",), _FARGATE, "Amazon EKS user guide, Fargate"),
+    SignRule(_S, _TAINT, _COMPUTE_TYPE, ("fargate",), _FARGATE, "Amazon EKS user guide, Fargate"),
     SignRule(_S, _LABEL, "node.kubernetes.io/instance-type", ("eklet",), "Tencent super nodes",
              "Tencent TKE documentation, scheduling pods to super nodes"),
     SignRule(_S, _TAINT, "eks.tke.cloud.tencent.com/eklet", (), "Tencent super nodes",
@@ -211,7 +218,7 @@ def _serverless_signs(
     if _AUTOPILOT.fullmatch(name) and provider_id.startswith("gce://"):
         yield NodeSign(NodeKind.SERVERLESS, "GKE Autopilot", "the name, which begins with gk3-")
     if capacity.get("pods") == 1:
-        yield NodeSign(NodeKind.SERVERLESS, "a node for one pod", "the capacity of one pod")
+        yield NodeSign(NodeKind.SERVERLESS, _ONE_POD, "the capacity of one pod")
     if capacity.get("cpu", 0) > MAX_MILLICORES or capacity.get("memory", 0) > MAX_MEMORY:
         yield NodeSign(NodeKind.SERVERLESS, "a virtual node", "a capacity that no machine has")
 

@@ -16,8 +16,8 @@ from trimtab.cluster.api.core import Node, Taint
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Container, PodSpec
 from trimtab.cluster.api.workload import DaemonSet, Workload
-from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL
-from trimtab.cluster.node_nature import KARPENTER_POOL_LABEL
+from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, OS_LABELS, first_label
+from trimtab.cluster.node_nature import KARPENTER_POOL_LABEL, nature_of_node
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.resources import Amounts, scheduler_amounts
 
@@ -47,6 +47,13 @@ class NodeShape(msgspec.Struct, frozen=True, gc=False):
     is_open: bool = True
     """Whether nodes of this shape accept pods. Cordoned nodes do not, but their shape is kept, because their node group
     may add another node of this shape."""
+    operating_system: str = ""
+    """The operating system, such as linux; empty if it is not known."""
+    handlers: frozenset[str] | None = None
+    """The runtime handlers that the nodes report, or None if they report none."""
+    is_made_to_measure: bool = False
+    """Whether the platform makes a node for each pod, with the size of the pod, as AWS Fargate does. Then the
+    allocatable amounts say nothing about other pods, and DaemonSets have no pods there."""
 
 
 class SeenNode(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +99,13 @@ def shaped_node(node: Node) -> SeenNode | None:
     if not is_open and not is_made:
         return None
     machine = tuple((name, node_labels[name]) for name in labels if name in MACHINE_LABELS)
-    shape = NodeShape(labels, taints, allocatable, is_made, is_open)
+    status = node.status
+    shape = NodeShape(
+        labels, taints, allocatable, is_made, is_open,
+        operating_system=status.node_info.operating_system or first_label(node_labels, OS_LABELS),
+        handlers=frozenset(handler.name for handler in status.runtime_handlers) if status.runtime_handlers else None,
+        is_made_to_measure=nature_of_node(node).is_made_to_measure,
+    )  # fmt: skip
     return SeenNode(node.metadata.name, shape, machine if is_open else ())
 
 
@@ -106,7 +119,10 @@ def shape_key(shape: NodeShape) -> Key:
     """Returns a key that is equal for nodes of the same shape."""
     labels, amount = frozenset(shape.labels.items()), frozenset(shape.allocatable.items())
     taints = frozenset((t.key, t.value, t.effect) for t in shape.taints)
-    return labels, taints, amount, shape.is_made, shape.is_open
+    return (
+        labels, taints, amount, shape.operating_system, shape.handlers, shape.is_made_to_measure, shape.is_made,
+        shape.is_open,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -364,7 +364,7 @@ CRITICAL_POD = Code(
 NO_NODE = Code(
     "no-node-could-run-it",
     "With this action, no node that the pod may use has room for the pod in addition to the node's DaemonSet pods, "
-    "or a "
+    "or reports the runtime handler of its RuntimeClass, or a "
     "spread constraint leaves some pods of the same owner without a node. Without the action there is such a "
     "node, so Trimtab does not apply it.",
     "Add nodes that are large enough or have the labels, or let the policy match fewer pods. The message names "

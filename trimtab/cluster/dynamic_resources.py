@@ -26,7 +26,7 @@ Claimed = Mapping[str, int] | str
 
 
 @dataclass(frozen=True, slots=True)
-class PoolUse:
+class DevicePoolUse:
     """How many devices of one pool of a node claims hold, and how many there are."""
 
     held: int
@@ -41,7 +41,7 @@ class Devices:
     """(namespace, name) of a ResourceClaim → the devices that it holds."""
     nodes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Node → resource → number of devices that counted claims can hold. Devices in use are included."""
-    pool_uses: Mapping[str, tuple[PoolUse, ...] | None] = field(default_factory=dict)
+    pool_uses: Mapping[str, tuple[DevicePoolUse, ...] | None] = field(default_factory=dict)
     """Node with devices → the use of each of its pools of devices, by whatever claims; None if the slices of a pool are
     not complete, or its devices are parts of others, so that its use is not known."""
     forbidden: tuple[str, ...] = ()
@@ -166,10 +166,10 @@ def _slices_by_pool(slices: Iterable[ResourceSlice]) -> dict[_PoolKey, list[Reso
 
 def _pool_uses(
     pools: Mapping[_PoolKey, list[ResourceSlice] | None], held: Collection[tuple[str, str, str]]
-) -> dict[str, tuple[PoolUse, ...] | None]:
+) -> dict[str, tuple[DevicePoolUse, ...] | None]:
     """Returns the use of the pools of each node, as the cluster autoscaler counts it (simulator/dynamicresources/utils,
     utilization.go)."""
-    uses: dict[str, tuple[PoolUse, ...] | None] = {}
+    uses: dict[str, tuple[DevicePoolUse, ...] | None] = {}
     for (node, driver, pool), slices in pools.items():
         former = uses.setdefault(node, ())
         if (
@@ -182,7 +182,7 @@ def _pool_uses(
             uses[node] = None
             continue
         names = [one.name for part in slices for one in part.spec.devices]
-        use = PoolUse(sum((driver, pool, name) in held for name in names), len(names))
+        use = DevicePoolUse(sum((driver, pool, name) in held for name in names), len(names))
         uses[node] = (*former, use)
     return uses
 

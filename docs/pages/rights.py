@@ -42,11 +42,9 @@ def _row(process: str, where: str, rule: Rule) -> str:
 
 def _purposes(process: str, rule: Rule, *, own: bool) -> Iterator[str]:
     """What each resource is for; the resources are named only if their purposes differ."""
-    verb = rule.verbs[0] if len(rule.verbs) == 1 else ""
     name = rule.names[0] if rule.names else ""
     texts = {
-        resource: purpose_of(process, resource, group=rule.group, name=name, verb=verb, own=own)
-        for resource in rule.resources
+        resource: purpose_of(process, resource, group=rule.group, name=name, own=own) for resource in rule.resources
     }
     for resource, text in texts.items():
         yield f"`{resource}`: {text}" if len(set(texts.values())) > 1 else text

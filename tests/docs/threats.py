@@ -137,6 +137,7 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
     "the holder of the watchdog's token": {
         "the Lease of another process": (_LEASE,),
         "ConfigMaps of any kind": (f"{_TOKENS}::test_the_watchdogs_token_writes_no_config_map",),
+        "the spec of a PodPolicy": (f"{_TOKENS}::test_the_watchdogs_token_changes_no_spec_of_a_policy", _FIELDS),
     },
     "the holder of the compactor's token": {
         "the Lease of another process": (_LEASE,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from trimtab.kube import certificate_rotation
 from trimtab.kube import objects as objects_module
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer
+from trimtab.policy.status import is_braked
 from webhook import cert_manager
 
 BUNDLE = create_authority(now=datetime.now(UTC)).certificate
@@ -88,37 +90,33 @@ class Release:
     def run(self, verb: str, *more: str, **given: Any) -> subprocess.CompletedProcess[str]:
         return self.helm.run(verb, "trimtab", *([] if verb == "uninstall" else [CHART]), *self.login, *more, **given)
 
-    def says(self, mode: str, *more: str, verb: str = "upgrade", ok: bool = True) -> str:
-        """What the policy's mode is, once helm was told this one; helm's own words where it refused."""
-        policy = {"mode": mode, "actions": {"limits": {"cpu": "remove"}}}
-        done = self.run(verb, *more, values={"policies": {"sizes": policy}}, ok=ok)
-        get = ("get", "podpolicy", "sizes", "-o", "jsonpath={.spec.mode}")
-        return done.stderr if done.returncode else self.kubectl(*get).stdout
+    def put(self, priority: int, *more: str, verb: str = "upgrade") -> None:
+        """Install or upgrade with this policy among the values."""
+        policy = {"priority": priority, "actions": {"limits": {"cpu": "remove"}}}
+        self.run(verb, *more, values={"policies": {"sizes": policy}})
 
     def brake(self) -> None:
         """As the watchdog does it."""
-        patch = ("patch", "podpolicy", "sizes", "--type=merge", "-p", '{"spec":{"mode":"warn"}}')
+        status = json.dumps({"status": {"brakedGeneration": self._stored()["metadata"]["generation"]}})
+        patch = ("patch", "podpolicy", "sizes", "--subresource=status", "--type=merge", "-p", status)
         self.kubectl(*patch, "--field-manager=trimtab-watchdog")
 
+    def is_braked(self) -> bool:
+        return is_braked(self._stored())
 
-def test_helm_4_takes_no_brake_off_unless_it_is_told_to(release: Release) -> None:
-    assert release.says("apply", "--skip-crds", verb="install") == "apply"
+    def _stored(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.kubectl("get", "podpolicy", "sizes", "-o", "json").stdout)
+        return found
+
+
+@pytest.mark.parametrize("way", [(), ("--server-side=false",)], ids=["helm-4", "as-helm-3"])
+def test_an_upgrade_takes_no_brake_off_and_a_corrected_policy_ends_it(release: Release, way: tuple[str, ...]) -> None:
+    release.put(1, "--skip-crds", *way, verb="install")
     release.brake()
-    refused = release.says("apply", ok=False)
-    assert 'conflict with "trimtab-watchdog"' in refused
-    assert ".spec.mode" in refused
-    assert release.says("warn") == "warn"
-    assert release.says("apply", "--force-conflicts") == "apply"
-
-
-def test_helm_3_takes_a_brake_off_only_after_the_values_said_so_too(release: Release) -> None:
-    """Helm 4 without server-side apply does as Helm 3 did."""
-    client_side = "--server-side=false"
-    assert release.says("apply", "--skip-crds", client_side, verb="install") == "apply"
-    release.brake()
-    assert release.says("apply", client_side) == "warn"
-    assert release.says("warn", client_side) == "warn"
-    assert release.says("apply", client_side) == "apply"
+    release.put(1, *way)
+    assert release.is_braked()
+    release.put(2, *way)
+    assert not release.is_braked()
 
 
 def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothing(

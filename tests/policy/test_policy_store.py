@@ -5,15 +5,17 @@ import yaml
 
 from tests.build import policy
 from trimtab.cluster.api.admissionregistration import Custom
-from trimtab.cluster.api.meta import Metadata
+from trimtab.cluster.api.meta import Dated
 from trimtab.policy.policy_store import PolicyStore, load_object
 
 NO_LIMITS = "{limits: {cpu: remove}}"
 
 
-def stored(name: str, actions: str = NO_LIMITS, **spec: object) -> Custom:
+def stored(
+    name: str, actions: str = NO_LIMITS, *, generation: int = 1, status: object = None, **spec: object
+) -> Custom:
     document = yaml.safe_load(policy(actions, name=name, **spec))
-    return Custom(metadata=Metadata(name=name, namespace=""), spec=document["spec"])
+    return Custom(metadata=Dated(name=name, generation=generation), spec=document["spec"], status=status)
 
 
 def put(store, *objects):
@@ -64,3 +66,16 @@ def test_an_edit_leaves_the_other_policies_the_very_same():
     after = put(store, stored("b", enabled="false"))
     assert after.all[0] is before.all[0]
     assert after.all[1] is not before.all[1]
+
+
+def test_a_policy_that_the_harm_brake_holds_is_in_warn_until_its_author_edits_it():
+    store, braked = PolicyStore(), {"brakedGeneration": 3}
+    assert put(store, stored("a", generation=3, status=braked)).all[0].spec.mode == "warn"
+    assert put(store, stored("a", generation=4, status=braked)).all[0].spec.mode == "apply"
+
+
+def test_a_status_that_holds_no_version_changes_nothing():
+    store = PolicyStore()
+    for status in (None, "any", [], {}, {"brakedGeneration": None}, {"brakedGeneration": 0}, {"brakedGeneration": "1"}):
+        assert put(store, stored("a", status=status)).all[0].spec.mode == "apply"
+    assert put(store, stored("a", generation=0, status={"brakedGeneration": 0})).all[0].spec.mode == "apply"

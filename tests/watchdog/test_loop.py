@@ -139,14 +139,20 @@ def harmed(found: Bench, hit: int, *, memory: object = None) -> list[Pod]:
 
 
 def patches(found: Bench) -> list[object]:
-    return [body for _, path, body in found.paper.writes if path.endswith("/podpolicies/memory")]
+    """What the brake wrote: alone among the writes of a status, it names the version that was judged."""
+    return [
+        body for _, path, body in found.paper.writes
+        if path.endswith("/podpolicies/memory/status") and "resourceVersion" in body["metadata"]
+    ]  # fmt: skip
 
 
 def test_a_harmful_policy_is_set_to_warn_and_says_why() -> None:
     found = bench()
     harmed(found, 3)
     found.look()
-    assert patches(found) == [{"metadata": {"resourceVersion": "7", "uid": "uid-memory"}, "spec": {"mode": "warn"}}]
+    fence = {"resourceVersion": "7", "uid": "uid-memory"}
+    assert patches(found) == [{"metadata": fence, "status": {"brakedGeneration": 1}}]
+    assert found.statuses[-1]["brakedGeneration"] == 1
     [event] = [event for event in found.events if event["reason"] == "HarmBrake"]
     assert (
         "3 of 8 pods with a change of policy memory, but 0 of 6 pods that the policy matches and did not change"
@@ -168,8 +174,9 @@ def test_one_patch_while_the_watch_has_not_told_of_it() -> None:
     found = bench()
     harmed(found, 3)
     found.look()
-    found.look()
+    found.look(after=100)
     assert len(patches(found)) == 1
+    assert found.statuses[-1]["brakedGeneration"] == 1
 
 
 def test_a_policy_that_somebody_edits_meanwhile_is_not_overwritten() -> None:
@@ -194,20 +201,46 @@ def test_a_brake_that_did_not_take_is_tried_again_with_the_next_look() -> None:
     assert len(patches(found)) == 1
 
 
-def test_the_condition_stays_while_it_is_in_warn_and_ends_when_somebody_arms_it() -> None:
+def brake_of(found: Bench) -> tuple[str, str, int]:
+    """Status and reason of the condition in the last status, and the generation that is held."""
+    [brake] = [c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE]
+    return brake["status"], brake["reason"], found.statuses[-1]["brakedGeneration"]
+
+
+def test_the_brake_holds_this_version_of_the_policy_and_ends_when_its_author_edits_it() -> None:
     found = bench()
     harmed(found, 3)
     found.look()
     braked = found.statuses[-1]
-    found.tell("PodPolicy", policy_object("memory", MEMORY, mode="warn", version="8", since=DAY + 1, status=braked))
+    found.tell("PodPolicy", policy_object("memory", MEMORY, version="8", status=braked))
     found.look(after=100)
-    brake = next(c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
-    assert brake["status"] == "True"
-    found.tell("PodPolicy", policy_object("memory", MEMORY, version="9", since=DAY + 200, status=braked))
+    assert brake_of(found) == ("True", "OomKilled", 1)
+    edited = policy_object("memory", MEMORY, version="9", generation=2, since=DAY + 200, status=braked)
+    found.tell("PodPolicy", edited)
     found.look(after=100)
-    brake = next(c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
-    assert (brake["status"], brake["reason"]) == ("False", "AppliedAgain")
+    assert brake_of(found) == ("False", "AppliedAgain", 0)
     assert len(patches(found)) == 1
+
+
+def test_a_policy_that_an_earlier_version_set_to_warn_stays_there_until_its_mode_is_apply() -> None:
+    found = bench()
+    harmed(found, 3)
+    found.look()
+    earlier = {**found.statuses[-1], "brakedGeneration": 0}
+    in_warn = policy_object("memory", MEMORY, mode="warn", version="8", generation=2, since=DAY + 1, status=earlier)
+    found.tell("PodPolicy", in_warn)
+    found.look(after=100)
+    assert brake_of(found) == ("True", "OomKilled", 0)
+
+
+def test_a_policy_that_the_brake_holds_is_not_in_force_for_the_watchdog_either() -> None:
+    found = bench()
+    harmed(found, 3)
+    held = policy_object("memory", MEMORY, version="8", status={"brakedGeneration": 1})
+    found.tell("PodPolicy", held)
+    found.look()
+    assert patches(found) == []
+    assert found.statuses[-1]["would"] > 0
 
 
 def test_where_it_is_only_told_nothing_is_patched() -> None:
@@ -256,13 +289,13 @@ def test_pods_that_went_since_the_last_look_are_remembered() -> None:
     assert len(patches(found)) == 1
 
 
-def test_nothing_but_status_mode_and_events_is_ever_written() -> None:
+def test_nothing_but_status_and_events_is_ever_written() -> None:
     found = bench()
     harmed(found, 3)
     found.look()
     paths = [path for _, path, _ in found.paper.writes]
     assert paths
-    assert all(path.endswith(("/podpolicies/memory", "/podpolicies/memory/status", "/events")) for path in paths)
+    assert all(path.endswith(("/podpolicies/memory/status", "/events")) for path in paths)
 
 
 def test_running_pods_are_told_by_their_quality_of_service() -> None:

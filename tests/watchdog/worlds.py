@@ -127,12 +127,19 @@ def configuration(created: int = DAY - 10**6) -> MutatingWebhookConfiguration:
 
 
 def policy_object(
-    name: str, actions: dict[str, Any], *, since: int = DAY - 1000, version: str = "7", status: Any = None, **spec: Any
+    name: str,
+    actions: dict[str, Any],
+    *,
+    since: int = DAY - 1000,
+    version: str = "7",
+    generation: int = 1,
+    status: Any = None,
+    **spec: Any,
 ) -> Custom:
     """A PodPolicy of the cluster, last written when it is said."""
     fields = ManagedFields(time=format_timestamp(since), fields={"f:spec": {}})
     meta = Dated(
-        name=name, uid=f"uid-{name}", resource_version=version, generation=1,
+        name=name, uid=f"uid-{name}", resource_version=version, generation=generation,
         creation_timestamp=format_timestamp(since), managed_fields=(fields,),
     )  # fmt: skip
     return Custom(metadata=meta, spec={"actions": actions, **spec}, status=status)

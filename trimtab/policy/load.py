@@ -21,6 +21,7 @@ from trimtab.policy.field_types import Authoring
 from trimtab.policy.podpolicy import API_VERSION, KIND, Actions, PodPolicy, Policies, PolicyMetadata, Spec
 from trimtab.policy.required_action_rules import chosen_place_mistakes, requirement_mistakes
 from trimtab.policy.schema import fields_at
+from trimtab.policy.status import WARN, is_braked
 
 _SPEC = TypeAdapter(Spec)
 _METADATA = TypeAdapter(PolicyMetadata)
@@ -104,7 +105,8 @@ def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigErro
 def load_document(document: Document, *, is_authoring: bool = False) -> tuple[PodPolicy | None, list[ConfigError]]:
     """Returns the policy of one document, or None, and the mistakes in it.
 
-    `is_authoring`: the policy is being written, so the rules count that a stored policy may break."""
+    `is_authoring`: the policy is being written, so the rules count that a stored policy may break. The mode of an object
+    that the harm brake holds is `warn`."""
     if not isinstance(document.value, dict):
         return None, [document.error_at((), f"a {KIND}", quote_value(document.value))]
     wrong_kind = _check_kind(document)
@@ -133,6 +135,8 @@ def load_document(document: Document, *, is_authoring: bool = False) -> tuple[Po
             mistakes += authoring_mistakes(document, spec)
     if mistakes or spec is None:
         return None, first_mistakes(mistakes)
+    if is_braked(value):
+        spec = replace(spec, mode=WARN)
     line, _ = document.position_of(("metadata", "name"))
     return PodPolicy(name=value["metadata"]["name"], spec=spec, file=document.file, line=line), []
 

@@ -3,6 +3,7 @@
 All numbers count running pods.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -21,6 +22,10 @@ SKIPPED = (
 OVERRULED = "Pods for which a policy of higher priority decided a field differently."
 LAST_ERROR = "The error in the policy document, or the failure of one of its actions. Empty if there is no error."
 OBSERVED = "The generation of the spec that this status describes."
+BRAKED = (
+    "The generation of the spec that the harm brake has set to `warn`: as long as the policy has this generation, it "
+    "acts as if its mode were `warn`. 0 if there is none."
+)
 HARM = (
     "Failures of pods that the policy matches but did not change. They are compared with the failures of the "
     "pods that it changed."
@@ -28,6 +33,8 @@ HARM = (
 
 LOADED, HARM_BRAKE = "Loaded", "HarmBrake"
 """The types of the status's conditions."""
+WARN = "warn"
+"""The mode to which the harm brake sets a policy."""
 
 
 class StatusPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -62,6 +69,7 @@ class PolicyStatus(StatusPart, frozen=True, kw_only=True):
     """The whole `status` of a PodPolicy."""
 
     observed_generation: int = 0
+    braked_generation: int = 0
     matched: int = 0
     changed: int = 0
     unpatched: int = 0
@@ -86,6 +94,27 @@ def decode_status(value: Any) -> PolicyStatus:
         return PolicyStatus()
 
 
+def is_braked(document: Mapping[str, Any]) -> bool:
+    """Returns whether the harm brake has set this version of a PodPolicy object to `warn`.
+
+    The brake is in the status, which only the watchdog may write. It ends with the next change of the spec, which has
+    another generation. A document from a file has neither.
+    """
+    metadata, status = document.get("metadata"), document.get("status")
+    if not isinstance(metadata, Mapping) or not isinstance(status, Mapping):
+        return False
+    generation = metadata.get("generation")
+    return isinstance(generation, int) and generation > 0 and status.get(_BRAKED_GENERATION) == generation
+
+
+_BRAKED_GENERATION = "brakedGeneration"
+
+
+def encode_brake(generation: int) -> dict[str, Any]:
+    """Returns the part of the status that sets this generation of the spec to `warn`."""
+    return {_BRAKED_GENERATION: generation}
+
+
 def encode_status(status: PolicyStatus) -> dict[str, Any]:
     """Returns the status as it is sent to the API server."""
     fields: dict[str, Any] = msgspec.to_builtins(status)
@@ -96,8 +125,8 @@ def encode_status(status: PolicyStatus) -> dict[str, Any]:
 def status_schema() -> dict[str, Any]:
     """Returns the JSON Schema of the status, for the CustomResourceDefinition."""
     numbers = {
-        "observedGeneration": OBSERVED, "matched": MATCHED, "changed": CHANGED, "unpatched": UNPATCHED,
-        "would": WOULD, "skipped": SKIPPED, "overruled": OVERRULED,
+        "observedGeneration": OBSERVED, "brakedGeneration": BRAKED, "matched": MATCHED, "changed": CHANGED,
+        "unpatched": UNPATCHED, "would": WOULD, "skipped": SKIPPED, "overruled": OVERRULED,
     }  # fmt: skip
     return {
         "type": "object",

@@ -1,4 +1,8 @@
-"""Sets a harmful policy to the mode `warn`; in a dry run, only reports it."""
+"""Sets a harmful policy to the mode `warn`; in a dry run, only reports it.
+
+The brake writes the policy's status, and never its spec: the status names the generation of the spec that acts as if
+its mode were `warn`. So the watchdog's account needs no permission to change what policies do.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, object_path
+from trimtab.policy.status import encode_brake
 from trimtab.runtime.log import Logger
 
 
@@ -21,6 +26,8 @@ class Policy:
     uid: str
     version: str
     """The policy's resourceVersion: the API server refuses the patch if the policy has been edited since."""
+    generation: int = 0
+    """The generation of the spec that was judged."""
 
 
 class BrakeActuator(Protocol):
@@ -38,14 +45,14 @@ class Brake:
     log: Logger
 
     def set_to_warn(self, policy: Policy, harm: HarmEvidence) -> str:
-        """Sets `spec.mode: warn`, and nothing else, and returns what was done. If the policy has changed since it was
-        judged, it is judged again in the next round."""
+        """Writes the braked generation, and nothing else, and returns what was done. If the policy has changed since it
+        was judged, it is judged again in the next round."""
         body = {
             "metadata": {"resourceVersion": policy.version, "uid": policy.uid},
-            "spec": {"mode": "warn"},
+            "status": encode_brake(policy.generation),
         }
         path, operation = (
-            object_path(LIST_SOURCES["PodPolicy"], "", policy.name),
+            object_path(LIST_SOURCES["PodPolicy"], "", policy.name, "status"),
             f"set PodPolicy {policy.name} to warn",
         )
         try:

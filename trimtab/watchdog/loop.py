@@ -58,8 +58,9 @@ class Loop:
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
     _stopped_now: set[str] = field(default_factory=set)
     """The policies that were set to `warn` in this round."""
-    _braked_versions: dict[str, str] = field(default_factory=dict)
-    """Policy → the version of it that was set to `warn`. The watch may not have delivered that change yet."""
+    _brakes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Policy → the version of it that was found harmful, and what was done. The watch may not have delivered that
+    change yet."""
     _restored: set[tuple[str, str]] = field(default_factory=set)
 
     def run_round(self) -> float:
@@ -123,12 +124,17 @@ class Loop:
     def _set_to_warn(self, name: str, harm: HarmEvidence) -> None:
         observed = self.state_builder.policies.get(name)
         version = observed.version if observed else ""
-        if self.brake is None or self._braked_versions.get(name) == (version or str(harm.trouble)):
+        if self.brake is None:
             return
-        policy = Policy(name, observed.uid if observed else "", version)
+        braked_version = version or str(harm.trouble)
+        if self._brakes.get(name) in ((braked_version, "set-to-warn"), (braked_version, "reported")):
+            # The watch has not delivered the brake yet: the status that is written now must not release it.
+            if self._brakes[name][1] == "set-to-warn":
+                self._stopped_now.add(name)
+            return
+        policy = Policy(name, observed.uid, version, observed.generation) if observed else Policy(name, "", version)
         action = self.brake.set_to_warn(policy, harm)
-        if action != "failed":  # a failed patch is tried again in the next round
-            self._braked_versions[name] = version or str(harm.trouble)
+        self._brakes[name] = braked_version, action  # a failed patch is tried again in the next round
         self.metrics.count_brake(name, harm.trouble, action)
         if observed is None:
             return

@@ -32,7 +32,7 @@ from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import Loaded, load_object
 from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind
 from trimtab.policy.retained_facts import RetainedOwner as HeldOwner
-from trimtab.policy.status import PolicyStatus
+from trimtab.policy.status import WARN, PolicyStatus, is_braked
 from trimtab.policy.status import decode_status as read_status
 from trimtab.policy.vpa_webhook import WebhookTarget
 from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
@@ -55,7 +55,8 @@ class ObservedPolicy:
     spec_written_at: str
     """When the policy's spec was last written."""
     mode: str
-    """The stored mode. It is known even if the policy has mistakes."""
+    """The mode in force: the stored one, or `warn` if the harm brake holds the policy. It is known even if the policy
+    has mistakes."""
     loaded: Loaded
     status: PolicyStatus
 
@@ -133,9 +134,10 @@ def _policy(document: ApiObject) -> ObservedPolicy:
     assert isinstance(document, Custom)
     meta = document.metadata
     spec = document.spec if isinstance(document.spec, dict) else {}
+    is_held = is_braked({"metadata": {"generation": meta.generation}, "status": document.status})
     return ObservedPolicy(
         name=meta.name, uid=meta.uid, version=meta.resource_version, generation=meta.generation,
-        spec_written_at=meta.last_written_at("spec") or "", mode=str(spec.get("mode", "apply")),
+        spec_written_at=meta.last_written_at("spec") or "", mode=WARN if is_held else str(spec.get("mode", "apply")),
         loaded=load_object(document), status=read_status(document.status),
     )  # fmt: skip
 
@@ -178,9 +180,8 @@ class AuditStateBuilder:
             return
         before = self.policies.get(name)
         self.policies[name] = after
-        if (
-            before is None or before.generation != after.generation
-        ):  # a write of the status does not change the generation
+        # Most writes of the status change neither.
+        if before is None or (before.generation, before.mode) != (after.generation, after.mode):
             self._watched.put(POLICY, ("", name), after.loaded)
 
     def _apply_fact(self, change: WatchEvent[Any], is_deleted: bool) -> None:

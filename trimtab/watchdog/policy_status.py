@@ -27,6 +27,7 @@ class PolicyObservation:
     name: str
     generation: int
     mode: str
+    """The mode in force."""
     spec_written_at: str
     """When the policy's spec was last written."""
     mistakes: tuple[str, ...] = ()
@@ -47,6 +48,7 @@ def build_status(observation: PolicyObservation, now: str) -> PolicyStatus:
     tally = observation.tally
     return PolicyStatus(
         observed_generation=observation.generation,
+        braked_generation=_braked_generation(observation),
         matched=tally.matched,
         changed=tally.changed,
         unpatched=tally.unpatched,
@@ -73,8 +75,15 @@ def _loaded_condition(observation: PolicyObservation, now: str) -> StatusConditi
     return _condition(observation, now, LOADED, "True", "Sound", "the policy document is valid and in force")
 
 
+def _braked_generation(observation: PolicyObservation) -> int:
+    """Returns the generation of the spec that the brake holds: the present one or none."""
+    is_held = observation.braked or observation.before.braked_generation == observation.generation
+    return observation.generation if is_held else 0
+
+
 def _brake_condition(observation: PolicyObservation, now: str) -> StatusCondition:
-    """Returns the HarmBrake condition. Once it is True, it stays so until the policy's mode is set to `apply` again."""
+    """Returns the HarmBrake condition. Once it is True, it stays so until the policy is edited and its mode is
+    `apply`."""
     if observation.braked and isinstance(observation.verdict, HarmEvidence):
         return _condition(
             observation,
@@ -90,7 +99,7 @@ def _brake_condition(observation: PolicyObservation, now: str) -> StatusConditio
     was_on = before is not None and (before.status == "True" or before.reason == _REARMED)
     if was_on and observation.verdict is not None and not isinstance(observation.verdict, HarmEvidence):
         return _condition(
-            observation, now, HARM_BRAKE, "False", _REARMED, "the mode of the policy was set back to apply"
+            observation, now, HARM_BRAKE, "False", _REARMED, "the policy was edited, and its mode is apply"
         )
     return _brake_off_condition(observation, now)
 

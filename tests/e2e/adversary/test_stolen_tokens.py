@@ -105,6 +105,20 @@ def test_the_watchdogs_token_writes_no_config_map(applied: Installed, ours: Clus
         denied(lambda name=name: stolen.delete("ConfigMap", name))
 
 
+def test_the_watchdogs_token_changes_no_spec_of_a_policy(applied: Installed, ours: Cluster) -> None:
+    """It may write the status, and that takes no spec with it."""
+    stolen, spec = (
+        thief(applied, "watchdog"),
+        {"actions": {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}}},
+    )
+    meta = {"name": "spared"}
+    ours.apply({"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": meta, "spec": spec})
+    denied(lambda: stolen.patch("PodPolicy", "spared", {"spec": {"mode": "warn"}}))
+    stolen.patch("PodPolicy", "spared", {"spec": {"mode": "warn"}, "status": {"matched": 1}}, sub="status")
+    assert ours.get("PodPolicy", "spared")["spec"] == spec
+    ours.delete("PodPolicy", "spared")
+
+
 @pytest.mark.parametrize(("process", "other"), list(itertools.permutations(WORKERS, 2)))
 def test_a_token_takes_no_other_process_lease(applied: Installed, ours: Cluster, process: str, other: str) -> None:
     lease = {

@@ -73,8 +73,8 @@ HARMFUL = Code(
     "Pods that the policy changed fail clearly more often than pods that it did not change, in a way that the "
     "policy may cause (killed because they ran out of memory, evicted by their node, or not scheduled). The "
     "watchdog set the policy to `warn`.",
-    "Check the pods that the message names. Correct the policy, then set `mode: apply` again, because Trimtab "
-    "does not do this itself.",
+    "Check the pods that the message names, and correct the policy. The brake ends with the next change of its spec; "
+    "Trimtab does not release it.",
 )
 TOO_FEW = Code(
     "harm-too-few-pods",

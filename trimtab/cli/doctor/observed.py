@@ -24,7 +24,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotations
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.kube import certificate_rotation
 from trimtab.policy import vpa_webhook
-from trimtab.policy.status import HARM_BRAKE, LOADED
+from trimtab.policy.status import HARM_BRAKE, LOADED, WARN, is_braked
 
 T = TypeVar("T")
 Read: TypeAlias = T | Unreadable
@@ -457,12 +457,13 @@ def decode_policy(document: Plain) -> PolicyState:
     """Returns the state of a PodPolicy by its spec and status."""
     meta, status, spec = document["metadata"], document.get("status") or {}, document.get("spec") or {}
     runtime_class = (spec.get("actions") or {}).get("runtimeClass") or {}
-    acts = spec.get("mode", "apply") == "apply" and spec.get("enabled", True)
+    mode = WARN if is_braked(document) else spec.get("mode", "apply")
+    acts = mode == "apply" and spec.get("enabled", True)
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     loaded, harm_brake = conditions.get(LOADED, {}), conditions.get(HARM_BRAKE, {})
     return PolicyState(
         name=meta["name"],
-        mode=spec.get("mode", "apply"),
+        mode=mode,
         generation=meta.get("generation", 0),
         observed_generation=status.get("observedGeneration", 0),
         invalid_reason=(loaded.get("message") or status.get("lastError", ""))

@@ -119,7 +119,7 @@ def _split_rule(process: str, rule: Rule, namespace: str) -> Iterator[Permission
         for verb in rule.verbs:
             for name in rule.names or ("",):
                 purpose = purpose_of(
-                    process, resource, group=rule.group, name=name, verb=verb,
+                    process, resource, group=rule.group, name=name,
                     own=bool(namespace) and rule not in SCALING,
                 )  # fmt: skip
                 yield Permission(

@@ -354,8 +354,8 @@ POLICY_INVALID = Code(
 POLICY_BRAKED = Code(
     "policy-set-to-warn",
     "The watchdog set a policy to `warn`, because pods that it changed failed more often than before.",
-    "Read the condition HarmBrake of the policy, correct the policy, then set `mode: apply` again. If Helm "
-    "manages the policy, one more step is needed: docs/how-to/watch-running-pods.md.",
+    "Read the condition HarmBrake of the policy, and correct the policy. The brake ends with the next change of its "
+    "spec; Trimtab does not release it.",
 )
 EXPANDER_MAP_INVALID = Code(
     "priority-map-invalid",

@@ -80,7 +80,8 @@ _CLUSTER = {
     "webhook": _FACTS,
     "watchdog": {
         **_FACTS, "pods": "to read the running pods, which the watchdog compares with the policies",
-        "podpolicies/status": "to write the status of each policy", "events": "to report pods that the webhook missed",
+        "podpolicies/status": "to write the status of each policy, and to set a policy that harms pods to `warn`",
+        "events": "to report pods that the webhook missed",
     },
     "compactor": {**_FACTS, **_COMPACTOR},
     "recommender": _RECOMMENDER,
@@ -108,7 +109,7 @@ _OWN_NAMESPACE = {
 """Process → resource → what its permissions in Trimtab's own namespace are for."""
 
 
-def purpose_of(process: str, resource: str, *, group: str = "", name: str = "", verb: str = "", own: bool) -> str:
+def purpose_of(process: str, resource: str, *, group: str = "", name: str = "", own: bool) -> str:
     """Returns what a permission is for. `own`: whether the permission is for Trimtab's own namespace only."""
     if name in (CERTIFICATE_SECRET, f"{account_name(METRICS_API)}-tls"):
         return _CERTIFICATE
@@ -116,7 +117,5 @@ def purpose_of(process: str, resource: str, *, group: str = "", name: str = "", 
         return "to write the caBundle with which API servers trust the webhook"
     if resource == "configmaps" and not own and process != "uninstall":
         return _AUTOSCALER
-    if (process, resource, verb) == ("watchdog", "podpolicies", "patch"):
-        return "to set a policy that harms pods to `warn`"
     purposes = _OWN_NAMESPACE[process] if own else _CLUSTER[process]
     return purposes.get(f"{resource}.{group}") or purposes.get(resource, "")

@@ -111,8 +111,8 @@ CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
     "watchdog": (
         *_FACTS,
         Rule("", ("pods",), WATCH),
-        # The watchdog writes a policy's status, and the mode of a harmful one: RBAC has no rules for fields.
-        Rule("trimtab.dev", ("podpolicies", "podpolicies/status"), ("patch",)),
+        # The harm brake is in the status, too.
+        Rule("trimtab.dev", ("podpolicies/status",), ("patch",)),
         _EVENTS,
     ),
     "compactor": (
@@ -293,7 +293,6 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("watchdog", "list", "leases"): _SCHEDULER_NAMED,
     ("watchdog", "watch", "leases"): _SCHEDULER_NAMED,
     ("watchdog", "create", "leases"): _NO_LEASE,
-    ("watchdog", "patch", "podpolicies"): "a policy harms pods, so the watchdog's harm brake sets the policy to `warn`",
     ("watchdog", "create", "events"): _EVENT_TO_REPORT,
     ("watchdog", "patch", "events"): _EVENT_TO_REPORT,
     ("watchdog", "get", "events"): _EARLIER_EVENT,

@@ -238,14 +238,7 @@ WRITE_POLICIES: tuple[WritePolicy, ...] = (
     _secrets("webhook", WEBHOOK_SIGNING, CERTIFICATE_SECRET),
     WritePolicy(
         process="watchdog", subject="podpolicies", group=GROUP, version="*", kinds=(PLURAL,), is_namespaced=False,
-        may_change=(("status",), ("spec", "mode")), what="write the status of a PodPolicy, and set its mode to warn",
-        conditions=(
-            WriteCondition(
-                "has(object.spec.mode) == has(oldObject.spec.mode) && (!has(object.spec.mode) || "
-                "object.spec.mode == oldObject.spec.mode) || has(object.spec.mode) && object.spec.mode == 'warn'",
-                "this account may set the mode of a PodPolicy only to warn",
-            ),
-        ),
+        may_change=(("status",),), what="write the status of a PodPolicy",
     ),
     _lease("watchdog"),
     _events("watchdog", WATCHDOG_CONTROLLER),

@@ -10,6 +10,6 @@
     loop           one round: observe, brake, write, report
     process        one replica: leader election, HTTP pages, watches
 
-The watchdog never changes a pod, nor a policy's `spec`. It writes only a policy's `status`, in which a harmful policy is
-put to `warn`, Events and its own Lease.
+The watchdog never changes a pod, nor the `spec` of a policy. It writes only Events, its own Lease, and the `status` of
+a policy, in which a harmful one is put to `warn`.
 """

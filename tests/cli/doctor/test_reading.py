@@ -10,6 +10,7 @@ from urllib3 import HTTPHeaderDict
 
 from tests.cli.doctor.worlds import HIDDEN, NOW, OURS, WELL
 from trimtab.cli.doctor import cluster_reader, observed
+from trimtab.cli.doctor.account_policies import expected_account_policies
 from trimtab.cli.doctor.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, read_cluster
 from trimtab.cli.doctor.command import build_report
 from trimtab.cli.doctor.lease_state import decode_lease
@@ -249,6 +250,19 @@ def test_what_became_of_a_policy_that_holds_an_account_is_read_off_it_and_its_bi
     there[f"{POLICY_KIND}Binding", spared]["spec"]["matchResources"] = {"namespaceSelector": {}}
     actual = {one.name: one for one in observed.decode_account_policies(rendered, there)}
     assert (actual[narrowed].is_ours, actual[spared].is_ours) == (False, False)
+
+
+def test_the_policies_of_the_metrics_api_are_expected_where_it_is_installed() -> None:
+    def names(metrics_api: DeploymentState | None) -> set[str]:
+        expected = expected_account_policies(OURS, metrics_api, is_injected=False)
+        return {item["metadata"]["name"] for item in expected if "metrics-api" in item["metadata"]["name"]}
+
+    own = {"TRIMTAB_METRICS_API_CERTS_SECRET": "trimtab-metrics-api-tls"}
+    assert names(None) == set()
+    assert names(DeploymentState(replicas=2, ready_replicas=2)) == {"trimtab-metrics-api-secrets"}
+    assert names(DeploymentState(replicas=2, ready_replicas=2, settings=own)) == {
+        "trimtab-metrics-api-secrets", "trimtab-metrics-api-cabundle",
+    }  # fmt: skip
 
 
 def test_where_cert_manager_keeps_the_pair_no_right_to_it_is_missed() -> None:

@@ -103,7 +103,7 @@ class ServedKind:
             case "string" if schema.get("format") == "byte":
                 values = ["YWR2ZXJzYXJ5"]
             case "string":
-                values = [*schema.get("enum", ()), *TEXTS, *dict.fromkeys(described)][:24]
+                values = schema.get("enum") or [*TEXTS, *dict.fromkeys(described)][:20]
             case "object":
                 values = [{}, {NEW_KEY: "adversary"}]
             case _:

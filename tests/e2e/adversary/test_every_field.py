@@ -157,6 +157,20 @@ def _more_rights(values: InstallValues) -> Iterator[Object]:
         }  # fmt: skip
 
 
+def test_the_type_check_of_policies_finds_no_fault_with_ours(world: World) -> None:
+    names = {policy.name for policy in POLICIES}
+
+    def checked() -> list[Object]:
+        policies = world.admin.list("ValidatingAdmissionPolicy", everywhere=True)
+        found = [item for item in policies if item["metadata"]["name"] in names]
+        return found if all("observedGeneration" in item.get("status", {}) for item in found) else []
+
+    found = world.admin.eventually(checked, what="every policy checked")
+    assert len(found) == len(names)
+    warnings = {item["metadata"]["name"]: item["status"].get("typeChecking") for item in found}
+    assert {name: said for name, said in warnings.items() if said} == {}
+
+
 @pytest.mark.parametrize("attempted", list(_attempts()), ids=str)
 def test_a_token_changes_no_field_but_those_that_its_policy_names(world: World, attempted: Attempted) -> None:
     stored = Stored(world, attempted)

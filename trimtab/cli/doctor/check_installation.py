@@ -113,7 +113,8 @@ def check_account_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             "this API server does not serve ValidatingAdmissionPolicies: accounts may do everything that RBAC allows",
         )
     else:
-        expected = [policy for policy in policies if cluster.processes[policy.process] is not None]
+        # Policies of the metrics API, which is no part of every installation, are read only if it is installed.
+        expected = [policy for policy in policies if cluster.processes.get(policy.process, policy) is not None]
         findings = [finding for policy in expected for finding in _check_account_policy(policy)]
         count = format_count(len(expected), "ValidatingAdmissionPolicy limits", "ValidatingAdmissionPolicies limit")
         yield from findings or [report_ok(f"{count} what Trimtab's ServiceAccounts may change")]

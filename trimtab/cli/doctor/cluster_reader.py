@@ -16,6 +16,7 @@ import msgspec
 
 from trimtab.admission.handler import PROBE_ANNOTATION
 from trimtab.cli.doctor import observed
+from trimtab.cli.doctor.account_policies import expected_account_policies, has_injected_certificate
 from trimtab.cli.doctor.autoscaling_state import read_autoscaling
 from trimtab.cli.doctor.check_expander_map import decode_expander_map
 from trimtab.cli.doctor.check_metrics_api import read_metrics_api_state
@@ -57,7 +58,6 @@ from trimtab.policy.pod_context import DEFAULT_SETTINGS, OPT_OUT
 from trimtab.policy.podpolicy import API_VERSION, KIND
 from trimtab.runtime import clock
 from trimtab.runtime.clock import elapsed_seconds
-from trimtab.runtime.environment import variable_name
 
 if TYPE_CHECKING:
     import certs
@@ -272,7 +272,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
             for name, state in {**processes, METRICS_API: metrics_api_process}.items()
             if state is not None
         },
-        account_policies=read(lambda: reader.read_account_policies(mutating)),
+        account_policies=read(lambda: reader.read_account_policies(mutating, metrics_api_process)),
         autoscaler=read(reader.read_autoscaler_state),
         estafette=read(reader.read_estafette),
         usage_source=read(lambda: probe.query_usage_source(reader.prometheus_url(processes["recommender"]))),
@@ -359,30 +359,28 @@ class DoctorReader:
         deployment = state if isinstance(state, DeploymentState) else DeploymentState(replicas=0, ready_replicas=0)
         rights = needed_permissions(
             process, self._namespace, scale_namespaces=deployment.scale_namespaces,
-            # The metrics API tells it by a setting: its APIService has a caBundle of its own.
-            cert_manager=not deployment.settings.get(variable_name("metrics_api", "certs_secret"))
-            if process == METRICS_API else _is_injected(mutating),
+            cert_manager=has_injected_certificate(deployment) if process == METRICS_API else _is_injected(mutating),
             autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or STATUS_NAME,
         )  # fmt: skip
         return missing_permissions(rights, process, self._namespace, self._probe.review_access)
 
     def read_account_policies(
-        self, mutating: Read[tuple[WebhookConfigurationState, ...]]
+        self,
+        mutating: Read[tuple[WebhookConfigurationState, ...]],
+        metrics_api: Read[DeploymentState | None],
     ) -> Read[tuple[AccountPolicy, ...] | None]:
         """Returns the state of each admission policy that `trimtab install` renders, or None if this API server has no
         ValidatingAdmissionPolicies.
 
-        There is a policy for the webhook's account only if cert-manager does not write its certificate.
+        There is a policy for a caBundle only if cert-manager does not write it. `metrics_api` is the metrics API's
+        Deployment: the policies of its account are read only if it is installed.
         """
-        from trimtab.cli.install.admission_policies import render_account_policies
-        from trimtab.cli.install.names import InstallValues
         from trimtab.kube.errors import NotFound
 
         if isinstance(mutating, Unreadable):
             return mutating
-        rendered = list(
-            render_account_policies(InstallValues(namespace=self._namespace, cert_manager=_is_injected(mutating)))
-        )
+        deployment = None if isinstance(metrics_api, Unreadable) else metrics_api
+        rendered = expected_account_policies(self._namespace, deployment, is_injected=_is_injected(mutating))
         try:
             stored = {
                 (kind, document["metadata"]["name"]): document

@@ -58,9 +58,9 @@ class EvictionOutcome:
         return self.eviction_status in (EvictionStatus.EVICTED, EvictionStatus.GONE, EvictionStatus.ANOTHER)
 
 
-def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | None = None) -> EvictionOutcome:
-    """Evicts exactly this pod, and returns the outcome. `grace` replaces the pod's termination grace period, in
-    seconds. Raises KubeFault for errors that are not an outcome of an eviction.
+def evict(writer: Writer, namespace: str, name: str, uid: str) -> EvictionOutcome:
+    """Evicts exactly this pod, with its own termination grace period, and returns the outcome. Raises KubeFault for
+    errors that are not an outcome of an eviction. An admission policy refuses another grace period to this account.
 
     The pod is read first, because for a pod with another uid the API server takes ten seconds to respond (it treats the
     precondition as a conflict, which it retries; measured on 1.36). The precondition is sent nevertheless: if the pod
@@ -70,8 +70,6 @@ def evict(writer: Writer, namespace: str, name: str, uid: str, *, grace: int | N
     if current_uid != uid:
         return EvictionOutcome(eviction_status=EvictionStatus.ANOTHER if current_uid else EvictionStatus.GONE)
     options: dict[str, object] = {"preconditions": {"uid": uid}}
-    if grace is not None:
-        options["gracePeriodSeconds"] = grace
     if writer.dry_run:
         options["dryRun"] = ["All"]
     meta = {"name": name, "namespace": namespace}

@@ -113,6 +113,7 @@ def test_the_watchdogs_token_changes_no_spec_of_a_policy(applied: Installed, our
     )
     meta = {"name": "spared"}
     ours.apply({"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": meta, "spec": spec})
+    stored = ours.get("PodPolicy", "spared")["spec"]
     denied(lambda: stolen.patch("PodPolicy", "spared", {"spec": {"mode": "warn"}}))
     stolen.patch("PodPolicy", "spared", {"spec": {"mode": "warn"}, "status": {"matched": 1}}, sub="status")
     assert ours.get("PodPolicy", "spared")["spec"] == stored

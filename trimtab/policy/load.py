@@ -105,8 +105,8 @@ def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigErro
 def load_document(document: Document, *, is_authoring: bool = False) -> tuple[PodPolicy | None, list[ConfigError]]:
     """Returns the policy of one document, or None, and the mistakes in it.
 
-    `is_authoring`: the policy is being written, so the rules count that a stored policy may break. The mode of an object
-    that the harm brake holds is `warn`."""
+    `is_authoring`: the policy is being written, so the rules count that a stored policy may break. The mode of an
+    object that the harm brake holds is `warn`."""
     if not isinstance(document.value, dict):
         return None, [document.error_at((), f"a {KIND}", quote_value(document.value))]
     wrong_kind = _check_kind(document)

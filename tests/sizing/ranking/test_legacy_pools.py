@@ -173,3 +173,10 @@ def test_a_type_that_is_not_ranked_above_the_old_one_refuses() -> None:
     assert find_refusals((), ranking, {"D16s_v5"}, {"E16ps_v6"}, 1) == ()
     [reason] = find_refusals((), ranking, {"E16ps_v6"}, {"D16s_v5"}, 1)
     assert reason.code.name == "target-not-ranked-above"
+
+
+def test_a_pod_that_does_not_run_on_the_other_nodes_makes_the_taint_weak() -> None:
+    arm, amd = ({"labels": {"kubernetes.io/arch": arch}} for arch in ("arm64", "amd64"))
+    inventory = cluster(node("old-1", **amd), node("new-1", **arm), pod("w-1", "old-1"))
+    legacy = [found for found in inventory.nodes if found.name == "old-1"]
+    assert choose_taint(inventory, legacy, {}).taint.effect == "PreferNoSchedule"

@@ -71,7 +71,8 @@ def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, nee
     mistakes += () if mistakes else find_snapshot_mistakes(inventory, cluster.paths)
     nodes = tuple(node for node in inventory.machines if pool in ("", pool_name(node)))
     if not mistakes and not nodes and needs_nodes:
-        mistakes.append(report_unknown_pool(inventory, pool))
+        no_machines = ConfigError(file="--cluster", expected="a node that is a machine", got="only serverless nodes")
+        mistakes.append(report_unknown_pool(inventory, pool) if inventory.machines else no_machines)
     if mistakes:
         raise UsageError(first_mistakes(mistakes))
     notes = tuple(list_snapshot_notes(inventory, cluster.paths))

@@ -78,6 +78,9 @@ def _pools_of_snapshot(documents: Sequence[Document], inventory: Inventory) -> P
             f"the preset balanced; nodes name their pool {_describe_sources(inventory)}"
         )
         return PoolReading(pools=pools, notes=(note,), assumed=True)
+    if inventory.nodes and not inventory.machines:
+        note = "no node of the snapshot is a machine that you pay for, so there is nothing to plan"
+        return PoolReading(pools=(build_whole_cluster_pool("balanced"),), notes=(note,), assumed=True)
     note = (
         "neither the snapshot nor the command line contains settings of a pool, and no node names its pool, so all "
         f"nodes are one pool with the preset balanced{_describe_candidates(inventory)}"

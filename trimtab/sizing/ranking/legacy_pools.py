@@ -28,6 +28,7 @@ from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import place_pods
 from trimtab.scheduling.node_filters import node_rejection_reason, tolerates_taint
+from trimtab.scheduling.run_conditions import RunConditionsReader, unfit_reason
 from trimtab.sizing.ranking.rank_types import Ranking
 from trimtab.sizing.ranking.reasons import (
     DAEMON_REJECTS_TAINT,
@@ -79,8 +80,9 @@ def choose_taint(
     """
     strong = Taint(key=LEGACY_TAINT_KEY, value="true", effect="NoSchedule")
     names = {node.name for node in legacy}
-    others = [without_legacy_taint(node) for node in inventory.nodes if node.name not in names and node.is_ready]
+    others = [without_legacy_taint(node) for node in inventory.machines if node.name not in names and node.is_ready]
     plain = [without_legacy_taint(node) for node in legacy]
+    conditions_reader = RunConditionsReader(inventory)
     reasons: dict[str, Reason] = {}
     for pod in inventory.pods:
         if pod.node not in names or pod.is_finished:
@@ -97,7 +99,12 @@ def choose_taint(
                 if (claim_info := inventory.claims.get((pod.namespace, claim))) is not None
                 and (selector := claim_info.nodes) is not None
             ]  # fmt: skip
-            if not any(node_rejection_reason(pod.requirements, volumes, node) is None for node in others):
+            conditions = conditions_reader.conditions_of(pod, ())
+            if not any(
+                node_rejection_reason(pod.requirements, volumes, node) is None
+                and unfit_reason(conditions, node) is None
+                for node in others
+            ):
                 reasons[f"pod {pod.key}"] = ONLY_ON_LEGACY(f"pod {pod.key} fits on no node outside the legacy pool")
     for name, asked in templates.items():
         fits_here = any(node_rejection_reason(asked, (), node) is None for node in plain)

@@ -97,6 +97,8 @@ def _stricter(found: Situation) -> str:
     node = next(node for node in found.world.nodes if node["metadata"]["name"] == found.node)
     if found.ours == "node-takes-no-pods" and node["spec"].get("unschedulable"):
         return "a cordoned node, tolerated"
+    if found.ours == "csi-driver-missing":
+        return "a driver that is registered on other nodes only"
     if found.ours == "unknown-placement-rule" and "resourceClaims" in spec:
         return "resource claims"
     spreads = spec.get("topologySpreadConstraints", ())

@@ -19,7 +19,7 @@ def workload(
     namespace: str, name: str, kind: str = "StatefulSet", pods: int = 1, cpu: str = "1", **labels: str
 ) -> list[Item]:
     """Its pods, named by number; each asks for so much cpu and a gibibyte."""
-    owner = {"kind": kind, "name": name, "controller": True, "apiVersion": "apps/v1"}
+    owner = {"kind": kind, "name": name, "controller": True, "apiVersion": "batch/v1" if kind == "Job" else "apps/v1"}
     resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
     return [
         {"apiVersion": "v1", "kind": "Pod",

@@ -45,6 +45,26 @@ class BaselineComparison:
     gone: tuple[BaselineEntry, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeComparison:
+    """What a change of objects does to the findings."""
+
+    new: tuple[RuleFinding, ...]
+    gone: tuple[RuleFinding, ...]
+    same: int
+    """The number of findings that the objects have with and without the change."""
+
+
+def compare_findings(before: Iterable[RuleFinding], after: Iterable[RuleFinding]) -> ChangeComparison:
+    """Returns which findings a change adds and removes. A finding of the same rule, object and field is the same."""
+    old = {(baseline_entry(finding), finding.severity): finding for finding in before}
+    all_after = tuple(after)
+    now = {(baseline_entry(finding), finding.severity) for finding in all_after}
+    new = tuple(finding for finding in all_after if (baseline_entry(finding), finding.severity) not in old)
+    gone = tuple(finding for key, finding in old.items() if key not in now)
+    return ChangeComparison(new, gone, len(all_after) - len(new))
+
+
 def baseline_entry(finding: RuleFinding) -> BaselineEntry:
     """Returns the baseline entry that identifies a finding."""
     subject = finding.subject

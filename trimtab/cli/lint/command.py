@@ -10,6 +10,7 @@ from trimtab.autoscaling.baseline import (
     Baseline,
     DamagedBaseline,
     compare_baseline,
+    compare_findings,
     decode_baseline,
     encode_baseline,
 )
@@ -105,11 +106,14 @@ def verb(
 
     Each finding says what will happen and what to do. An object ignores a rule with the annotation
     trimtab.dev/lint-ignore: "L35 reason". A rule whose data is missing is reported in one line, and never counts as
-    passed. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
+    passed. With both -f and --cluster, it reports what applying the files changes: new findings, and those that are
+    gone. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
     """
     _check_codes(only, without)
     minor = _read_minor(version_text)
     baseline = _read_baseline(baseline_file)
+    if fix_folder is not None and filenames and cluster.paths:
+        raise UsageError([ConfigError(file="--fix", expected="--filename or --cluster", got="both")])
     objects = read_lint_objects(filenames, cluster, minor)
     usage, usage_notes = read_usage_history(usage_paths, objects.snapshot, stated)
     snapshot = with_usage(objects.snapshot, usage, None if usage is None else read_monthly_price(objects.snapshot))
@@ -121,11 +125,16 @@ def verb(
         return result if selection.is_everything else replace(result, findings=findings)
 
     result = check(snapshot)
+    comparison = None
+    if objects.before is not None:
+        before = with_usage(objects.before, usage, snapshot.price)
+        comparison = compare_findings(check(before).findings, result.findings)
+        result = replace(result, findings=comparison.new)
     if write_baseline is not None:
         write_text(encode_baseline(result.findings), write_baseline)
         baseline = decode_baseline(encode_baseline(result.findings))
     compared = compare_baseline(result.findings, baseline)
-    report = build_lint_report(result, compared, snapshot, (*objects.notes, *usage_notes))
+    report = build_lint_report(result, compared, snapshot, (*objects.notes, *usage_notes), comparison, objects.files)
     _emit_lint(output, output_file, report)
     if fix_folder is not None:
         plan = plan_fixes(

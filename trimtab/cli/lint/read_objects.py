@@ -19,6 +19,7 @@ import msgspec
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.read_snapshot import LISTED_KINDS, SHAPES, read_lint_snapshot
 from trimtab.cli import live_cluster
+from trimtab.cli.lint.overlay import lay_over
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
 from trimtab.cluster import scaled_objects
 from trimtab.cluster.config_error import ConfigError
@@ -39,36 +40,50 @@ class LintObjects:
     snapshot: LintSnapshot
     contents: tuple[live_cluster.Content, ...] = ()
     notes: tuple[str, ...] = ()
+    before: LintSnapshot | None = None
+    """With files and a cluster: the cluster without the files."""
+    files: frozenset[str] = frozenset()
+    """With files and a cluster: the names of the files."""
 
 
 def read_lint_objects(
     filenames: tuple[str, ...], cluster: live_cluster.ClusterOptions, minor: int | None
 ) -> LintObjects:
-    """Returns the objects of the files or of the cluster. Raises UsageError with every mistake, and RuntimeFailure if
-    the cluster cannot be read."""
-    if bool(filenames) == bool(cluster.paths):
-        got = "both" if filenames else "neither"
-        raise UsageError([ConfigError(file="command line", expected="--filename or --cluster", got=got)])
+    """Returns the objects of the files or of the cluster; with both, the cluster as it is after the files are applied.
+    Raises UsageError with every mistake, and RuntimeFailure if the cluster cannot be read."""
+    if not filenames and not cluster.paths:
+        raise UsageError([ConfigError(file="command line", expected="--filename or --cluster", got="neither")])
+    if not cluster.paths:
+        return _read_files(filenames, minor, is_live=False)
     if live_cluster.LIVE in cluster.paths:
-        return _read_live_objects(cluster, minor)
-    contents = live_cluster.read_paths(filenames or cluster.paths)
+        before = _read_live_objects(cluster, minor)
+    else:
+        before = _read_files(cluster.paths, minor, is_live=True)
+    if not filenames:
+        return before
+    manifests = _read_files(filenames, minor, is_live=False)
+    after = lay_over(before.snapshot, manifests.snapshot.documents)
+    files = frozenset(name for name, _ in manifests.contents)
+    return LintObjects(after, manifests.contents, (*manifests.notes, *before.notes), before.snapshot, files)
+
+
+def _read_files(paths: tuple[str, ...], minor: int | None, *, is_live: bool) -> LintObjects:
+    """Returns the objects of manifests, or of a snapshot of a cluster."""
+    contents = live_cluster.read_paths(paths)
     documents: list[Document] = []
     mistakes: list[ConfigError] = []
     for name, content in contents:
         reading = read_documents(name, content, takes_repeated_keys=True)
         documents += reading.documents
         mistakes += reading.mistakes
-    is_live = bool(cluster.paths)
     result = read_lint_snapshot(
         documents, is_live=is_live, minor=minor, now=_snapshot_time(documents) if is_live else None
     )
     if mistakes or result.mistakes:
         raise UsageError([*mistakes, *result.mistakes])
     if not result.snapshot.documents:
-        names = ", ".join(filenames or cluster.paths)
-        raise UsageError(
-            [ConfigError(file=names, expected="at least one object that a rule of lint applies to", got="none")]
-        )
+        expected = "at least one object that a rule of lint applies to"
+        raise UsageError([ConfigError(file=", ".join(paths), expected=expected, got="none")])
     note = "As in a capture, probes and command lines are not read: objects that differ from your files are checked "
     notes = (note + "without probes and command lines.",) if is_live else ()
     return LintObjects(result.snapshot, tuple(contents), (*_note_unread(documents, result.snapshot), *notes))

@@ -1,16 +1,17 @@
 """The report of `trimtab lint`, and its table."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from rich.console import Console
 from rich.markup import escape
 
-from trimtab.autoscaling.baseline import BaselineComparison
+from trimtab.autoscaling.baseline import BaselineComparison, ChangeComparison
 from trimtab.autoscaling.fixes import is_fixable
 from trimtab.autoscaling.lint import LintResult
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import format_path
 
 RULE_PAGE = "docs/reference/lint.md"
@@ -49,6 +50,15 @@ class LintIgnoredReport(ReportPart, frozen=True, kw_only=True):
     """The reason in the annotation; empty if it gives none."""
 
 
+class LintComparisonReport(ReportPart, frozen=True, kw_only=True):
+    """What applying the files changes in the cluster. New findings are in `findings` of the report."""
+
+    gone: list[LintFindingReport]
+    """The findings of the cluster that it no longer has after the files are applied."""
+    same: int
+    """The number of findings that the cluster has before and after; they are not among `findings`."""
+
+
 class LintReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab lint`. Published as deploy/schemas/lint-report.schema.json."""
 
@@ -60,6 +70,8 @@ class LintReport(ReportPart, frozen=True, kw_only=True):
     """The number of findings that the baseline accepts; they are not among `findings`."""
     gone: list[str]
     """The entries of the baseline that have no finding any more."""
+    comparison: LintComparisonReport | None
+    """With files and a cluster: what applying the files changes. Otherwise null."""
     not_checked: list[str]
     notes: list[str]
     objects: int
@@ -70,18 +82,29 @@ class LintReport(ReportPart, frozen=True, kw_only=True):
 
 
 def build_lint_report(
-    result: LintResult, compared: BaselineComparison, snapshot: LintSnapshot, notes: Iterable[str]
+    result: LintResult,
+    compared: BaselineComparison,
+    snapshot: LintSnapshot,
+    notes: Iterable[str],
+    comparison: ChangeComparison | None = None,
+    files: Container[str] = (),
 ) -> LintReport:
-    """Returns the report of the findings. Findings that the baseline accepts are only counted."""
+    """Returns the report of the findings. Findings that the baseline accepts are only counted. `files` are the files
+    that are compared with a cluster."""
     severities = [finding.severity.value for finding in compared.new]
     return LintReport(
-        findings=[report_finding(finding, snapshot) for finding in compared.new],
+        findings=[report_finding(finding, snapshot, files) for finding in compared.new],
         ignored=[
             LintIgnoredReport(rule=entry.finding.rule, object=str(entry.finding.subject), reason=entry.reason)
             for entry in result.ignored
         ],
         accepted=compared.accepted,
         gone=[f"{e.rule} {e.kind} {e.namespace}/{e.name} {e.field}".strip() for e in compared.gone],
+        comparison=None
+        if comparison is None
+        else LintComparisonReport(
+            gone=[report_finding(finding, snapshot) for finding in comparison.gone], same=comparison.same
+        ),
         not_checked=[str(missing) for missing in result.not_checked],
         notes=list(notes),
         objects=len(snapshot.documents),
@@ -90,15 +113,17 @@ def build_lint_report(
     )
 
 
-def report_finding(finding: RuleFinding, snapshot: LintSnapshot) -> LintFindingReport:
-    """Returns a finding with its file and line."""
+def report_finding(finding: RuleFinding, snapshot: LintSnapshot, files: Container[str] = ()) -> LintFindingReport:
+    """Returns a finding with its file and line. An object of a cluster has a file only if that is one of `files`."""
     document = snapshot.documents.get(finding.subject)
+    is_of_file = document is not None and (not snapshot.is_live or document.file in files)
     line = document.position_of(finding.path)[0] if document is not None else None
     return LintFindingReport(
         rule=finding.rule, severity=finding.severity.value, kind=finding.subject.kind,
         namespace=finding.subject.namespace, name=finding.subject.name, field=format_path(finding.path),
-        file="" if document is None or snapshot.is_live else document.file, line=line,
-        sentence=finding.sentence, outcome=finding.outcome, fix=finding.fix, fixable=is_fixable(finding, snapshot),
+        file=document.file if document is not None and is_of_file else "", line=line,
+        sentence=finding.sentence, outcome=finding.outcome, fix=finding.fix,
+        fixable=not files and is_fixable(finding, snapshot),
         page=f"{RULE_PAGE}#{finding.rule.lower()}",
     )  # fmt: skip
 
@@ -125,13 +150,29 @@ def draw_lint(console: Console, report: LintReport) -> None:
         console.print(f"[dim]{escape(text)}[/]")
     for text in report.gone:
         console.print(f"[dim]This finding of the baseline no longer exists: {escape(text)}[/]")
+    if report.comparison is not None:
+        for finding in report.comparison.gone:
+            console.print(f"[green]gone[/] [bold]{finding.rule}[/] {escape(finding.sentence)}")
+    console.print(_count_findings(report))
+
+
+def _count_findings(report: LintReport) -> str:
+    """Returns the last line of the table, in Rich's markup: what was checked, and how many findings there are."""
     counts = ", ".join(
-        f"{count} {severity}{'' if count == 1 or severity == 'info' else 's'}"
+        format_count(count, severity, "info" if severity == "info" else "")
         for severity, count in report.counts.items()
         if count
     )
-    accepted = f", {report.accepted} findings accepted by the baseline" if report.accepted else ""
-    ignored = f", {len(report.ignored)} findings ignored" if report.ignored else ""
-    console.print(
-        f"{report.objects} objects, {report.rules} rules: [bold]{counts or 'no findings'}[/]{ignored}{accepted}"
-    )
+    parts = [counts or "no findings"]
+    if report.comparison is not None:
+        parts = [
+            f"{counts or 'no findings'} new",
+            f"{len(report.comparison.gone):,} gone",
+            f"{report.comparison.same:,} as before",
+        ]
+    if report.ignored:
+        parts.append(f"{format_count(len(report.ignored), 'finding')} ignored")
+    if report.accepted:
+        parts.append(f"{format_count(report.accepted, 'finding')} accepted by the baseline")
+    checked = f"{format_count(report.objects, 'object')}, {format_count(report.rules, 'rule')}"
+    return f"{checked}: [bold]{parts[0]}[/]{''.join(f', {part}' for part in parts[1:])}"

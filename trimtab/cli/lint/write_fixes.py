@@ -11,6 +11,7 @@ from trimtab.cli.live_cluster import Content
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import format_manifests
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import unpack_gzip
 
 HANDOVER_MANAGER = "hpa-handover"
@@ -35,8 +36,8 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None
     lines = [
-        f"Wrote {len(files)} file{'' if len(files) == 1 else 's'} to {folder}. The changes fix {len(plan.fixed)} "
-        "findings."
+        f"Wrote {format_count(len(files), 'file')} to {folder}. The changes fix "
+        f"{format_count(len(plan.fixed), 'finding')}."
     ]
     handovers = _count_handovers(plan)
     if handovers:
@@ -51,7 +52,11 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
         manager = f" --field-manager {FIELD_MANAGER} --force-conflicts" if snapshot.is_live else ""
         lines.append(f"Review the changed files, then run: kubectl apply --server-side{manager} -f {folder}")
     if plan.unfixed:
-        lines.append(f"{len(plan.unfixed)} findings need your decision, so Trimtab wrote no changed file for them.")
+        is_one = len(plan.unfixed) == 1
+        lines.append(
+            f"{format_count(len(plan.unfixed), 'finding')} {'needs' if is_one else 'need'} your decision, so Trimtab "
+            f"wrote no changed file for {'it' if is_one else 'them'}."
+        )
     return lines
 
 

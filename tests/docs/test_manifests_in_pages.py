@@ -20,6 +20,8 @@ from trimtab.metricsapi.rules import RULES_KEY
 from trimtab.policy.cluster_facts import ClusterFacts
 
 PAGES = Path(__file__).parents[2] / "docs"
+SHOWS_PROBLEMS = "how-to/check-autoscaling.md"
+"""The page that shows what lint finds, so its manifests have problems."""
 _BLOCK = re.compile(r"^```ya?ml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -58,8 +60,12 @@ def test_the_manifests_of_a_block_pass_their_check(manifests: list[dict[str, Any
 
 
 @pytest.mark.parametrize("manifests", list(blocks()))
-def test_the_pods_of_a_block_are_admitted_and_lint_finds_no_error(manifests: list[dict[str, Any]]) -> None:
+def test_the_pods_of_a_block_are_admitted_and_lint_finds_no_error(
+    manifests: list[dict[str, Any]], request: pytest.FixtureRequest
+) -> None:
     documents = [Document(file="block", index=number, value=value) for number, value in enumerate(manifests)]
     assert [document.entry_name for document in documents if count_rejections(document, ClusterFacts())] == []
+    if SHOWS_PROBLEMS in request.node.name:
+        return
     findings = check_snapshot(read_lint_snapshot(documents).snapshot, ALL_RULES).findings
     assert [finding.sentence for finding in findings if finding.severity is LintSeverity.ERROR] == []

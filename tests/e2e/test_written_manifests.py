@@ -18,8 +18,6 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e import vpa
 
-pytestmark = pytest.mark.slow
-
 NAMESPACES = ("shop", "trimtab-system")
 NOT_SERVED = {
     "SleepInfo", "NodeOverlay", "ComputeClass", "Component", "Certificate", "Issuer", "KubeSchedulerConfiguration",

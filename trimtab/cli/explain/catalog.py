@@ -62,13 +62,28 @@ def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntr
 
     Fields of a policy are found with and without their first words (`podpolicy.spec.rollout`, `spec.rollout`,
     `rollout`), fields of a pool with and without `pool.`. If there is no such field, the fields whose paths end with
-    the name are returned (`requests.cpu`).
+    the name are returned (`requests.cpu`). The name of a group of pool fields (`pace`) stands for its fields.
     """
     wanted = _normalize(name)
     exact = [entry for entry in catalog if wanted in _spellings(entry)]
-    if exact or "." not in wanted:
-        return exact
-    return [entry for entry in catalog if _normalize(entry.name).endswith(f".{wanted}")]
+    group = _find_group(catalog, wanted.removeprefix("pool."))
+    if group is not None and all(entry.kind != POOL_FIELD for entry in exact):
+        return [*exact, group]
+    return exact or [entry for entry in catalog if "." in wanted and _normalize(entry.name).endswith(f".{wanted}")]
+
+
+def _find_group(catalog: Sequence[CatalogEntry], wanted: str) -> CatalogEntry | None:
+    """Returns an entry for a group of pool fields, such as `keep` and `keep.headroom`; None if there is no such
+    group."""
+    inside = next(
+        (entry for entry in catalog if entry.kind == POOL_FIELD and _normalize(entry.name).startswith(f"{wanted}.")),
+        None,
+    )
+    if inside is None:
+        return None
+    name = ".".join(inside.name.split(".")[: wanted.count(".") + 1])
+    means = f"The fields of a pool under `{name}`. `trimtab explain {inside.name}` explains one of them."
+    return CatalogEntry(kind=POOL_FIELD, name=name, means=means, page=inside.page)
 
 
 def find_children(catalog: Sequence[CatalogEntry], entry: CatalogEntry) -> list[CatalogEntry]:
@@ -105,6 +120,8 @@ def _spellings(entry: CatalogEntry) -> set[str]:
         return {name, f"pool.{name}"}
     if entry.kind == METRIC and entry.value.startswith("histogram"):
         return {name, f"{name}_bucket", f"{name}_count", f"{name}_sum"}
+    if entry.kind == METRIC:
+        return {name, name.removesuffix("_total")}
     if name.startswith(MARK_PREFIX):
         return {name, name.removeprefix(MARK_PREFIX)}
     return {name}

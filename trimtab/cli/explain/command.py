@@ -7,6 +7,7 @@ from rich.text import Text
 from trimtab.cli import output
 from trimtab.cli.complete_names import complete_explained_names
 from trimtab.cli.explain.catalog import ALERT, CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
+from trimtab.cli.explain.verb_options import find_options
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cluster.config_error import ConfigError
@@ -24,11 +25,11 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
     """One explained name with its meaning."""
 
     kind: str
-    """reason, rule, check, alert, setting, policy field, pool field, annotation, label, taint or metric."""
+    """reason, rule, check, alert, setting, policy field, pool field, annotation, label, taint, metric or option."""
     name: str
     value: str
-    """The type of a field, the default of a setting, the labels and the unit of a metric, or the kinds that have an
-    annotation, label or taint; empty for all other names."""
+    """The type of a field, the default of a setting, the labels and the unit of a metric, the verbs with an option, or
+    the kinds that have an annotation, label or taint; empty for all other names."""
     means: str
     todo: str
     """What the user should do; empty if nothing is to be done."""
@@ -44,12 +45,12 @@ class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
     explanations: list[ExplanationReport]
 
 
-@click.command("explain")
+@click.command("explain", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_explained_names)
 @output.add_output_options
 def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
     """Explain a reason code, an alert, a setting, a field of a policy or a pool, a rule of lint, a check of doctor, an
-    annotation, a label, a taint or a metric.
+    annotation, a label, a taint, a metric or an option of a verb.
 
     NAME is for example webhook-not-registered, TRIMTAB_WEBHOOK_LISTEN, spec.actions.requests, pace.drains, L35,
     trimtab.dev/cordoned-for or trimtab_reviews_total. The texts are in the package: neither a cluster nor the network
@@ -62,15 +63,17 @@ def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
 def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
     """Returns the explanations of all names. Raises UsageError with every unknown name."""
     catalog = load_catalog()
-    entries_by_name = {name: find_entries(catalog, name) for name in names}
+    entries_by_name = {
+        name: find_options(name) if name.startswith("--") else find_entries(catalog, name) for name in names
+    }
     mistakes = []
     for name, entries in entries_by_name.items():
         if not entries:
             near = suggest_entries(catalog, name)
             todo = f"did you mean {', '.join(near)}?" if near else "for a policy: trimtab policies explain NAME"
             expected = (
-                "a reason code, an alert, a setting, a field, a rule, a check, a metric, or the key of an "
-                "annotation, label or taint"
+                "a reason code, an alert, a setting, a field, a rule, a check, a metric, an option of a verb, or the "
+                "key of an annotation, label or taint"
             )
             mistakes.append(ConfigError(file="NAME", expected=expected, got=repr(name), todo=todo))
     if mistakes:
@@ -91,7 +94,7 @@ def _emit(form: str, output_file: str | None, report: ExplanationsReport) -> Non
 
 
 _VALUE_TITLES = {
-    "setting": "Default", "policy field": "Type", "pool field": "Default", "metric": "Type",
+    "setting": "Default", "policy field": "Type", "pool field": "Default", "metric": "Type", "option": "Verbs",
     **dict.fromkeys(("annotation", "label", "taint"), "Where"),
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ from trimtab.autoscaling.read_snapshot import read_lint_snapshot
 from trimtab.autoscaling.rule import LintSeverity
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.cli.lint.accepted_changes import count_rejections
-from trimtab.cluster.pool import POOL_LABEL
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.policy.cluster_facts import from_snapshot

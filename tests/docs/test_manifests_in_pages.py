@@ -14,7 +14,7 @@ from trimtab.autoscaling.read_snapshot import read_lint_snapshot
 from trimtab.autoscaling.rule import LintSeverity
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.cli.lint.accepted_changes import count_rejections
-from trimtab.cluster.pool import POOL_LABEL
+from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.yaml_documents import Document
 from trimtab.metricsapi.rules import RULES_KEY
 from trimtab.policy.cluster_facts import ClusterFacts

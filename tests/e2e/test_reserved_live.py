@@ -27,7 +27,7 @@ from tests.usage.summaries import node_summary
 from trimtab.cluster.published_reservations import RESERVATIONS_KEY
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer
-from trimtab.recommender.metrics import ReservationMetrics
+from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.reservation_sources import configmap_store, list_nodes, read_from_kubelets
 from trimtab.recommender.reservations import RESERVATIONS_NAME, ReservationMeasurer
 from trimtab.runtime import log
@@ -148,7 +148,7 @@ def test_the_recommender_publishes_what_kubelets_answer(pools: tuple[Cluster, di
             read_nodes=lambda: list_nodes(client),
             read_overheads=lambda nodes, start, now: read_from_kubelets(client, nodes, start, now),
             store=configmap_store(Writer(client=client, manager="trimtab-recommender"), cluster.namespace),
-            metrics=ReservationMetrics(CollectorRegistry()), log=log.build_logger(stream=io.StringIO()),
+            metrics=Metrics(CollectorRegistry(), lambda: True).reservations, log=log.build_logger(stream=io.StringIO()),
             interval_seconds=1,
         )  # fmt: skip
         measurer.measure_if_due(int(time.time()) + 7200)

@@ -14,7 +14,7 @@ from tests.cluster_of import cluster, node
 from tests.reservations.loads import AT
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.reason import Unreadable
-from trimtab.recommender.metrics import ReservationMetrics
+from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.reservations import PublishedReservations, ReservationMeasurer
 from trimtab.recommender.sharded_configmaps import StoreUnavailable
 from trimtab.reservations.encode_history import decode_history, encode_history
@@ -95,7 +95,7 @@ def measurer(world: World, store: Store, registry: CollectorRegistry | None = No
     return ReservationMeasurer(
         read_nodes=lambda: world.nodes, read_overheads=world.read, store=store,
         log=log.build_logger(stream=io.StringIO()), interval_seconds=300,
-        metrics=ReservationMetrics(registry or CollectorRegistry()),
+        metrics=Metrics(registry or CollectorRegistry(), lambda: True).reservations,
     )  # fmt: skip
 
 
@@ -158,8 +158,14 @@ def test_a_restart_goes_on_where_the_last_life_ended() -> None:
 
 def test_damaged_texts_are_left_out() -> None:
     store = Store(published="{", histories={"trimtab-overhead-x": "{", "trimtab-overhead-y": '{"pool":"a"}'})
-    measurer(World(), store).measure_if_due(AT)
+    registry = CollectorRegistry()
+    measurer(World(), store, registry).measure_if_due(AT)
     assert "web" in store.pools()
+    unreadable = [
+        registry.get_sample_value("trimtab_recommender_unreadable_shards", {"what": what})
+        for what in ("overhead", "reservations")
+    ]
+    assert unreadable == [2, 1]
 
 
 def test_the_history_of_a_pool_that_is_gone_goes_too() -> None:

@@ -5,6 +5,7 @@ They are in one ConfigMap, `trimtab-reservations`, with the label `trimtab.dev/r
 
 import msgspec
 
+from trimtab.cluster.bounded_decode import BytesRefused, decode_json
 from trimtab.cluster.reason import Unreadable
 
 RESERVATIONS_LABEL = "trimtab.dev/reservations"
@@ -43,6 +44,6 @@ def decode_reservations(text: str | bytes) -> tuple[PublishedReservation, ...] |
     """Returns the reservations in a ConfigMap's text; Unreadable if the text is not in the form that the recommender
     writes."""
     try:
-        return msgspec.json.decode(text, type=PublishedReservations).pools
-    except msgspec.DecodeError as error:
+        return decode_json(text, PublishedReservations).pools
+    except (msgspec.DecodeError, BytesRefused, RecursionError) as error:
         return Unreadable(RESERVATIONS_KEY, str(error))

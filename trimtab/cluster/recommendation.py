@@ -40,6 +40,7 @@ import msgspec
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
+from trimtab.cluster.bounded_decode import BytesRefused, decode_json
 from trimtab.cluster.owner import OwnerKey, former_stored
 from trimtab.cluster.quantity import NotAQuantity, Written, is_quantity, parse
 from trimtab.cluster.reason import Code, NotYet, Unreadable
@@ -208,10 +209,10 @@ def decode(where: str, payload: str) -> Workloads | Unreadable:
     """Returns one shard's workloads; Unreadable if it is damaged, has another schema, or contains impossible
     quantities."""
     try:
-        decoded = msgspec.json.decode(payload, type=_Payload)
+        decoded = decode_json(payload, _Payload)
         # The checksum is over the JSON as written: 14 days decoded into a float would be encoded as 14.0.
         plain_workloads = msgspec.json.decode(payload).get("workloads", {})
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, BytesRefused, RecursionError) as error:
         return Unreadable(where, str(error))
     if decoded.schema not in READABLE_SCHEMAS:
         return Unreadable(

@@ -5,17 +5,15 @@ parses it (version 1.1: yes and no are booleans; dates stay text). Duplicate key
 aliases would multiply its size is rejected before they are expanded.
 """
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
 
 import msgspec
 import yaml
 
+from trimtab.cluster.bounded_decode import BytesRefused, unpack
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import GroupKind, group_kind, kind_of_object
 from trimtab.cluster.yaml_parser import (
@@ -136,7 +134,7 @@ def read_documents(file: str, content: bytes, *, takes_repeated_keys: bool = Fal
     """
     try:
         text = unpack_gzip(content).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as error:
+    except BytesRefused as error:
         return _single_mistake(
             file, "a complete gzip file", str(error), "copy the file again, because it was cut short or damaged"
         )
@@ -168,16 +166,8 @@ def _template_line(text: str, mistakes: Sequence[ConfigError]) -> int | None:
 
 
 def unpack_gzip(content: bytes) -> bytes:
-    """Returns the content, decompressed if it is gzip. Raises the errors of gzip, and OSError if the result would be
-    too large."""
-    if content[:2] != b"\x1f\x8b":
-        return content
-    with gzip.GzipFile(fileobj=BytesIO(content)) as gzip_file:
-        # Read up to the limit and then one byte: the size in a gzip trailer is modulo 2^32 and may be forged.
-        text = gzip_file.read(MAX_UNPACKED_BYTES)
-        if gzip_file.read(1):
-            raise OSError(f"the file unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB")
-        return text
+    """Returns the content, decompressed if it is gzip. Raises BytesRefused."""
+    return unpack(content, MAX_UNPACKED_BYTES) if content[:2] == b"\x1f\x8b" else content
 
 
 def _single_mistake(

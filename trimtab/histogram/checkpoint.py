@@ -33,10 +33,24 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from trimtab.cluster.bounded_decode import (
+    MAX_DECODED_BYTES,
+    BytesRefused,
+    Unpacker,
+    decode_json,
+    decode_msgpack,
+    unpack,
+)
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ShardLayout
 from trimtab.histogram.batch_history import RESOURCES, ContainerKey
-from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram, pack_day, unpack_days
+from trimtab.histogram.daily_window import (
+    DAY_MEMORY,
+    DailyHistograms,
+    DamagedHistogram,
+    iterate_days,
+    pack_day,
+)
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY
 
@@ -65,7 +79,7 @@ class ShardV1(msgspec.Struct, frozen=True, kw_only=True):
 def decode_v1(text: str) -> ShardV1:
     """Returns the content of a stored text of schema 1. Raises DamagedHistogram if the checksum does not match, and the
     errors of msgspec."""
-    shard = msgspec.json.decode(text, type=ShardV1)
+    shard = decode_json(text, ShardV1)
     if shard.checksum != compute_checksum(shard):
         raise DamagedHistogram("the checksum of the checkpoint does not match, so its text was changed or cut short")
     return shard
@@ -76,9 +90,10 @@ def compute_checksum(shard: "ShardV1 | _Text") -> str:
     return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(shard, checksum=""), order="sorted")).hexdigest()
 
 
-def decode_window_v1(text: str) -> DailyHistograms | None:
-    """Returns a window of schema 1, or None if the text is empty. Raises DamagedHistogram or binascii.Error."""
-    return DailyHistograms.load(base64.b64decode(text, validate=True)) if text else None
+def decode_window_v1(text: str, unpacker: Unpacker) -> DailyHistograms | None:
+    """Returns a window of schema 1, or None if the text is empty. Raises DamagedHistogram, BytesRefused or
+    binascii.Error."""
+    return DailyHistograms.load(base64.b64decode(text, validate=True), unpacker) if text else None
 
 
 CURRENT_SCHEMA = 2
@@ -225,13 +240,10 @@ def decode(where: str, text: str) -> Shard | Unreadable:
                 f"versions 1 and {CURRENT_SCHEMA}",
             )
         shard = _decode_v1_shard(text) if schema == 1 else _decode_v2(text)
-        for containers in shard.workloads.values():
-            for container in containers.values():
-                for resource in RESOURCES:
-                    _check_day_count(container.window_part(resource))
+        _check_days(shard.workloads)
     # A text comes from a ConfigMap that anyone with the right to write it can change: every error that a decoder can
     # raise on arbitrary input is caught.
-    except (msgspec.DecodeError, UnicodeError, RecursionError, DamagedHistogram, zlib.error, binascii.Error) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError, DamagedHistogram, BytesRefused, binascii.Error) as error:
         return Unreadable(where, str(error))
     return shard
 
@@ -241,33 +253,48 @@ class _Schema(msgspec.Struct, frozen=True):
 
 
 def _decode_v2(text: str) -> Shard:
-    """Returns the content of a text of schema 2. Raises DamagedHistogram, zlib.error and msgspec.DecodeError."""
-    stored = msgspec.json.decode(text, type=_Text)
+    """Returns the content of a text of schema 2. Raises DamagedHistogram, BytesRefused and msgspec.DecodeError."""
+    stored = decode_json(text, _Text)
     if stored.checksum != compute_checksum(stored):
         raise DamagedHistogram("the checksum of the checkpoint does not match, so its text was changed or cut short")
-    workloads = msgspec.msgpack.decode(zlib.decompress(stored.workloads), type=Workloads)
+    workloads = decode_msgpack(unpack(stored.workloads), Workloads)
     return Shard(count=stored.count, widths=stored.widths, until=stored.until, day=stored.day, workloads=workloads)
 
 
 def _decode_v1_shard(text: str) -> Shard:
-    stored = decode_v1(text)
+    stored, unpacker = decode_v1(text), Unpacker()
     workloads = {
-        name: {container: _upgrade_container(stored_container) for container, stored_container in containers.items()}
+        name: {
+            container: _upgrade_container(stored_container, unpacker)
+            for container, stored_container in containers.items()
+        }
         for name, containers in stored.workloads.items()
     }
     widths = {} if stored.widths is msgspec.UNSET else stored.widths
     return Shard(count=stored.count, widths=widths, until=stored.until, workloads=workloads)
 
 
-def _upgrade_container(one: StoredContainerV1) -> StoredContainer:
-    windows = (decode_window_v1(one.cpu), decode_window_v1(one.memory))
+def _upgrade_container(one: StoredContainerV1, unpacker: Unpacker) -> StoredContainer:
+    windows = (decode_window_v1(one.cpu, unpacker), decode_window_v1(one.memory, unpacker))
     cpu, memory = (_window_part(w, w.histograms_by_day().keys()) if w is not None else None for w in windows)
     return StoredContainer(cpu, memory, one.peaks, one.kills, one.oom)
 
 
-def _check_day_count(part: WindowPart | None) -> None:
-    if part is not None and len(unpack_days(part.days)) != len(part.hours):
-        raise DamagedHistogram("the number of days differs from the number of lists of hours")
+def _check_days(workloads: Workloads) -> None:
+    """Checks the packed days of all containers. Raises DamagedHistogram if a day is damaged or has no hours, and
+    BytesRefused if restoring the days could take too much memory."""
+    memory = 0
+    for containers in workloads.values():
+        for container in containers.values():
+            for part in (container.cpu, container.memory):
+                if part is None:
+                    continue
+                days = sum(1 for _ in iterate_days(part.days))
+                if days != len(part.hours):
+                    raise DamagedHistogram("the number of days differs from the number of lists of hours")
+                memory += days * DAY_MEMORY
+                if memory > MAX_DECODED_BYTES:
+                    raise BytesRefused("the checkpoint has more days than fit into the memory for one checkpoint")
 
 
 def _changing_part(history: LiveHistory, container: ContainerKey) -> StoredContainer:

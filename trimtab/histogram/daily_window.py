@@ -13,8 +13,9 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from trimtab.cluster.bounded_decode import BytesRefused, Unpacker, unpack
 from trimtab.histogram.histogram import (
     MAX_BUCKETS,
     UsageHistogram,
@@ -87,13 +88,21 @@ def _in_units(cells: Iterable[int], unit: int, odd: int) -> list[int]:
     return units
 
 
+DAY_MEMORY = 600
+"""The number of bytes that one day of a restored window takes beside its counts."""
+
+
 def unpack_days(packed: bytes) -> list[tuple[int, UsageHistogram]]:
     """Returns all days in a sequence of packed days. Raises DamagedHistogram."""
-    days, position = [], 0
+    return list(iterate_days(packed))
+
+
+def iterate_days(packed: bytes) -> Iterator[tuple[int, UsageHistogram]]:
+    """Yields each day in a sequence of packed days. Raises DamagedHistogram."""
+    position = 0
     while position < len(packed):
         day, counts, position = _unpack_day(packed, position)
-        days.append((day, counts))
-    return days
+        yield day, counts
 
 
 def _unpack_day(packed: bytes, position: int) -> tuple[int, UsageHistogram, int]:
@@ -239,7 +248,7 @@ class DailyHistograms:
 
     def histograms_by_day(self) -> dict[int, UsageHistogram]:
         """Returns day (since 1970) → its histogram. The histogram of the newest day is not a copy."""
-        histograms = dict(unpack_days(zlib.decompress(self.packed_past))) if self.packed_past else {}
+        histograms = dict(unpack_days(unpack(self.packed_past))) if self.packed_past else {}
         if self.last or self.today.total_count:
             histograms[self.newest] = self.today
         return histograms
@@ -318,26 +327,32 @@ class DailyHistograms:
     def dump(self) -> bytes:
         """Returns the whole window as bytes, for `load`."""
         body = self.hours.to_bytes(_DAY_BYTES * self.days, "little") + (
-            zlib.decompress(self.packed_past) if self.packed_past else b""
+            unpack(self.packed_past) if self.packed_past else b""
         )
         if self.last or self.today.total_count:
             body += pack_day(self.newest, self.today, over=False)
         return _HISTOGRAMS_HEAD.pack(_VERSION, self.days, self.newest, self.first, self.last) + _compress(body)
 
     @classmethod
-    def load(cls, dumped: bytes) -> "DailyHistograms":
-        """Returns the window that `dump` returned as bytes. Raises DamagedHistogram; there is no partial result."""
+    def load(cls, dumped: bytes, unpacker: Unpacker | None = None) -> "DailyHistograms":
+        """Returns the window that `dump` returned as bytes. Raises DamagedHistogram; there is no partial result.
+
+        With `unpacker`, the content counts towards the size of the document to which the window belongs."""
         try:
             version, days, newest, first, last = _HISTOGRAMS_HEAD.unpack_from(dumped)
-            body = zlib.decompress(dumped[_HISTOGRAMS_HEAD.size :])
-        except (struct.error, zlib.error) as error:
+            body = (unpacker or Unpacker()).unpack(dumped[_HISTOGRAMS_HEAD.size :])
+        except (struct.error, BytesRefused) as error:
             raise DamagedHistogram(str(error)) from None
         if version != _VERSION and version not in _EARLIER_VERSIONS:
             raise DamagedHistogram(f"the data has the version {version}, but this Trimtab reads version {_VERSION}")
         window = cls(days)
         window.newest, window.first, window.last = newest, first, last
         hours_length = 0 if version in _EARLIER_VERSIONS else _DAY_BYTES * days
-        histograms = dict(unpack_days(body[hours_length:]))
+        histograms: dict[int, UsageHistogram] = {}
+        for day, histogram in iterate_days(body[hours_length:]):
+            histograms[day] = histogram
+            if len(histograms) > days:
+                raise DamagedHistogram(f"the data has more than the {days} days of its window")
         hours = (
             decode_hours(int.from_bytes(body[:hours_length], "little"), newest)
             if hours_length

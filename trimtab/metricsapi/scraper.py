@@ -12,11 +12,12 @@ import http.client
 import socket
 import ssl
 import threading
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from trimtab.cluster.bounded_decode import unpack_parts
 from trimtab.cluster.reason import Reason
 from trimtab.metricsapi.exposition import BodyReader, ScrapedBody, SeriesFilter
 from trimtab.metricsapi.reasons import BODY_MALFORMED, SCRAPE_FAILED, SCRAPE_FILE_MISSING
@@ -121,7 +122,7 @@ class PodScraper:
             return self._fetch(target, filters, headers, started + self.timeout_seconds)
         except _MissingFile as error:
             return Scrape(started, SCRAPE_FILE_MISSING(str(error)))
-        except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:
             self._forget(target)
             return Scrape(started, SCRAPE_FAILED(f"{target.ip}:{target.endpoint.port}: {_describe(error)}"))
 
@@ -267,14 +268,7 @@ def _unpacked_parts(response: http.client.HTTPResponse) -> Iterator[bytes]:
         while part := response.read(PART_BYTES):
             yield part
         return
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    while part := response.read(PART_BYTES):
-        # A bounded length: a small packed body may hold gigabytes.
-        while part and not unpacker.eof:
-            yield unpacker.decompress(part, PART_BYTES)
-            part = unpacker.unconsumed_tail
-    if not unpacker.eof:
-        raise zlib.error("the compressed body ends too early")
+    yield from unpack_parts(iter(partial(response.read, PART_BYTES), b""), PART_BYTES)
 
 
 def _describe(error: Exception) -> str:

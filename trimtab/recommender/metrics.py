@@ -80,7 +80,10 @@ class Metrics:
             "processed in time.",
         )
         self.unreadable = gauge(
-            "unreadable_shards", "The number of shards that were damaged when this replica began to lead.", "what"
+            "unreadable_shards",
+            "The number of stored texts that were damaged or too large when this replica began to lead: of usage, "
+            "recommendations, overhead (of kubelets) or reservations.",
+            "what",
         )
         self.faults = counter(
             "errors",
@@ -89,7 +92,7 @@ class Metrics:
             "what",
         )
         gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
-        self.reservations = ReservationMetrics(registry)
+        self.reservations = ReservationMetrics(registry, self.unreadable)
         self.demotions = DemotionMetrics(registry)
 
     def set_recommendations(self, recommendations: ContainerRecommendations) -> None:
@@ -112,7 +115,8 @@ _UNITS = {"cpu": 1000.0, "memory": 1.0}
 class ReservationMetrics:
     """Gauges for what kubelets and container runtimes use, and what is reserved for them."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, unreadable: Gauge) -> None:
+        self.unreadable = unreadable
         self._pool = Bounded()
 
         def gauge(name: str, help_text: str, *labels: str) -> Gauge:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+from trimtab.cluster.bounded_decode import BytesRefused, decode_json
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.published_reservations import PublishedReservation, PublishedReservations, decode_reservations
 from trimtab.cluster.reason import NotYet, Unreadable
@@ -180,14 +181,21 @@ class ReservationMeasurer:
         self._stored_at = now
 
     def _restore(self, now: int) -> None:
+        unreadable_histories = 0
         for name, text in self.store.load_histories().items():
             restored = _decode_stored(name, text)
             if isinstance(restored, Unreadable):
+                unreadable_histories += 1
                 self.log.warning("overhead.unreadable", where=restored.where, problem=restored.problem)
             else:
                 key, history = restored
                 self.histories[key] = history
-        self._published = _decode_published(self.store.load_published(), self.log)
+        published = _decode_published(self.store.load_published())
+        if isinstance(published, Unreadable):
+            self.log.warning("reservations.unreadable", problem=published.problem)
+        self._published = {} if isinstance(published, Unreadable) else published
+        self.metrics.unreadable.labels("overhead").set(unreadable_histories)
+        self.metrics.unreadable.labels("reservations").set(isinstance(published, Unreadable))
         lasts = [history.last for history in self.histories.values() if history.last is not None]
         # What Prometheus has since then is read; a source without history begins anew.
         self._read_until = max(lasts, default=None)
@@ -203,20 +211,18 @@ def _history_name(key: PoolRuntime) -> str:
 
 def _decode_stored(name: str, text: str) -> tuple[PoolRuntime, OverheadHistory] | Unreadable:
     try:
-        stored = msgspec.json.decode(text, type=_StoredHistory)
-    except msgspec.DecodeError as error:
+        stored = decode_json(text, _StoredHistory)
+    except (msgspec.DecodeError, BytesRefused, RecursionError) as error:
         return Unreadable(name, f"the history is damaged: {error}")
     history = decode_history(name, stored.text, HISTORY_DAYS)
     return history if isinstance(history, Unreadable) else (PoolRuntime(stored.pool, stored.runtime), history)
 
 
-def _decode_published(text: str, log: Logger) -> dict[PoolRuntime, PublishedReservation]:
-    if not text:
-        return {}
-    pools = decode_reservations(text)
+def _decode_published(text: str) -> dict[PoolRuntime, PublishedReservation] | Unreadable:
+    """Returns the published reservations in a text; none if the text is empty."""
+    pools = decode_reservations(text) if text else ()
     if isinstance(pools, Unreadable):
-        log.warning("reservations.unreadable", problem=pools.problem)
-        return {}
+        return pools
     return {PoolRuntime(pool.pool, pool.runtime): pool for pool in pools}
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 import gzip
-import zlib
 
 import msgspec
 
+from trimtab.cluster.bounded_decode import BytesRefused, decode_json, unpack
 from trimtab.cluster.reason import Unreadable
 from trimtab.reservations.overhead_history import OverheadHistory, SampleGroup
 
@@ -57,10 +57,12 @@ def encode_history(history: OverheadHistory) -> str:
 
 
 def decode_history(where: str, text: str, max_days: int) -> OverheadHistory | Unreadable:
-    """Returns the history in a text; Unreadable if the text is damaged or of another version."""
+    """Returns the history in a text; Unreadable if the text is damaged, too large or of another version."""
     try:
-        content = msgspec.json.decode(gzip.decompress(base64.b64decode(text, validate=True)), type=_History)
-    except (ValueError, OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
+        content = decode_json(unpack(base64.b64decode(text, validate=True)), _History)
+    except BytesRefused as error:
+        return Unreadable(where, f"the history cannot be read: {error}")
+    except (ValueError, RecursionError) as error:
         return Unreadable(where, f"the history is damaged: {error}")
     if content.version != _VERSION:
         return Unreadable(where, f"the history has version {content.version}, but this release reads {_VERSION}")

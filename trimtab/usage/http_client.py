@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlencode
 import msgspec
 import urllib3
 
+from trimtab.cluster.bounded_decode import BytesRefused, unpack_parts
 from trimtab.runtime.clock import elapsed_seconds
 from trimtab.usage.errors import RefusedSource, UnreachableSource
 
@@ -86,6 +87,8 @@ class HttpApi:
                 if last or final(refusal):
                     raise refusal from None
                 retry_after = None
+            except BytesRefused as error:
+                raise self._refusal(doing, 200, str(error)) from None
             except urllib3.exceptions.HTTPError as error:
                 # A server that never responded is most likely a wrong address: no retry.
                 if last or (isinstance(error, _CONNECT_ERRORS) and not self._has_answered):
@@ -175,11 +178,31 @@ class HttpApi:
         timeout = urllib3.Timeout(connect=10.0, read=self.retry_policy.deadline)
         headers = {"Accept": "application/json", "Accept-Encoding": "gzip", **self._auth_header(), **self.headers}
         if self.sends_get or path.startswith("/api/v1/label"):
-            response = self._pool.request("GET", f"{url}?{parameters}", headers=headers, timeout=timeout)
+            response = self._pool.request("GET", f"{url}?{parameters}", headers=headers, timeout=timeout, **_UNREAD)
         else:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
-            response = self._pool.request("POST", url, body=parameters, headers=headers, timeout=timeout)
-        return response.status, response.data, _retry_after_seconds(response.headers.get("Retry-After"))
+            response = self._pool.request("POST", url, body=parameters, headers=headers, timeout=timeout, **_UNREAD)
+        return response.status, _read_body(response), _retry_after_seconds(response.headers.get("Retry-After"))
+
+
+MAX_BODY_BYTES = 512 << 20
+"""The maximum size of one response after decompression, in bytes. Queries are divided so that responses are smaller."""
+_UNREAD: dict[str, Any] = {"preload_content": False, "decode_content": False}
+
+
+def _read_body(response: Any) -> bytes:
+    """Returns the body, decompressed. Raises BytesRefused if it has more than MAX_BODY_BYTES, and errors of urllib3."""
+    parts = response.stream(64 << 10)
+    if response.headers.get("Content-Encoding", "").strip().lower() == "gzip":
+        parts = unpack_parts(parts, 1 << 20)
+    body = bytearray()
+    for part in parts:
+        body += part
+        if len(body) > MAX_BODY_BYTES:
+            response.close()
+            raise BytesRefused(f"the response has more than {MAX_BODY_BYTES >> 20} MiB")
+    response.drain_conn()
+    return bytes(body)
 
 
 _AUTH_HINT = (

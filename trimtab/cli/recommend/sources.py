@@ -7,7 +7,6 @@ minutes a day.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from trimtab.cli import live_cluster
 from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cli.output import show_counted_progress, show_spinner
+from trimtab.cluster.bounded_decode import BytesRefused
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.yaml_documents import unpack_gzip
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
@@ -217,7 +217,7 @@ def unpack_usage(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes
     """Returns the uncompressed bytes of the file; if it is damaged, a mistake is added, and nothing is returned."""
     try:
         return unpack_gzip(packed)
-    except (OSError, EOFError, zlib.error) as error:
+    except BytesRefused as error:
         mistakes.append(ConfigError(file=file, expected="a complete gzip file", got=str(error)))
         return None
 

@@ -203,3 +203,12 @@ def test_pods_whose_decoded_form_is_far_larger_than_their_json_take_no_more_memo
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert used < room + MAX_TEMPLATE_BYTES
+
+
+@pytest.mark.parametrize("action", ["{requests: {cpu: {from: usage, otherwise: 10m}}}", "{labels: {add: {a: b}}}"])
+def test_a_pod_with_an_invalid_quantity_gets_the_same_answer_when_nodes_change(action):
+    pod = manifest(annotations={"trimtab.dev/opt-out": "*"})
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "one"}}
+    door = Door(policies(policy(action)))
+    for size in ("1", "2"):
+        door(pod, replace(WORLD, nodes=facts(node("n1", cpu=size)).nodes))

@@ -190,7 +190,8 @@ def start_replica(home: Path, api: PlayedApi, aggregator: Pair, **settings: obje
     own = {
         "listen": "127.0.0.1:0", "kubeconfig": str(home / "kubeconfig"), "certs_folder": str(home / "certs"),
         "client_ca_file": str(home / "aggregation.crt"), "scrape_files_folder": str(home.parent),
-        "ready_file": str(home / "ready.json"), **{name: str(value) for name, value in settings.items()},
+        "ready_file": str(home / "ready.json"), "pod_networks": "127.0.0.0/8",
+        **{name: str(value) for name, value in settings.items()},
     }  # fmt: skip
     surroundings = {
         **environ.plain(), "TRIMTAB_LOG_FORMAT": "json",

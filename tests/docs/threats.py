@@ -185,11 +185,6 @@ WHAT: dict[str, tuple[str, ...]] = {
     "webhook work that delays its probes": (
         "tests/webhook/test_asgi.py::test_a_probe_is_answered_while_every_check_that_may_wait_does",
     ),
-    "a small stored text that unpacks": (
-        "tests/recommender/test_memory_of_documents.py::test_a_hostile_text_costs_at_most_64_mb",
-        "tests/architecture/test_unpacking.py::test_no_other_module_unpacks_anything",
-        "tests/recommender/test_reservations.py::test_damaged_texts_are_left_out",
-    ),
     "a malicious pool": (f"{_TENANT}::test_a_tenants_config_maps_are_no_pools_and_stop_no_probe",),
     "a forged annotation, state or record": (
         f"{_FORGED}::test_who_writes_the_state_and_takes_the_lease_scales_nothing",
@@ -210,6 +205,11 @@ WHAT: dict[str, tuple[str, ...]] = {
         "tests/webhook/test_known_clients.py::test_nobody_else_is",
     ),
     "a wrong usage history": (_BOUNDS,),
+    "a small stored text that unpacks": (
+        "tests/recommender/test_memory_of_documents.py::test_a_hostile_text_costs_at_most_64_mb",
+        "tests/architecture/test_unpacking.py::test_no_other_module_unpacks_anything",
+        "tests/recommender/test_reservations.py::test_damaged_texts_are_left_out",
+    ),
     "evictions": ("tests/e2e/test_compactor.py::test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken",),
     "a successor that cannot be created": (
         "tests/e2e/test_compactor_ends.py::test_a_successor_that_a_quota_refuses_opens_the_node_at_once",

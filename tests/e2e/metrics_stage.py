@@ -115,7 +115,8 @@ class MetricsStage:
         self.home.mkdir(exist_ok=True)
         own = {
             "LISTEN": f"127.0.0.1:{self.port}", "CERTS_FOLDER": str(self.home / "certs"),
-            "CLIENT_CA_FILE": str(self.home / "aggregation.crt"), "SCRAPE_FILES_FOLDER": str(self.home), **QUICK,
+            "CLIENT_CA_FILE": str(self.home / "aggregation.crt"), "SCRAPE_FILES_FOLDER": str(self.home),
+            "POD_NETWORKS": "0.0.0.0/0", **QUICK,
             **settings,
         }  # fmt: skip
         surroundings = {

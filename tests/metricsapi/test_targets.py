@@ -1,11 +1,10 @@
 """Which page of which pod is scraped, and with which token."""
 
-import pytest
-
 from trimtab.cluster.api.meta import Metadata
 from trimtab.cluster.api.pod import ScrapedPod, ScrapedPodStatus
+from trimtab.metricsapi.pod_addresses import AddressRules
 from trimtab.metricsapi.rules import BearerToken, MetricKind, MetricRule, SampleSource, ScrapeEndpoint
-from trimtab.metricsapi.targets import RunningPod, filters_of_target, find_targets, is_pod_address, retain_pod
+from trimtab.metricsapi.targets import RunningPod, filters_of_target, find_targets, retain_pod
 
 
 def rule(name: str, *namespaces: str, token: BearerToken | None = None, port: int = 8080) -> MetricRule:
@@ -48,35 +47,11 @@ def test_filters_are_in_the_order_of_the_targets_metrics() -> None:
     assert tuple(one.name for one in filters_of_target(target, rules)) == target.metrics == ("b", "a")
 
 
-@pytest.mark.parametrize("address", ["10.1.2.3", "192.168.0.1", "127.0.0.1", "fd00::1", "2001:db8::1"])
-def test_a_pod_may_have_any_usual_address(address: str) -> None:
-    assert is_pod_address(address)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "169.254.169.254",
-        "fe80::1",
-        "224.0.0.1",
-        "ff02::1",
-        "0.0.0.0",
-        "::",
-        "255.255.255.255",
-        "",
-        "localhost",
-        "1.2.3",
-    ],
-)
-def test_no_request_goes_to_a_metadata_service_to_many_machines_or_to_a_name(address: str) -> None:
-    assert not is_pod_address(address)
-
-
 def test_a_pod_with_such_an_address_is_kept_for_queries_and_never_scraped() -> None:
     shape = ScrapedPod(
         metadata=Metadata(name="web-0", namespace="shop", uid="u", labels={"app": "web"}),
         status=ScrapedPodStatus(phase="Running", pod_ip="169.254.169.254"),
     )
-    retained = retain_pod(shape)
+    retained = retain_pod(shape, AddressRules())
     assert retained == RunningPod("shop", "web-0", "u", "", {"app": "web"})
     assert find_targets([rule("a")], [retained]) == ()

@@ -20,7 +20,7 @@ import re
 import msgspec
 
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome
-from trimtab.admission.missing_node import explain_missing_node
+from trimtab.admission.consequences import find_objection
 from trimtab.admission.quota_headroom import (
     NO_ANSWERS,
     QuotaAnswers,
@@ -159,12 +159,17 @@ def _is_still_valid(
     if freshness in (Freshness.SAME, Freshness.OTHER) or decision is None:
         return freshness is not Freshness.OTHER
     if freshness is Freshness.NODES:
+        # A required action may have been withheld, because no node had a place for the pod.
+        if entry.finding.outcome is AdmissionOutcome.DENIED:
+            return False
         if any(kept_field.reason.code in _NODE_CODES for kept_field in decision.fields_kept):
             return False
         # With other nodes, the check may read other facts too. The record itself may also belong to a template, for
         # which nothing has been checked again, so it is replaced and not changed.
         recorded_facts, further_reads = track_dependencies(facts)
-        if explain_missing_node(entry.before, decision.pod, recorded_facts, namespace, terms) is not None:
+        # The same question as without the cache, with the same exceptions: a pod without a change, and a pod with an
+        # invalid quantity, have no objection.
+        if find_objection(entry.before, decision.pod, recorded_facts, namespace, terms, of_quotas=False) is not None:
             return False
         entry.reads = msgspec.structs.replace(
             entry.reads, nodes=facts.nodes, answers={**further_reads.answers, **entry.reads.answers}

@@ -9,6 +9,7 @@ used as well as a cluster.
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,24 @@ CONFIGURATION = {
     "spark.python.worker.reuse": "true",
 }
 """The configuration of a new Spark session. A session that is already running keeps its own."""
+
+
+def local_configuration(master: str) -> dict[str, str]:
+    """Returns the further configuration of a session on this machine (`local…`); empty for a cluster, whose machines
+    must reach the driver.
+
+    The driver listens only on loopback, and its connections authenticate with a secret that lives as long as the
+    session: otherwise other machines, and other users of this one, could reach its ports.
+    """
+    if not master.startswith("local"):
+        return {}
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secrets.token_hex(32),
+        "spark.network.crypto.enabled": "true",
+    }
 
 
 @dataclass(slots=True)
@@ -93,7 +112,7 @@ class SparkEngine:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.appName("trimtab fleet")
         builder = builder.remote(self.master) if self.master.startswith("sc://") else builder.master(self.master)
-        for name, value in {**CONFIGURATION, **self.configuration}.items():
+        for name, value in {**CONFIGURATION, **local_configuration(self.master), **self.configuration}.items():
             builder = builder.config(name, value)
         try:
             self._session = builder.getOrCreate()

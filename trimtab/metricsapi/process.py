@@ -32,6 +32,7 @@ from trimtab.metricsapi.asgi import MetricsApplication, MetricsService
 from trimtab.metricsapi.authorization import Authorizer, ask_api_server
 from trimtab.metricsapi.collector import Collector
 from trimtab.metricsapi.metrics import Metrics
+from trimtab.metricsapi.pod_addresses import AddressRules, build_address_rules
 from trimtab.metricsapi.queries import query_prometheus
 from trimtab.metricsapi.rule_inputs import (
     HEADER_INTERVAL_SECONDS,
@@ -140,11 +141,17 @@ class Replica:
             lambda: clock.utc_now().timestamp(),
         )
         self.rules = RulesReader(settings, self.client, self.log)
-        self.pods = RunningPodWatcher(self.client)
+        self.pods = RunningPodWatcher(self.client, self._address_rules())
         self.header = RequestHeaderKeeper(self.client, settings.client_ca_file, self.log)
         self.metrics.add_values(self.collector.count_values)
         self.metrics.add_scrape_queue(lambda: self.collector.slots_in_use, self.collector.overdue_seconds)
         self.metrics.add_certificate_expiry(self._read_expiry)
+
+    def _address_rules(self) -> AddressRules:
+        try:
+            return build_address_rules(self.settings.pod_networks, self.client.server_url)
+        except ValueError as error:
+            raise CannotServe(f"TRIMTAB_METRICS_API_POD_NETWORKS: {error}") from None
 
     def start(self) -> None:
         """Starts all threads. Call it after the fork, because threads do not survive a fork."""

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from trimtab.cluster.config_error import ConfigError
@@ -20,6 +21,7 @@ from trimtab.kube.informers import ClusterInformers
 from trimtab.kube.objects import get_plain
 from trimtab.kube.resources import LIST_SOURCES
 from trimtab.kube.watch_state import WatchSettings
+from trimtab.metricsapi.pod_addresses import AddressRules
 from trimtab.metricsapi.request_header import CONFIG_NAME, CONFIG_NAMESPACE, RequestHeaderConfig, read_config
 from trimtab.metricsapi.rules import RULES_KEY, MetricRule, read_rules
 from trimtab.metricsapi.settings import Settings
@@ -108,6 +110,7 @@ class RunningPodWatcher:
     """The running pods of the cluster, and whether they have changed since they were last read."""
 
     client: Client
+    address_rules: AddressRules
     _changed: threading.Event = field(default_factory=threading.Event)
     _informers: ClusterInformers = field(init=False)
 
@@ -116,7 +119,7 @@ class RunningPodWatcher:
             self.client,
             [LIST_SOURCES["ScrapedPod"]],
             terms=WatchSettings(),
-            holds={"ScrapedPod": retain_pod},  # type: ignore[dict-item]
+            holds={"ScrapedPod": partial(retain_pod, rules=self.address_rules)},
             on_change=lambda _change: self._changed.set(),
         )
 

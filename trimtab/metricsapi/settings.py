@@ -53,6 +53,11 @@ class Settings:
     scrape_files_folder: Path = Path(".trimtab/scrape")
     """The folder with the files that rules name as `ca` and `token.file`. Rules cannot name any other file."""
 
+    pod_networks: str = ""
+    """The networks of pods, separated by commas, such as `10.8.0.0/14,fd00:8::/48`: no address outside of them is
+    scraped. Empty: any address that a pod can have. The process never sends a request to a metadata service of a cloud,
+    nor to the address of the API server; to loopback only if a network here has it."""
+
     scrape_interval_seconds: float = 60.0
     """The number of seconds between two scrapes of a pod. A rate covers one interval. Every replica scrapes every pod,
     so each of them can answer."""

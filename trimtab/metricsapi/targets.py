@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import ScrapedPod
 from trimtab.metricsapi.exposition import SeriesFilter
+from trimtab.metricsapi.pod_addresses import AddressRules
 from trimtab.metricsapi.rules import MetricRule, SampleSource, ScrapeEndpoint
 
 
@@ -24,21 +24,11 @@ class RunningPod:
     labels: Mapping[str, str]
 
 
-def retain_pod(shape: ScrapedPod) -> RunningPod:
+def retain_pod(shape: ScrapedPod, rules: AddressRules) -> RunningPod:
     """Returns the part of a pod that is stored."""
     meta = shape.metadata
-    ip = shape.status.pod_ip if is_pod_address(shape.status.pod_ip) else ""
+    ip = shape.status.pod_ip if rules.allows(shape.status.pod_ip) else ""
     return RunningPod(meta.namespace, meta.name, meta.uid, ip, dict(value_or(meta.labels, {})))
-
-
-def is_pod_address(text: str) -> bool:
-    """Returns whether a request may be sent to this address. The address comes from the pod's status, which a kubelet
-    writes. It must lead neither to a cloud's metadata service (link-local) nor to many machines at once."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return not (address.is_link_local or address.is_multicast or address.is_unspecified or address.is_reserved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,15 +95,17 @@ def _from_files(settings: Settings, metrics: WebhookMetrics) -> PolicyStateSourc
 
 def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -> PolicyStateSource:
     """Starts watches. Must run after the fork: threads do not survive one."""
+    from trimtab.cluster.cluster_autoscaler import split_status_names
     from trimtab.kube import signing_keys
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.resources import autoscaler_status
     from webhook.policy_state import PolicyStateWatcher as Live
 
-    status = autoscaler_status(settings.autoscaler_namespace, settings.autoscaler_status_configmap)
+    names = split_status_names(settings.autoscaler_status_configmap)
+    statuses = [autoscaler_status(settings.autoscaler_namespace, name) for name in names]
     base, state_logger = from_files(settings), StateLogger(metrics, logger)
     live = Live(
-        connect_to_cluster(), base, policies=not settings.policies, hears=state_logger, autoscaler=status
+        connect_to_cluster(), base, policies=not settings.policies, hears=state_logger, autoscalers=statuses
     ).start()
     _register_state_gauges(metrics, lambda: live.world)
     metrics.add_problems(live.count_problems)

@@ -10,7 +10,7 @@ old it is, and its age is reported: a webhook that stops deciding when the API s
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -170,11 +170,11 @@ class PolicyStateWatcher:
         *,
         policies: bool,
         hears: PolicyStateListener,
-        autoscaler: ListSource | None = None,
+        autoscalers: Sequence[ListSource] = (),
     ) -> None:
         """policies: whether to watch the cluster's policies as well.
         base: the state until every kind has been listed once.
-        autoscaler: the ConfigMap of the cluster autoscaler's status, if it is not the default one."""
+        autoscalers: the ConfigMaps of the cluster autoscalers' statuses, if they are not the default one."""
         own = base.terms.own_namespace
         self.world = base
         """The current state. Read it once per decision: another thread replaces it at any time."""
@@ -183,7 +183,7 @@ class PolicyStateWatcher:
         self._client = client
         self._builder = PolicyStateBuilder(base, policies=policies)
         self._listener = hears
-        self._autoscaler = autoscaler or autoscaler_status()
+        self._autoscalers = tuple(autoscalers) or (autoscaler_status(),)
         self._changes = ChangeQueue(client, list_sources(own, policies=policies), object_projections(own))
         self._stop = GracefulShutdown()
         self._thread = threading.Thread(target=self._run, name="world", daemon=True)
@@ -241,7 +241,7 @@ class PolicyStateWatcher:
         for change in self._changes.take_changes(LOOK_SECONDS if self.complete else SETTLE_SECONDS, SETTLE_SECONDS):
             self._apply_change(change)
         # These lists are not waited for: while they cannot be read, what they contain counts as unknown.
-        if self._changes.watch_added((self._autoscaler, *self._builder.added_lists)):
+        if self._changes.watch_added((*self._autoscalers, *self._builder.added_lists)):
             self._builder.forget_added_lists()
         if complete:
             self._publish()

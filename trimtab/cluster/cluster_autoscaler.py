@@ -99,6 +99,15 @@ class Autoscaler:
     last values."""
     flags: Mapping[str, str] = field(default_factory=dict)
     """Flag → value as written on the autoscaler's command line; a flag that is not there has its default."""
+    name: str = ""
+    """NAMESPACE/NAME of the ConfigMap with the status; empty if only one autoscaler is known."""
+    members: tuple["Autoscaler", ...] = ()
+    """The autoscalers that this value sums up, if a cluster has several; empty for a single one."""
+
+    @property
+    def each(self) -> "tuple[Autoscaler, ...]":
+        """The autoscalers one by one: the members, or this one alone."""
+        return self.members or (self,)
 
     @property
     def ignores_daemon_sets(self) -> bool:
@@ -230,7 +239,13 @@ def with_options(autoscaler: Autoscaler, options: Mapping[str, str]) -> Autoscal
         gpu_threshold=(
             _parse_percent(options[GPU_THRESHOLD_FLAG]) if GPU_THRESHOLD_FLAG in options else autoscaler.gpu_threshold
         ),
+        members=tuple(with_options(member, options) for member in autoscaler.members),
     )  # fmt: skip
+
+
+def split_status_names(text: str) -> tuple[str, ...]:
+    """Returns the names of status ConfigMaps in a text that separates them by commas, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())) or (STATUS_NAME,)
 
 
 def is_true(text: str) -> bool:

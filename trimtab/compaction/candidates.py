@@ -12,6 +12,7 @@ from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, PoolIndex, Precedence
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.several_autoscalers import autoscaler_of_pool
 from trimtab.cluster.timestamps import Seconds, is_any_open
 from trimtab.compaction import reasons as r
 from trimtab.compaction.blockers import keep_reason
@@ -321,19 +322,15 @@ def _timing_reason(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: P
     return None
 
 
-def _autoscaler_reason(pool: Pool, nodes: Iterable[NodeInfo], now: PlanningContext) -> Reason | None:
-    autoscaler = now.autoscaler
-    if autoscaler is None:
+def _autoscaler_reason(pool: Pool, nodes: Collection[NodeInfo], now: PlanningContext) -> Reason | None:
+    if now.autoscaler is None:
         return None
-    if not autoscaler.scale_down:
-        return r.NO_SCALE_DOWN("the cluster autoscaler never removes nodes (--scale-down-enabled=false)")
-    if autoscaler.is_silent(now.now):
-        return r.NO_AUTOSCALER(autoscaler.silence_reason(now.now or 0))
-    if autoscaler.restarting:
-        return r.NO_AUTOSCALER("the cluster autoscaler deleted its status, because it restarts or was stopped")
-    if not autoscaler.healthy:
-        return r.AUTOSCALER_ILL("the cluster autoscaler reports the cluster as unhealthy")
-    threshold, most = with_options(autoscaler, pool.group_options).threshold, pool.lead_max_threshold
+    autoscaler = autoscaler_of_pool(now.autoscaler, pool.name, nodes)
+    for member in autoscaler.each:
+        if (reason := _member_reason(member, now)) is not None:
+            return reason
+    threshold = max(with_options(member, pool.group_options).threshold for member in autoscaler.each)
+    most = pool.lead_max_threshold
     if pool.autoscaler is Precedence.LEAD and not pool.dry_run and threshold > most:
         return r.THRESHOLD_TOO_HIGH(
             f"pool {pool.name} has `autoscaler: lead`, but the cluster autoscaler itself removes nodes whose "
@@ -341,3 +338,17 @@ def _autoscaler_reason(pool: Pool, nodes: Iterable[NodeInfo], now: PlanningConte
         )
     scaling = describe_scale_up(autoscaler, pool.name, nodes)
     return r.SCALING_UP(f"the cluster autoscaler is scaling up {scaling}") if scaling else None
+
+
+def _member_reason(autoscaler: Autoscaler, now: PlanningContext) -> Reason | None:
+    """Returns why nothing may be drained where this autoscaler removes the nodes, or None."""
+    place = "" if not now.autoscaler or not now.autoscaler.members else f" (status {autoscaler.name})"
+    if not autoscaler.scale_down:
+        return r.NO_SCALE_DOWN(f"the cluster autoscaler never removes nodes (--scale-down-enabled=false){place}")
+    if autoscaler.is_silent(now.now):
+        return r.NO_AUTOSCALER(f"{autoscaler.silence_reason(now.now or 0)}{place}")
+    if autoscaler.restarting:
+        return r.NO_AUTOSCALER(f"the cluster autoscaler deleted its status, because it restarts or was stopped{place}")
+    if not autoscaler.healthy:
+        return r.AUTOSCALER_ILL(f"the cluster autoscaler reports the cluster as unhealthy{place}")
+    return None

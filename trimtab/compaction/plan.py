@@ -15,6 +15,7 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.several_autoscalers import autoscaler_of_node
 from trimtab.compaction import reasons as r
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan_types import DrainStep, LeftNode, Move, Plan, Wave
@@ -172,11 +173,14 @@ class Planner:
             return False
         autoscaler = self.problem.context.autoscaler
         options = self.problem.pool_of[node].group_options
-        threshold = (
-            None if autoscaler is None else autoscaler_threshold(self.model, node, with_options(autoscaler, options))
-        )
-        if threshold is None:
+        if autoscaler is None:
             return False
+        own = autoscaler_of_node(autoscaler, self.model.nodes[node], self.problem.pool_of[node].name)
+        # If it is not known which autoscaler the node belongs to, it must be under the threshold of each.
+        thresholds = [autoscaler_threshold(self.model, node, with_options(member, options)) for member in own.each]
+        if None in thresholds:
+            return False
+        threshold = min(each for each in thresholds if each is not None)
         name = self.model.nodes[node].name
         if name in self.problem.context.overdue:
             self.overdue.add(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
@@ -21,6 +21,7 @@ from trimtab.cluster.pool_config import PoolReading, read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.resources import Amounts
+from trimtab.cluster.several_autoscalers import join_autoscalers
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds
@@ -57,8 +58,8 @@ class ClusterReader:
     keys: SigningKeys
     read_use: ReadUse = lambda pods: {}
     """Returns owner → the present usage of a pod, for pods that request no cpu or no memory."""
-    _reported: Autoscaler | None = None
-    """The last known status of the cluster autoscaler, or None."""
+    _reported: dict[str, Autoscaler] = field(default_factory=dict)
+    """Name of a status ConfigMap → the last known status of its cluster autoscaler."""
 
     def read_view(self) -> ClusterView | NotYet:
         """Returns a view of the cluster as it is now; NotYet while the watched data is incomplete or too old."""
@@ -120,18 +121,19 @@ class ClusterReader:
 
     def _autoscaler(self, snapshot: Snapshot) -> Autoscaler | None:
         settings = self.settings
-        where = (settings.autoscaler_namespace, settings.autoscaler_status_configmap)
-        reported = read_autoscaler_status(
-            snapshot.objects_of(ConfigMap), shlex.split(settings.autoscaler_flags or ""), where
-        )
-        if reported is not None:
-            self._reported = reported
-            return reported
-        return (
-            silent_autoscaler(self._reported, self.now(), settings.autoscaler_flag_values)
-            if settings.require_autoscaler_status
-            else None
-        )
+        flags, maps = shlex.split(settings.autoscaler_flags or ""), snapshot.objects_of(ConfigMap)
+        names = settings.autoscaler_statuses
+        members = []
+        for name in names:
+            reported = read_autoscaler_status(maps, flags, (settings.autoscaler_namespace, name))
+            if reported is not None:
+                self._reported[name] = reported
+            elif settings.require_autoscaler_status:
+                reported = silent_autoscaler(self._reported.get(name), self.now(), settings.autoscaler_flag_values)
+            if reported is not None:
+                known_as = f"{settings.autoscaler_namespace}/{name}" if len(names) > 1 else ""
+                members.append(replace(reported, name=known_as))
+        return join_autoscalers(members)
 
     def _own_config_maps(self) -> tuple[ConfigMap, ...]:
         """Returns the ConfigMaps in the compactor's own namespace; pools can only be defined there."""
@@ -202,14 +204,16 @@ def _top_owners(snapshot: Snapshot) -> Iterable[tuple[OwnerKey, OwnerKey]]:
 
 def list_sources(settings: Settings) -> tuple[ListSource, ...]:
     """Returns every list of objects that a plan reads. ConfigMaps are read only in the compactor's own namespace,
-    except for one other that is read by its name."""
+    except for the autoscalers' statuses, which are read by their names."""
     maps = LIST_SOURCES["ConfigMap"]
     ours = (replace(maps, namespace=settings.namespace, label_selector=label) for label in (POOL_LABEL, STATE))
-    status = f"metadata.name={settings.autoscaler_status_configmap}"
     return (
         *all_of(WATCHED_KINDS),
         *ours,
-        replace(maps, namespace=settings.autoscaler_namespace, field_selector=status),
+        *(
+            replace(maps, namespace=settings.autoscaler_namespace, field_selector=f"metadata.name={name}")
+            for name in settings.autoscaler_statuses
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, parse_flags
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, parse_flags, split_status_names
 from trimtab.cluster.pool import Pool
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.resize.types import ResizeSettings
@@ -130,9 +130,9 @@ class Settings(LeaderProcessSettings):
     """The namespace in which the cluster autoscaler runs and writes its status: the value of its flag `--namespace`."""
 
     autoscaler_status_configmap: str = STATUS_NAME
-    """The ConfigMap with the cluster autoscaler's status: the value of its flag `--status-config-map-name`. The
-    compactor's role lets it read only this name: if you change it, give the same name to `trimtab install` or to the
-    chart."""
+    """The ConfigMap with the cluster autoscaler's status: the value of its flag `--status-config-map-name`. If several
+    autoscalers run in the namespace, the names of all their statuses, separated by commas. The compactor's role lets it
+    read only these names: if you change them, give the same names to `trimtab install` or to the chart."""
 
     autoscaler_flags: str | None = None
     """The flags of the cluster autoscaler, as on its command line. None: its defaults."""
@@ -160,6 +160,11 @@ class Settings(LeaderProcessSettings):
     def admission_settings(self) -> AdmissionTerms:
         """The settings for admission, the same as in the webhook."""
         return AdmissionTerms(overhead=self.overhead, own_namespace=self.namespace)
+
+    @property
+    def autoscaler_statuses(self) -> tuple[str, ...]:
+        """The names of the status ConfigMaps, one for each cluster autoscaler."""
+        return split_status_names(self.autoscaler_status_configmap)
 
     @property
     def autoscaler_flag_values(self) -> dict[str, str]:

@@ -341,16 +341,25 @@ class NodeFacts:
 
 
 class AutoscalerStatus:
-    """The node groups in the cluster autoscaler's status, which are passed on to the node shapes."""
+    """The node groups in the statuses of the cluster autoscalers, which are passed on to the node shapes."""
 
     def __init__(self, nodes: NodeFacts) -> None:
         self._nodes = nodes
+        self._groups_by_status: dict[Key, tuple[str, ...] | None] = {}
 
     def put(self, key: Key, value: tuple[str, ...] | None) -> None:
-        self._nodes.growing = value
+        self._groups_by_status[key] = value
+        self._update_nodes()
 
     def drop(self, key: Key) -> None:
-        self._nodes.growing = None
+        self._groups_by_status.pop(key, None)
+        self._update_nodes()
+
+    def _update_nodes(self) -> None:
+        # If one status cannot be read, any group may be among those that it does not show.
+        readable = [groups for groups in self._groups_by_status.values() if groups is not None]
+        is_whole = bool(readable) and len(readable) == len(self._groups_by_status)
+        self._nodes.growing = tuple(sorted({name for groups in readable for name in groups})) if is_whole else None
 
 
 class RecommendationShards:

@@ -13,7 +13,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from trimtab.cluster.cluster_autoscaler import UPDATED_ANNOTATION, Autoscaler, parse_status
+from trimtab.cluster.cluster_autoscaler import UPDATED_ANNOTATION, Autoscaler, parse_status, split_status_names
+from trimtab.cluster.several_autoscalers import join_autoscalers
 from trimtab.kube import objects
 from trimtab.kube.objects import Writer
 from trimtab.machines.expander_map import MAP_NAME
@@ -71,12 +72,15 @@ class GroupDemoter:
 
     def _read_autoscaler(self) -> Autoscaler:
         """Returns the autoscaler's state; one without groups if no status can be read."""
-        status = objects.get_plain(self.writer.client, "ConfigMap", self.status_name, self.namespace)
-        if status is None:
-            return Autoscaler()
-        updated = (status["metadata"].get("annotations") or {}).get(UPDATED_ANNOTATION, "")
-        parsed = parse_status((status.get("data") or {}).get("status", ""), updated)
-        return parsed if isinstance(parsed, Autoscaler) else Autoscaler()
+        members = []
+        for name in split_status_names(self.status_name):
+            status = objects.get_plain(self.writer.client, "ConfigMap", name, self.namespace)
+            if status is None:
+                continue
+            updated = (status["metadata"].get("annotations") or {}).get(UPDATED_ANNOTATION, "")
+            parsed = parse_status((status.get("data") or {}).get("status", ""), updated)
+            members += [parsed] if isinstance(parsed, Autoscaler) else []
+        return join_autoscalers(members) or Autoscaler()
 
     def _report_problem(self, decision: MapLeftAlone) -> None:
         if decision.problem != self._last_problem:

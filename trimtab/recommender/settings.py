@@ -134,7 +134,8 @@ class Settings(LeaderProcessSettings):
     """The namespace in which the cluster autoscaler runs: the value of its flag `--namespace`."""
 
     autoscaler_status_configmap: str = STATUS_NAME
-    """The ConfigMap with the cluster autoscaler's status: the value of its flag `--status-config-map-name`."""
+    """The ConfigMap with the cluster autoscaler's status: the value of its flag `--status-config-map-name`. If several
+    autoscalers run in the namespace, the names of all their statuses, separated by commas."""
 
     parameter_namespaces: tuple[str, ...] = ()
     """The namespaces, separated by `:`, in which the recommender writes the ConfigMap `trimtab-requests` for policies

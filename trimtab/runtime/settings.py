@@ -109,9 +109,9 @@ class Settings:
     """The namespace in which the cluster autoscaler writes its status: the value of its flag `--namespace`."""
 
     autoscaler_status_configmap: str = "cluster-autoscaler-status"
-    """The ConfigMap with the cluster autoscaler's status: the value of its flag `--status-config-map-name`. The
-    webhook's role lets it read only this name: if you change it, give the same name to `trimtab install` or to the
-    chart."""
+    """The ConfigMap with the cluster autoscaler's status: the value of its flag `--status-config-map-name`. If several
+    autoscalers run in the namespace, the names of all their statuses, separated by commas. The webhook's role lets it
+    read only these names: if you change them, give the same names to `trimtab install` or to the chart."""
 
     paused: bool = False
     """True: the webhook admits every pod unchanged. Use it as the emergency switch."""

@@ -88,7 +88,7 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     elif status is None:
         yield _check_missing_status(cluster, settings)
     else:
-        yield _check_status(status, cluster)
+        yield from (_check_status(member, cluster) for member in status.each)
     if flags is not None:
         yield from _check_flags(flags, settings)
     if not isinstance(cluster.pools, Unreadable):

@@ -41,11 +41,12 @@ from trimtab.cli.doctor.permissions import missing_permissions, needed_permissio
 from trimtab.cli.doctor.references import read_references
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
-from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION, Autoscaler
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.pool_labels import POOL_LABEL as POOL
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.several_autoscalers import join_autoscalers
 from trimtab.kube import objects
 from trimtab.kube.client import Client, Exchange, path_segment
 from trimtab.kube.errors import Unreachable, refusal_of_response
@@ -393,14 +394,20 @@ class DoctorReader:
         return tuple(observed.decode_account_policies(rendered, stored))
 
     def read_autoscaler_state(self) -> AutoscalerState:
-        status = self._probe.get_object("ConfigMap", STATUS_NAME, "kube-system")
-        flags = observed.find_autoscaler_flags(self._probe.list_objects("Deployment", "kube-system"))
+        flags = list(observed.list_autoscaler_flags(self._probe.list_objects("Deployment", "kube-system")))
+        names = dict.fromkeys(one.get("status-config-map-name", STATUS_NAME) for one in flags) or {STATUS_NAME: None}
+        reports = [report for name in names if (report := self._read_autoscaler_status(name)) is not None]
+        unreadable = next((report for report in reports if isinstance(report, Unreadable)), None)
+        joined = join_autoscalers([report for report in reports if isinstance(report, Autoscaler)])
+        return AutoscalerState(status_report=unreadable or joined, flags=flags[0] if flags else None)
+
+    def _read_autoscaler_status(self, name: str) -> Autoscaler | Unreadable | None:
+        status = self._probe.get_object("ConfigMap", name, "kube-system")
         if status is None:
-            return AutoscalerState(status_report=None, flags=flags)
+            return None
         updated = (status["metadata"].get("annotations") or {}).get(UPDATED_ANNOTATION, "")
-        return AutoscalerState(
-            status_report=read_autoscaler((status.get("data") or {}).get("status", ""), updated), flags=flags
-        )
+        report = read_autoscaler((status.get("data") or {}).get("status", ""), updated)
+        return replace(report, name=f"kube-system/{name}") if isinstance(report, Autoscaler) else report
 
     def read_estafette(self) -> EstafetteState:
         from trimtab.cli.pools.import_estafette import find_compactors_and_nodes

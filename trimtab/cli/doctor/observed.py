@@ -328,12 +328,16 @@ def decode_process(deployment: Plain) -> DeploymentState:
 
 def find_autoscaler_flags(deployments: Iterable[Plain]) -> dict[str, str] | None:
     """Returns the flags of the first Deployment that runs a cluster autoscaler, or None if none does."""
+    return next(iter(list_autoscaler_flags(deployments)), None)
+
+
+def list_autoscaler_flags(deployments: Iterable[Plain]) -> Iterator[dict[str, str]]:
+    """Yields the flags of each Deployment that runs a cluster autoscaler."""
     for deployment in deployments:
         for container in _pod_containers(deployment):
             arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
             if "cluster-autoscaler" in " ".join([container.get("image", ""), *arguments[:1]]):
-                return parse_flags(word for part in arguments for word in shlex.split(part))
-    return None
+                yield parse_flags(word for part in arguments for word in shlex.split(part))
 
 
 def _pod_containers(deployment: Plain) -> list[Plain]:

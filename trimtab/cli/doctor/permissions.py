@@ -8,6 +8,7 @@ from trimtab.cli.install.names import METRICS_API, account_name
 from trimtab.cli.install.purposes import purpose_of
 from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, RESIZING, SCALERS, SCALING, Rule, granted_rules
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
+from trimtab.cluster.cluster_autoscaler import split_status_names
 from trimtab.metricsapi.request_header import CONFIG_NAME, CONFIG_NAMESPACE
 
 
@@ -86,7 +87,7 @@ def needed_permissions(
     """Returns the permissions that the process's account needs.
 
     If cert-manager writes the certificate and the caBundles, the webhook and the metrics API need fewer.
-    `autoscaler_status` is the name of the autoscaler's status ConfigMap.
+    `autoscaler_status`: the names of the autoscalers' status ConfigMaps, separated by commas.
     """
     places = ((CLUSTER_RULES[process], ""), (NAMESPACE_RULES[process], namespace))
     rules = ((rule, place) for granted, place in places for rule in granted_rules(granted, cert_manager=cert_manager))
@@ -103,8 +104,11 @@ def needed_permissions(
         [replace(permission, is_other_namespace=True) for permission in scale_rules] if process in SCALERS else []
     )
     return tuple(
-        replace(permission, name=autoscaler_status) if permission.name == AUTOSCALER_STATUS else permission
+        replace(permission, name=name)
         for permission in (*permissions, *scale_permissions)
+        for name in (
+            split_status_names(autoscaler_status) if permission.name == AUTOSCALER_STATUS else (permission.name,)
+        )
     )
 
 

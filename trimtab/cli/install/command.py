@@ -107,8 +107,8 @@ DEFAULTS = InstallValues()
 @click.option(
     "--autoscaler-status", default=DEFAULTS.autoscaler_status, show_default=True,
     help=
-        "The ConfigMap with the cluster autoscaler's status (its own flag --status-config-map-name). The "
-        "compactor may read only the ConfigMap of this name.",
+        "The ConfigMap with the cluster autoscaler's status (its own flag --status-config-map-name); for several "
+        "autoscalers, the names separated by commas. The compactor may read only the ConfigMaps of these names.",
 )  # fmt: skip
 @click.option(
     "--metrics-api", is_flag=True,

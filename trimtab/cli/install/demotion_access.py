@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trimtab.cli.install.names import InstallValues, Manifest, account_name, build_manifest
+from trimtab.cluster.cluster_autoscaler import split_status_names
 from trimtab.machines.expander_map import MAP_NAME
 
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -25,7 +26,7 @@ def render_demotion_access(values: InstallValues) -> Iterator[Manifest]:
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "update"], "resourceNames": [MAP_NAME]},
         {
             "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"],
-            "resourceNames": [values.autoscaler_status],
+            "resourceNames": [*split_status_names(values.autoscaler_status)],
         },
     ]  # fmt: skip
     yield build_manifest(_RBAC, "Role", ROLE_NAME, there, component="recommender", rules=rules)

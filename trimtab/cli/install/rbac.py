@@ -20,6 +20,7 @@ from trimtab.cli.install.names import (
     build_manifest,
 )
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
+from trimtab.cluster.cluster_autoscaler import split_status_names
 from trimtab.metricsapi.api_request import API_SERVICE_NAME
 
 READ = ("get", "list", "watch")
@@ -252,9 +253,9 @@ def granted_rules(rules: Iterable[Rule], *, cert_manager: bool) -> tuple[Rule, .
 
 
 def _render_rules(rules: Iterable[Rule], values: InstallValues) -> list[Manifest]:
-    names = {AUTOSCALER_STATUS: values.autoscaler_status}
+    names = {AUTOSCALER_STATUS: split_status_names(values.autoscaler_status)}
     return [
-        replace(rule, names=tuple(names.get(name, name) for name in rule.names)).to_manifest()
+        replace(rule, names=tuple(own for name in rule.names for own in names.get(name, (name,)))).to_manifest()
         for rule in granted_rules(rules, cert_manager=values.cert_manager)
     ]
 

@@ -13,12 +13,12 @@ from trimtab.cli.machines import inputs
 from trimtab.cli.machines.command import build_ranking
 from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions
 from trimtab.cli.main import RuntimeFailure, UsageError
-from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION, Autoscaler, parse_status
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, group_of
 from trimtab.cluster.pool import pool_name
+from trimtab.cluster.several_autoscalers import read_statuses
 from trimtab.cluster.timestamps import Seconds
 from trimtab.machines.expander_map import (
     MAP_KEY,
@@ -168,16 +168,14 @@ def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
 
 def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
     """Returns the cluster autoscaler's status in the snapshot. Raises UsageError if there is none that can be read."""
-    status = next((one for one in pool_nodes.inventory.config_maps if one.metadata.name == STATUS_NAME), None)
-    autoscaler = None if status is None else parse_status(
-        status.data.get("status", ""), value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
-    )  # fmt: skip
-    if not isinstance(autoscaler, Autoscaler):
+    reading = read_statuses(pool_nodes.inventory.config_maps, ())
+    if reading.autoscaler is None:
         raise UsageError([ConfigError(
-            file="--cluster", expected=f"the cluster autoscaler's status, ConfigMap {STATUS_NAME}",
-            got="none" if autoscaler is None else str(autoscaler), todo="add configmaps -n kube-system to the snapshot",
+            file="--cluster", expected=f"the cluster autoscaler's status, such as ConfigMap {STATUS_NAME}",
+            got=str(reading.unreadable[0]) if reading.unreadable else "none",
+            todo="add configmaps -n kube-system to the snapshot",
         )])  # fmt: skip
-    return autoscaler
+    return reading.autoscaler
 
 
 def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> dict[str, Any]:

@@ -22,19 +22,16 @@ from trimtab.cli.price_sources import add_price_option, read_price_sources
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.cluster_autoscaler import (
-    STATUS_NAME,
-    UPDATED_ANNOTATION,
     Autoscaler,
     autoscaler_from_flags,
     wrong_flags,
 )
-from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler_status
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Pool, schedulers_of
 from trimtab.cluster.pool_config import PoolReading
-from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.several_autoscalers import contested_groups, read_statuses
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -139,25 +136,42 @@ def read_autoscaler(
     Returns None if the snapshot has no readable status and `flags` is empty. Flags that are not given are read from the
     autoscaler's Pods and Deployments in the snapshot.
     """
-    status = next((shape for shape in inventory.config_maps if shape.metadata.name == STATUS_NAME), None)
-    if status is None:
-        note = (
-            "the snapshot contains no status of the cluster autoscaler, so Trimtab assumes that the autoscaler "
-            "is healthy and removes no node"
-        )
-        return (autoscaler_from_flags(flags, now), [note]) if flags else (None, [])
-    updated = value_or(status.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
-    arguments: Sequence[str] | None = list(flags) or next(find_autoscaler_arguments(documents), None)
-    autoscaler = read_autoscaler_status(status.data.get("status", ""), updated, arguments or ())
-    if isinstance(autoscaler, Unreadable):
-        return None, [f"the cluster autoscaler's status cannot be parsed, so Trimtab ignores it: {autoscaler}"]
-    notes = [f"according to its status, the cluster autoscaler is {'healthy' if autoscaler.healthy else 'not healthy'}"]
-    if arguments is None:
+    reading = read_statuses(inventory.config_maps, list(find_autoscaler_arguments(documents)), flags)
+    autoscaler = reading.autoscaler
+    notes = [
+        f"the status of a cluster autoscaler cannot be parsed, so it is ignored: {one}" for one in reading.unreadable
+    ]
+    if autoscaler is None:
+        if flags and not notes:
+            notes.append(
+                "the snapshot contains no status of the cluster autoscaler, so Trimtab assumes that the autoscaler "
+                "is healthy and removes no node"
+            )
+            return autoscaler_from_flags(flags, now), notes
+        return None, notes
+    notes += _autoscaler_notes(autoscaler)
+    if reading.without_flags:
+        owner = f" of {', '.join(reading.without_flags)}" if autoscaler.members else ""
         notes.append(
-            "the cluster autoscaler's own flags are not in the snapshot (a capture contains no command lines), "
+            f"the cluster autoscaler's own flags{owner} are not in the snapshot (a capture contains no command lines), "
             "so Trimtab assumes its defaults; set the flags with --autoscaler-flags"
         )
     return autoscaler, notes
+
+
+def _autoscaler_notes(autoscaler: Autoscaler) -> list[str]:
+    if not autoscaler.members:
+        return [
+            f"according to its status, the cluster autoscaler is {'healthy' if autoscaler.healthy else 'not healthy'}"
+        ]
+    states = [f"that of {one.name} is {'healthy' if one.healthy else 'not healthy'}" for one in autoscaler.members]
+    return [
+        f"{len(states)} cluster autoscalers report a status: {', '.join(states)}",
+        *(
+            f"the statuses {', '.join(names)} report the same node group {group}, so the more careful of them counts"
+            for group, names in contested_groups(autoscaler).items()
+        ),
+    ]
 
 
 def find_autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:

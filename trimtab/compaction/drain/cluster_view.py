@@ -10,6 +10,7 @@ from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.several_autoscalers import autoscaler_of_pool
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, PodToEvict
 
@@ -70,12 +71,13 @@ class ClusterView:
         )
 
     def autoscaler_of(self, pool: str) -> Autoscaler | None:
-        """Returns the autoscaler's state with the options of this pool's node groups, or None if its state is
-        unknown."""
+        """Returns the state of the autoscaler of this pool, with the options of the pool's node groups, or None if its
+        state is unknown."""
         config = self.find_pool(pool)
         if self.autoscaler is None or config is None:
             return self.autoscaler
-        return with_options(self.autoscaler, config.group_options)
+        nodes = [node for node in self.inventory.nodes if config.has_node(node)]
+        return with_options(autoscaler_of_pool(self.autoscaler, pool, nodes), config.group_options)
 
     def find_pool(self, name: str) -> Pool | None:
         """Returns the pool of this name, or None if there is none."""

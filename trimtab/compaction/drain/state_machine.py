@@ -207,7 +207,7 @@ class DrainPlanner:
         why = self.view.paused or _pool_stop_reason(pool, note.pool)
         if why:
             return Release(STOPPED(f"the drain of node {node.name} was stopped: {why}"))
-        autoscaler = self.view.autoscaler
+        autoscaler = self.view.autoscaler_of(note.pool)
         if autoscaler is None:
             return None
         nodes = [member for member in self.view.inventory.nodes if pool is not None and pool.has_node(member)]

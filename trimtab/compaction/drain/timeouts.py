@@ -47,15 +47,21 @@ def removal_timeout(terms: DrainTimeouts, autoscaler: Autoscaler | None, *, read
 
 def delay_after_add(autoscaler: Autoscaler | None) -> int:
     """Returns for how many seconds the autoscaler removes no node after it has added one."""
-    return _flag_seconds(autoscaler.flags if autoscaler is not None else {}, "scale-down-delay-after-add", 600)
+    return _longest_seconds(autoscaler, "scale-down-delay-after-add", 600)
 
 
 def unneeded_time(autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
     """Returns for how many seconds the autoscaler must find a node unneeded before it removes it."""
-    flags = autoscaler.flags if autoscaler is not None else {}
     if ready:
-        return _flag_seconds(flags, "scale-down-unneeded-time", 600)
-    return _flag_seconds(flags, "scale-down-unready-time", 1200)
+        return _longest_seconds(autoscaler, "scale-down-unneeded-time", 600)
+    return _longest_seconds(autoscaler, "scale-down-unready-time", 1200)
+
+
+def _longest_seconds(autoscaler: Autoscaler | None, name: str, default: int) -> int:
+    """Returns the flag's duration in seconds, the longest one if there are several autoscalers."""
+    if autoscaler is None:
+        return default
+    return max(_flag_seconds(member.flags, name, default) for member in autoscaler.each)
 
 
 def _flag_seconds(flags: Mapping[str, str], name: str, default: int) -> int:

@@ -19,7 +19,7 @@ from trimtab.cluster.api.devices import DeviceClass, ResourceClaim, ResourceSlic
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.pod import Pod as PodShape
-from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
+from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from trimtab.cluster.api.workload import FAILURE, PodDisruptionBudget, Workload
 from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
 from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
@@ -131,7 +131,13 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         nodes=tuple(nodes_by_name[name] for name in sorted(nodes_by_name)),
         pods=tuple(pods),
         pdbs=pdbs,
-        claims=dict(read_claims(snapshot.objects_of(PersistentVolumeClaim), snapshot.objects_of(PersistentVolume))),
+        claims=dict(
+            read_claims(
+                snapshot.objects_of(PersistentVolumeClaim),
+                snapshot.objects_of(PersistentVolume),
+                snapshot.objects_of(StorageClass),
+            )
+        ),
         owners={
             OwnerKey(s.metadata.namespace, kind, s.metadata.name): _replica_counts(s)
             for kind, s in snapshot.iterate_workloads()

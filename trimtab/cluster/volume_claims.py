@@ -2,11 +2,16 @@
 number of volumes that a node can attach."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trimtab.cluster.api.meta import UNSET, Labels, SelectorRequirement, change, value_or
 from trimtab.cluster.api.pod import NodeSelector, NodeSelectorTerm
-from trimtab.cluster.api.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
+from trimtab.cluster.api.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    StorageClass,
+)
 
 TOPOLOGY_LABELS = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -16,6 +21,8 @@ TOPOLOGY_LABELS = {
 }
 """A label of a volume → the label of a node whose value must agree with it (volumezone `topologyLabels`, 1.36)."""
 SHARED_ACCESS_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+"""The provisioner of classes whose volumes are made by hand or by a controller for local disks."""
 ZONE_SEPARATOR = "__"
 """Separates several zones in the value of one label (volume/helpers `LabelZonesToSet`)."""
 
@@ -41,15 +48,38 @@ class Claim:
 
 
 def read_claims(
-    shapes: Iterable[PersistentVolumeClaim], volumes: Iterable[PersistentVolume]
+    shapes: Iterable[PersistentVolumeClaim], volumes: Iterable[PersistentVolume], classes: Iterable[StorageClass] = ()
 ) -> Iterator[tuple[tuple[str, str], Claim]]:
     """Yields ((namespace, name), claim) of each PersistentVolumeClaim."""
     volumes_by_name = {volume.metadata.name: volume for volume in volumes}
+    anywhere = {one.metadata.name for one in classes if _follows_pod(one)}
     for shape in shapes:
-        yield (
-            (shape.metadata.namespace, shape.metadata.name),
-            _bound_claim(shape, volumes_by_name.get(shape.spec.volume_name)),
-        )
+        claim = _bound_claim(shape, volumes_by_name.get(shape.spec.volume_name))
+        if _ends_with_pod(shape) and value_or(shape.spec.storage_class_name, "") in anywhere and not claim.is_local:
+            # The successor gets a new claim, whose volume is made where the scheduler puts the pod.
+            claim = replace(claim, nodes=None)
+        yield (shape.metadata.namespace, shape.metadata.name), claim
+
+
+def _ends_with_pod(shape: PersistentVolumeClaim) -> bool:
+    """Returns whether the claim is that of a generic ephemeral volume: a pod controls it, and it is deleted with the
+    pod (pkg/controller/volume/ephemeral)."""
+    owner = shape.metadata.controller_owner
+    return owner is not None and owner.kind == "Pod" and owner.api_version in ("", "v1")
+
+
+def _follows_pod(storage_class: StorageClass) -> bool:
+    """Returns whether a new volume of the class is made wherever its pod is scheduled:
+
+    - the class waits for the first pod before it makes a volume (WaitForFirstConsumer);
+    - a provisioner makes the volumes: those of `no-provisioner` exist already, on their nodes;
+    - the class does not restrict the places of its volumes (`allowedTopologies`).
+    """
+    return (
+        storage_class.volume_binding_mode == "WaitForFirstConsumer"
+        and storage_class.provisioner not in ("", NO_PROVISIONER)
+        and not value_or(storage_class.allowed_topologies, ())
+    )
 
 
 def _bound_claim(shape: PersistentVolumeClaim, volume: PersistentVolume | None) -> Claim:

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from trimtab.cluster.cluster_autoscaler import with_options
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.several_autoscalers import autoscaler_of_node
 from trimtab.compaction import reasons as r
 from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.long_graces import longest_grace, note_cut_graces, note_long_drains
 from trimtab.compaction.plan_types import DrainStep, LeftNode, Move, Plan, Wave
 from trimtab.compaction.search.drain_search import DRAINED, Search
 from trimtab.compaction.search.node_order import by_evictions
@@ -311,7 +313,12 @@ class Planner:
         )
         reason = r.GOES(says)
         return DrainStep(
-            node=name, pool=problem.pool_of[node].name, saves=problem.savings[node], moves=moves, reason=reason
+            node=name,
+            pool=problem.pool_of[node].name,
+            saves=problem.savings[node],
+            moves=moves,
+            reason=reason,
+            longest_grace_seconds=longest_grace(self._moving_pods(node)),
         )
 
     def _refusals(self) -> dict[str, Reason]:
@@ -361,7 +368,20 @@ class Planner:
                 "the status of the cluster autoscaler is not known, so the plan assumes that the autoscaler is "
                 "healthy and removes no node"
             )
-        return tuple(notes)
+        return (*notes, *self._grace_notes())
+
+    def _grace_notes(self) -> list[str]:
+        names = {node: self.model.nodes[node].name for wave in self.waves for node in wave}
+        notes = note_long_drains({name: self._moving_pods(node) for node, name in names.items()})
+        autoscaler = self.problem.context.autoscaler
+        if autoscaler is not None and self.left_nodes:
+            left = {node.name: n for n, node in enumerate(self.model.nodes) if node.name in self.left_nodes}
+            pods = {name: self._moving_pods(node) for name, node in left.items()}
+            notes += note_cut_graces(pods, {name: self.model.nodes[node] for name, node in left.items()}, autoscaler)
+        return notes
+
+    def _moving_pods(self, node: int) -> list[PodInfo]:
+        return [self.model.pods[number] for number in self.problem.pods_to_move[node]]
 
 
 CLOSE_CANDIDATES = 400

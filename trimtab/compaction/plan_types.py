@@ -40,6 +40,8 @@ class DrainStep:
     """What the removal of the node saves, in the plan's unit."""
     moves: tuple[Move, ...]
     reason: Reason
+    longest_grace_seconds: int = 0
+    """The longest termination grace period of the pods that move, in seconds: the drain may last that long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,8 @@ UNSAFE = Code(
 LOCAL_DATA = Code(
     "local-data",
     "The pod stores data on the node, and the data would be lost.",
-    "If the data may be lost, list the volume in cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes.",
+    "If the data may be lost, list the volume in cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes; the "
+    "action `safeToEvictVolumes` of a PodPolicy does so for the pods that it matches.",
 )
 LOCAL_VOLUME = Code(
     "local-volume",
@@ -77,7 +78,8 @@ TWO_BUDGETS = Code(
 BUDGET_NEVER = Code(
     "budget-never-allows",
     "The PodDisruptionBudget of the pod allows no disruption even when all pods are healthy.",
-    "Raise maxUnavailable, or run one replica more than minAvailable. No setting of the pool changes this.",
+    "Raise maxUnavailable, or run one replica more than minAvailable. A single replica does not need a budget: without "
+    "one, and with protect.singleReplicas: false in the pool, the compactor starts a second replica before it evicts.",
 )
 BUDGET_SPENT = Code(
     "budget-spent",

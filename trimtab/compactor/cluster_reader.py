@@ -39,8 +39,8 @@ from trimtab.kube.resources import list_sources as all_of
 from trimtab.kube.transform import PlannerPodTransform
 
 WATCHED_KINDS = (
-    "Pod", "Node", "Namespace", "PodDisruptionBudget", "PersistentVolume", "PersistentVolumeClaim", "CSINode",
-    "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
+    "Pod", "Node", "Namespace", "PodDisruptionBudget", "PersistentVolume", "PersistentVolumeClaim", "StorageClass",
+    "CSINode", "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
     "CapacityBuffer", "PodTemplate", "ResourceClaim", "ResourceSlice", "DeviceClass",
 )  # fmt: skip
 """The kinds of objects that a plan reads, apart from some ConfigMaps."""

@@ -23,6 +23,7 @@ from trimtab.compaction.drain.reasons import AHEAD, CLOSED, FAULT, FORBIDDEN, OD
 from trimtab.compaction.drain.start import ActiveDrains, backoff_reason, find_successors
 from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
+from trimtab.compaction.long_graces import is_only_stopping
 from trimtab.compactor.actuator import Actuator, ActuatorForbidden, ErrorCollector, EvictionResponse, EvictionResult
 from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.pool_state_store import PoolStates
@@ -76,8 +77,16 @@ class Drainer:
             for node, note in view.annotated_nodes()
             if isinstance(note, DrainAnnotation) and self._is_known(node, note)
         ]
+        pods = {pod.uid: pod for pod in view.inventory.pods if pod.node}
+        stopping = frozenset(
+            name
+            for name, note in active
+            if note.emptied is None
+            and is_only_stopping(pod for move in note.moves if (pod := pods.get(move.uid)) and pod.node == name)
+        )
         return ActiveDrains(
             emptying={name: note.pool for name, note in active if note.emptied is None},
+            stopping=stopping,
             emptied={name: note.pool for name, note in active if note.emptied is not None},
             deleted=view.autoscaler_deletions,
             owed=_count_owed([note for _, note in active if note.emptied is None], view),

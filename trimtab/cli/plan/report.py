@@ -83,6 +83,8 @@ class StepReport(ReportPart, frozen=True, kw_only=True):
     saves: Saving
     reason: ReasonReport
     moves: list[MoveReport]
+    longest_grace_seconds: int
+    """The longest termination grace period of the pods that move, in seconds: the drain may last that long."""
 
 
 class WaveReport(ReportPart, frozen=True, kw_only=True):
@@ -407,6 +409,7 @@ def _report_step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> Ste
     return StepReport(
         node=step.node, pool=step.pool, saves=convert_saving(step.saves, unit), reason=report_reason(step.reason),
         moves=[_report_move(move, pods[move.pod]) for move in step.moves],
+        longest_grace_seconds=step.longest_grace_seconds,
     )  # fmt: skip
 
 

@@ -60,6 +60,7 @@ class StorageClass(ApiObject, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
     provisioner: str = ""
     volume_binding_mode: str = ""
+    allowed_topologies: tuple[Any, ...] | UnsetType = UNSET
 
 
 class DriverCount(ApiObject, frozen=True, kw_only=True):

@@ -53,6 +53,9 @@ class ActiveDrains:
     """Node → pool, for drains that are still evicting pods."""
     emptied: Mapping[str, str]
     """Node → pool, for empty nodes that wait for their removal."""
+    stopping: frozenset[str] = frozenset()
+    """The nodes of `emptying` whose drains only wait for pods with a long grace period to stop. They hold no place of
+    `pace.drains`."""
     owed: Mapping[str, int] = field(default_factory=dict)
     """Pool → the number of pods that still have to be evicted."""
     deleted: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +103,11 @@ def steps_to_start(
     of drains."""
     if closed_reason(pool, memory, now, terms) is not None or opening_reason(pool, memory, now) is not None:
         return ()
-    busy, emptying = {**active.emptying, **active.emptied}, {**active.deleted, **active.emptying}
+    busy = {**active.emptying, **active.emptied}
+    emptying = {
+        **active.deleted,
+        **{node: pool_name for node, pool_name in active.emptying.items() if node not in active.stopping},
+    }
     free = Wave(steps=tuple(step for step in wave if step.node not in busy))
     steps = steps_within_pace(free, pool, memory.to_observations(emptying), now, active.owed.get(pool.name, 0))
     return steps[: max(0, terms.drains - len(emptying))]

@@ -12,6 +12,8 @@ from trimtab.cluster.api.storage import (
     PersistentVolumeSpec,
     StorageClass,
 )
+from trimtab.cluster.kinds import POD
+from trimtab.cluster.owner import controller_key
 
 TOPOLOGY_LABELS = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -64,8 +66,8 @@ def read_claims(
 def _ends_with_pod(shape: PersistentVolumeClaim) -> bool:
     """Returns whether the claim is that of a generic ephemeral volume: a pod controls it, and it is deleted with the
     pod (pkg/controller/volume/ephemeral)."""
-    owner = shape.metadata.controller_owner
-    return owner is not None and owner.kind == "Pod" and owner.api_version in ("", "v1")
+    owner = controller_key(shape.metadata, shape.metadata.namespace)
+    return owner is not None and owner.kind == POD
 
 
 def _follows_pod(storage_class: StorageClass) -> bool:

@@ -22,7 +22,8 @@ from trimtab.autoscaling.simulation.cluster_history import (
 from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ScaleDownFlags
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
-from trimtab.cli.plan.inputs import find_autoscaler_arguments, parse_autoscaler_flags, parse_documents
+from trimtab.cli.plan.autoscaler_inputs import find_autoscaler_arguments
+from trimtab.cli.plan.inputs import parse_autoscaler_flags, parse_documents
 from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, parse_flags
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError

@@ -16,14 +16,13 @@ import click
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan import pools
+from trimtab.cli.plan.autoscaler_inputs import read_autoscaler
 from trimtab.cli.plan.measured_use import read_measured_use
 from trimtab.cli.plan.planned_requests import Readmission
 from trimtab.cli.price_sources import add_price_option, read_price_sources
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.cluster_autoscaler import (
-    Autoscaler,
-    autoscaler_from_flags,
     wrong_flags,
 )
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
@@ -31,7 +30,6 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Pool, schedulers_of
 from trimtab.cluster.pool_config import PoolReading
-from trimtab.cluster.several_autoscalers import contested_groups, read_statuses
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -122,81 +120,6 @@ def add_plan_options(function: F) -> F:
     ):  # fmt: skip
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
-
-
-AUTOSCALER_BINARY = "cluster-autoscaler"
-
-
-def read_autoscaler(
-    inventory: Inventory, documents: Sequence[Document], flags: Sequence[str], now: Seconds | None
-) -> tuple[Autoscaler | None, list[str]]:
-    """Returns the state of the cluster autoscaler, from the status ConfigMap in the snapshot and from `flags`, with
-    notes.
-
-    Returns None if the snapshot has no readable status and `flags` is empty. Flags that are not given are read from the
-    autoscaler's Pods and Deployments in the snapshot.
-    """
-    reading = read_statuses(inventory.config_maps, list(find_autoscaler_arguments(documents)), flags)
-    autoscaler = reading.autoscaler
-    notes = [
-        f"the status of a cluster autoscaler cannot be parsed, so it is ignored: {one}" for one in reading.unreadable
-    ]
-    if autoscaler is None:
-        if flags and not notes:
-            notes.append(
-                "the snapshot contains no status of the cluster autoscaler, so Trimtab assumes that the autoscaler "
-                "is healthy and removes no node"
-            )
-            return autoscaler_from_flags(flags, now), notes
-        return None, notes
-    notes += _autoscaler_notes(autoscaler)
-    if reading.without_flags:
-        owner = f" of {', '.join(reading.without_flags)}" if autoscaler.members else ""
-        notes.append(
-            f"the cluster autoscaler's own flags{owner} are not in the snapshot (a capture contains no command lines), "
-            "so Trimtab assumes its defaults; set the flags with --autoscaler-flags"
-        )
-    return autoscaler, notes
-
-
-def _autoscaler_notes(autoscaler: Autoscaler) -> list[str]:
-    if not autoscaler.members:
-        return [
-            f"according to its status, the cluster autoscaler is {'healthy' if autoscaler.healthy else 'not healthy'}"
-        ]
-    states = [f"that of {one.name} is {'healthy' if one.healthy else 'not healthy'}" for one in autoscaler.members]
-    return [
-        f"{len(states)} cluster autoscalers report a status: {', '.join(states)}",
-        *(
-            f"the statuses {', '.join(names)} report the same node group {group}, so the more careful of them counts"
-            for group, names in contested_groups(autoscaler).items()
-        ),
-    ]
-
-
-def find_autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
-    """Yields the arguments of every container that runs the cluster autoscaler's executable."""
-    for document in documents:
-        for container in _pod_containers(document.value):
-            words = [*_filter_texts(container.get("command")), *_filter_texts(container.get("args"))]
-            # The command may be a path: the autoscaler's example manifests start ./cluster-autoscaler.
-            if any(word.rpartition("/")[2] == AUTOSCALER_BINARY for word in words):
-                yield [word for word in words if word.rpartition("/")[2] != AUTOSCALER_BINARY]
-
-
-def _pod_containers(value: Any) -> Iterator[dict[str, Any]]:
-    if not isinstance(value, dict) or value.get("kind") not in ("Pod", "Deployment"):
-        return
-    spec = value.get("spec")
-    if value["kind"] == "Deployment":
-        template = spec.get("template") if isinstance(spec, dict) else None
-        spec = template.get("spec") if isinstance(template, dict) else None
-    containers = spec.get("containers") if isinstance(spec, dict) else None
-    yield from (c for c in (containers if isinstance(containers, list) else ()) if isinstance(c, dict))
-
-
-def _filter_texts(value: Any) -> list[str]:
-    return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
 
 
 SNAPSHOT_HINT = "kubectl get nodes,pods,pdb,… -A -o json prints such a snapshot"

@@ -1,7 +1,6 @@
 """The command line of `trimtab capture`: it writes a snapshot of the cluster to a file."""
 
 import gzip
-import os
 import secrets
 import sys
 
@@ -9,6 +8,7 @@ import click
 
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
+from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.snapshot import SHAPES_BY_KIND
 
@@ -41,7 +41,9 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
     if output_file is None:
         sys.stdout.buffer.write(capture.content)
     else:
-        _write_private_file(output_file, capture.content)
+        # mtime=0: the same snapshot gives the same file.
+        is_packed = output_file.endswith(".gz")
+        write_private_file(output_file, gzip.compress(capture.content, mtime=0) if is_packed else capture.content)
         lines = capture.content.count(b"\n") - 2
         click.echo(f"{output_file}: {lines} objects", err=True)
     if capture.forbidden:
@@ -69,16 +71,3 @@ def _choose_file(output: str, output_file: str | None) -> str | None:
         return output
     todo = "the option for the file is -O"
     raise UsageError([ConfigError(file="--output", expected="json", got=repr(output), todo=todo)])
-
-
-def _write_private_file(name: str, content: bytes) -> None:
-    """Write a file that only its owner may read: the names of a cluster may be confidential."""
-    # mtime=0: the same snapshot gives the same file.
-    packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
-    try:
-        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    except OSError as error:
-        got = (error.strerror or type(error).__name__).lower()
-        raise UsageError([ConfigError(file=name, expected="a file that can be written", got=got)]) from None
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(packed)

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -18,11 +17,10 @@ import yaml
 from rich.console import Console
 from rich.progress import Progress, track
 
-from trimtab.cli.main import UsageError
 from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cli.printable_text import ReportConsole
-from trimtab.cluster.config_error import ConfigError
+from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.reason import Reason
 
 API_VERSION = "trimtab.dev/v1alpha1"
@@ -104,15 +102,12 @@ def emit_report(
 
 
 def write_text(text: str, output_file: str | None) -> None:
-    """Print the text, or write it to the file. Raises UsageError if the file cannot be written."""
+    """Print the text, or write it to a file that only its owner may read. Raises UsageError if the file cannot be
+    written."""
     if output_file is None:
         sys.stdout.write(text)
         return
-    try:
-        Path(output_file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        got = (error.strerror or type(error).__name__).lower()
-        raise UsageError([ConfigError(file=output_file, expected="a file that can be written", got=got)]) from None
+    write_private_file(output_file, text.encode())
 
 
 def format_manifests(manifests: Iterable[Mapping[str, Any]], form: str = "yaml") -> str:

@@ -1,6 +1,6 @@
 """Replaces the names in a capture of a cluster, so that the capture can be shared.
 
-Every name, uid and image, and every label value that could be a name, is replaced by another word. The same word gets
+Every text is replaced by another word, except in a list of fields (`READABLE_FIELDS`). The same word gets
 the same replacement everywhere, and replacements sort as the names did. So selectors still select, owners still own,
 and every decision that depends on the order of names stays the same. Words of Kubernetes and of the platform stay
 readable: well-known labels, resources, taint keys, class names, label keys. The replacement of a name cannot be guessed
@@ -10,6 +10,7 @@ without the salt.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,19 +19,55 @@ from typing import Any
 from msgspec import structs
 
 from trimtab.cluster import cluster_autoscaler, recommendation
+from trimtab.cluster.kinds import GROUPS_BY_KIND
 from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, machine_set_of
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.reason import Unreadable
 
 Item = dict[str, Any]
 
-KEPT = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease", "trimtab-system"})
+KEPT = frozenset(
+    {"", "default", "kube-system", "kube-public", "kube-node-lease", "trimtab-system", "default-scheduler"}
+    | {"cpu", "memory", "ephemeral-storage", "linux", "windows", "0.0.0.0", "::"}  # noqa: S104  a word
+)
+"""Words that every cluster has, so that they tell nothing of this one."""
 KEPT_KINDS = frozenset({"RuntimeClass", "PriorityClass", "StorageClass", "ConfigMap"})
 """Kinds whose objects keep their own name, because the name identifies neither a person nor a team. The only ConfigMaps
 in a capture are those of Trimtab and of the cluster autoscaler."""
-NAMES = frozenset(
-    {"name", "namespace", "generateName", "uid", "nodeName", "nominatedNodeName", "containerName", "claimName"}
-    | {"volumeName", "volumeHandle", "image", "providerID", "resourceClaimName", "resourceClaimTemplateName"}
+READABLE_FIELDS = frozenset(
+    # Enumerations of the API.
+    {"accessModes", "allocationMode", "controlledResources", "controlledValues", "effect", "medium", "mode"}
+    | {"nodeAffinityPolicy", "nodeTaintsPolicy", "operator", "phase", "preemptionPolicy", "protocol", "restartPolicy"}
+    | {"scopeName", "scopes", "selectPolicy", "status", "supplementalGroupsPolicy", "unhealthyPodEvictionPolicy"}
+    | {"updateMode", "volumeBindingMode", "whenUnsatisfiable"}
+    # Versions and platforms of nodes.
+    | {"architecture", "containerRuntimeVersion", "kubeletVersion", "operatingSystem"}
+    # Names of resources, and keys of labels and taints: the settings of pools and policies name them.
+    | {"resource", "resourceName", "resources", "key", "matchLabelKeys", "mismatchLabelKeys", "topologyKey"}
+    # Names of classes and drivers.
+    | {"deviceClassName", "driver", "priorityClassName", "provisioner", "runtimeClassName", "storageClassName"}
+)  # fmt: skip
+"""The fields whose text stays as it is. The text of every other field is replaced, also that of a field that is added
+later: whoever adds one decides here."""
+WORD_FIELDS = frozenset({"kind", "reason", "type"})
+"""Fields whose text stays if it is one of `KNOWN_WORDS`: an owner's kind, and why a controller did something, may be
+any text."""
+KNOWN_WORDS = frozenset(
+    {*GROUPS_BY_KIND, "MachineSet", "MachineDeployment", "MachinePool", "KubeadmControlPlane"}
+    # Types of conditions: k8s.io/api/core/v1, autoscaling/v2 and apps/v1.
+    | {"Ready", "ContainersReady", "Initialized", "PodScheduled", "PodReadyToStartContainers", "DisruptionTarget"}
+    | {"PodResizePending", "PodResizeInProgress", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
+    | {"AbleToScale", "ScalingActive", "ScalingLimited", "RecommendationProvided", "Available", "Progressing"}
+    | {"Complete", "Failed", "Suspended", "SuccessCriteriaMet", "FailureTarget", "DisruptionAllowed"}
+    | {"ReadyForProvisioning"}
+    # Reasons: k8s.io/api/core/v1, pkg/kubelet and pkg/scheduler.
+    | {"Unschedulable", "SchedulingGated", "Deferred", "Infeasible", "Error", "Completed", "Evicted", "OOMKilled"}
+    | {"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ContainerCreating", "PodInitializing", "NodeLost"}
+    | {"CreateContainerConfigError", "CreateContainerError", "ContainerCannotRun", "DeadlineExceeded", "Preempting"}
+    | {"KubeletReady", "KubeletNotReady", "NodeStatusUnknown", "Terminated", "NodeShutdown", "OutOfcpu", "OutOfmemory"}
+    # Types of metrics, strategies, policies and limits.
+    | {"Resource", "ContainerResource", "Pods", "Object", "External", "Utilization", "AverageValue", "Value", "Percent"}
+    | {"RollingUpdate", "Recreate", "OnDelete", "Container", "Pod", "PersistentVolumeClaim", "Directory", "File"}
 )  # fmt: skip
 MAPS = frozenset({"labels", "matchLabels", "nodeSelector"})
 PATHS = frozenset({"local", "hostPath"})
@@ -43,7 +80,12 @@ PERSONAL = ("app.kubernetes.io/", "batch.kubernetes.io/", "statefulset.kubernete
 PERSONAL_KEYS = frozenset({"kubernetes.io/hostname", "kubernetes.io/metadata.name", "metadata.name"})
 # The cluster autoscaler reads the value as a comma-separated list of volume names.
 LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-_PLAIN = re.compile(r"-?\d+(\.\d+)?|true|false|")
+_PLAIN = re.compile(
+    # A boolean, a quantity or a percentage, a duration, or a time: none of them is a name.
+    r"true|false||[-+]?\d+(\.\d+)?([eE][-+]?\d+|[numkMGTPE]|[KMGTPE]i|%|s)?"
+    r"|\d{4}-\d\d-\d\d[T ][0-9:.]+ ?(Z|[-+][0-9:]+)?( UTC)?"
+)
+_VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 _WORD = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]*")
 
 
@@ -142,7 +184,7 @@ def _words_to_replace(item: Item) -> Iterator[str]:
     own = {item["metadata"].get("name", "")} if item["kind"] in KEPT_KINDS else set()
     words: list[str] = []
     # `append` returns None, so the callback records the word and gives it back unchanged.
-    _replace_words(item, lambda word: words.append(word) or word)  # type: ignore[func-returns-value]
+    _replace_words(_without_type(item), lambda word: words.append(word) or word)  # type: ignore[func-returns-value]
     yield from (word for word in words if word not in own)
 
 
@@ -153,10 +195,22 @@ def _metadata_to_rename(item: Item) -> Item:
 
 
 def _rename_object(item: Item, words: NameHasher) -> Item:
-    renamed: Item = _replace_words(item, words)
+    renamed: Item = {**_type_of(item), **_replace_words(_without_type(item), words)}
     if item["kind"] in KEPT_KINDS:
         renamed["metadata"]["name"] = item["metadata"]["name"]
     return renamed
+
+
+_TYPE = ("apiVersion", "kind")
+
+
+def _type_of(item: Item) -> Item:
+    return {name: item[name] for name in _TYPE if name in item}
+
+
+def _without_type(item: Item) -> Item:
+    """Returns the object without its kind, which is one that Trimtab reads."""
+    return {name: value for name, value in item.items() if name not in _TYPE}
 
 
 def _rename_config_map(item: Item, words: NameHasher, pools: list[str]) -> Item:
@@ -213,7 +267,7 @@ def _rename_groups(
 
 def _rename_workload(name: str, words: NameHasher) -> str:
     namespace, kind, workload = name.split("/", 2)
-    return f"{words(namespace)}/{kind}/{words(workload)}"
+    return f"{words(namespace)}/{_replace_text('kind', kind, words)}/{words(workload)}"
 
 
 def _recommendations(item: Item) -> recommendation.Workloads:
@@ -223,13 +277,16 @@ def _recommendations(item: Item) -> recommendation.Workloads:
 
 
 def _replace_words(value: Any, rename: Any, key: str = "") -> Any:
-    """Returns the value with every word replaced by the result of `rename`."""
+    """Returns the value with every text replaced by the result of `rename`, except in the fields that stay readable.
+    `key` is the field that holds the value."""
+    if isinstance(value, str):
+        return _replace_text(key, value, rename)
     if isinstance(value, list | tuple):
-        return [
-            rename(v) if key == "namespaces" and isinstance(v, str) else _replace_words(v, rename, key) for v in value
-        ]
+        return [_replace_words(one, rename, key) for one in value]
     if not isinstance(value, dict):
         return value
+    if key in PATHS and value:
+        return {"path": ""}
     if key in MAPS:
         return {name: rename(text) if _may_hold_a_name(name) else text for name, text in value.items()}
     if key == "annotations":
@@ -238,29 +295,42 @@ def _replace_words(value: Any, rename: Any, key: str = "") -> Any:
             for name, text in value.items()
             if name != "trimtab.dev/changed"
         }
-    # A label selector requirement or a node selector requirement: its values are names only if its key is personal.
-    if "operator" in value and "values" in value and "key" in value:
-        return {**value, "values": [rename(v) if _may_hold_a_name(value["key"]) else v for v in value["values"]]}
-    # A toleration or a taint.
-    if "key" in value and isinstance(value.get("value"), str):
-        return {**value, "value": rename(value["value"]) if _may_hold_a_name(value["key"]) else value["value"]}
-    as_is = key in ("os", "drivers", "csi")
     return {
-        name: _replace_field(name, inner, rename, as_is=as_is) for name, inner in value.items() if name not in SPOKEN
+        name: _replace_field(name, inner, value, rename, as_is=key in ("os", "drivers", "csi"))
+        for name, inner in value.items()
+        if name not in SPOKEN
     }
 
 
-def _replace_field(name: str, inner: Any, rename: Any, *, as_is: bool) -> Any:
-    if name in PATHS and inner:
-        return {"path": ""}
-    return (
-        rename(inner) if name in NAMES and isinstance(inner, str) and not as_is else _replace_words(inner, rename, name)
-    )
+def _replace_field(name: str, inner: Any, siblings: Item, rename: Any, *, as_is: bool) -> Any:
+    """Returns the value of a field. Its siblings say whether `value` and `values` are those of a label of the platform,
+    or of a scope of quotas, which names classes."""
+    if name in ("value", "values") and (
+        "scopeName" in siblings or ("key" in siblings and not _may_hold_a_name(siblings["key"]))
+    ):
+        return inner
+    # The names of a system and of CSI drivers.
+    if as_is and name == "name":
+        return inner
+    return _replace_words(inner, rename, name)
+
+
+def _replace_text(field: str, text: str, rename: Any) -> str:
+    if field in READABLE_FIELDS or (field in WORD_FIELDS and text in KNOWN_WORDS):
+        return text
+    if field == "apiVersion":
+        group, slash, version = text.rpartition("/")
+        is_version = _VERSION.fullmatch(version) is not None
+        is_public = group in GROUPS_BY_KIND.values() or _is_of_platform(group)
+        if is_version and is_public:
+            return text
+        return f"{rename(group)}{slash}{version}" if is_version else str(rename(text))
+    return str(rename(text))
 
 
 def _replace_annotation(name: str, text: str, rename: Any) -> str:
-    """Returns the annotation's text with names replaced. Trimtab's own annotations and plain values such as `true`
-    stay, because decisions depend on them; a list of volumes is read as a list of names."""
+    """Returns the annotation's text with names replaced. Plain values such as `true` stay, because decisions depend on
+    them; a list of volumes is read as a list of names."""
     if name == LOCAL_VOLUMES:
         return ",".join(rename(word.strip()) for word in text.split(","))
     if name == OPENSHIFT_MACHINE and (machine_set := machine_set_of(text)):
@@ -268,8 +338,33 @@ def _replace_annotation(name: str, text: str, rename: Any) -> str:
         # MachineSet.
         return f"{rename(text.partition('/')[0])}/{rename(machine_set)}-aaaaa"
     if name == CAPI_OWNER_KIND:
-        return text
-    return text if name.startswith("trimtab.dev/") or _PLAIN.fullmatch(text) else rename(text)
+        return _replace_text("kind", text, rename)
+    if text.startswith("{") and isinstance(parsed := _parse_json(text), dict):
+        # A note of the compactor. Its signature is not valid for other names, and nothing trusts it.
+        return json.dumps(_replace_in_note(parsed, rename))
+    return text if _PLAIN.fullmatch(text) else str(rename(text))
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _replace_in_note(value: Any, rename: Any) -> Any:
+    """Returns a value of JSON with all texts replaced, and with those keys of mappings that name an object as
+    namespace/name."""
+    if isinstance(value, str):
+        return value if value in KNOWN_WORDS else "/".join(str(rename(part)) for part in value.split("/"))
+    if isinstance(value, list):
+        return [_replace_in_note(one, rename) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        _replace_in_note(name, rename) if "/" in name else name: _replace_in_note(inner, rename)
+        for name, inner in value.items()
+    }
 
 
 def _may_hold_a_name(label: str) -> bool:
@@ -277,5 +372,9 @@ def _may_hold_a_name(label: str) -> bool:
     platform."""
     if label in PERSONAL_KEYS or label.startswith(PERSONAL):
         return True
-    domain = label.partition("/")[0]
-    return not ("/" in label and any(domain == d or domain.endswith(f".{d}") for d in PLATFORM))
+    domain, slash, _ = label.partition("/")
+    return not (slash and _is_of_platform(domain))
+
+
+def _is_of_platform(domain: str) -> bool:
+    return any(domain == known or domain.endswith(f".{known}") for known in PLATFORM)

@@ -19,6 +19,7 @@ from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan.cost import compute_node_costs
 from trimtab.cli.plan.inputs import PlanOptions, parse_documents, read_inputs
+from trimtab.cli.private_file import write_private_file
 from trimtab.cli.recommend.current_requests import CurrentContainer, CurrentRequests, read_current_requests
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -159,7 +160,7 @@ def _paths_of(source: SnapshotSource) -> Iterator[tuple[str, ...]]:
         return
     with TemporaryDirectory(prefix="trimtab-fleet-") as folder:
         path = Path(folder) / "capture.json.gz"
-        path.write_bytes(source.content)
+        write_private_file(str(path), source.content)
         yield (str(path),)
 
 

@@ -5,6 +5,7 @@ SARIF: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. A CI sy
 that passes, because some systems take an empty report for a failed run.
 """
 
+import re
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 
 from trimtab.autoscaling.rule import LintRule
 from trimtab.cli.lint.report import RULE_PAGE, LintFindingReport, LintReport
+from trimtab.cli.printable_text import REPLACEMENT, replace_control_characters
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
@@ -80,7 +82,8 @@ def _file_uri(file: str) -> str:
 
 
 def render_junit(report: LintReport) -> str:
-    """Returns the report as JUnit XML: errors and warnings are failures, infos are passed cases with output."""
+    """Returns the report as JUnit XML: errors and warnings are failures, infos are passed cases with output. Control
+    characters, of which XML permits none, are replaced."""
     failures = [finding for finding in report.findings if finding.severity != "info"]
     count = max(1, len(report.findings))
     suites = ElementTree.Element("testsuites", tests=str(count), failures=str(len(failures)))
@@ -105,5 +108,17 @@ def render_junit(report: LintReport) -> str:
     not_checked = "\n".join(report.not_checked)
     if not_checked:
         ElementTree.SubElement(suite, "system-out").text = not_checked
+    for element in suites.iter():
+        element.attrib.update({key: _xml_text(value) for key, value in element.attrib.items()})
+        element.text = _xml_text(element.text) if element.text else element.text
     ElementTree.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
+
+
+def _xml_text(text: str) -> str:
+    """Returns the text without the characters that XML 1.0 does not permit: control characters, halves of surrogate
+    pairs, U+FFFE and U+FFFF."""
+    return _NOT_IN_XML.sub(REPLACEMENT, replace_control_characters(text))
+
+
+_NOT_IN_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")

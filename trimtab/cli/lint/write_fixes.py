@@ -10,6 +10,7 @@ from trimtab.autoscaling.rule import REMOVED
 from trimtab.cli.live_cluster import Content
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import format_manifests
+from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import unpack_gzip
@@ -31,7 +32,7 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            (Path(folder) / name).write_text(text, encoding="utf-8")
+            write_private_file(str(Path(folder) / name), text.encode())
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None

@@ -17,6 +17,7 @@ import yaml
 from msgspec import structs
 
 from trimtab.cli.main import UsageError
+from trimtab.cli.private_file import write_private_file
 from trimtab.cli.recommend.current_requests import CurrentRequests
 from trimtab.cli.recommend.report import ContainerReport, RecommendReport, ResourceReport
 from trimtab.cluster import quantity
@@ -57,7 +58,7 @@ def write_patches(
     try:
         root.mkdir(parents=True, exist_ok=True)
         for name, content in {**patches, "kustomization.yaml": kustomization}.items():
-            (root / name).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+            write_private_file(str(root / name), yaml.safe_dump(content, sort_keys=False).encode())
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None

@@ -142,7 +142,8 @@ class Conditions:
     """A full label selector for the pod's labels, if patterns are not enough."""
     owners: tuple[Pattern, ...] = ()
     """Owners as `Deployment`, or with a pattern for the name as `StatefulSet/db-*`. Indirect owners count too. `Pod`
-    means a pod without an owner."""
+    means a pod without an owner. A kind of another group with the name of a built-in kind is written with its group, as
+    `StatefulSet.apps.kruise.io`."""
     containers: Containers | None = None
     """The pod has at least one such container. Under `match`, requests and limits then apply only to these
     containers."""

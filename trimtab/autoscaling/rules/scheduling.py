@@ -9,16 +9,12 @@ from trimtab.autoscaling.rule import (
     lint_rule,
 )
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.pod_groups import group_by_marks
 from trimtab.cluster.pool import KEEP_ANNOTATION
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, find_schedulers
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
-_GANG_KEYS = (
-    "scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io",
-    "scheduling.volcano.sh/group-name",
-)  # fmt: skip
-"""Labels and annotations by which gang schedulers name the group of a pod (Volcano, coscheduling)."""
 _NEAR = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
@@ -103,8 +99,7 @@ def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     for workload in snapshot.workloads:
         if workload.pod_annotations.get(KEEP_ANNOTATION) == "true" or workload.subject.kind == "DaemonSet":
             continue
-        named = {**workload.pod_labels, **workload.pod_annotations}
-        group = next((named[key] for key in _GANG_KEYS if named.get(key)), "")
+        group = group_by_marks(workload.pod_labels, workload.pod_annotations)
         if workload.spec.scheduling_group is not None:
             group = workload.spec.scheduling_group.pod_group_name
         elif workload.spec.workload_ref is not None:

@@ -110,8 +110,9 @@ def pod(chance: Random, name: str, tag: str) -> Object:
     if owner:
         kind = {"db": "StatefulSet", "batch": "Job", "agent": "DaemonSet"}.get(owner, "ReplicaSet")
         own = f"{owner}-7d9f" if kind == "ReplicaSet" else owner
+        version = "batch/v1" if kind == "Job" else "apps/v1"
         meta["ownerReferences"] = [
-            {"apiVersion": "apps/v1", "kind": kind, "name": own, "uid": f"uid-{owner}", "controller": True}
+            {"apiVersion": version, "kind": kind, "name": own, "uid": f"uid-{owner}", "controller": True}
         ]
         if kind == "ReplicaSet" and owner != "ghost":
             meta["labels"]["pod-template-hash"] = "7d9f"

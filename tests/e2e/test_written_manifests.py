@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.autoscaling.capture_objects import CRD
 from tests.cli.written_manifests import ALL_WRITERS, Writer
 from tests.controlplane.api import ApiError
 from tests.controlplane.binaries import Binaries
+from tests.controlplane.binaries import kubectl as kubectl_binary
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e import vpa
@@ -54,5 +56,13 @@ def test_a_real_api_server_takes_it(writer: Writer, cluster: Cluster, tmp_path: 
     served = [one for one in written if one and one.get("apiVersion") and one["kind"] not in NOT_SERVED]
     if not served:
         pytest.skip("it writes only objects that this API server does not serve")
-    printed = cluster.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump_all(served))
-    assert printed.count("(server dry run)") == len(served), printed
+    (tmp_path / "written.yaml").write_text(yaml.safe_dump_all(served))
+    # Without `-n`: the objects name their own namespaces.
+    done = subprocess.run(
+        [
+            "kubectl", "--kubeconfig", str(cluster.kubeconfig), "apply", "--server-side", "--force-conflicts",
+            "--dry-run=server", "-f", str(tmp_path / "written.yaml"),
+        ],
+        executable=kubectl_binary(), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr, done.stdout.count("(server dry run)")) == (0, "", len(served))

@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from tests.cluster_of import Item, budget, cluster, node, pod
 from trimtab.cli.compactor import history, report
 from trimtab.cli.compactor import state as state_module
 from trimtab.cli.compactor.history import HistoryFilter, parse_since
 from trimtab.cli.compactor.state import CompactorState
+from trimtab.cli.printable_text import ReportConsole
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
@@ -74,7 +74,7 @@ def test_a_drain_shows_the_budget_for_which_it_waits() -> None:
     status = report.build_status_report(replace(found(PoolState()), snapshot=reading.snapshot))
     [drain] = status.drains
     assert (drain.pods_left, drain.waits_for) == (2, "budget default/web allows 0 disruptions")
-    console = Console(record=True, width=200)
+    console = ReportConsole(record=True, width=200)
     report.draw_status(console, status)
     assert "2 of 2     budget default/web allows 0 disruptions" in console.export_text()
 
@@ -128,7 +128,7 @@ def test_each_pool_says_why_its_nodes_stay_also_in_a_rehearsal() -> None:
     stays = {"headroom": 9, "node-too-young": 3, "pod-must-stay": 2, "no-place": 1}
     told = report.build_status_report(found(PoolState(plan=("n1",), plan_stays=stays), Pool(name="web")))
     assert told.pools[0].stays == stays
-    console = Console(record=True, width=250)
+    console = ReportConsole(record=True, width=250)
     report.draw_status(console, told)
     text = console.export_text()
     assert "15 nodes: 9 headroom, 3 node-too-young, 2 pod-must-stay, …" in text
@@ -180,7 +180,7 @@ def test_a_history_without_new_decisions_says_when_the_last_one_was() -> None:
     )
 
     def text(filters: HistoryFilter) -> str:
-        console = Console(record=True, width=200)
+        console = ReportConsole(record=True, width=200)
         history.draw_history(console, history.build_history_report(state, filters))
         return console.export_text().strip()
 
@@ -218,7 +218,7 @@ def test_what_others_wrote_is_drawn_as_it_stands() -> None:
     text = "[no-latest] denied [/by] a policy"
     record = HistoryEntry(at=NOW, pool="web", what="refused", code="eviction-refused", why=text)
     seen = replace(found(PoolState(ring=(record,), plan_why=text), paused=text), problems=(text,))
-    console = Console(record=True, width=200)
+    console = ReportConsole(record=True, width=200)
     history.draw_history(console, history.build_history_report(seen))
     report.draw_status(console, report.build_status_report(seen))
     assert console.export_text().count(text) == 4

@@ -15,7 +15,7 @@ def test_columns_are_as_wide_as_their_cells_and_numbers_are_right_aligned() -> N
     table.add_column("name")
     table.add_column("nodes", justify="right")
     table.add_row("web", "9")
-    table.add_row("x" * 200, "[b]12[/b]")
+    table.add_row("x" * 200, Text("12", style="bold"))
     assert format_columns(table) == [
         "Pools",
         f"{'NAME':200}   NODES",

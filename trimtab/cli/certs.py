@@ -14,6 +14,7 @@ import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import certs
 from trimtab.cli import live_cluster, output, signing_key
@@ -315,7 +316,7 @@ def _draw(console: Console, report: CertsReport) -> None:
     table.add_row("names", ", ".join(report.names) or "–")
     table.add_row("valid", f"{report.not_before} to {report.not_after}" if report.not_after else "–")
     table.add_row("days left", f"{report.days_left:g}")
-    table.add_row("usable", "[green]yes[/]" if report.usable else "[red]no[/]")
+    table.add_row("usable", Text("yes", style="green") if report.usable else Text("no", style="red"))
     for problem in report.problems:
-        table.add_row("[yellow]problem[/]", f"{problem.text} ({problem.code})")
+        table.add_row(Text("problem", style="yellow"), f"{problem.text} ({problem.code})")
     console.print(table)

@@ -19,7 +19,7 @@ from rich.progress import Progress, track
 
 from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole
-from trimtab.cli.printable_text import ReportConsole
+from trimtab.cli.printable_text import ReportConsole, replace_control_characters
 from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.reason import Reason
 
@@ -98,7 +98,18 @@ def emit_report(
         draw(create_console())
         return
     text = page() if form == "html" and page is not None else render_report(form, report, draw, title)
-    write_text(text, output_file)
+    write_text(_without_control_characters(form, text), output_file)
+
+
+def _without_control_characters(form: str, text: str) -> str:
+    """Returns the report with control characters replaced, or escaped in JSON, which is data."""
+    if form == "json":
+        return text.translate(_ESCAPED_IN_JSON)
+    return replace_control_characters(text) if form == "html" else text
+
+
+# JSON itself has no such characters, so those that there are stand in strings. The others are escaped already.
+_ESCAPED_IN_JSON = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
 
 def write_text(text: str, output_file: str | None) -> None:

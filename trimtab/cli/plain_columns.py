@@ -6,12 +6,12 @@ blanks between columns. `grep`, `awk` and `cut` then find each object on one lin
 
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.printable_text import ReportConsole, parse_markup
+from trimtab.cli.printable_text import ReportConsole
 
 SEPARATOR = "   "
 
@@ -71,7 +71,7 @@ def _cell_text(cell: RenderableType) -> str:
     elif isinstance(cell, Text):
         lines = cell.plain.splitlines()
     elif isinstance(cell, str):
-        lines = parse_markup(cell).plain.splitlines()
+        lines = cell.splitlines()
     else:
         lines = [line.strip() for line in _render_lines(cell)]
     return "; ".join(line for line in lines if line)
@@ -80,7 +80,7 @@ def _cell_text(cell: RenderableType) -> str:
 def _render_lines(part: RenderableType) -> list[str]:
     if isinstance(part, Text):
         return part.plain.splitlines()
-    console = Console(width=1000, no_color=True)
+    console = ReportConsole(width=1000, no_color=True)
     with console.capture() as capture:
         console.print(part, soft_wrap=True)
     return [line.rstrip() for line in capture.get().splitlines()]

@@ -1,15 +1,14 @@
 """A console for text that users of the cluster write: messages of Events, annotations, schedules, arguments.
 
 Such text may contain escape sequences that move the cursor, hide lines or set the title of the reader's terminal. So
-control characters are replaced, before rich adds the escape sequences of Trimtab's own colours. Text in brackets that
-rich cannot read as markup is printed unchanged, so that it does not stop the report.
+control characters are replaced, before rich adds the escape sequences of Trimtab's own colours. A text is plain unless
+`styled` made it: brackets in a name are brackets, and never a colour or a link.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
-from rich.errors import MarkupError
 from rich.segment import Segment
 from rich.text import Text
 
@@ -27,6 +26,28 @@ def replace_control_characters(text: str) -> str:
     return text if text.isascii() and text.isprintable() else text.translate(_REPLACED)
 
 
+def csv_cell(value: object) -> object:
+    """Returns the value of a cell. A text that a spreadsheet would compute as a formula begins with an apostrophe, so
+    that the spreadsheet shows it as text; control characters are replaced. Numbers stay numbers."""
+    if not isinstance(value, str):
+        return value
+    text = replace_control_characters(value)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA_SIGNS) and not _is_number(text) else text
+
+
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
+                  "\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
+"""How a formula begins in a spreadsheet (OWASP, CSV Injection)."""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 class ReportConsole(Console):
     """A console that can print every report, whatever characters its texts contain."""
 
@@ -35,18 +56,14 @@ class ReportConsole(Console):
         self.push_render_hook(_PrintableText())
 
     def render_str(self, text: str, **options: Any) -> Text:
-        try:
-            return super().render_str(text, **options)
-        except MarkupError:
-            return Text(text)
+        """Returns the text as it is: brackets and colons are no markup and no emoji."""
+        return super().render_str(text, **{**options, "markup": False, "emoji": False})
 
 
-def parse_markup(text: str) -> Text:
-    """Returns the text with its markup applied; if the markup is invalid, the text unchanged."""
-    try:
-        return Text.from_markup(text)
-    except MarkupError:
-        return Text(text)
+def styled(markup: str) -> Text:
+    """Returns a sentence of Trimtab's own with its markup applied. Texts of others in it must pass through
+    `rich.markup.escape`. This is the only place where markup is read."""
+    return Text.from_markup(markup, emoji=False)
 
 
 class _PrintableText(RenderHook):

@@ -1,7 +1,6 @@
 """The reports of `trimtab admit` and `trimtab admit --running` on a terminal."""
 
 from rich.console import Console, Group, RenderableType
-from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -150,7 +149,7 @@ def _details_panel(pod: PodReport, *, explain: bool) -> RenderableType | None:
         lines += [*_kept_lines(pod), *_step_lines(pod)]
     if not lines:
         return None
-    title = f"[bold]{escape(pod.kind)} {escape(pod.namespace)}/{escape(pod.name)}[/]"
+    title = Text(f"{pod.kind} {pod.namespace}/{pod.name}", style="bold")
     return Panel(Group(*lines), title=title, title_align="left", border_style=_GREY)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from trimtab.autoscaling.simulation.propose_autoscaler import AutoscalerProposal, ReplayedFlags
 from trimtab.autoscaling.simulation.replay_nodes import NodeHistory
@@ -104,7 +105,8 @@ def draw_autoscaler_report(console: Console, report: AutoscalerProposeReport) ->
 def _add_row(table: Table, name: str, row: ReplayRow) -> None:
     flags = "\n".join(flag.removeprefix("--scale-down-") for flag in row.flags)
     table.add_row(
-        f"[bold]{name}[/]\n{flags}" if name else flags, f"{row.mean_nodes:g}", str(row.final_nodes), str(row.removed),
+        Text.assemble((name, "bold"), f"\n{flags}") if name else flags,
+        f"{row.mean_nodes:g}", str(row.final_nodes), str(row.removed),
         str(row.evictions), str(row.bought_back), f"{row.pending_pod_minutes:g}",
         "–" if row.dollars is None else f"{row.dollars:,.2f}",
     )  # fmt: skip

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from trimtab.cli.compactor.state import ClusterLogin, CompactorState, read_compactor_state
@@ -149,7 +148,7 @@ def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = Fal
     for record in report.records:
         what = f"{record.what} (rehearsed)" if record.rehearsed else record.what
         wide_cells = (record.node or "–", record.pod or "–", record.drain or "–") if is_wide else ()
-        table.add_row(record.at, record.pool, what, *wide_cells, escape(record.why), record.code)
+        table.add_row(record.at, record.pool, what, *wide_cells, record.why, record.code)
     console.print(table)
 
 

@@ -3,7 +3,6 @@
 from collections import Counter
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -243,9 +242,9 @@ def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) 
 
 
 def draw_status(console: Console, report: StatusReport) -> None:
-    console.print(f"[bold red]paused:[/] {escape(report.paused)}" if report.paused else "not paused")
+    console.print(Text.assemble(("paused:", "bold red"), f" {report.paused}") if report.paused else "not paused")
     if report.no_leader is None:
-        console.print(f"leader: {escape(report.leader) or 'none'}")
+        console.print(f"leader: {report.leader or 'none'}")
     else:
         console.print(Text.assemble(("no compactor leads: ", "bold red"), report.no_leader.text), highlight=False)
         console.print(Text(f"What to do: {NO_COMPACTOR.todo}"), highlight=False)
@@ -255,7 +254,7 @@ def draw_status(console: Console, report: StatusReport) -> None:
         evictions = f"{pool.evictions_last_hour} of {most}" if most is not None else str(pool.evictions_last_hour)
         table.add_row(
             pool.name, pool.mode, evictions, str(pool.saved_nodes), _format_next_nodes(pool),
-            escape(describe_stays(pool.stays)), escape(pool.waits_for),
+            describe_stays(pool.stays), pool.waits_for,
         )  # fmt: skip
     console.print(table)
     if any(pool.stays for pool in report.pools):
@@ -267,7 +266,7 @@ def draw_status(console: Console, report: StatusReport) -> None:
     drains = Table("node", "pool", "phase", "since", "pods left", "waits for", box=None, pad_edge=False)
     for drain in report.drains:
         pods_left = f"{drain.pods_left} of {drain.pods}"
-        drains.add_row(drain.node, drain.pool, drain.phase, drain.since, pods_left, escape(drain.waits_for))
+        drains.add_row(drain.node, drain.pool, drain.phase, drain.since, pods_left, drain.waits_for)
     console.print(drains if report.drains else "no node is being drained")
     if report.drains:
         console.print(
@@ -277,7 +276,7 @@ def draw_status(console: Console, report: StatusReport) -> None:
             highlight=False,
         )
     if report.cordoned_by_others:
-        names = escape(join_first(report.cordoned_by_others, MAX_NAMES))
+        names = join_first(report.cordoned_by_others, MAX_NAMES)
         console.print(
             f"nodes that other clients cordoned: {names}; `trimtab why node NODE` shows which client cordoned a node",
             highlight=False,
@@ -285,24 +284,24 @@ def draw_status(console: Console, report: StatusReport) -> None:
     for resizes in report.resizes:
         _draw_resizes(console, resizes)
     for mistake in report.mistakes:
-        console.print(f"[yellow]{escape(mistake)}[/]")
+        console.print(Text(mistake, style="yellow"))
 
 
 def _draw_resizes(console: Console, resizes: PoolResizes) -> None:
     pace = f"{resizes.last_hour} of {resizes.per_hour}" if resizes.per_hour is not None else str(resizes.last_hour)
     freed = f"{resizes.freed_millicores / 1000:.1f} cores and {resizes.freed_bytes / 2**30:.1f} GiB are freed"
     console.print(
-        f"running pods of pool {escape(resizes.pool)}: {pace} resized in the last hour, {resizes.verifying} watched, "
+        f"running pods of pool {resizes.pool}: {pace} resized in the last hour, {resizes.verifying} watched, "
         f"{resizes.resizing} in progress, {resizes.reverting} reverting; {resizes.verified} verified ({freed}), "
         f"{resizes.reverted} reverted, {resizes.replaced} replaced"
     )
     for code, count in resizes.stays.items():
         console.print(f"  {code}: {count} pod{'' if count == 1 else 's'}")
     for owner in resizes.backs_off:
-        console.print(f"  {escape(owner)}: no resize for a while, because the last one failed")
+        console.print(f"  {owner}: no resize for a while, because the last one failed")
     if resizes.uncovered_count:
-        names = ", ".join(map(escape, resizes.uncovered[:5]))
-        console.print(f"  [yellow]{resizes.uncovered_count} pods are on nodes of no pool: {names}[/]")
+        names = ", ".join(resizes.uncovered[:5])
+        console.print(Text(f"  {resizes.uncovered_count} pods are on nodes of no pool: {names}", style="yellow"))
 
 
 def _format_next_nodes(pool: PoolStatus) -> str:

@@ -36,6 +36,7 @@ from trimtab.cli.demo import compaction, sample_pool
 from trimtab.cli.demo.machines import draw_machines
 from trimtab.cli.demo.reservations import draw_reservations
 from trimtab.cli.main import EXIT_FAILED
+from trimtab.cli.printable_text import styled
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import read_documents
@@ -235,14 +236,16 @@ def _report_latency(console: Console, client: ReviewClient, is_same: bool) -> No
 
 def _print_next_steps(console: Console) -> None:
     console.print(
-        "\n[bold]Where to go next[/]\n  trimtab admit -f your-manifests.yaml            shows how policies would "
-        "change your own workloads, without changing anything\n  trimtab admit -f your-manifests.yaml --explain  "
-        "also shows the fields that stay unchanged, and why\n  trimtab policies list                           "
-        "lists the policies that Trimtab includes\n  trimtab policies explain NAME                   explains "
-        "one policy\n  trimtab plan --cluster snapshot.yaml            shows which of your nodes can be drained, "
-        "and why the others stay\n  trimtab machines rank --cluster live            ranks machine types by what "
-        "they cost for your pods\n  trimtab reserved measure --cluster live         compares the resources that "
-        "kubelets use with those that are reserved for them\n  docs/how-to/write-a-policy.md                   "
-        "explains how to write your own policy in ten minutes",
+        styled(
+            "\n[bold]Where to go next[/]\n  trimtab admit -f your-manifests.yaml            shows how policies would "
+            "change your own workloads, without changing anything\n  trimtab admit -f your-manifests.yaml --explain  "
+            "also shows the fields that stay unchanged, and why\n  trimtab policies list                           "
+            "lists the policies that Trimtab includes\n  trimtab policies explain NAME                   explains "
+            "one policy\n  trimtab plan --cluster snapshot.yaml            shows which of your nodes can be drained, "
+            "and why the others stay\n  trimtab machines rank --cluster live            ranks machine types by what "
+            "they cost for your pods\n  trimtab reserved measure --cluster live         compares the resources that "
+            "kubelets use with those that are reserved for them\n  docs/how-to/write-a-policy.md                   "
+            "explains how to write your own policy in ten minutes"
+        ),
         highlight=False,
     )

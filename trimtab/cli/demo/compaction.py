@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.plan.inputs import PlanInputs
+from trimtab.cli.printable_text import styled
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_autoscaler import Autoscaler
@@ -215,13 +216,13 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> None:
     console.print(
         Text("\nFrom a rehearsal to the real compaction (simulated: a pod takes 30 s to start)", style="bold")
     )
-    console.print("[bold]mode: rehearse[/]  the compactor records its plans and changes nothing", highlight=False)
+    console.print(styled("[bold]mode: rehearse[/]  the compactor records its plans and changes nothing"))
     _run_rounds(cluster, loop, 60)
     dry_run_count, nodes_before = len(cluster.records), len(cluster.inventory.nodes)
     console.print(_history_table(cluster.records))
     console.print(f"  nodes cordoned: {_count_cordoned(cluster)}, pods evicted: {cluster.evicted}", highlight=False)
     cluster.pool = replace(cluster.pool, dry_run=False)
-    console.print("[bold]mode: act[/]       the compactor carries out the same plan", highlight=False)
+    console.print(styled("[bold]mode: act[/]       the compactor carries out the same plan"))
     _run_rounds(cluster, loop, MAX_ROUNDS)
     console.print(_history_table(cluster.records[dry_run_count:]))
     console.print(

@@ -7,6 +7,7 @@ from trimtab.cli.machines import inputs
 from trimtab.cli.machines.command import build_ranking, pack_best_sets
 from trimtab.cli.machines.report import build_rank_report
 from trimtab.cli.machines.table import draw_ranking
+from trimtab.cli.printable_text import styled
 from trimtab.sizing.ranking.rank_types import RankingRules
 
 _ROWS, _BUFFER_PODS = 4, 1.0
@@ -15,8 +16,10 @@ _ROWS, _BUFFER_PODS = 4, 1.0
 def draw_machines(console: Console) -> None:
     """Draw the best machine types for the pods of the sample pool, by list prices of its region."""
     console.print(
-        "\n[bold]Which machine type costs least for these pods?[/] The types are ranked by the sum of all "
-        "requests; then the pods are placed on empty nodes of the best types to check the result.",
+        styled(
+            "\n[bold]Which machine type costs least for these pods?[/] The types are ranked by the sum of all "
+            "requests; then the pods are placed on empty nodes of the best types to check the result."
+        ),
         highlight=False,
     )
     inventory = build_inputs().inventory

@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from trimtab.cli.printable_text import styled
 from trimtab.cli.reserved.formula_report import build_report
 from trimtab.cli.reserved.formula_table import draw_formulas
 from trimtab.cli.reserved.node_shapes import DensityOptions, SizeOptions, size_shape
@@ -13,8 +14,10 @@ PROFILES = ("gke", "aks-1.29", "eks", "openshift-2026", "gardener")
 def draw_reservations(console: Console) -> None:
     """Draw what a node of four cores and 16 GiB reserves by the formulas of five vendors."""
     console.print(
-        "\n[bold]How much of a node is reserved for its kubelet?[/] The vendors' formulas differ, and none of "
-        "them measures the workload; `trimtab reserved measure` does.",
+        styled(
+            "\n[bold]How much of a node is reserved for its kubelet?[/] The vendors' formulas differ, and none of "
+            "them measures the workload; `trimtab reserved measure` does."
+        ),
         highlight=False,
     )
     shape = size_shape(SizeOptions(cpu="4", memory="16Gi", max_pods=110), DensityOptions())

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from trimtab.cli import live_cluster, output
 from trimtab.cli.doctor import (
@@ -29,6 +30,7 @@ from trimtab.cli.doctor.observed import ObservedCluster
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import EXIT_FOUND, LoginError, RuntimeFailure
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.printable_text import styled
 
 CHECKS: tuple[Check, ...] = (
     *check_installation.INSTALLATION_CHECKS, *check_installation.PROCESS_CHECKS, *check_signatures.CHECKS,
@@ -137,23 +139,24 @@ def draw_findings(console: Console, report: DoctorReport) -> None:
     table = Table("", "check", "finding", box=None, pad_edge=False)
     for finding in report.findings:
         style = _STYLES[finding.severity]
-        table.add_row(f"[{style}]{finding.severity}[/]", finding.check, _format_finding(finding))
+        table.add_row(Text(finding.severity, style=style), finding.check, _format_finding(finding))
     console.print(table)
     for name in report.left_out:
         console.print(f"this check was skipped: {name}")
     console.print(_format_summary(report))
 
 
-def _format_finding(finding: DoctorFindingReport) -> str:
-    text = escape(finding.reason.text)
+def _format_finding(finding: DoctorFindingReport) -> Text:
     if finding.severity == "ok":
-        return text
-    return f"{text} [dim]\\[{finding.reason.code}][/]\n[bold]→[/] {escape(finding.fix)}"
+        return Text(finding.reason.text)
+    text = escape(finding.reason.text)
+    return styled(f"{text} [dim]\\[{finding.reason.code}][/]\n[bold]→[/] {escape(finding.fix)}")
 
 
-def _format_summary(report: DoctorReport) -> str:
+def _format_summary(report: DoctorReport) -> Text:
     counts = ", ".join(f"{count} {severity}" for severity, count in report.counts.items() if count)
-    return f"[bold green]no problems found[/]: {counts}" if report.well else f"[bold red]problems found[/]: {counts}"
+    verdict = "[bold green]no problems found[/]" if report.well else "[bold red]problems found[/]"
+    return styled(f"{verdict}: {counts}")
 
 
 @click.command("doctor")

@@ -3,7 +3,6 @@
 from collections import Counter
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from trimtab.cli.idle.report import IdleReport, ObjectName
@@ -26,9 +25,9 @@ def draw_idle_report(console: Console, report: IdleReport) -> None:
         )
     for row in report.unknown:
         sentence = f"Trimtab cannot decide about {row.subject}: {row.reason.text} (have {row.have}, need {row.need})."
-        console.print(escape(sentence))
+        console.print(sentence)
     for note in report.notes:
-        console.print(escape(note))
+        console.print(note)
 
 
 def _draw_sleepers(console: Console, report: IdleReport) -> None:
@@ -61,7 +60,7 @@ def _draw_missed(console: Console, report: IdleReport) -> None:
         "$ a month",
     )
     for row in report.missed_sleep:
-        table.add_row(_format(row.object), escape(row.schedule), ", ".join(row.awake_and_quiet) or "–",
+        table.add_row(_format(row.object), row.schedule, ", ".join(row.awake_and_quiet) or "–",
                       ", ".join(row.asleep_and_busy) or "–", _money(row.dollars_per_month))  # fmt: skip
     console.print(table)
 
@@ -72,7 +71,7 @@ def _draw_claims(console: Console, report: IdleReport) -> None:
     table = _table("Claims", "Claim", "Used", "Size", "What", "$ a month")
     for row in report.claims:
         table.add_row(_format(row.object), f"{row.used_bytes / _GIB:.1f} GiB", f"{row.capacity_bytes / _GIB:.1f} GiB",
-                      escape(row.reason.text), _money(row.dollars_per_month))  # fmt: skip
+                      row.reason.text, _money(row.dollars_per_month))  # fmt: skip
     console.print(table)
 
 
@@ -90,7 +89,7 @@ def _draw_orphans(console: Console, report: IdleReport) -> None:
         "$ a month",
     )
     for row in report.orphans:
-        table.add_row(_format(row.object), escape(row.reason.text), row.created or "–", _money(row.dollars_per_month))
+        table.add_row(_format(row.object), row.reason.text, row.created or "–", _money(row.dollars_per_month))
     console.print(table)
 
 

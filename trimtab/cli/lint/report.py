@@ -11,6 +11,7 @@ from trimtab.autoscaling.lint import LintResult
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.printable_text import styled
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import format_path
 
@@ -137,23 +138,25 @@ def draw_lint(console: Console, report: LintReport) -> None:
         style = _STYLES[finding.severity]
         place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
         where = f"  [dim]{escape(place)}[/]" if place else ""
-        console.print(f"[{style}]{finding.severity}[/] [bold]{finding.rule}[/] {escape(finding.sentence)}{where}")
+        console.print(
+            styled(f"[{style}]{finding.severity}[/] [bold]{finding.rule}[/] {escape(finding.sentence)}{where}")
+        )
         if last_texts != (finding.rule, finding.outcome, finding.fix):
-            console.print(f"    {escape(finding.outcome)}")
-            console.print(f"    [bold]→[/] {escape(finding.fix)}")
+            console.print(f"    {finding.outcome}")
+            console.print(styled(f"    [bold]→[/] {escape(finding.fix)}"))
         last_texts = finding.rule, finding.outcome, finding.fix
     for entry in report.ignored:
         console.print(
-            f"[dim]ignored[/] {entry.rule} {escape(entry.object)}: {escape(entry.reason or 'no reason given')}"
+            styled(f"[dim]ignored[/] {entry.rule} {escape(entry.object)}: {escape(entry.reason or 'no reason given')}")
         )
     for text in (*report.not_checked, *report.notes):
-        console.print(f"[dim]{escape(text)}[/]")
+        console.print(styled(f"[dim]{escape(text)}[/]"))
     for text in report.gone:
-        console.print(f"[dim]This finding of the baseline no longer exists: {escape(text)}[/]")
+        console.print(styled(f"[dim]This finding of the baseline no longer exists: {escape(text)}[/]"))
     if report.comparison is not None:
         for finding in report.comparison.gone:
-            console.print(f"[green]gone[/] [bold]{finding.rule}[/] {escape(finding.sentence)}")
-    console.print(_count_findings(report))
+            console.print(styled(f"[green]gone[/] [bold]{finding.rule}[/] {escape(finding.sentence)}"))
+    console.print(styled(_count_findings(report)))
 
 
 def _count_findings(report: LintReport) -> str:

@@ -12,14 +12,14 @@ from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
-from rich.console import Console, Group
+from rich.console import Group
 from rich.panel import Panel
 from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
 
 from trimtab.cli.page.style import page_style
-from trimtab.cli.printable_text import ReportConsole, parse_markup
+from trimtab.cli.printable_text import ReportConsole
 
 _CLASSES = {
     "green": "good", "bright_green": "good", "yellow": "careful", "bright_yellow": "careful",
@@ -101,12 +101,12 @@ class PageConsole(ReportConsole):
 
     def _render_inline(self, printed: Any) -> Markup:
         if isinstance(printed, str):
-            printed = parse_markup(printed)
+            printed = Text(printed)
         if isinstance(printed, Text):
             segments = ((segment.text, segment.style) for segment in printed.render(self))
             return Markup("").join(_render_span(text, style) for text, style in segments)
         # Everything else, such as a number or a progress bar, is the text that a terminal would show.
-        with Console(width=160, no_color=True, file=StringIO()) as plain:
+        with ReportConsole(width=160, no_color=True, file=StringIO()) as plain:
             plain.print(printed, end="")
             return Markup.escape(plain.file.getvalue())  # type: ignore[attr-defined]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from trimtab.admission.audit.original_pod import AuditedPodReader
@@ -163,16 +162,14 @@ def draw_rollout(console: Console, report: RolloutReport) -> None:
     included = sum(owner.is_included for owner in report.owners)
     plural = "" if len(report.owners) == 1 else "s"
     console.print(
-        f"policy {escape(report.policy)} at a rollout of {report.rollout}%: {included} of {len(report.owners)} "
+        f"policy {report.policy} at a rollout of {report.rollout}%: {included} of {len(report.owners)} "
         f"owner{plural} of pods included"
     )
     if report.owners:
         table = Table("namespace", "owner", "pods", "included", "joins at", box=None, pad_edge=False)
         for owner in report.owners:
             is_included = "yes" if owner.is_included else "no"
-            table.add_row(
-                escape(owner.namespace), escape(owner.owner), str(owner.pods), is_included, f"{owner.joins_at}%"
-            )
+            table.add_row(owner.namespace, owner.owner, str(owner.pods), is_included, f"{owner.joins_at}%")
         console.print(table)
     for note in report.notes:
-        console.print(escape(note), style="dim")
+        console.print(note, style="dim")

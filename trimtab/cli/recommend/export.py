@@ -17,6 +17,7 @@ import yaml
 from msgspec import structs
 
 from trimtab.cli.main import UsageError
+from trimtab.cli.printable_text import csv_cell
 from trimtab.cli.private_file import write_private_file
 from trimtab.cli.recommend.current_requests import CurrentRequests
 from trimtab.cli.recommend.report import ContainerReport, RecommendReport, ResourceReport
@@ -142,14 +143,16 @@ def format_krr_csv(report: RecommendReport) -> str:
     first = ["Cluster"] if report.by else []
     columns = [f"{name} {what}" for name in ("CPU", "Memory") for what in ("Diff", "Requests", "Limits")]
     writer = csv.writer(text)
-    writer.writerow([*first, "Namespace", "Name", "Pods", "Old Pods", "Type", "Container", "Severity", *columns])
+    writer.writerow(
+        map(csv_cell, [*first, "Namespace", "Name", "Pods", "Old Pods", "Type", "Container", "Severity", *columns])
+    )
     for row in report.containers:
         pods = row.replicas or 0
         cells = [cell for resource, part in (("cpu", row.cpu), ("memory", row.memory))
                  for cell in _krr_cells(resource, part, pods, is_in_snapshot=row.replicas is not None)]  # fmt: skip
         where = [row.cluster] if report.by else []
-        writer.writerow([*where, row.namespace, row.workload, pods, row.former_pods or 0, row.kind, row.container,
-                      _krr_severity(row), *cells])  # fmt: skip
+        values = [*where, row.namespace, row.workload, pods, row.former_pods or 0, row.kind, row.container]
+        writer.writerow(map(csv_cell, [*values, _krr_severity(row), *cells]))
     return text.getvalue()
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.plain_columns import PlainConsole
+from trimtab.cli.printable_text import csv_cell
 from trimtab.cli.recommend.report import ComparisonReport, ContainerReport, RecommendReport, ResourceReport, TotalReport
 from trimtab.sizing.reasons import NO_USAGE
 
@@ -264,25 +265,28 @@ def format_csv(report: RecommendReport) -> str:
     paid = ("monthly_now", "monthly_proposed", "monthly_saved")
     writer = csv.writer(text, lineterminator="\n")
     first = [report.by] if report.by else []
-    writer.writerow([*first, "namespace", "kind", "workload", "container", "replicas", "hours_per_month", *names, *paid,
-                  "severity", "why"])  # fmt: skip
+    titles = [*first, "namespace", "kind", "workload", "container", "replicas", "hours_per_month"]
+    writer.writerow(map(csv_cell, [*titles, *names, *paid, "severity", "why"]))
     for row in report.containers:
         cells = [getattr(part, column) for part in (row.cpu, row.memory) for column in COLUMNS]
         dollars = [getattr(row, name) for name in paid]
         where = [row.cluster] if report.by else []
         writer.writerow(
-            [
-                *where,
-                row.namespace,
-                row.kind,
-                row.workload,
-                row.container,
-                row.replicas,
-                row.hours_per_month,
-                *cells,
-                *dollars,
-                row.severity,
-                describe_reasons(row).replace("\n", "; "),
-            ]
+            map(
+                csv_cell,
+                [
+                    *where,
+                    row.namespace,
+                    row.kind,
+                    row.workload,
+                    row.container,
+                    row.replicas,
+                    row.hours_per_month,
+                    *cells,
+                    *dollars,
+                    row.severity,
+                    describe_reasons(row).replace("\n", "; "),
+                ],
+            )
         )
     return text.getvalue()

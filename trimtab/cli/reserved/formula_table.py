@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from trimtab.cli.reserved.formula_report import (
     NodeFormulaReport,
@@ -78,7 +79,7 @@ def _price_text(row: ProfileReport) -> str:
 
 def _draw_terms(console: Console, node: NodeFormulaReport) -> None:
     for row in node.profiles:
-        console.print(f"\n[bold]{row.profile}[/bold]: {row.title}")
+        console.print(Text.assemble("\n", (row.profile, "bold"), f": {row.title}"))
         if row.source:
             console.print(f"  {row.source}", highlight=False)
         for name, reservation, write in (("cpu", row.cpu, format_cpu), ("memory", row.memory, format_bytes)):

@@ -8,7 +8,6 @@ amount may be lower.
 from collections.abc import Callable, Iterable, Mapping
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from trimtab.cli.output import API_VERSION, ReportPart
@@ -145,7 +144,7 @@ def draw_savings(console: Console, report: SavingsReport) -> None:
     if report.teams:
         console.print(_draw_parts("team", report.teams))
     for note in report.notes:
-        console.print(escape(note), style="dim")
+        console.print(note, style="dim")
 
 
 def _describe(total: SavingsPart) -> str:
@@ -163,7 +162,7 @@ def _draw_parts(what: str, parts: Iterable[SavingsPart]) -> Table:
     table = Table(what, *(("nodes",) if has_nodes else ()), "saves", "saved so far, at most", box=None, pad_edge=False)
     for part in parts:
         saves = ", ".join(format_amount(each.amount, each.unit) for each in part.saves) or "–"
-        table.add_row(escape(part.name), *((str(part.nodes),) if has_nodes else ()), saves, _money(part))
+        table.add_row(part.name, *((str(part.nodes),) if has_nodes else ()), saves, _money(part))
     return table
 
 

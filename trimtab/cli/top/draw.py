@@ -4,7 +4,6 @@ colour."""
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -44,8 +43,8 @@ def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
     lines: list[RenderableType] = []
     for pool in pools:
         table.add_row(
-            escape(pool.name), pool.mode, str(pool.nodes), draw_bar(pool.cpu, bar),
-            *((draw_bar(pool.memory, bar),) if width >= MEDIUM else ()), escape(pool.saved),
+            Text(pool.name), pool.mode, str(pool.nodes), draw_bar(pool.cpu, bar),
+            *((draw_bar(pool.memory, bar),) if width >= MEDIUM else ()), Text(pool.saved),
         )  # fmt: skip
         text = Text(f"{pool.name}: ", "bold", overflow="fold")
         text.append(_describe_next(pool), "cyan")
@@ -75,7 +74,7 @@ def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
         table.add_column(title, no_wrap=True, overflow="ellipsis", justify="right" if title == "PODS" else "left")
     for node in nodes:
         table.add_row(
-            escape(node.name), *((escape(node.pool) or "–",) if width >= MEDIUM else ()), draw_bar(node.cpu, bar),
+            Text(node.name), *((Text(node.pool or "–"),) if width >= MEDIUM else ()), draw_bar(node.cpu, bar),
             *((draw_bar(node.memory, bar), str(node.pods)) if width >= MEDIUM else ()),
             Text(_describe_state(node), STATE_STYLES.get(node.state, "")),
         )  # fmt: skip
@@ -110,7 +109,7 @@ def draw_decisions(decisions: Sequence[HistoryEntry], width: int, limit: int) ->
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for entry in decisions[:limit]:
         what = f"{entry.what} (rehearsed)" if entry.rehearsed and width >= MEDIUM else entry.what
-        table.add_row(format_timestamp(entry.at)[5:16].replace("T", " "), what, escape(entry.why))
+        table.add_row(format_timestamp(entry.at)[5:16].replace("T", " "), what, Text(entry.why))
     return table
 
 

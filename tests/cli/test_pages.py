@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.table import Table
+from rich.text import Text
 
 from tests.cli.report_pages import NAMES, build_page
 from tests.cli.snapshots import trimtab
@@ -102,7 +103,7 @@ def test_text_has_the_contrast_of_wcag_aa(theme: int, ground: str, ink: str) -> 
 def test_what_a_table_holds_is_text_and_each_cell_has_its_columns_name() -> None:
     console = PageConsole()
     table = Table("Name", "Saves")
-    table.add_row("[green]<b>evil</b>[/]", "1")
+    table.add_row(Text("<b>evil</b>", style="green"), "1")
     console.print(table)
     page = console.render_page("trimtab")
     assert '<td data-label="Name"><span class="good">&lt;b&gt;evil&lt;/b&gt;</span></td>' in page

@@ -11,8 +11,9 @@ from rich.table import Table
 
 from tests.cluster_of import node, pod
 from trimtab.cli.main import cli
+from trimtab.cli.output import format_json
 from trimtab.cli.plain_columns import PlainConsole
-from trimtab.cli.printable_text import ReportConsole, csv_cell
+from trimtab.cli.printable_text import ReportConsole, csv_cell, replace_control_characters
 
 HOSTILE = "[link=https://evil.example][reverse][/]x[/]:bomb:\x1b]8;;https://evil.example\x07\x1b[2J\x9b7m"
 WORKED = ("\x1b]", "\x1b[7m", "\x1b[2J", "\x9b", "\x07")
@@ -76,11 +77,20 @@ def test_no_report_of_a_hostile_snapshot_has_a_sequence_that_a_terminal_obeys(
     assert not any(sequence in output.output for sequence in WORKED), arguments
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1+1", "-cmd|'/c calc'!A0", "@SUM(A1)", " =1", "\t=1", "\uff1d1"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1+1", "-cmd|'/c calc'!A0", "@SUM(A1)", " =1", "\t=1", "\uff1d1", "-1+2", "+1|x"]
+)
 def test_a_cell_that_begins_a_formula_is_text(text: str) -> None:
     assert str(csv_cell(text)).startswith("'")
 
 
-@pytest.mark.parametrize("value", ["-1.5", "web", "", 5, -2.5, "+15"])
-def test_a_number_and_a_name_stay_as_they_are(value: object) -> None:
+@pytest.mark.parametrize("value", ["-1.5", "web", "", 5, -2.5, "+15", "+50m", "-256Mi", "-5e3"])
+def test_a_number_a_quantity_and_a_name_stay_as_they_are(value: object) -> None:
     assert csv_cell(value) == value
+
+
+@pytest.mark.parametrize("text", ["größer", "web-1", "a\x9bm\x7f\u202eb", "\x1b]8;;"])
+def test_json_has_the_same_data_and_no_control_character(text: str) -> None:
+    document = format_json({"name": text})
+    assert json.loads(document) == {"name": text}
+    assert replace_control_characters(document) == document

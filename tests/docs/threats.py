@@ -242,7 +242,14 @@ WHAT: dict[str, tuple[str, ...]] = {
     ),
     "control sequences for terminals": (
         "tests/cli/test_printable_text.py::test_no_control_character_is_printed",
+        "tests/cli/test_text_of_others.py::test_no_report_of_a_hostile_snapshot_has_a_sequence_that_a_terminal_obeys",
+        "tests/cli/test_text_of_others.py::test_json_has_the_same_data_and_no_control_character",
+    ),
+    "a link, a colour or a formula in a name": (
+        "tests/cli/test_text_of_others.py::test_markup_in_a_text_is_printed_and_never_obeyed",
         "tests/cli/test_printable_text.py::test_invalid_markup_is_text",
+        "tests/architecture/test_markup.py::test_no_command_reads_markup_but_from_its_own_literals",
+        "tests/cli/test_text_of_others.py::test_a_cell_that_begins_a_formula_is_text",
     ),
     "a secret in a log": ("tests/e2e/test_secrets.py::test_a_process_that_works_writes_no_secret",),
 }

@@ -16,10 +16,11 @@ import msgspec
 import yaml
 from rich.console import Console
 from rich.progress import Progress, track
+from rich.text import Text
 
 from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole
-from trimtab.cli.printable_text import ReportConsole, replace_control_characters
+from trimtab.cli.printable_text import ReportConsole, escape_in_json, replace_control_characters
 from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.reason import Reason
 
@@ -98,18 +99,7 @@ def emit_report(
         draw(create_console())
         return
     text = page() if form == "html" and page is not None else render_report(form, report, draw, title)
-    write_text(_without_control_characters(form, text), output_file)
-
-
-def _without_control_characters(form: str, text: str) -> str:
-    """Returns the report with control characters replaced, or escaped in JSON, which is data."""
-    if form == "json":
-        return text.translate(_ESCAPED_IN_JSON)
-    return replace_control_characters(text) if form == "html" else text
-
-
-# JSON itself has no such characters, so those that there are stand in strings. The others are escaped already.
-_ESCAPED_IN_JSON = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+    write_text(replace_control_characters(text) if form == "html" else text, output_file)
 
 
 def write_text(text: str, output_file: str | None) -> None:
@@ -121,11 +111,16 @@ def write_text(text: str, output_file: str | None) -> None:
     write_private_file(output_file, text.encode())
 
 
+def format_json(document: object) -> str:
+    """Return the document as indented JSON, in which control characters are escaped."""
+    return escape_in_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
+
+
 def format_manifests(manifests: Iterable[Mapping[str, Any]], form: str = "yaml") -> str:
     """Return all manifests as one text: a stream of YAML documents, or a JSON List."""
     if form == "json":
         listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
-        return msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n"
+        return format_json(listed)
     return yaml.dump_all(manifests, Dumper=_ManifestDumper, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -159,7 +154,7 @@ def create_console() -> Console:
 def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
     """Return the report as text in this form."""
     if form == "json":
-        return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+        return format_json(report)
     if form == "yaml":
         plain = msgspec.json.decode(msgspec.json.encode(report))
         return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120)
@@ -180,7 +175,7 @@ MIN_ITEMS_WITH_PROGRESS = 200
 
 def show_progress(items: Sequence[T], doing: str) -> Iterable[T]:
     """Return the items; iterating over them shows a progress bar, which disappears at the end."""
-    console = Console(stderr=True)
+    console = ReportConsole(stderr=True)
     if len(items) < MIN_ITEMS_WITH_PROGRESS or not console.is_terminal:
         return items
     return track(items, doing, console=console, transient=True)
@@ -189,18 +184,18 @@ def show_progress(items: Sequence[T], doing: str) -> Iterable[T]:
 @contextmanager
 def show_spinner(doing: str) -> Iterator[None]:
     """Show a spinner during work of unknown length."""
-    console = Console(stderr=True)
+    console = ReportConsole(stderr=True)
     if not console.is_terminal:
         yield
         return
-    with console.status(f"{doing} …"):
+    with console.status(Text(f"{doing} …")):
         yield
 
 
 @contextmanager
 def show_counted_progress(total: int, doing: str) -> Iterator[Callable[[int], None]]:
     """Show a progress bar of `total` parts; the yielded function takes the number of parts that are done so far."""
-    console = Console(stderr=True)
+    console = ReportConsole(stderr=True)
     if not console.is_terminal:
         yield lambda done: None
         return

@@ -5,6 +5,7 @@ control characters are replaced, before rich adds the escape sequences of Trimta
 `styled` made it: brackets in a name are brackets, and never a colour or a link.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,13 +27,23 @@ def replace_control_characters(text: str) -> str:
     return text if text.isascii() and text.isprintable() else text.translate(_REPLACED)
 
 
+def escape_in_json(document: str) -> str:
+    """Returns the same JSON document; control characters in its strings are escaped, because JSON is data."""
+    return document.translate(_ESCAPED_IN_JSON)
+
+
+# JSON itself has no such characters, so all of them are in strings. An encoder escapes those below 0x20.
+_ESCAPED_IN_JSON = {code: f"\\u{code:04x}" for code in _REPLACED if code >= 0x7F}
+
+
 def csv_cell(value: object) -> object:
     """Returns the value of a cell. A text that a spreadsheet would compute as a formula begins with an apostrophe, so
-    that the spreadsheet shows it as text; control characters are replaced. Numbers stay numbers."""
+    that the spreadsheet shows it as text; control characters are replaced. Numbers and quantities stay as they are."""
     if not isinstance(value, str):
         return value
     text = replace_control_characters(value)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA_SIGNS) and not _is_number(text) else text
+    is_formula = text.lstrip().startswith(_FORMULA_SIGNS) and _NUMBER.fullmatch(text) is None
+    return f"'{text}" if is_formula else text
 
 
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
@@ -40,12 +51,9 @@ _FORMULA_SIGNS = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH
 """How a formula begins in a spreadsheet (OWASP, CSV Injection)."""
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?[A-Za-z]{0,2}")
+"""A number, or a quantity such as +50m and -256Mi: its first character is a digit, so it names no cell and no
+function."""
 
 
 class ReportConsole(Console):
@@ -61,8 +69,8 @@ class ReportConsole(Console):
 
 
 def styled(markup: str) -> Text:
-    """Returns a sentence of Trimtab's own with its markup applied. Texts of others in it must pass through
-    `rich.markup.escape`. This is the only place where markup is read."""
+    """Returns a literal of Trimtab's own with its markup applied. This is the only place where markup is read; texts of
+    others are joined to it with `Text.assemble`."""
     return Text.from_markup(markup, emoji=False)
 
 

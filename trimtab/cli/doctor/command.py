@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -30,7 +29,6 @@ from trimtab.cli.doctor.observed import ObservedCluster
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import EXIT_FOUND, LoginError, RuntimeFailure
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cli.printable_text import styled
 
 CHECKS: tuple[Check, ...] = (
     *check_installation.INSTALLATION_CHECKS, *check_installation.PROCESS_CHECKS, *check_signatures.CHECKS,
@@ -149,14 +147,14 @@ def draw_findings(console: Console, report: DoctorReport) -> None:
 def _format_finding(finding: DoctorFindingReport) -> Text:
     if finding.severity == "ok":
         return Text(finding.reason.text)
-    text = escape(finding.reason.text)
-    return styled(f"{text} [dim]\\[{finding.reason.code}][/]\n[bold]→[/] {escape(finding.fix)}")
+    code = (f"[{finding.reason.code}]", "dim")
+    return Text.assemble(f"{finding.reason.text} ", code, "\n", ("→", "bold"), f" {finding.fix}")
 
 
 def _format_summary(report: DoctorReport) -> Text:
     counts = ", ".join(f"{count} {severity}" for severity, count in report.counts.items() if count)
-    verdict = "[bold green]no problems found[/]" if report.well else "[bold red]problems found[/]"
-    return styled(f"{verdict}: {counts}")
+    verdict = ("no problems found", "bold green") if report.well else ("problems found", "bold red")
+    return Text.assemble(verdict, f": {counts}")
 
 
 @click.command("doctor")

@@ -13,10 +13,9 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-import msgspec
-
 from trimtab.autoscaling.rule import LintRule
 from trimtab.cli.lint.report import RULE_PAGE, LintFindingReport, LintReport
+from trimtab.cli.output import format_json
 from trimtab.cli.printable_text import REPLACEMENT, replace_control_characters
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -40,7 +39,7 @@ def render_sarif(report: LintReport, rules: Iterable[LintRule]) -> str:
         "columnKind": "unicodeCodePoints",
     }
     log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
-    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
+    return format_json(log)
 
 
 def _sarif_rule(rule: LintRule) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from trimtab.autoscaling.baseline import BaselineComparison, ChangeComparison
 from trimtab.autoscaling.fixes import is_fixable
@@ -11,7 +11,6 @@ from trimtab.autoscaling.lint import LintResult
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.printable_text import styled
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import format_path
 
@@ -137,30 +136,29 @@ def draw_lint(console: Console, report: LintReport) -> None:
     for finding in report.findings:
         style = _STYLES[finding.severity]
         place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
-        where = f"  [dim]{escape(place)}[/]" if place else ""
+        where = (f"  {place}" if place else "", "dim")
         console.print(
-            styled(f"[{style}]{finding.severity}[/] [bold]{finding.rule}[/] {escape(finding.sentence)}{where}")
+            Text.assemble((finding.severity, style), " ", (finding.rule, "bold"), f" {finding.sentence}", where)
         )
         if last_texts != (finding.rule, finding.outcome, finding.fix):
             console.print(f"    {finding.outcome}")
-            console.print(styled(f"    [bold]→[/] {escape(finding.fix)}"))
+            console.print(Text.assemble("    ", ("→", "bold"), f" {finding.fix}"))
         last_texts = finding.rule, finding.outcome, finding.fix
     for entry in report.ignored:
-        console.print(
-            styled(f"[dim]ignored[/] {entry.rule} {escape(entry.object)}: {escape(entry.reason or 'no reason given')}")
-        )
+        why = entry.reason or "no reason given"
+        console.print(Text.assemble(("ignored", "dim"), f" {entry.rule} {entry.object}: {why}"))
     for text in (*report.not_checked, *report.notes):
-        console.print(styled(f"[dim]{escape(text)}[/]"))
+        console.print(Text(text, style="dim"))
     for text in report.gone:
-        console.print(styled(f"[dim]This finding of the baseline no longer exists: {escape(text)}[/]"))
+        console.print(Text(f"This finding of the baseline no longer exists: {text}", style="dim"))
     if report.comparison is not None:
         for finding in report.comparison.gone:
-            console.print(styled(f"[green]gone[/] [bold]{finding.rule}[/] {escape(finding.sentence)}"))
-    console.print(styled(_count_findings(report)))
+            console.print(Text.assemble(("gone", "green"), " ", (finding.rule, "bold"), f" {finding.sentence}"))
+    console.print(_count_findings(report))
 
 
-def _count_findings(report: LintReport) -> str:
-    """Returns the last line of the table, in Rich's markup: what was checked, and how many findings there are."""
+def _count_findings(report: LintReport) -> Text:
+    """Returns the last line of the table: what was checked, and how many findings there are."""
     counts = ", ".join(
         format_count(count, severity, "info" if severity == "info" else "")
         for severity, count in report.counts.items()
@@ -178,4 +176,4 @@ def _count_findings(report: LintReport) -> str:
     if report.accepted:
         parts.append(f"{format_count(report.accepted, 'finding')} accepted by the baseline")
     checked = f"{format_count(report.objects, 'object')}, {format_count(report.rules, 'rule')}"
-    return f"{checked}: [bold]{parts[0]}[/]{''.join(f', {part}' for part in parts[1:])}"
+    return Text.assemble(f"{checked}: ", (parts[0], "bold"), *(f", {part}" for part in parts[1:]))

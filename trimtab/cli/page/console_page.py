@@ -103,7 +103,8 @@ class PageConsole(ReportConsole):
         if isinstance(printed, str):
             printed = Text(printed)
         if isinstance(printed, Text):
-            segments = ((segment.text, segment.style) for segment in printed.render(self))
+            # `render` knows only the styles of parts, and `assemble` makes the style of the whole text one of them.
+            segments = ((segment.text, segment.style) for segment in Text.assemble(printed).render(self))
             return Markup("").join(_render_span(text, style) for text, style in segments)
         # Everything else, such as a number or a progress bar, is the text that a terminal would show.
         with ReportConsole(width=160, no_color=True, file=StringIO()) as plain:

@@ -66,6 +66,10 @@ class Played:
         self.nodes: dict[str, Item] = {}
         self.pods: dict[str, Item] = {}
         self.wanted: dict[str, int] = {}
+        self.namespaces: dict[str, str] = {}
+        """App → its namespace."""
+        self.endless: tuple[str, ...] = ()
+        """The apps whose pods never end: their finalizers are never removed."""
         self.budgets: dict[str, int] = {}
         """App → how many may be missing."""
         self.pools: tuple[Pool, ...] = (ACT,)
@@ -108,6 +112,7 @@ class Played:
     def with_app(self, app: str, *on: str, cpu: str = "500m", allowed: int | None = None, **more: Any) -> "Played":
         """Replicas on these nodes; with a budget that lets so many be missing."""
         self.wanted[app] = len(on)
+        self.namespaces[app] = more.get("namespace", "default")
         for number, name in enumerate(on):
             self._make(app, name, cpu, ready=True, number=number, **more)
         if allowed is not None:
@@ -134,7 +139,8 @@ class Played:
         inventory = cluster(*deepcopy(self.items()))
         versions = {name: item["metadata"]["resourceVersion"] for name, item in self.nodes.items()}
         tops = {
-            ("default", "ReplicaSet", app): owner_key(f"Deployment/{app}", namespace="default") for app in self.wanted
+            (self.namespaces[app], "ReplicaSet", app): owner_key(f"Deployment/{app}", namespace=self.namespaces[app])
+            for app in self.wanted
         }
         return ClusterView(
             now=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, top_owners=tops,
@@ -144,11 +150,12 @@ class Played:
 
     def items(self) -> list[Item]:
         found = [*self.nodes.values(), *self.pods.values()]
-        found += [budget(app, self.room(app), most=allowed) for app, allowed in self.budgets.items()]
+        found += [budget(app, self.room(app), most=allowed, namespace=self.namespaces[app])
+                  for app, allowed in self.budgets.items()]  # fmt: skip
         for app, wanted in self.wanted.items():
             for kind in ("ReplicaSet", "Deployment"):
                 found.append({
-                    "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": app, "namespace": "default"},
+                    "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": app, "namespace": self.namespaces[app]},
                     "spec": {"replicas": wanted},
                     "status": {"replicas": len(self.of(app)), "readyReplicas": len(self.healthy(app))},
                 })  # fmt: skip
@@ -225,7 +232,7 @@ class Played:
                 answer = EvictionResponse(became=EvictionResult.REFUSED, message="no room")
             else:
                 found["metadata"]["deletionTimestamp"] = format_timestamp(self.now + 30)
-                found["ends"] = self.now + self.ends_after
+                found["ends"] = self.now + (10**6 if app in self.endless else self.ends_after)
         self._after(fault, move.pod)
         return answer
 

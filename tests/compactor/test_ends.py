@@ -67,16 +67,6 @@ def test_a_node_somebody_opened_is_left_open_and_backed_off_from() -> None:
     assert "drain-uncordoned" in played.told("released")
 
 
-def test_a_pod_that_never_ends_costs_the_drain_and_two_of_them_close_the_pool() -> None:
-    played = five()
-    played.ends_after = 10**6
-    played.pools = (replace(ACT, drains=1),)
-    run(played, 300)
-    assert played.told("released")[:2] == ["drain-pod-stuck", "drain-pod-stuck"]
-    assert played.told("closed") == ["pool-closed"]
-    assert played.cordoned == []
-
-
 def test_a_successor_that_finds_no_node_opens_the_node_again() -> None:
     played = five()
     loop = process(played)

@@ -104,6 +104,7 @@ class CandidateChecker:
             or self._not_in_plan_reason(node, pool)
             or self._age_reason(node, pool)
             or self._back_off_reason(node)
+            or self._failing_namespace_reason(number, pool)
             or self._utilization_reason(number, pool)
             or self._duration_reason(node, pool)
         )
@@ -157,6 +158,22 @@ class CandidateChecker:
                 f"the drain of node {node.name} failed {failure.times} time{'' if failure.times == 1 else 's'};"
                 f" the next attempt is in {failure.retry_after - self.context.now} s"
             )
+        return None
+
+    def _failing_namespace_reason(self, number: int, pool: Pool) -> Reason | None:
+        observations, now = self.context.observations, self.context.now
+        if observations is None or now is None or not observations.failing:
+            return None
+        pods = (self.model.pods[pod] for pod in self.model.pods_on_node[number])
+        namespaces = {pod.namespace for pod in pods if not (pod.is_daemon or pod.is_static)}
+        for namespace in sorted(namespaces):
+            failure = observations.failing.get((pool.name, namespace))
+            if failure is not None and now < failure.retry_after:
+                return r.BACK_OFF(
+                    f"node {self.model.nodes[number].name} has pods of namespace {namespace}, because of which "
+                    f"{failure.times} drains of pool {pool.name} failed; the next attempt is in "
+                    f"{failure.retry_after - now} s"
+                )
         return None
 
     def _utilization_reason(self, number: int, pool: Pool) -> Reason | None:

@@ -159,6 +159,9 @@ class Observations:
     """Node → since when it has been under the threshold without interruption."""
     failures: Mapping[str, Failure] = field(default_factory=dict)
     """Node → its failed drains in a row."""
+    failing: Mapping[tuple[str, str], Failure] = field(default_factory=dict)
+    """(pool, namespace) → the drains in a row that pods of the namespace made fail. While one of these waits, no node
+    of the pool with pods of the namespace is drained."""
     evictions: tuple[Seconds, ...] = ()
     """The times of the compactor's evictions in the last hour."""
     draining: Mapping[str, str] = field(default_factory=dict)

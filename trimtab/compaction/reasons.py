@@ -310,7 +310,8 @@ NO_GAIN = Code(
 )
 BACK_OFF = Code(
     "drain-failed-before",
-    "The last drain of the node failed recently.",
+    "The last drain of the node failed recently, or pods of a namespace on the node made several drains of the pool "
+    "fail.",
     "Wait; the compactor waits twice as long after each failure. No setting of the pool changes this.",
 )
 AUTOSCALERS = Code(

@@ -20,7 +20,7 @@ from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
 from trimtab.compaction.drain.drain_order import order_drains
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.reasons import AHEAD, CLOSED, FAULT, FORBIDDEN, ODD_NOTE, STOPPING, UNKNOWN
-from trimtab.compaction.drain.start import ActiveDrains, backoff_reason, find_successors
+from trimtab.compaction.drain.start import ActiveDrains, backoff_reason, describe_strikes, find_successors
 from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
 from trimtab.compaction.long_graces import is_only_stopping
@@ -342,7 +342,7 @@ class Drainer:
 
         The node is uncordoned even if the states cannot be saved.
         """
-        self._record_end(view, node, note, step.reason, step.blame, "released")
+        self._record_end(view, node, note, step.reason, step.blame, "released", step.namespace)
         if step.opened:
             quiet = delay_after_add(view.autoscaler)
             self.pool_states.set_state(note.pool, self.pool_states.state_of(note.pool).with_opening(view.now, quiet))
@@ -354,13 +354,15 @@ class Drainer:
             self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
 
     def _record_end(
-        self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, reason: Reason, blame: FailureCause, what: str
-    ) -> None:
+        self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, reason: Reason, blame: FailureCause, what: str,
+        namespace: str = "",
+    ) -> None:  # fmt: skip
         memory = self.pool_states.state_of(note.pool)
         if note.drain in memory.ended:
             return
         if blame is not FailureCause.NOBODY:
-            memory = memory.with_failure(node.name, view.now, strike=blame is FailureCause.POOL)
+            is_strike = blame is FailureCause.POOL
+            memory = memory.with_failure(node.name, view.now, strike=is_strike, namespace=namespace)
         # The surge was saved in the state, and the process ended before the annotation: it was never made.
         unannounced = (name for name in _surges_of(memory, note.drain) if name not in note.surged)
         memory = memory.with_ended_drain(node.name, note.drain, view.now).without_surges(*unannounced)
@@ -407,9 +409,7 @@ class Drainer:
     def _close_pool(self, pool: str, view: ClusterView) -> None:
         memory = change(self.pool_states.state_of(pool), closed=view.now)
         self.pool_states.set_state(pool, memory)
-        reason = CLOSED(
-            f"pool {pool} is closed for {self.timeouts.closed} s, because {memory.strikes} drains in a row failed"
-        )
+        reason = CLOSED(f"pool {pool} is closed for {self.timeouts.closed} s, because {describe_strikes(memory)}")
         self.pool_states.record_decision("closed", reason, pool=pool, at=view.now)
 
     def _record(

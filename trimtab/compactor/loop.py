@@ -195,19 +195,25 @@ class Loop:
         self.pool_states.save_states()
 
     def _reopen_pools(self, view: ClusterView) -> None:
-        """Reopens closed pools, after some time or when a user has resumed them."""
+        """Reopens closed pools, after some time or when a user has resumed them. The failures of namespaces before a
+        user resumed a pool no longer count."""
         for pool, memory in list(self.pool_states.states.items()):
             closed, backoff = memory.closed, memory.backoff
-            if closed is None and backoff is None:
+            if closed is None and backoff is None and not memory.failing:
                 continue
             resumed = self.reopened_at(pool)
+            if resumed is not None:
+                memory = memory.without_failing_namespaces(resumed)
+                self.pool_states.set_state(pool, memory)
+            if closed is None and backoff is None:
+                continue
             is_reopened = resumed is not None and resumed >= max(
                 closed or 0, backoff.last if backoff is not None else 0
             )
             if is_reopened:
-                self.pool_states.set_state(pool, change(memory, closed=None, strikes=0, backoff=None))
+                self.pool_states.set_state(pool, change(memory.without_strikes(), closed=None, backoff=None))
             elif closed is not None and view.now >= closed + self.drainer.timeouts.closed:
-                self.pool_states.set_state(pool, change(memory, closed=None, strikes=0))
+                self.pool_states.set_state(pool, change(memory.without_strikes(), closed=None))
 
     def shut_down(self) -> None:
         """Shuts down: releases nodes that are not empty, removes taints, and saves the states of pools."""

@@ -77,7 +77,8 @@ class Settings(LeaderProcessSettings):
     """The number of seconds for which the successor of a moved pod is not moved again."""
 
     pool_backoff_seconds: int = _DRAIN.closed
-    """The number of seconds for which the compactor starts no drain in a pool after two failed drains in a row."""
+    """The number of seconds for which the compactor starts no drain in a pool after two failed drains in a row.
+    Failures that pods of one namespace caused count as one."""
 
     max_concurrent_drains: int = _DRAIN.drains
     """The largest number of nodes that are drained at the same time in all pools together. The default is the

@@ -170,16 +170,17 @@ def _report_resizes(name: str, pool: Pool | None, records: ResizeRecords, now: S
 
 
 def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> Seconds:
-    """Returns the time to write as the pool's reopening: when the pool last closed or backed off, or `now` if it never
-    did.
+    """Returns the time to write as the pool's reopening: when the pool last closed or backed off, or a namespace last
+    made a drain fail, or `now` if none of this happened.
 
-    The times of the closing and of the back-off were written by the compactor. They are used instead of `now` because
+    These times were written by the compactor. They are used instead of `now` because
     this machine's clock may differ from the compactor's.
     """
     if not isinstance(pool_state, PoolState):
         return now
-    # The later of both: the reopening ends a closing and a back-off that began before it.
+    # The latest of them: the reopening ends a closing and a back-off that began before it.
     ended = [pool_state.closed, pool_state.backoff.last if pool_state.backoff is not None else None]
+    ended += [last for _, last in pool_state.failing.values()]
     return max((at for at in ended if at is not None), default=now)
 
 

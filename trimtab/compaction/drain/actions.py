@@ -16,7 +16,7 @@ class FailureCause(StrEnum):
     """The node: it waits before the drain is tried again, twice as long after each failure."""
     POOL = "pool"
     """The node and its pool. After two drains in a row that failed in this way, no drain starts in the pool for a
-    while."""
+    while. Failures that pods of one namespace caused count as one (`Release.namespace`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class Release:
     reason: Reason
     blame: FailureCause = FailureCause.NOBODY
     """Whether the end of the drain counts as a failure of the node, of its pool too, or of neither."""
+    namespace: str = ""
+    """The namespace whose pods alone made the drain fail; empty if there is none, or if there are several."""
     setback: str = ""
     """Why the whole pool must start no drain for a while (back off), as a sentence; empty if there is no such
     reason."""

@@ -123,9 +123,10 @@ def overdue_successor(
                 successor = find_waiting_successor(note, view, workloads, terms.pending)
                 reason = NOT_PLACED(f"pod {successor or pod.key} has been Pending for {age} s")
                 blame = FailureCause.POOL if successor and not node.is_legacy else FailureCause.NOBODY
-                return Release(reason, blame)
+                return Release(reason, blame, (successor or pod.key).partition("/")[0])
             if age > terms.ready:
-                return Release(NOT_STARTED(f"pod {pod.key} is not ready {age} s after its creation"), FailureCause.POOL)
+                reason = NOT_STARTED(f"pod {pod.key} is not ready {age} s after its creation")
+                return Release(reason, FailureCause.POOL, pod.namespace)
     return None
 
 

@@ -4,7 +4,9 @@ under       since when each node has been under the threshold
 failures    failed drains, by node
 evictions   the times of the compactor's evictions in the last hour
 moved       successors of evicted pods, so that none is moved twice in a short time
-strikes     failed drains in a row; closed: since when the pool is closed because of them
+strikes     failed drains in a row, those of one namespace counted once; closed: since when the pool is closed
+            because of them
+failing     failed drains in a row, by the namespace whose pods made them fail
 backoff     setbacks in a row; judged: their causes; emptied: the capacity of the drained nodes
 ring        the last decisions, as history entries
 resizes     running pods that are resized, with what each of them had before
@@ -39,6 +41,8 @@ MAX_STATE_LENGTH = 900_000
 MaxSecretSize)."""
 DELETION_SECONDS = 1800
 """For how many seconds the compactor remembers that the autoscaler began to delete a node."""
+MIN_NAMESPACE_FAILURES = 2
+"""After this many failures in a row that pods of one namespace caused, nodes with pods of it are left alone."""
 FORGET_FACTOR = 12
 """A failure is forgotten after the longest back-off, multiplied by this number."""
 
@@ -90,6 +94,11 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     entry is written first, then the node's annotation, and then the Deployment is scaled. A surge is undone only if
     both the entry and the annotation exist."""
     strikes: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """The number of failed drains in a row. Those that pods of one namespace caused count as one."""
+    strike_namespaces: tuple[str, ...] = ()
+    """The namespaces that are counted in `strikes`. The other strikes have no known namespace."""
+    failing: dict[str, tuple[Annotated[int, msgspec.Meta(ge=1)], Seconds]] = {}
+    """Namespace → (drains in a row that its pods made fail, time of the last one)."""
     closed: Seconds | None = None
     backoff: PoolBackoff | None = None
     """The back-off of the pool. None: in the last day, no drain has left a pod pending or made the autoscaler add a
@@ -129,21 +138,45 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     even if the process is killed."""
     v: int = VERSION
 
-    def with_failure(self, node: str, now: Seconds, *, strike: bool) -> "PoolState":
-        """Returns the state after a failed drain of the node; with `strike`, the failure counts against the pool
-        too."""
+    def with_failure(self, node: str, now: Seconds, *, strike: bool, namespace: str = "") -> "PoolState":
+        """Returns the state after a failed drain of the node; with `strike`, the failure counts against the pool too.
+
+        `namespace`: the namespace whose pods made the drain fail. Its failures count against the pool once, so that
+        one namespace cannot close a pool for all others."""
         times = self.failures.get(node, (0, 0))[0] + 1
-        strikes = self.strikes + 1 if strike else self.strikes
-        return change(self, failures={**self.failures, node: (times, now)}, strikes=strikes)
+        state = change(self, failures={**self.failures, node: (times, now)})
+        if not strike:
+            return state
+        if not namespace:
+            return change(state, strikes=self.strikes + 1)
+        failing = {**self.failing, namespace: (self.failing.get(namespace, (0, 0))[0] + 1, now)}
+        if namespace in self.strike_namespaces:
+            return change(state, failing=failing)
+        counted = (*self.strike_namespaces, namespace)
+        return change(state, failing=failing, strikes=self.strikes + 1, strike_namespaces=counted)
+
+    def without_strikes(self) -> "PoolState":
+        """Returns the state in which no earlier failure counts against the pool."""
+        return change(self, strikes=0, strike_namespaces=())
+
+    def without_failing_namespaces(self, until: Seconds) -> "PoolState":
+        """Returns the state in which the failures up to this time no longer count against namespaces."""
+        failing = {name: failure for name, failure in self.failing.items() if failure[1] > until}
+        return self if failing == self.failing else change(self, failing=failing)
 
     def with_success(self, node: str, now: Seconds) -> "PoolState":
-        """Returns the state after a drained node was removed. Earlier failures then no longer count against the
-        pool."""
+        """Returns the state after a drained node was removed. Earlier failures then no longer count against the pool,
+        nor against the namespaces whose pods moved."""
         failures = {name: failure for name, failure in self.failures.items() if name != node}
         unit, amount = self.promised.get(node, ("", 0))
         worth = {**self.worth, unit: self.worth.get(unit, 0) + amount} if unit else self.worth
-        days = add_saving(self.saved_days, now, (unit, amount), self.promised_pods.get(node, {}))
-        return change(self, failures=failures, strikes=0, saved=self.saved + 1, worth=worth, saved_days=days)
+        moved = self.promised_pods.get(node, {})
+        days = add_saving(self.saved_days, now, (unit, amount), moved)
+        failing = {name: failure for name, failure in self.failing.items() if name not in moved}
+        return change(
+            self.without_strikes(), failures=failures, failing=failing, saved=self.saved + 1, worth=worth,
+            saved_days=days,
+        )  # fmt: skip
 
     def with_drain(
         self, node: str, drain: str, promised: tuple[str, int], pods: Mapping[str, int] | None = None
@@ -268,6 +301,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             state,
             under={node: since for node, since in state.under.items() if node in existing},
             failures={n: f for n, f in state.failures.items() if n in existing and f[1] > now - failure_seconds},
+            failing={name: f for name, f in state.failing.items() if f[1] > now - failure_seconds},
             evictions=tuple(when for when in state.evictions if when > now - HOUR_SECONDS),
             opened=tuple(when for when in state.opened if when > now - HOUR_SECONDS),
             deleting={node: when for node, when in state.deleting.items() if when > now - DELETION_SECONDS},
@@ -295,6 +329,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             self,
             under={node: min(since, now) for node, since in self.under.items()},
             failures={node: (times, min(last, now)) for node, (times, last) in self.failures.items()},
+            failing={name: (times, min(last, now)) for name, (times, last) in self.failing.items()},
             evictions=tuple(min(when, now) for when in self.evictions),
             opened=tuple(min(when, now) for when in self.opened),
             quiet_until=None if self.quiet_until is None else min(self.quiet_until, now + HOUR_SECONDS),
@@ -332,6 +367,12 @@ def merge_observations(states: Mapping[str, PoolState], emptying: Mapping[str, s
     return Observations(
         under_since={node: since for each in by_pool for node, since in each.under_since.items()},
         failures={node: failure for each in by_pool for node, failure in each.failures.items()},
+        failing={
+            (pool, namespace): Failure(times=times, last=last)
+            for pool, state in states.items()
+            for namespace, (times, last) in state.failing.items()
+            if times >= MIN_NAMESPACE_FAILURES
+        },
         evictions=tuple(sorted(when for each in by_pool for when in each.evictions)),
         draining=emptying,
     )

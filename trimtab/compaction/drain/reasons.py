@@ -4,8 +4,9 @@ from trimtab.cluster.reason import Code
 
 CLOSED = Code(
     "pool-closed",
-    "Two drains of the pool failed in a row, or the stored state of the pool was lost. The pool is closed, which "
-    "means that no drain starts, for a while or until you resume it.",
+    "Two drains of the pool failed in a row, or the stored state of the pool was lost. Failures that pods of one "
+    "namespace caused count as one. The pool is closed, which means that no drain starts, for a while or until you "
+    "resume it.",
     "Read `trimtab compactor history`, then run `trimtab compactor resume --pool NAME`, or wait. "
     "TRIMTAB_COMPACTOR_POOL_BACKOFF_SECONDS says for how long the pool is closed.",
 )  # fmt: skip

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.owner import NO_OWNER_KEY
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
@@ -20,6 +21,9 @@ from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.reasons import BACKS_OFF, CLOSED, JUST_OPENED
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import DrainStep, Observations, Wave
+
+MAX_NAMESPACES = 3
+"""The largest number of namespaces that the reason of a closed pool names."""
 
 
 def steps_within_pace(
@@ -71,8 +75,17 @@ def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeo
     if memory.closed is None or now >= memory.closed + terms.closed:
         return None
     remaining = memory.closed + terms.closed - now
-    cause = f"{memory.strikes} drains in a row failed" if memory.strikes else "the state of the pool could not be read"
+    cause = describe_strikes(memory) if memory.strikes else "the state of the pool could not be read"
     return CLOSED(f"pool {pool.name} is closed for {remaining} more seconds, because {cause}")
+
+
+def describe_strikes(memory: PoolState) -> str:
+    """Returns how many drains of the pool failed in a row, with the namespaces that made them fail."""
+    names = join_first(sorted(memory.strike_namespaces), MAX_NAMESPACES)
+    if not names:
+        return f"{memory.strikes} drains in a row failed"
+    times = f"{memory.strikes} drains in a row failed, where all failures of one namespace count as one"
+    return f"{times} ({names})"
 
 
 def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:

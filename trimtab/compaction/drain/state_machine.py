@@ -29,6 +29,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.backoff import find_waiting_successor
 from trimtab.compaction.drain.budget_wait import describe_budget_wait
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads, is_gone
+from trimtab.compaction.drain.late_namespace import find_late_namespace
 from trimtab.compaction.drain.overdue import PendingPods, overdue_successor, why_not_removed
 from trimtab.compaction.drain.reasons import (
     CAME,
@@ -162,7 +163,8 @@ class DrainPlanner:
                 pods = {pod.uid: pod for pod in self.pods_on_node.get(name, ())}
                 wait = describe_budget_wait(note.moves, pods, self.pdb_index)
                 sentence = f"the drain of node {name} took longer than {limit_seconds} s"
-                return Release(TOO_LONG(f"{sentence}; {wait}" if wait else sentence), blame)
+                late = find_late_namespace(note, pods, self.workloads)
+                return Release(TOO_LONG(f"{sentence}; {wait}" if wait else sentence), blame, late)
         return None
 
     def _autoscaler_claim(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
@@ -255,7 +257,7 @@ class DrainPlanner:
             ):
                 seconds = self.view.now - pod.deletion_requested_at
                 reason = STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
-                return Release(reason, FailureCause.POOL)
+                return Release(reason, FailureCause.POOL, pod.namespace)
         return None
 
     def _pending_pod_needs(self, node: NodeInfo) -> Release | None:

@@ -3,6 +3,7 @@
 Every write goes through `_write`: there it can be made to fail, or the process to die right after it.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -66,7 +67,7 @@ class Played:
         self.nodes: dict[str, Item] = {}
         self.pods: dict[str, Item] = {}
         self.wanted: dict[str, int] = {}
-        self.namespaces: dict[str, str] = {}
+        self.namespaces: defaultdict[str, str] = defaultdict(lambda: "default")
         """App → its namespace."""
         self.endless: tuple[str, ...] = ()
         """The apps whose pods never end: their finalizers are never removed."""
@@ -139,7 +140,7 @@ class Played:
         inventory = cluster(*deepcopy(self.items()))
         versions = {name: item["metadata"]["resourceVersion"] for name, item in self.nodes.items()}
         tops = {
-            (self.namespaces[app], "ReplicaSet", app): owner_key(f"Deployment/{app}", namespace=self.namespaces[app])
+            owner_key(f"ReplicaSet/{app}", self.namespaces[app]): owner_key(f"Deployment/{app}", self.namespaces[app])
             for app in self.wanted
         }
         return ClusterView(

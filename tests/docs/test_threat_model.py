@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.shared_queues import SHARED
 from tests.docs.threats import WHAT, WHO
 from trimtab.cli.install.admission_policies import render_uninstall_policies
 from trimtab.cli.install.cleanup import render_uninstall_job
@@ -156,6 +157,12 @@ def test_the_tests_that_hold_the_threat_model_are_there() -> None:
     named = {test for found in (*WHO.values(), WHAT) for tests in found.values() for test in tests}
     assert [test for test in sorted(named) if not exists(test)] == []
     assert all(tests for found in (*WHO.values(), WHAT) for tests in found.values())
+
+
+def test_each_thing_that_namespaces_share_has_a_limit_that_is_tested_or_a_reason() -> None:
+    assert [shared for shared, _, _ in rows("What namespaces share")] == list(SHARED)
+    assert [shared for shared, law in SHARED.items() if not (law.tests or law.reason)] == []
+    assert [test for law in SHARED.values() for test in law.tests if not exists(test)] == []
 
 
 def test_what_a_right_cannot_say_is_what_is_installed() -> None:

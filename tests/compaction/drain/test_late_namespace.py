@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster_of import NOW, Item, cluster, node, pod
-from trimtab.cluster.owner import GroupKind
+from trimtab.cluster.kinds import GroupKind
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
 from trimtab.compaction.drain.late_namespace import find_late_namespace

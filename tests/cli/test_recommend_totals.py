@@ -180,6 +180,7 @@ def nightly(folder: Path, *, phase: str = "Succeeded") -> tuple[Path, list[Item]
     cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "dump", "namespace": "shop"}}
     pod = workload("shop", "dump-29518720", kind="Job", cpu="100m")[0]
     pod["metadata"]["name"] = "dump-29518720-x2x4k"
+    pod["metadata"]["ownerReferences"][0]["apiVersion"] = "batch/v1"
     pod["status"]["phase"] = phase
     return path, [pod, job, cron, *workload("shop", "web")]
 

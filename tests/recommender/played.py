@@ -206,7 +206,7 @@ class Process:
         seen = PodWatchState()
         for container in world.cores:
             owner = owner_key(f"{container.kind}/{container.workload}", container.namespace)
-            seen.workloads[container.namespace, container.workload] = owner
+            seen.owners_by_workload[owner] = None
         self.loop = Loop(
             history=diary, source=self.source, pod_state=seen, checkpointer=checkpoints, publisher=publishing,
             metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build_logger("error", "json"),

@@ -53,7 +53,7 @@ def test_nothing_is_missed_while_nobody_takes_it_up() -> None:
         look.reach(20)  # the round publishes meanwhile, and asks for nothing
     line.join_thread()
     owners, now = (
-        OwnerIndex({}, {("shop", "web"): owner_key("Deployment/web", namespace="shop")}),
+        OwnerIndex({}, {owner_key("Deployment/web", namespace="shop"): None}),
         World().now + 60 * look.looks,
     )
     count = InstantCollector(line.take_readings).collect_usage(diary, owners, now, lambda: True)

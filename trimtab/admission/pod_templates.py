@@ -18,7 +18,7 @@ from trimtab.cluster.api.meta import Metadata, change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.kinds import JOB, REPLICA_SET, STATEFUL_SET, GroupKind, built_in, kind_name
+from trimtab.cluster.kinds import JOB, REPLICA_SET, STATEFUL_SET, GroupKind, built_in, group_kind, kind_name
 from trimtab.cluster.owner import OwnerKey, reference_to
 from trimtab.cluster.replicas import Replicas, replicas_of
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, decode_object
@@ -285,7 +285,8 @@ def _build_location(
     outer = document.value.get("metadata") or {}
     name = str(outer.get("name") or outer.get("generateName") or "")
     namespace = str(outer.get("namespace") or "default")
-    controller_pod, owners = (pod, {}) if not path else _with_owner(kind, name, namespace, pod)
+    top = OwnerKey(namespace, kind, name)
+    controller_pod, owners = (pod, {}) if not path else _with_owner(top, _controller_in(outer, namespace), pod)
     return PodTemplateLocation(
         document=document, kind=kind, name=name, namespace=namespace, path=path,
         part=format_path(path) if is_one_of_many else "", pod=controller_pod, owners=owners,
@@ -334,10 +335,20 @@ _INTERMEDIATE_KINDS = {
 """Custom kinds that create another object, which then owns the pods."""
 
 
-def _with_owner(kind: GroupKind, name: str, namespace: str, pod: Pod) -> tuple[Pod, dict[OwnerKey, OwnerKey | None]]:
+def _controller_in(outer: Any, namespace: str) -> OwnerKey | None:
+    """Returns the controller that the metadata of a manifest name, or None if the object has none."""
+    references = outer.get("ownerReferences") if isinstance(outer, Mapping) else None
+    for reference in references if isinstance(references, list) else ():
+        if isinstance(reference, Mapping) and reference.get("controller") is True:
+            version, kind, name = (str(reference.get(key) or "") for key in ("apiVersion", "kind", "name"))
+            return OwnerKey(namespace, group_kind(version, kind), name)
+    return None
+
+
+def _with_owner(top: OwnerKey, controller: OwnerKey | None, pod: Pod) -> tuple[Pod, dict[OwnerKey, OwnerKey | None]]:
     """Returns the pod as the controller of this kind creates it, and the owners that exist with it (owner → its
-    controller)."""
-    top = OwnerKey(namespace, kind, name)
+    controller). `controller` is that of the object itself."""
+    namespace, kind, name = top
     suffix = _template_hash(pod)
     if kind == "Deployment":
         middle, labels = OwnerKey(namespace, REPLICA_SET, f"{name}-{suffix}"), {"pod-template-hash": suffix}
@@ -352,7 +363,7 @@ def _with_owner(kind: GroupKind, name: str, namespace: str, pod: Pod) -> tuple[P
         middle, labels = top, {"batch.kubernetes.io/job-name": name}
     else:
         middle, labels = top, {}
-    owners: dict[OwnerKey, OwnerKey | None] = {top: None}
+    owners: dict[OwnerKey, OwnerKey | None] = {top: controller}
     if middle != top:
         owners[middle] = top
     return _with_metadata(pod, middle, labels, ordinal=kind == "StatefulSet"), owners

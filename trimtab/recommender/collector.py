@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram.live_history import HistoryImport, LiveHistory
 from trimtab.histogram.time_buckets import DAY
 from trimtab.usage.errors import GarbledSource
@@ -57,17 +56,6 @@ class InstantCollector:
         return count
 
 
-class ChainLookup(dict[tuple[str, str], OwnerKey]):
-    """Several mappings read as one: the value of a key is that of the first mapping that has the key."""
-
-    def __init__(self, parts: tuple[Mapping[tuple[str, str], OwnerKey], ...]) -> None:
-        super().__init__()
-        self._parts = parts
-
-    def get(self, key: tuple[str, str], default: Any = None) -> Any:
-        return next((owner for owners in self._parts if (owner := owners.get(key)) is not None), default)
-
-
 @dataclass(slots=True)
 class RangeCollector:
     """Collects from Prometheus everything since the last reading, namespace by namespace; the first time, the whole
@@ -109,7 +97,7 @@ class RangeCollector:
         """Returns the owners of pods: those known in the cluster and, for other pods, those in Prometheus. Most pods of
         the last two weeks no longer exist in the cluster."""
         metric_owners = self.prometheus.read_owners(begin, end)
-        return OwnerIndex(ChainLookup((owners.pods, metric_owners)), owners.workloads)
+        return replace(owners, reported=metric_owners)
 
     @staticmethod
     def _mark_imported(history: LiveHistory, end: int) -> None:

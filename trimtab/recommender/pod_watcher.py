@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.kinds import POD, REPLICA_SET, built_in
+from trimtab.cluster.kinds import POD, built_in
 from trimtab.cluster.owner import OwnerKey, owner_chain
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.kube.client import Client
@@ -55,8 +56,6 @@ class PodWatchState:
     pods: dict[Key, PodOwnership] = field(default_factory=dict)
     owners_by_workload: dict[OwnerKey, OwnerKey | None] = field(default_factory=dict)
     """Workload → its owner, or None if it has none."""
-    workloads: dict[Key, OwnerKey] = field(default_factory=dict)
-    """(namespace, name) → the workload with this name that has no owner."""
     new_kills: dict[Key, tuple[tuple[str, OomKill], ...]] = field(default_factory=dict)
     """The OOM kills that `take_new_kills` has not returned yet."""
 
@@ -70,12 +69,8 @@ class PodWatchState:
         workload = OwnerKey(namespace, built_in(change.kind), name)
         if gone:
             self.owners_by_workload.pop(workload, None)
-            if self.workloads.get((namespace, name)) == workload:
-                del self.workloads[namespace, name]
         else:
             self.owners_by_workload[workload] = change.after
-            if change.after is None and workload.kind != REPLICA_SET:
-                self.workloads[namespace, name] = workload
 
     def _set_pod(self, key: Key, ownership: PodOwnership | None) -> None:
         if ownership is None:
@@ -105,7 +100,13 @@ class PodWatchState:
 
     def owner_index(self) -> OwnerIndex:
         """Returns an index of the owners of all pods."""
-        return OwnerIndex(TopOwners(self), self.workloads)
+        return OwnerIndex(TopOwners(self), self.owners_by_workload, self._iter_pods)
+
+    def _iter_pods(self) -> Iterator[tuple[Key, OwnerKey]]:
+        for key in self.pods:
+            owner = self.topmost_owner(*key)
+            if owner is not None:
+                yield key, owner
 
     def take_new_kills(self) -> dict[Key, tuple[tuple[str, OomKill], ...]]:
         """Returns the OOM kills that were observed since the last call."""

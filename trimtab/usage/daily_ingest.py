@@ -48,7 +48,7 @@ class DayReader:
     def read_day(self, day: int) -> ReadDay:
         """Returns the rows of a day (in days since 1970), sorted. Raises UsageFault."""
         start, end = day * DAY, day * DAY + DAY - 1
-        owners = OwnerIndex({**self.prometheus.read_owners(start, end), **self.owners})
+        owners = OwnerIndex(self.owners, reported=self.prometheus.read_owners(start, end))
         history = BatchHistory(days=1)
         parts = self.prometheus.plan_queries(start, end)
         add_all_series(history, self.prometheus.read_series(parts), owners)

@@ -32,9 +32,10 @@ IN_PLACE_VERSION = (1, 33)
 """The first Kubernetes version in which pods can be resized in place by default."""
 API_VERSIONS = {
     "Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",
-    "ReplicationController": "v1",
+    "ReplicationController": "v1", "Rollout": "argoproj.io/v1alpha1", "DeploymentConfig": "apps.openshift.io/v1",
 }  # fmt: skip
-"""The kinds for which a VPA is proposed, with their API versions: their pods run all the time."""
+"""The kinds for which a VPA is proposed, with their API versions: their pods run all the time, and a VPA finds them by
+the kind's `scale` subresource (or is built for the kind)."""
 
 VPA_WORTH_IT = Code(
     "vpa-worth-it",

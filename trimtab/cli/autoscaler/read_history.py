@@ -149,7 +149,7 @@ def read_lives(
         (pod.namespace, pod.name): owner
         for snapshot in snapshots for pod in snapshot.inventory.pods if (owner := recreating_owner(pod)) is not None
     }  # fmt: skip
-    owners = OwnerIndex(pods)
+    owners = OwnerIndex(pods, live_pods=lambda: pods.items())
     spans: dict[str, dict[str, tuple[Seconds, Seconds]]] = {}
     for one in series:
         if not one.pod or not one.times:

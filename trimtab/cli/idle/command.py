@@ -41,7 +41,6 @@ from trimtab.kube.errors import InvalidResponse
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.runtime import clock
 from trimtab.usage.kubelet import claims_of_summary
-from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series, container_key
 
 
@@ -252,7 +251,7 @@ def _own_workloads(manifests: Sequence[Manifest]) -> frozenset[OwnerKey]:
 def _hourly_usage(series: Iterable[Series], current: CurrentRequests) -> dict[OwnerKey, dict[int, float]]:
     """Returns workload → hour → the mean usage in cores. An hour without samples of this workload counts as 0 if other
     workloads have samples."""
-    owners = OwnerIndex(current.pods, current.workloads)
+    owners = current.owner_index()
     hourly: dict[OwnerKey, HourlyUsage] = {}
     for one in series:
         if one.resource == "cpu":

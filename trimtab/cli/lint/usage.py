@@ -15,8 +15,9 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from trimtab.autoscaling.container_amounts import CPU, RESOURCES, read_amount
-from trimtab.autoscaling.lint_snapshot import LintSnapshot
+from trimtab.autoscaling.lint_snapshot import LintSnapshot, subject_of
 from trimtab.autoscaling.usage_history import ContainerName, ReplicaUsage, ResourceUsage, UsageHistory
+from trimtab.cluster.kinds import POD
 from trimtab.cluster.owner import OwnerKey, parse_owner_key
 
 if TYPE_CHECKING:
@@ -71,14 +72,17 @@ def _read_files(
             self.get_history(value)
             collected.extend(all_series)
 
+    pods = {
+        (subject.namespace, subject.name): snapshot.topmost_owner(subject).key
+        for subject in (subject_of("Pod", pod.metadata) for pod in snapshot.pods)
+    }
     owners = OwnerIndex(
-        pods={
-            (subject.namespace, subject.name): top.key
-            for subject in snapshot.owners
-            if subject.kind == "Pod"
-            for top in (snapshot.topmost_owner(subject),)
+        pods=pods,
+        owners={
+            **{workload.subject.key: None for workload in snapshot.workloads if workload.subject.kind != POD},
+            **{subject.key: above.key for subject, above in snapshot.owners.items() if subject.kind != POD},
         },
-        workloads={(w.namespace, w.subject.name): w.subject.key for w in snapshot.workloads},
+        live_pods=pods.items,
     )
     histories = SeriesCollector(BatchHistory)
     notes = add_files(histories, paths, owners, None, stated)

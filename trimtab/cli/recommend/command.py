@@ -29,7 +29,6 @@ from trimtab.sizing.request import SizingSettings, compute_amount
 from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 from trimtab.usage.cluster_label import Matchers
 from trimtab.usage.metric_names import NOTHING_STATED, Quantity, StatedQuantities
-from trimtab.usage.owners import OwnerIndex
 
 CONFIGURATION = "MutatingWebhookConfiguration"
 VPA_DOWN_NOTE = (
@@ -94,7 +93,7 @@ def verb(
     earlier = comparison.read_earlier_report(more["against"]) if more["against"] else None
     now_seconds, settings = question.now, question.settings
     current = _read_current_requests(cluster, more["vpa_down"])
-    owners = OwnerIndex(current.pods, current.workloads)
+    owners = current.owner_index()
 
     def create_history() -> BatchHistory:
         return BatchHistory(

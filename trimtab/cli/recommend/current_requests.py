@@ -12,7 +12,7 @@ from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.kinds import DAEMON_SET, POD, REPLICA_SET
+from trimtab.cluster.kinds import DAEMON_SET, JOB, POD, REPLICA_SET, built_in
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as read_node
 from trimtab.cluster.node_shapes import shape_of
@@ -36,6 +36,7 @@ from trimtab.scheduling.node_filters import first_untolerated_taint, matches_nod
 from trimtab.sizing.cost import LIST_PRICE, ResourcePrice, average_price
 from trimtab.sizing.request import CurrentResources, Hpa
 from trimtab.usage.oom_kills import kills_of_pod
+from trimtab.usage.owners import OwnerIndex
 
 RESOURCES = ("cpu", "memory")
 
@@ -234,48 +235,78 @@ class CurrentRequests:
 
     containers: dict[ContainerKey, CurrentContainer] = field(default_factory=dict)
     pods: dict[tuple[str, str], OwnerKey] = field(default_factory=dict)
-    workloads: dict[tuple[str, str], OwnerKey] = field(default_factory=dict)
+    """(namespace, pod) → the topmost owner, for pods that are not finished."""
+    finished_pods: dict[tuple[str, str], OwnerKey] = field(default_factory=dict)
+    owners: Mapping[OwnerKey, OwnerKey | None] = field(default_factory=dict)
+    """A workload, or an object between a workload and its pods → its controller, or None if it has none."""
     kills: list[tuple[ContainerKey, OomKill]] = field(default_factory=list)
     """The OOM kills, as the status of pods shows them."""
     nodes: EligibleNodes = field(default_factory=EligibleNodes)
     price: ResourcePrice = LIST_PRICE
     notes: list[str] = field(default_factory=list)
 
+    def owner_index(self) -> OwnerIndex:
+        """Returns what the snapshot knows about the owners of pods, including those that are gone."""
+        return OwnerIndex(
+            pods={**self.pods, **self.finished_pods},
+            owners=self.owners,
+            live_pods=self.pods.items,
+            others={container.owner for container in self.containers},
+        )
+
 
 def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], facts: ClusterFacts) -> CurrentRequests:
     """Returns the requests of running pods, and of the pod templates of workloads without a running pod."""
-    current = CurrentRequests(nodes=EligibleNodes.from_snapshot(snapshot))
-    for workload, controller in facts.owners.items():
-        if controller is None and workload.kind != REPLICA_SET:
-            current.workloads[workload.namespace, workload.name] = workload
+    current = CurrentRequests(nodes=EligibleNodes.from_snapshot(snapshot), owners=facts.owners)
     for pod in snapshot.objects_of(Pod):
-        _add_oom_kills(current, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts))
-        if pod.status.phase not in FINISHED:
-            _add_pod(current, PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts), 1)
+        subject = PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts)
+        _add_oom_kills(current, subject)
+        is_finished = pod.status.phase in FINISHED
+        (current.finished_pods if is_finished else current.pods)[subject.namespace, pod.metadata.name] = _top(subject)
+        if not is_finished:
+            _add_pod(current, subject, 1)
     # After all running pods: a finished pod of a CronJob counts only if none runs.
     for pod in snapshot.objects_of(Pod):
         subject = PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts)
         if pod.status.phase in FINISHED and subject.top_owner is not None and subject.top_owner.kind == "CronJob":
             _add_finished_pod(current, subject)
-    # A workload without a pod, such as one that is scaled to zero, counts by its template.
-    workloads = {key.owner for key in current.containers}
-    for template in chain.from_iterable(map(read_templates, documents)):
-        if (
-            isinstance(template, PodTemplateLocation)
-            and template.path
-            and OwnerKey(template.namespace, template.kind, template.name) not in workloads
-        ):
-            subject = PodContext(pod=template.pod, namespace=template.namespace, facts=template.with_owners(facts))
-            if subject.top_owner == OwnerKey(template.namespace, template.kind, template.name):
-                _add_pod(current, subject, template.replicas)
+    _add_templates(current, documents, facts)
     _set_prices(current, snapshot)
     return current
 
 
+_REVISIONS = (REPLICA_SET, JOB, built_in("ReplicationController"))
+"""The kinds of which a workload owns several, most of them without a running pod."""
+
+
+def _add_templates(current: CurrentRequests, documents: Iterable[Document], facts: ClusterFacts) -> None:
+    """Add the workloads without a pod, such as one that is scaled to zero, by their templates.
+
+    The template of an object that has a controller belongs to the controller. It counts only if the controller has no
+    template itself, and then not if it is one revision of several."""
+    workloads = {key.owner for key in current.containers}
+    located = [
+        template
+        for template in chain.from_iterable(map(read_templates, documents))
+        if isinstance(template, PodTemplateLocation) and template.path
+    ]
+    own_templates = {OwnerKey(template.namespace, template.kind, template.name) for template in located}
+    for template in located:
+        subject = PodContext(pod=template.pod, namespace=template.namespace, facts=template.with_owners(facts))
+        template_owner, top = OwnerKey(template.namespace, template.kind, template.name), _top(subject)
+        is_own = top == template_owner
+        if top in workloads:
+            continue
+        if is_own or (top not in own_templates and template.kind not in _REVISIONS):
+            _add_pod(current, subject, template.replicas)
+
+
+def _top(subject: PodContext) -> OwnerKey:
+    return subject.top_owner or OwnerKey(subject.namespace, POD, subject.pod.metadata.name)
+
+
 def _add_pod(current: CurrentRequests, subject: PodContext, replicas: int) -> None:
-    top = subject.top_owner or OwnerKey(subject.namespace, POD, subject.pod.metadata.name)
-    if subject.pod.metadata.name:
-        current.pods[subject.namespace, subject.pod.metadata.name] = top
+    top = _top(subject)
     for place in subject.container_refs:
         key = ContainerKey(subject.namespace, top.kind, top.name, place.container.name)
         existing = current.containers.get(key)
@@ -298,7 +329,7 @@ def _add_finished_pod(current: CurrentRequests, subject: PodContext) -> None:
 
 
 def _add_oom_kills(current: CurrentRequests, subject: PodContext) -> None:
-    top = subject.top_owner or OwnerKey(subject.namespace, POD, subject.pod.metadata.name)
+    top = _top(subject)
     for name, kill in kills_of_pod(subject.pod):
         current.kills.append((ContainerKey(subject.namespace, top.kind, top.name, name), kill))
 

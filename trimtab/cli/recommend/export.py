@@ -20,7 +20,7 @@ from trimtab.cli.main import UsageError
 from trimtab.cli.printable_text import csv_cell
 from trimtab.cli.private_file import write_private_file
 from trimtab.cli.recommend.current_requests import CurrentRequests
-from trimtab.cli.recommend.report import ContainerReport, RecommendReport, ResourceReport
+from trimtab.cli.recommend.report import ContainerNames, ContainerReport, RecommendReport, ResourceReport
 from trimtab.cluster import quantity
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import GroupKind
@@ -44,7 +44,8 @@ def write_patches(
     Returns the names of the files, the workloads that change but cannot be patched, and the requests that are not
     lowered because the confidence is too low.
     """
-    doubtful = [f"{row.namespace}/{row.workload}/{row.container} {name}" for row in report.containers
+    names = ContainerNames(report.containers)
+    doubtful = [f"{names.name_of(row)} {name}" for row in report.containers
                 for name, part in (("cpu", row.cpu), ("memory", row.memory))
                 if _is_doubtful(part, min_confidence)]  # fmt: skip
     changing = list(_group_by_workload([_without_doubtful(row, min_confidence) for row in report.containers]))

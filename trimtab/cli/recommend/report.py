@@ -1,6 +1,7 @@
 """The report of `trimtab recommend`: the types of the published report, and the totals by namespace, kind, cluster or
 label."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -115,6 +116,23 @@ class PlaceReport(ReportPart, frozen=True, kw_only=True):
     kind: str
     workload: str
     container: str
+
+
+class ContainerNames:
+    """The names by which a report shows containers: namespace/workload/container, and the kind of the workload where
+    two containers would have the same name."""
+
+    def __init__(self, places: Iterable[ContainerReport | PlaceReport]) -> None:
+        self._shared = {name for name, count in Counter(map(self._short_name, places)).items() if count > 1}
+
+    @staticmethod
+    def _short_name(place: ContainerReport | PlaceReport) -> tuple[str | None, str]:
+        return place.cluster, f"{place.namespace}/{place.workload}/{place.container}"
+
+    def name_of(self, place: ContainerReport | PlaceReport) -> str:
+        """Returns the name of a container, without its cluster."""
+        name = self._short_name(place)
+        return f"{name[1]} ({place.kind})" if name in self._shared else name[1]
 
 
 class DifferenceReport(ReportPart, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ minutes a day.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
@@ -277,7 +277,7 @@ def _read_part(
     history = histories.get_history(value)
     histories.runs[value].step = prometheus.query_plan.step_seconds
     with show_spinner("Reading the list of series from Prometheus"):
-        known_owners = OwnerIndex({**prometheus.read_owners(start, now), **owners.pods}, owners.workloads)
+        known_owners = replace(owners, reported=prometheus.read_owners(start, now))
         pieces = prometheus.plan_queries(start, now, namespaces)
     with show_counted_progress(len(pieces), "Reading from Prometheus") as report_progress:
         histories.add_series(

@@ -11,7 +11,14 @@ from rich.text import Text
 
 from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cli.printable_text import csv_cell
-from trimtab.cli.recommend.report import ComparisonReport, ContainerReport, RecommendReport, ResourceReport, TotalReport
+from trimtab.cli.recommend.report import (
+    ComparisonReport,
+    ContainerNames,
+    ContainerReport,
+    RecommendReport,
+    ResourceReport,
+    TotalReport,
+)
 from trimtab.sizing.reasons import NO_USAGE
 
 GREY = "bright_black"
@@ -57,8 +64,9 @@ def _draw_containers(console: Console, rows: Sequence[ContainerReport]) -> None:
     for name, needs_snapshot in columns:
         if has_snapshot or not needs_snapshot:
             table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
+    names = ContainerNames(rows)
     for row in rows:
-        cells: tuple[str | Text, ...] = (*_row_cells(row), Text(describe_reasons(row), style=GREY))
+        cells: tuple[str | Text, ...] = (*_row_cells(row, names), Text(describe_reasons(row), style=GREY))
         table.add_row(
             *(
                 cell
@@ -69,7 +77,7 @@ def _draw_containers(console: Console, rows: Sequence[ContainerReport]) -> None:
     console.print(table)
     for row in rows if not is_wide else ():
         console.print(
-            Text(f"{_container_name(row)}"),
+            Text(_container_name(row, names)),
             Text(f"  {describe_reasons(row)}".replace("\n", "\n  "), style=GREY),
             sep="\n",
         )
@@ -138,9 +146,10 @@ def format_dollars(saved: float | None) -> str:
 
 def _draw_against(console: Console, against: ComparisonReport) -> None:
     console.print(Text(describe_changes(against)))
+    # A container has a difference for each resource, under one name.
+    names_of_places = ContainerNames({difference.place for difference in against.differences})
     for difference in against.differences[:MAX_ROWS]:
-        place = difference.place
-        name = f"{place.namespace}/{place.workload}/{place.container} {difference.resource}"
+        name = f"{names_of_places.name_of(difference.place)} {difference.resource}"
         console.print(
             Text(
                 f"  {name}: {difference.before or 'none'} → {difference.after or 'none'}"
@@ -156,10 +165,7 @@ def _draw_against(console: Console, against: ComparisonReport) -> None:
         )
     for title, places in (("new", against.new), ("gone", against.gone)):
         if places:
-            names = ", ".join(
-                f"{difference.namespace}/{difference.workload}/{difference.container}"
-                for difference in places[:MAX_NAMES]
-            )
+            names = ", ".join(map(ContainerNames(places).name_of, places[:MAX_NAMES]))
             more = f" and {len(places) - MAX_NAMES} more" if len(places) > MAX_NAMES else ""
             console.print(Text(f"  {title}: {names}{more}"))
 
@@ -196,13 +202,13 @@ def format_headline(report: RecommendReport) -> str:
     return f"{change}{f': that {verb} {money}' if money and report.changes else ''}{unknown}"
 
 
-def _row_cells(row: ContainerReport) -> tuple[str, ...]:
+def _row_cells(row: ContainerReport, names: ContainerNames) -> tuple[str, ...]:
     pods = "" if row.replicas is None else str(row.replicas)
     if row.hours_per_month is not None:
         pods = f"{row.hours_per_month:,.0f} h" if row.hours_per_month >= 1 else "< 1 h"
     is_in_snapshot = row.replicas is not None
     return (
-        _container_name(row),
+        _container_name(row, names),
         pods,
         format_change(row.cpu, is_in_snapshot=is_in_snapshot),
         format_change(row.memory, is_in_snapshot=is_in_snapshot),
@@ -212,9 +218,9 @@ def _row_cells(row: ContainerReport) -> tuple[str, ...]:
     )
 
 
-def _container_name(row: ContainerReport) -> str:
+def _container_name(row: ContainerReport, names: ContainerNames) -> str:
     where = f"{row.cluster or '–'}: " if row.cluster is not None else ""
-    return f"{where}{row.namespace}/{row.workload}/{row.container}"
+    return f"{where}{names.name_of(row)}"
 
 
 def format_confidence(row: ContainerReport) -> str:

@@ -24,7 +24,13 @@ from trimtab.cli.vpa.report import (
     draw_proposals,
     draw_simulation,
 )
-from trimtab.cli.vpa.workloads import ClusterWorkloads, build_histories, group_series, read_cluster_workloads
+from trimtab.cli.vpa.workloads import (
+    ClusterWorkloads,
+    build_histories,
+    group_series,
+    leave_out_absent,
+    read_cluster_workloads,
+)
 from trimtab.cluster.config_error import ConfigError
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags, parse_recommender_flags
@@ -65,7 +71,10 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
     flag_sets = _parse_flag_sets(options["flag_texts"])
     series, notes = read_usage_series(options["usage"], stated=options["stated"])
     workloads = read_cluster_workloads(cluster)
-    grouped = group_series(series, workloads, options["namespaces"], options["workload"])
+    grouped, absent_notes = leave_out_absent(
+        group_series(series, workloads, options["namespaces"], options["workload"]), workloads
+    )
+    notes += absent_notes
     if not grouped:
         notes.append("No usage was found: check --usage, --namespace and --workload.")
     report = VpaSimulateReport(
@@ -136,7 +145,8 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
         raise UsageError([ConfigError(file="--server-version", expected="a version such as 1.33", got=got)])
     series, notes = read_usage_series(options["usage"], stated=options["stated"])
     workloads = read_cluster_workloads(cluster)
-    grouped = group_series(series, workloads, options["namespaces"])
+    grouped, absent_notes = leave_out_absent(group_series(series, workloads, options["namespaces"]), workloads)
+    notes += absent_notes
     proposals = lint_proposals(
         [propose_vpa(history, version) for history in build_histories(grouped, workloads)], workloads.documents
     )
@@ -144,6 +154,8 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
         chosen = [one for one in proposals if one.action in (VpaAction.ADD, VpaAction.CHANGE)]
         text = output.format_manifests(one.manifest for one in chosen if one.manifest is not None)
         output.write_text(text, options["output_file"])
+        for note in absent_notes:
+            click.echo(note, err=True)
         for one in proposals:
             if one.action is VpaAction.REMOVE:
                 click.echo(f"kubectl delete vpa --namespace {one.workload.namespace} {one.existing}", err=True)

@@ -12,6 +12,7 @@ from trimtab.cli.main import UsageError
 from trimtab.cli.plan.inputs import parse_documents
 from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.kinds import group_kind
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.snapshot import build_snapshot
@@ -19,8 +20,9 @@ from trimtab.cluster.utilization_metrics import utilization_metrics
 from trimtab.cluster.yaml_documents import Document
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.policy.cluster_facts import from_snapshot, hpa_target
-from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series, container_key
+
+MAX_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class ClusterWorkloads:
     """What a snapshot contains about workloads; all fields are empty without a snapshot."""
 
     current: CurrentRequests = field(default_factory=CurrentRequests)
+    has_snapshot: bool = False
     vpas: Mapping[OwnerKey, tuple[Mapping[str, object], ...]] = field(default_factory=dict)
     hpa_resources: Mapping[OwnerKey, frozenset[str]] = field(default_factory=dict)
     documents: tuple[Document, ...] = ()
@@ -58,7 +61,7 @@ def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkl
         raise UsageError([*mistakes, *built.mistakes])
     current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
     return ClusterWorkloads(
-        current, _vpas_by_target(documents), _hpa_resources(built.snapshot.objects_of(HorizontalPodAutoscaler)),
+        current, True, _vpas_by_target(documents), _hpa_resources(built.snapshot.objects_of(HorizontalPodAutoscaler)),
         tuple(documents),
     )  # fmt: skip
 
@@ -94,7 +97,7 @@ def group_series(
     `namespaces`: if not empty, only workloads in these namespaces are included. `workload`: if not empty, only the
     workload with this name is included, given as KIND/NAME or NAME.
     """
-    owners = OwnerIndex(workloads.current.pods, workloads.current.workloads)
+    owners = workloads.current.owner_index()
     grouped: dict[ContainerKey, list[PodSeries]] = {}
     for one in series:
         key = container_key(one, owners)
@@ -103,6 +106,22 @@ def group_series(
             pod = one.pod or key.workload
             grouped.setdefault(key, []).append(PodSeries(pod, one.resource, one.times, one.values))
     return dict(sorted(grouped.items()))
+
+
+def leave_out_absent(
+    grouped: Mapping[ContainerKey, list[PodSeries]], workloads: ClusterWorkloads
+) -> tuple[dict[ContainerKey, list[PodSeries]], list[str]]:
+    """Returns the containers that are in the snapshot, and a note about the others. Without a snapshot, every container
+    is returned."""
+    if not workloads.has_snapshot:
+        return dict(grouped), []
+    present = {key: series for key, series in grouped.items() if key in workloads.current.containers}
+    absent = [str(key) for key in grouped if key not in present]
+    if not absent:
+        return present, []
+    count = format_count(len(absent), "container")
+    is_are = "is" if len(absent) == 1 else "are"
+    return present, [f"{count} with usage {is_are} not in the snapshot and left out: {join_first(absent, MAX_NAMES)}."]
 
 
 def build_histories(

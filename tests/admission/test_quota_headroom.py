@@ -108,7 +108,7 @@ def test_nobody_waits_where_nothing_hangs_on_the_owner(came, request_, world):
 
 def test_nobody_waits_for_an_owner_of_a_kind_that_no_watch_tells_of():
     came = sibling()
-    owner = change(came.metadata.owner_references[0], kind="Rollout")
+    owner = change(came.metadata.owner_references[0], kind_name="Rollout")
     stranger = change(came, metadata=change(came.metadata, owner_references=(owner,)))
     seen = usage("Rollout/web-1", cpu=("10m", "200m"), shard="02")
     assert Door().asked(stranger, seen, counted("100", "0"), waits=True).awaits is None

@@ -15,7 +15,8 @@ from deploy.observe import dashboards, rules
 from docs.chart import observed
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
-from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, ROOT, Helm, objects
+from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, ROOT, Helm, Objects, objects
+from trimtab.cli.install.admission_policies import render_uninstall_policies
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 
@@ -27,11 +28,16 @@ def test_lint_finds_nothing(helm: Helm) -> None:
     assert "0 chart(s) failed" in helm.run("lint", "--strict", CHART, values=MUCH).stdout
 
 
+def for_the_hook(values: InstallValues) -> Objects:
+    """What only the chart installs: the policies of the account of its uninstall hook."""
+    return objects(render_uninstall_policies(values))
+
+
 def test_chart_kustomize_base_and_install_are_the_same_objects(helm: Helm, built: Binaries) -> None:
     installed = objects(render_manifests(InstallValues()))
     base = subprocess.run([built["kubectl"], "kustomize", BASE], check=True, capture_output=True, text=True)
     assert objects(base.stdout) == installed
-    assert objects(helm.rendered(ALSO_THE_NAMESPACE)) == installed
+    assert objects(helm.rendered(ALSO_THE_NAMESPACE)) == installed | for_the_hook(InstallValues())
 
 
 def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(built: Binaries, tmp_path: Path) -> None:
@@ -60,7 +66,8 @@ def test_the_metrics_api_is_a_component_of_the_kustomize_base(namespace: str, bu
 
 
 def test_the_chart_with_the_metrics_api_is_what_install_gives(helm: Helm) -> None:
-    installed = objects(render_manifests(InstallValues(metrics_api=True)))
+    values = InstallValues(metrics_api=True)
+    installed = objects(render_manifests(values)) | for_the_hook(values)
     rendered = objects(helm.rendered({"metricsApi": {"enabled": True}, **ALSO_THE_NAMESPACE}))
     [rules_map] = rendered.keys() - installed.keys()
     assert rules_map == ("ConfigMap", NAMESPACE, "trimtab-metrics")
@@ -101,7 +108,8 @@ def test_what_only_some_want_is_the_same_object_from_the_chart_and_a_component(
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
     command = [built["kubectl"], "kustomize", tmp_path]
     composed = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert objects(composed.stdout) == objects(helm.rendered({name: {"enabled": True}, **ALSO_THE_NAMESPACE}))
+    rendered = objects(helm.rendered({name: {"enabled": True}, **ALSO_THE_NAMESPACE}))
+    assert objects(composed.stdout) | for_the_hook(InstallValues()) == rendered
 
 
 def test_dashboards_and_rules_are_those_of_the_folders(helm: Helm) -> None:
@@ -144,7 +152,7 @@ def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
 )  # fmt: skip
 def test_what_both_can_be_told_gives_the_same(values: InstallValues, given: dict[str, Any], helm: Helm) -> None:
     found = objects(helm.rendered({**given, **ALSO_THE_NAMESPACE}, namespace=values.namespace))
-    expected = objects(render_manifests(values))
+    expected = objects(render_manifests(values)) | for_the_hook(values)
     for one in (found, expected):
         for webhook in one.get(("MutatingWebhookConfiguration", "", "trimtab"), {}).get("webhooks", ()):
             webhook["namespaceSelector"]["matchExpressions"][0]["values"].sort()

@@ -18,8 +18,8 @@ OWNER_GONE = Code(
     "owner-missing",
     "The owner of the pod is not among the objects of its kind that were read. Either the snapshot lacks it, or it "
     "does not exist, so that no controller would recreate the pod.",
-    "Look for the owner with kubectl. If it exists, take a snapshot of all namespaces. If it does not exist, no "
-    "setting of the pool lets the pod move.",
+    "Look for the owner with kubectl. If it exists, take a snapshot of all namespaces. If it does not exist, "
+    "delete nothing on that ground alone; no setting of the pool changes this.",
 )
 OWNER_SHORT = Code(
     "owner-not-whole",

@@ -27,7 +27,7 @@ def hpas_of(*manifests: dict[str, Any]) -> tuple[HorizontalPodAutoscaler, ...]:
 def test_a_cpu_trigger_is_an_hpa_on_a_deployment() -> None:
     (hpa,) = hpas_of(scaled_object(CPU, minReplicaCount=0, maxReplicaCount=20))
     target = hpa.spec.scale_target_ref
-    assert (hpa.metadata.name, target.kind, target.name) == ("keda-hpa-web", "Deployment", "web")
+    assert (hpa.metadata.name, target.kind_name, target.name) == ("keda-hpa-web", "Deployment", "web")
     assert (hpa.spec.min_replicas, hpa.spec.max_replicas) == (1, 20)
     assert [(metric.resource, metric.percent) for metric in utilization_metrics(hpa)] == [("cpu", 60)]
 

@@ -150,7 +150,7 @@ def still_has_a_node(manifest, by, drawn):
     found = shown(manifest, by, world)
     assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
     before, after = found.unaided.pod, found.result.pod
-    is_daemon = any(owner.kind == "DaemonSet" for owner in before.metadata.owner_references)
+    is_daemon = any(owner.kind_name == "DaemonSet" for owner in before.metadata.owner_references)
     daemon = "" if is_daemon else daemon
     opened = [machine for machine in machines if not machine.spec.unschedulable]
     of_web = [owner.kind_name for owner in before.metadata.owner_references] == ["ReplicaSet"]

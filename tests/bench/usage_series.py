@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from tests.bench.bench_data import BITBRAINS, FILES, locate
+from tests.bench.bench_data import BITBRAINS, FILES, START_OF_JULY, locate
 
 Sample = tuple[datetime, float]
 """A time without a zone, and cores or bytes."""
@@ -23,7 +23,6 @@ DAY, STEP, FIT_DAYS, SERIES_DAYS = timedelta(days=1), timedelta(minutes=5), 10, 
 GIB = 2**30
 START = datetime(2026, 1, 5)  # noqa: DTZ001
 NAB_FILES = tuple(name for name in FILES if name.startswith(("ec2_", "rds_")))
-JULY_START = 1_372_636_800
 GENERATED_MACHINES, GENERATED_DAYS = 30, 28
 
 
@@ -107,7 +106,7 @@ def _generate_machines() -> MachineSeries:
             day = index * step / 86400
             load = (1 + swing * max(0.0, math.sin(2 * math.pi * day)) * (day % 7 < 5)) * (1 + growth * day)
             spike = 4 if dice.random() < spike_share else 1
-            at = JULY_START + index * step
+            at = START_OF_JULY + index * step
             cpu_samples.append((at, base * load * spike * dice.lognormvariate(0, noise)))
             memory_samples.append((at, memory * (0.6 + 0.1 * load + 0.05 * dice.random()) * (1 + (spike > 1) / 2)))
         machines[f"Deployment/generated-{number}", "cpu"] = cpu_samples

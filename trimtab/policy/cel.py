@@ -68,12 +68,12 @@ _IN_CLASS = re.compile(r"[\\\[\]^]")
 _ESCAPE = r"\\\g<0>"
 
 
-def image_matches(image: str, patterns: tuple[str, ...]) -> str:
-    """Returns a CEL expression that is true if the image matches a pattern, either as it is written or by its canonical
-    name, as `image_names.image_test` does.
+def image_matches(patterns: tuple[str, ...]) -> str:
+    """Returns a CEL expression that is true if the image of the container `c` matches a pattern, either as it is
+    written or by its canonical name, as `image_names.image_test` does.
 
-    `image`: a CEL expression of a string. The expression goes through lists of one element, because CEL has no
-    variables within an expression: the image, then step by step its canonical name.
+    The expression goes through lists of one element, because CEL has no variables within an expression: the image, then
+    step by step its canonical name.
     """
     # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
     has_registry = f"i.matches({cel_string('^([^/]*[.:A-Z][^/]*|localhost)/')})"
@@ -85,7 +85,7 @@ def image_matches(image: str, patterns: tuple[str, ...]) -> str:
         usual_hub = f"n.startsWith('{alias}/') ? '{hub}' + n.substring({len(alias) + 1}) : {usual_hub}"
     is_official = f"n.startsWith('{hub}') && n.indexOf('/', {len(hub)}) < 0"
     return (
-        f"[{image}].exists(i, i.matches({regex}) || "
+        f"[(has(c.image) ? c.image : '')].exists(i, i.matches({regex}) || "
         f"[{has_registry} ? {registry} + i.substring(i.indexOf('/') + 1) : '{hub}' + i]"
         f".map(n, {usual_hub}).map(n, {is_official} ? '{hub}library/' + n.substring({len(hub)}) : n)"
         f".exists(n, n.matches({regex})))"

@@ -161,9 +161,6 @@ def _condition_expressions(conditions: Conditions, where: str) -> Iterator[str]:
 _EXPRESSIBLE = frozenset({"namespaces", "pod_labels", "pod_selector", "containers"})
 
 
-_IMAGE = "(has(c.image) ? c.image : '')"
-
-
 def _container_expression(containers: Containers, where: str) -> str:
     if containers.roles:
         raise NotExpressible(f"{where}.roles: CEL does not know the roles of containers")
@@ -172,9 +169,9 @@ def _container_expression(containers: Containers, where: str) -> str:
         raise NotExpressible(f"{where}.requests: CEL cannot compare quantities as the scheduler counts them")
     parts = [f"c.name.matches({cel_regex(containers.names)})"] if containers.names else []
     if containers.images:
-        parts.append(image_matches(_IMAGE, containers.images))
+        parts.append(image_matches(containers.images))
     if containers.not_images:
-        parts.append(f"!{image_matches(_IMAGE, containers.not_images)}")
+        parts.append(f"!{image_matches(containers.not_images)}")
     return f"{_ALL_CONTAINERS}.exists(c, {' && '.join(parts) or 'true'})"
 
 

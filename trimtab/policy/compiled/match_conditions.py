@@ -244,7 +244,6 @@ OWNER_KEY = (
 """A CEL expression for KIND.NAME of the topmost controller that can be read from the pod; empty for a pod without a
 controller, and for one whose controller has the name of a built-in kind but is of another group."""
 
-_IMAGE = "(has(c.image) ? c.image : '')"
 ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
 
 
@@ -256,9 +255,9 @@ def container_test(containers: Containers, where: str) -> str:
             f"{where}.roles: CEL cannot read this condition, because a container does not state its role"
         )
     if containers.images:
-        parts.append(image_matches(_IMAGE, containers.images))
+        parts.append(image_matches(containers.images))
     if containers.not_images:
-        parts.append(f"!{image_matches(_IMAGE, containers.not_images)}")
+        parts.append(f"!{image_matches(containers.not_images)}")
     for resource, amount in sorted((containers.requests or {}).items()):
         parts.append(_amount_in_range(quantity_number("c", resource), resource, amount))
     return join_all(parts)

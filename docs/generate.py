@@ -3,9 +3,7 @@
 A test fails while any of them differs from what is here.
 """
 
-import importlib
 import inspect
-import pkgutil
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,11 @@ import click
 import msgspec
 import yaml
 
-import trimtab
 from deploy.observe import dashboards, grafana
 from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
 from docs.pages import dashboard_pictures, doctor, explain, lint, marks, nodes, pictures, rights, schemas
+from docs.pages.reason_codes import product_codes
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
 from trimtab.cli.autoscaler.report import AutoscalerProposeReport
@@ -48,7 +46,6 @@ from trimtab.cli.simulate.report import SimulateReport
 from trimtab.cli.vpa.report import VpaProposeReport, VpaSimulateReport
 from trimtab.cli.why.node_report import WhyNodeReport
 from trimtab.cli.why.report import WhyPodReport
-from trimtab.cluster.reason import Code, all_codes
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.metricsapi.settings import Settings as MetricsApiSettings
@@ -121,7 +118,7 @@ def everything() -> dict[str, str]:
         "docs/reference/doctor.md": _NOTE + doctor.page(),
         "docs/reference/lint.md": _NOTE + lint.page(),
         "docs/reference/json-schemas.md": _NOTE + schemas.page(_REPORTS, _PRINTED_BY),
-        "trimtab/cli/explain/catalog.json": explain.catalog(_codes(), _PROCESS_SETTINGS, _attribute_docs, _type),
+        "trimtab/cli/explain/catalog.json": explain.catalog(product_codes(), _PROCESS_SETTINGS, _attribute_docs, _type),
         "docs/reference/settings.md": _NOTE + _settings(),
         "docs/reference/commands.md": _NOTE + _commands(),
         "docs/pictures/demo.svg": pictures.draw_demo(),
@@ -204,17 +201,9 @@ def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _codes() -> tuple[Code, ...]:
-    """Every reason code of every module."""
-    for module in pkgutil.walk_packages(trimtab.__path__, "trimtab."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    return all_codes()
-
-
 def _reasons() -> str:
     lines = ["# Reasons\n", "Every change and every refusal has one of these codes.\n"]
-    for code in _codes():
+    for code in product_codes():
         lines += [f"## {code.name}\n", code.means + "\n", f"**What to do:** {code.todo}\n"]
     return "\n".join(lines)
 

@@ -32,7 +32,9 @@ _FOLDERS = tuple(f"{ROOT / package}/" for package in PACKAGES)
 
 
 def files_crossed(do: Callable[[], Any]) -> set[str]:
-    """The product's files of which a function runs; module bodies, classes and comprehensions do not count."""
+    """The product's files of which a function runs; module bodies, classes and comprehensions do not count, nor what a
+    process computes once and keeps: the function has run before it is watched, whichever tests came first."""
+    do()
     files = set()
 
     def record(frame: FrameType, event: str, _arg: object) -> None:

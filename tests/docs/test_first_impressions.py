@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.pages.reason_codes import product_codes
 from tests.cli.doctor.worlds import WELL
 from tests.cli.report_runs import run_verb
 from tests.docs.test_links import ROOT
@@ -17,7 +18,6 @@ from trimtab.cli.demo import sample_pool
 from trimtab.cli.doctor.command import judge_cluster
 from trimtab.cli.doctor.observed import DeploymentState
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.reason import all_codes
 from trimtab.policy.schema import build_crd
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -139,5 +139,5 @@ def test_the_security_page_promises_no_address_that_is_not_there() -> None:
 
 def test_an_explained_code_is_explained_offline() -> None:
     for code in ("receives-pods", "not-in-rollout"):
-        assert code in {each.name for each in all_codes()}
+        assert code in {each.name for each in product_codes()}
         assert run_verb("explain", code).output.startswith(f"{code}  (reason)\n")

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from docs.pages.reason_codes import product_codes
 from tests.controlplane import environ
 from tests.e2e.installed import Installed
 from tests.e2e.pages import ROOT, blocks
-from trimtab.cluster.reason import all_codes
 
 HOW_TO = "docs/how-to"
 POLICY = """
@@ -101,7 +101,7 @@ def test_read_a_refusal(desk: Desk) -> None:
     assert "running pods lack changes that policies would make" in running
     assert "pod-must-stay" in explained
     assert "shop/debug-shell" in explained
-    assert {line.split()[1] for line in counted.splitlines()} <= {code.name for code in all_codes()}
+    assert {line.split()[1] for line in counted.splitlines()} <= {code.name for code in product_codes()}
 
 
 def test_every_code_that_the_page_names_is_one() -> None:
@@ -109,7 +109,7 @@ def test_every_code_that_the_page_names_is_one() -> None:
     rows = [line for line in page.splitlines() if line.startswith("| it ")]
     named = {name for row in rows for name in re.findall("`([a-z-]+)`", row)}
     assert len(named) >= 8
-    assert named <= {code.name for code in all_codes()}
+    assert named <= {code.name for code in product_codes()}
 
 
 def test_coexist(desk: Desk) -> None:

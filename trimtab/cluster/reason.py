@@ -9,22 +9,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-_CODES: dict[str, "Code"] = {}
-
 
 class Code(msgspec.Struct, frozen=True):
-    """A kind of reason. Creating a code also registers it for the reference page."""
+    """A kind of reason, declared as a constant of a module: the reference page lists every such constant."""
 
     name: str
     """A stable name in kebab-case, which metrics, audit annotations and scripts use."""
     means: str
     todo: str
-
-    def __post_init__(self) -> None:
-        # A module that is imported twice declares its codes again with the same text.
-        if self.name in _CODES and _CODES[self.name] != self:
-            raise ValueError(f"the reason code {self.name} is declared twice")
-        _CODES[self.name] = self
 
     def __call__(self, sentence: str) -> "Reason":
         return Reason(self, sentence)
@@ -67,8 +59,3 @@ class Unreadable:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.problem}"
-
-
-def all_codes() -> tuple[Code, ...]:
-    """Returns every code that the imported modules declare, sorted by name."""
-    return tuple(_CODES[name] for name in sorted(_CODES))

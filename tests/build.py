@@ -141,11 +141,11 @@ def quota(
 
 def facts(*objects: ApiObject, vpa_acts: bool = True) -> ClusterFacts:
     """What a snapshot of just these objects would tell."""
-    found: dict[str, list[ApiObject]] = defaultdict(list)
+    results: dict[str, list[ApiObject]] = defaultdict(list)
     for each in objects:
-        found[each.kind if isinstance(each, Workload) else type(each).__name__].append(each)
+        results[each.kind if isinstance(each, Workload) else type(each).__name__].append(each)
     return from_snapshot(
-        Snapshot({kind: tuple(same) for kind, same in found.items()}), vpa_reach=reach_everywhere_if(vpa_acts)
+        Snapshot({kind: tuple(same) for kind, same in results.items()}), vpa_reach=reach_everywhere_if(vpa_acts)
     )
 
 
@@ -197,7 +197,9 @@ def vpa(
 ) -> VerticalPodAutoscaler:
     """`recommends`: container → target; `update`: more of its update policy."""
     kind, _, own = target.partition("/")
-    found = tuple(ContainerRecommendation(container_name=c, target=t) for c, t in (recommends or {}).items())
+    container_recommendations = tuple(
+        ContainerRecommendation(container_name=c, target=t) for c, t in (recommends or {}).items()
+    )
     return VerticalPodAutoscaler(
         metadata=Metadata(name=name, namespace=NAMESPACE, creation_timestamp=created),
         spec=VPASpec(
@@ -205,7 +207,7 @@ def vpa(
             update_policy=UpdatePolicy(update_mode=mode, **update),
             resource_policy=ResourcePolicy(container_policies=policies),
         ),
-        status=VPAStatus(recommendation=VPARecommendation(container_recommendations=found)),
+        status=VPAStatus(recommendation=VPARecommendation(container_recommendations=container_recommendations)),
     )
 
 
@@ -214,8 +216,10 @@ def usage(
     ends: int | None = None, confidence: float | None = None, **seen: tuple[str, ...],
 ) -> ConfigMap:  # fmt: skip
     """A published recommendation for one container: resource → (P5, P95), or with the greatest behind them."""
-    found = container_usage(seen, confidence=confidence)
-    return shard_of_usage({name: msgspec.structs.replace(found, last_sample_at=last, ends_at=ends)}, workload, shard)
+    actual_container_usage = container_usage(seen, confidence=confidence)
+    return shard_of_usage(
+        {name: msgspec.structs.replace(actual_container_usage, last_sample_at=last, ends_at=ends)}, workload, shard
+    )
 
 
 def container_usage(seen: dict[str, tuple[str, ...]], *, confidence: float | None = None) -> ContainerUsage:
@@ -258,7 +262,7 @@ def review(
     pod: Any, *, uid: str = "u-1", operation: str = "CREATE", namespace: str = NAMESPACE, **request: Any
 ) -> bytes:
     """An AdmissionReview as the API server sends it; `pod` as plain JSON values."""
-    asked = {
+    manifest = {
         "uid": uid,
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
         "resource": {"group": "", "version": "v1", "resource": "pods"},
@@ -267,7 +271,7 @@ def review(
         "object": pod,
         **request,
     }
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}).encode()
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": manifest}).encode()
 
 
 SIGNER = MarkerSigner(SigningKeys(b"k" * 32), 178_000_000)

@@ -47,32 +47,32 @@ def untrusted(**fields):
 
 def test_a1_the_server_fills_the_overhead_of_a_class_that_the_pod_names():
     world = facts(runtime_class("oh", overhead=SMALL))
-    found = stored(pod(runtime_class_name="oh"), STRIP, world)
-    assert (found.pod.spec.overhead, found.calls) == (SMALL, 1)
+    outcome = stored(pod(runtime_class_name="oh"), STRIP, world)
+    assert (outcome.pod.spec.overhead, outcome.calls) == (SMALL, 1)
 
 
 def test_a2_overhead_does_not_change_the_class_of_service():
     both = {"cpu": "1", "memory": "10"}
     came = pod(container(requests=both, limits=both), runtime_class_name="oh")
-    found = stored(came, STRIP, facts(runtime_class("oh", overhead=SMALL)))
-    assert (found.pod.spec.overhead, qos_class(found.pod.spec)) == (SMALL, QoS.GUARANTEED)
+    outcome = stored(came, STRIP, facts(runtime_class("oh", overhead=SMALL)))
+    assert (outcome.pod.spec.overhead, qos_class(outcome.pod.spec)) == (SMALL, QoS.GUARANTEED)
 
 
 def test_a3_overhead_that_contradicts_the_class_is_refused_before_we_are_asked():
     world = facts(runtime_class("oh", overhead={"cpu": "10", "memory": "10G"}))
-    found = stored(pod(runtime_class_name="oh", overhead=SMALL), STRIP, world)
-    assert (found.code, found.message.rpartition(" ")[0][:40]) == (403, "pod rejected: Pod's Overhead doesn't mat")
+    outcome = stored(pod(runtime_class_name="oh", overhead=SMALL), STRIP, world)
+    assert (outcome.code, outcome.message.rpartition(" ")[0][:40]) == (403, "pod rejected: Pod's Overhead doesn't mat")
 
 
 def test_a5_overhead_that_no_class_stands_for_is_stripped():
     world = facts(runtime_class("plain"))
-    found = [stored(pod(overhead=SMALL, **named), STRIP, world) for named in ({}, {"runtime_class_name": "plain"})]
-    assert [isinstance(each, PodRejected) for each in found] == [False, False]
+    results = [stored(pod(overhead=SMALL, **named), STRIP, world) for named in ({}, {"runtime_class_name": "plain"})]
+    assert [isinstance(each, PodRejected) for each in results] == [False, False]
 
 
 def test_a5_overhead_of_a_class_that_has_none_is_refused_without_us():
-    found = stored(pod(overhead=SMALL, runtime_class_name="plain"), NOTHING, facts(runtime_class("plain")))
-    assert (found.code, found.plugin) == (403, "RuntimeClass")
+    outcome = stored(pod(overhead=SMALL, runtime_class_name="plain"), NOTHING, facts(runtime_class("plain")))
+    assert (outcome.code, outcome.plugin) == (403, "RuntimeClass")
 
 
 def test_a6_stray_overhead_is_warned_about_and_the_server_refuses():
@@ -92,11 +92,11 @@ def test_a8_an_empty_overhead_is_stripped_on_request():
 
 
 def test_a9_a_policy_sets_the_class_and_the_server_brings_its_overhead():
-    found = stored(untrusted(), UNTRUSTED, facts(KATA))
-    spec = found.pod.spec
+    outcome = stored(untrusted(), UNTRUSTED, facts(KATA))
+    spec = outcome.pod.spec
     assert (spec.runtime_class_name, spec.overhead, spec.node_selector) == ("kata", KATA_OVERHEAD, {"pool": "kata"})
     assert toleration("kata", operator="Exists") in spec.tolerations
-    assert found.calls == 2
+    assert outcome.calls == 2
 
 
 def test_a9_only_the_class_is_written():
@@ -109,14 +109,14 @@ def test_a9_the_second_call_changes_nothing():
 
 
 def test_a10_a_class_that_does_not_exist_is_named_and_not_set():
-    found = decided(untrusted(), UNTRUSTED, facts(GVISOR))
-    assert (changed(found), codes(found, loud=True)) == ({}, {"runtimeclass-not-found"})
+    decision = decided(untrusted(), UNTRUSTED, facts(GVISOR))
+    assert (changed(decision), codes(decision, loud=True)) == ({}, {"runtimeclass-not-found"})
 
 
 def test_a12_changing_the_class_takes_what_the_old_one_brought():
     world = facts(KATA, GVISOR)
-    found = stored(pod(runtime_class_name="gvisor"), OVERRIDE, world)
-    spec = found.pod.spec
+    outcome = stored(pod(runtime_class_name="gvisor"), OVERRIDE, world)
+    spec = outcome.pod.spec
     assert (spec.overhead, spec.node_selector) == (KATA_OVERHEAD, {"pool": "kata"})
     assert toleration("gvisor", operator="Exists") not in spec.tolerations
 
@@ -129,20 +129,20 @@ def test_a12_a_selector_and_a_toleration_of_the_pods_own_stay():
 
 
 def test_a12_without_override_the_pods_own_class_stays():
-    found = decided(pod(runtime_class_name="gvisor"), policies(policy("{runtimeClass: {name: kata}}")), facts(KATA))
-    assert (changed(found), codes(found)) == ({}, {"already-set"})
+    decision = decided(pod(runtime_class_name="gvisor"), policies(policy("{runtimeClass: {name: kata}}")), facts(KATA))
+    assert (changed(decision), codes(decision)) == ({}, {"already-set"})
 
 
 def test_a13_a_class_that_contradicts_the_pods_selector_is_not_set():
     world = facts(runtime_class("kata", node_selector={"foo": "conflict"}))
-    found = decided(untrusted(node_selector={"foo": "bar"}), UNTRUSTED, world)
-    assert (changed(found), codes(found, loud=True)) == ({}, {"runtimeclass-conflict"})
+    decision = decided(untrusted(node_selector={"foo": "bar"}), UNTRUSTED, world)
+    assert (changed(decision), codes(decision, loud=True)) == ({}, {"runtimeclass-conflict"})
 
 
 def test_a13_without_us_the_server_refuses_the_conflict():
     world = facts(runtime_class("kata", node_selector={"foo": "conflict"}))
-    found = stored(pod(runtime_class_name="kata", node_selector={"foo": "bar"}), NOTHING, world)
-    assert (found.code, found.message[:9]) == (403, "conflict:")
+    outcome = stored(pod(runtime_class_name="kata", node_selector={"foo": "bar"}), NOTHING, world)
+    assert (outcome.code, outcome.message[:9]) == (403, "conflict:")
 
 
 def test_a15_a_toleration_that_pod_and_class_share_is_there_once():
@@ -161,14 +161,14 @@ def test_a16_overhead_is_never_written_where_the_server_does_it(came):
 
 
 def test_a16_where_the_servers_admission_is_off_we_write_exactly_what_the_class_says():
-    found = decided(untrusted(), UNTRUSTED, facts(KATA), AdmissionSettings(overhead="webhook")).pod.spec
-    assert (found.overhead, found.node_selector) == (KATA_OVERHEAD, {"pool": "kata"})
-    assert found.tolerations == (toleration("kata", operator="Exists"),)
+    spec = decided(untrusted(), UNTRUSTED, facts(KATA), AdmissionSettings(overhead="webhook")).pod.spec
+    assert (spec.overhead, spec.node_selector) == (KATA_OVERHEAD, {"pool": "kata"})
+    assert spec.tolerations == (toleration("kata", operator="Exists"),)
 
 
 def test_a18_a_class_whose_overhead_somebody_took_away_is_told():
-    found = decided(pod(runtime_class_name="kata"), STRIP, facts(KATA))
-    assert (changed(found), codes(found, loud=True)) == ({}, {"overhead-missing"})
+    decision = decided(pod(runtime_class_name="kata"), STRIP, facts(KATA))
+    assert (changed(decision), codes(decision, loud=True)) == ({}, {"overhead-missing"})
 
 
 def test_b1_nothing_to_do_is_one_call_and_no_patch():
@@ -182,16 +182,16 @@ def test_b2_with_reinvocation_never_we_are_called_once():
 
 
 def test_b3_a_class_of_ours_brings_a_second_call_that_does_nothing():
-    found = stored(untrusted(), UNTRUSTED, facts(KATA))
-    assert [step.number for step in found.steps if step.name == "webhook"] == [1]
+    outcome = stored(untrusted(), UNTRUSTED, facts(KATA))
+    assert [step.number for step in outcome.steps if step.name == "webhook"] == [1]
 
 
 def test_b6_a_field_that_somebody_changed_after_us_is_not_changed_back():
     rule = policies(policy("{labels: {add: {cost: low}, override: true}}"))
     first = decided(pod(), rule).pod
     theirs = change(first, metadata=change(first.metadata, labels={"cost": "high"}))
-    found = decided(theirs, rule)
-    assert (found.pod, codes(found, loud=True)) == (theirs, {"changed-by-another"})
+    decision = decided(theirs, rule)
+    assert (decision.pod, codes(decision, loud=True)) == (theirs, {"changed-by-another"})
 
 
 def test_b9_a_priority_class_takes_the_old_number_with_it():
@@ -204,10 +204,10 @@ def test_b9_a_priority_class_takes_the_old_number_with_it():
 def test_b10_the_marker_of_a_copied_pod_is_replaced():
     rule = policies(policy("{labels: {add: {cost: low}}}"))
     copied = decided(pod(name="other"), rule).pod.metadata.annotations
-    found = decided(pod(annotations=copied), rule).pod
-    assert changed_annotation.read_trusted_annotation(found, "team-a", SIGNER) == changed_annotation.ChangedAnnotation(
-        {"p": {"labels[cost]": "low"}}
-    )
+    created_pod = decided(pod(annotations=copied), rule).pod
+    assert changed_annotation.read_trusted_annotation(
+        created_pod, "team-a", SIGNER
+    ) == changed_annotation.ChangedAnnotation({"p": {"labels[cost]": "low"}})
 
 
 def test_b10_the_marker_of_a_copied_pod_goes_where_nothing_was_changed():

@@ -22,8 +22,8 @@ MANIFEST = {
 }
 
 
-def response(found):
-    return json.loads(found.body)["response"]
+def response(result):
+    return json.loads(result.body)["response"]
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def response(found):
     [b"", b"nonsense", b"[]", b"{}", b'{"request": {}}', b'{"request": {"uid": ""}}', b"\xff\xfe", b"[" * 100_000],
 )
 def test_h1_what_is_no_review_gets_400(body):
-    found = answer_review(body, NO_CPU_LIMIT, facts())
-    assert (found.status, found.record.outcome) == (400, AdmissionOutcome.MALFORMED)
+    answer = answer_review(body, NO_CPU_LIMIT, facts())
+    assert (answer.status, answer.record.outcome) == (400, AdmissionOutcome.MALFORMED)
 
 
 @pytest.mark.parametrize(
@@ -40,29 +40,34 @@ def test_h1_what_is_no_review_gets_400(body):
 )
 def test_h2_another_version_or_kind_is_allowed_unchanged_with_a_warning(version, kind):
     body = json.loads(review(MANIFEST)) | {"apiVersion": version, "kind": kind}
-    found = response(answer_review(json.dumps(body).encode(), NO_CPU_LIMIT, facts()))
-    assert (found["uid"], found["allowed"], "patch" in found, len(found["warnings"])) == ("u-1", True, False, 1)
+    admission_response = response(answer_review(json.dumps(body).encode(), NO_CPU_LIMIT, facts()))
+    assert (
+        admission_response["uid"],
+        admission_response["allowed"],
+        "patch" in admission_response,
+        len(admission_response["warnings"]),
+    ) == ("u-1", True, False, 1)
 
 
 def test_h3_whatever_breaks_the_pod_is_allowed_unchanged():
     broken = None  # facts that are no facts: everything that asks them fails
-    found = answer_review(review(MANIFEST), NO_CPU_LIMIT, broken)  # type: ignore[arg-type]
-    assert (found.status, found.record.outcome) == (200, AdmissionOutcome.FAILED)
-    assert response(found)["allowed"] is True
+    answer = answer_review(review(MANIFEST), NO_CPU_LIMIT, broken)  # type: ignore[arg-type]
+    assert (answer.status, answer.record.outcome) == (200, AdmissionOutcome.FAILED)
+    assert response(answer)["allowed"] is True
 
 
 def test_h3_a_failing_action_costs_only_its_policy():
     both = policies(policy("{limits: {cpu: remove}}"), policy("{labels: {add: {cost: low}}}", name="q"))
-    found = decided(pod(container(requests={"cpu": "nonsense"}, limits={"cpu": "1"})), both)
-    assert (found.pod.metadata.labels, codes(found, loud=True)) == ({"cost": "low"}, {"not-a-quantity"})
+    decision = decided(pod(container(requests={"cpu": "nonsense"}, limits={"cpu": "1"})), both)
+    assert (decision.pod.metadata.labels, codes(decision, loud=True)) == ({"cost": "low"}, {"not-a-quantity"})
 
 
 def test_h5_a_patch_that_would_leave_an_invalid_pod_is_found():
     before = pod(container(requests={"cpu": "1"}, limits={"cpu": "2"}))
     after = pod(container(requests={"cpu": "3"}, limits={"cpu": "2"}))
-    told = check_patch(before, after, diff_pods(before, after), lambda p: p, facts(), "team-a")
-    assert told is not None
-    assert "must be less than or equal to cpu limit of 2" in told
+    patch = check_patch(before, after, diff_pods(before, after), lambda p: p, facts(), "team-a")
+    assert patch is not None
+    assert "must be less than or equal to cpu limit of 2" in patch
 
 
 def test_h5_a_patch_that_gives_another_pod_is_found():
@@ -75,8 +80,8 @@ def test_h5_a_patch_that_gives_another_pod_is_found():
 
 def test_h5_a_decision_that_is_not_stable_is_found():
     before, after = pod(), pod(labels={"a": "b"})
-    told = check_patch(before, after, diff_pods(before, after), lambda p: before, facts(), "team-a")
-    assert told == "a second decision about the changed pod would change it again"
+    patch = check_patch(before, after, diff_pods(before, after), lambda p: before, facts(), "team-a")
+    assert patch == "a second decision about the changed pod would change it again"
 
 
 def test_h6_a_dry_run_gets_the_same_patch():
@@ -86,21 +91,25 @@ def test_h6_a_dry_run_gets_the_same_patch():
 
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT", "UPDATE", ""])
 def test_h7_other_operations_get_no_patch(operation):
-    found = answer_review(review(MANIFEST, operation=operation), NO_CPU_LIMIT, facts())
-    assert response(found) == {"uid": "u-1", "allowed": True, "auditAnnotations": {"outcome": "not-ours"}}
+    answer = answer_review(review(MANIFEST, operation=operation), NO_CPU_LIMIT, facts())
+    assert response(answer) == {"uid": "u-1", "allowed": True, "auditAnnotations": {"outcome": "not-ours"}}
 
 
 def test_h8_an_answer_echoes_the_uid_and_says_what_its_patch_is():
-    found = json.loads(answer_review(review(MANIFEST, uid="abc"), NO_CPU_LIMIT, facts()).body)
-    told = found["response"]
-    assert (found["apiVersion"], found["kind"], told["uid"]) == ("admission.k8s.io/v1", "AdmissionReview", "abc")
-    assert told["patchType"] == "JSONPatch"
-    assert json.loads(base64.b64decode(told["patch"]))[-1]["op"] == "remove"
+    document = json.loads(answer_review(review(MANIFEST, uid="abc"), NO_CPU_LIMIT, facts()).body)
+    response = document["response"]
+    assert (document["apiVersion"], document["kind"], response["uid"]) == (
+        "admission.k8s.io/v1",
+        "AdmissionReview",
+        "abc",
+    )
+    assert response["patchType"] == "JSONPatch"
+    assert json.loads(base64.b64decode(response["patch"]))[-1]["op"] == "remove"
 
 
 def test_h8_without_a_patch_there_is_no_patch_type():
-    found = response(answer_review(review(MANIFEST), policies(), facts()))
-    assert ("patch" in found, "patchType" in found) == (False, False)
+    admission_response = response(answer_review(review(MANIFEST), policies(), facts()))
+    assert ("patch" in admission_response, "patchType" in admission_response) == (False, False)
 
 
 def test_h12_paused_changes_nothing():
@@ -129,17 +138,21 @@ def test_i7_the_schema_is_a_schema_and_takes_a_policy():
 
 @pytest.mark.parametrize(("mode", "warnings"), [("audit", 0), ("warn", 1)])
 def test_i9_a_policy_that_only_watches_says_what_it_would_do(mode, warnings):
-    found = answer_review(review(MANIFEST), policies(policy("{limits: {cpu: remove}}", mode=mode)), facts())
-    assert (found.record.patch_operations, len(found.record.warnings)) == ((), warnings)
-    assert [would.field for would in found.record.decision.would] == ["containers[app].limits.cpu"]
+    answer = answer_review(review(MANIFEST), policies(policy("{limits: {cpu: remove}}", mode=mode)), facts())
+    assert (answer.record.patch_operations, len(answer.record.warnings)) == ((), warnings)
+    assert [would.field for would in answer.record.decision.would] == ["containers[app].limits.cpu"]
 
 
 def test_a_denied_pod_hears_both_values():
     rule = policies(policy("{overhead: {contradicting: deny}}"))
     came = to_plain_json(pod(runtime_class_name="kata", overhead={"cpu": "1m"}))
     world = facts(runtime_class("kata", overhead={"cpu": "250m"}))
-    found = response(answer_review(review(came), rule, world, AdmissionSettings(overhead="webhook")))
-    assert (found["allowed"], "1m" in found["status"]["message"], "250m" in found["status"]["message"]) == (
+    admission_response = response(answer_review(review(came), rule, world, AdmissionSettings(overhead="webhook")))
+    assert (
+        admission_response["allowed"],
+        "1m" in admission_response["status"]["message"],
+        "250m" in admission_response["status"]["message"],
+    ) == (
         False,
         True,
         True,
@@ -149,20 +162,22 @@ def test_a_denied_pod_hears_both_values():
 def test_nulls_are_absent_as_they_are_to_the_server():
     came = json.loads(json.dumps(MANIFEST))
     came["spec"] |= {"tolerations": None, "affinity": None, "initContainers": None}
-    found = answer_review(
+    answer = answer_review(
         review(came),
         policies(policy("{placement: {tolerate: [{key: a}], require: [{label: b, exists: true}]}}")),
         facts(),
     )
-    assert found.record.outcome is AdmissionOutcome.CHANGED
-    assert found.record.decision.pod.spec.tolerations[0].key == "a"
+    assert answer.record.outcome is AdmissionOutcome.CHANGED
+    assert answer.record.decision.pod.spec.tolerations[0].key == "a"
 
 
 def test_a_dry_run_that_asks_for_us_is_answered_in_a_warning_and_nothing_else():
     asking = {**MANIFEST, "metadata": {"name": "web", "annotations": {PROBE_ANNOTATION: "doctor"}}}
-    found = response(answer_review(review(asking, dryRun=True), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True)))
-    assert (found["allowed"], "patch" in found) == (True, False)
-    assert found["warnings"] == [f"{PROBE_WARNING}, with 1 policy, paused"]
+    admission_response = response(
+        answer_review(review(asking, dryRun=True), NO_CPU_LIMIT, facts(), AdmissionSettings(paused=True))
+    )
+    assert (admission_response["allowed"], "patch" in admission_response) == (True, False)
+    assert admission_response["warnings"] == [f"{PROBE_WARNING}, with 1 policy, paused"]
 
 
 def test_what_is_stored_is_decided_whatever_it_asks():

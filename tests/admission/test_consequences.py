@@ -39,12 +39,12 @@ def asks(cpu, *more, **spec):
 
 
 def outcome(came, rules, *world):
-    found = decide_pod(came, policies(*rules), facts(*WEB, *world), NAMESPACE)
-    return found.apply_to(came), codes(found.decision, loud=True), found
+    decision = decide_pod(came, policies(*rules), facts(*WEB, *world), NAMESPACE)
+    return decision.apply_to(came), codes(decision.decision, loud=True), decision
 
 
-def cpu_of(found):
-    return [c.resources.requests.get("cpu") for c in found.spec.containers]
+def cpu_of(result):
+    return [c.resources.requests.get("cpu") for c in result.spec.containers]
 
 
 # A node ------------------------------------------------------------------------------------------------------------
@@ -70,9 +70,9 @@ def test_a_node_whose_taint_the_pod_does_not_tolerate_is_none():
 def test_all_resources_are_of_one_node():
     rule = policy("{requests: {cpu: {from: usage, when: always}, memory: {from: usage, when: always}}}")
     nodes = [node("a", cpu="16", memory="4Gi"), node("b", cpu="2", memory="64Gi")]
-    seen = usage(cpu=("1", "8"), memory=("1Gi", "32Gi"))
+    container_usage = usage(cpu=("1", "8"), memory=("1Gi", "32Gi"))
     came = pod(container(requests={"cpu": "100m", "memory": "100Mi"}), owner="ReplicaSet/web-1")
-    after, why, _ = outcome(came, [rule], seen, *nodes)
+    after, why, _ = outcome(came, [rule], container_usage, *nodes)
     assert (after, why) == (came, {"no-node-could-run-it"})
 
 
@@ -115,13 +115,13 @@ def test_where_an_autoscaler_may_bring_other_nodes_the_placement_stays_with_a_wa
 
 def autoscaler(*groups, namespace="kube-system"):
     """Its status; (name, nodes that are there, most nodes, state)."""
-    told = "".join(
+    text = "".join(
         f"- name: {name}\n  health: {{nodeCounts: {{registered: {{total: {there}}}}}, maxSize: {most}}}\n"
         f"  scaleUp: {{status: {state}}}\n"
         for name, there, most, state in groups
     )
     metadata = Metadata(name="cluster-autoscaler-status", namespace=namespace)
-    return ConfigMap(metadata=metadata, data={"status": f"clusterWide: {{}}\nnodeGroups:\n{told}"})
+    return ConfigMap(metadata=metadata, data={"status": f"clusterWide: {{}}\nnodeGroups:\n{text}"})
 
 
 MADE = node(cpu="4", memory="8Gi", provider="gce://project/zone/n1")
@@ -139,9 +139,9 @@ BATCH = policy("{placement: {require: [{label: pool, in: [batch]}]}, labels: {ad
     ],
 )
 def test_a_group_that_may_get_its_first_node_counts_as_one_of_any_kind(groups, code):
-    found, told, _ = outcome(asks("1"), [BATCH], MADE, autoscaler(*groups))
-    assert (found.spec.affinity is not UNSET, told) == (code == "no-known-node-matches", {code})
-    assert found.metadata.labels["cost"] == "low"
+    result, message, _ = outcome(asks("1"), [BATCH], MADE, autoscaler(*groups))
+    assert (result.spec.affinity is not UNSET, message) == (code == "no-known-node-matches", {code})
+    assert result.metadata.labels["cost"] == "low"
 
 
 @pytest.mark.parametrize("status", [autoscaler(namespace="team-a"), ConfigMap(metadata=Metadata(name="x"))])
@@ -178,8 +178,8 @@ def test_a_cordoned_node_of_a_cloud_shows_what_its_group_may_bring(provider, cod
 def test_a_machine_that_a_policy_names_is_there(required, stays):
     """It was taken to be there, whatever its name."""
     there = [node(name, labels={"kubernetes.io/hostname": name}, cpu="4", memory="8Gi") for name in ("n1", "n2")]
-    found, told, _ = outcome(asks("1"), [policy(f"{{placement: {{require: [{required}]}}}}")], *there)
-    assert (found.spec.affinity is not UNSET, told) == (stays, set() if stays else {"no-node-could-run-it"})
+    result, message, _ = outcome(asks("1"), [policy(f"{{placement: {{require: [{required}]}}}}")], *there)
+    assert (result.spec.affinity is not UNSET, message) == (stays, set() if stays else {"no-node-could-run-it"})
 
 
 @pytest.mark.parametrize(("named", "stays"), [("n2", True), ("gone", False)])
@@ -191,8 +191,8 @@ def test_a_node_that_the_pod_names_by_its_field_is_there(named, stays):
     hosts = [{"kubernetes.io/hostname": "n1", "small": ""}, {"kubernetes.io/hostname": "n2"}]
     nodes = [node(f"n{i + 1}", labels=labels, cpu=f"{1 + 3 * i}", memory="8Gi") for i, labels in enumerate(hosts)]
     came = asks("100m", affinity=Affinity(node_affinity=required))
-    found, told, _ = outcome(came, [ALWAYS], usage(cpu=("1", "2")), *nodes)
-    assert (cpu_of(found), told) == ((["2"], set()) if stays else (["100m"], {"no-node-could-run-it"}))
+    result, message, _ = outcome(came, [ALWAYS], usage(cpu=("1", "2")), *nodes)
+    assert (cpu_of(result), message) == ((["2"], set()) if stays else (["100m"], {"no-node-could-run-it"}))
 
 
 def test_only_the_policy_that_caused_it_is_taken_back():
@@ -200,11 +200,11 @@ def test_only_the_policy_that_caused_it_is_taken_back():
     world = (usage(cpu=("1", "6")), node("b", labels={"pool": "batch"}, cpu="4", memory="32Gi"),
              node("a", cpu="8", memory="32Gi"))  # fmt: skip
     sizes = policy("{requests: {cpu: {from: usage, when: always}}}", name="sizes", priority=500)
-    after, _, found = outcome(asks("1"), [POOL, sizes], *world)
+    after, _, result = outcome(asks("1"), [POOL, sizes], *world)
     assert (cpu_of(after), after.metadata.labels["a"]) == (["6"], "b")
-    assert [left.field for left in found.decision.fields_kept if left.loud] == ["placement"]
-    after, _, found = outcome(asks("1"), [POOL, ALWAYS], *world)
-    assert (cpu_of(after), [left.field for left in found.decision.fields_kept if left.loud]) == (["1"], ["requests"])
+    assert [left.field for left in result.decision.fields_kept if left.loud] == ["placement"]
+    after, _, result = outcome(asks("1"), [POOL, ALWAYS], *world)
+    assert (cpu_of(after), [left.field for left in result.decision.fields_kept if left.loud]) == (["1"], ["requests"])
 
 
 def test_of_many_actions_only_those_that_are_the_cause_together_are_taken_back():
@@ -244,8 +244,8 @@ def test_deciding_again_changes_nothing_and_takes_back_the_same():
     rule = policy("{requests: {cpu: {from: usage, when: always}}, labels: {add: {a: b}}}")
     once, why, _ = outcome(asks("100m"), [rule], *world)
     assert why == {"no-node-could-run-it"}
-    again, why, found = outcome(once, [rule], *world)
-    assert (again, why, found.outcome) == (once, {"no-node-could-run-it"}, AdmissionOutcome.UNCHANGED)
+    second_result, why, result = outcome(once, [rule], *world)
+    assert (second_result, why, result.outcome) == (once, {"no-node-could-run-it"}, AdmissionOutcome.UNCHANGED)
 
 
 SPREAD = "{{topologySpread: {{constraints: [{{topologyKey: {}, whenUnsatisfiable: DoNotSchedule}}]}}}}"
@@ -306,14 +306,14 @@ def counted(hard, used="0", name="requests.cpu"):
 @pytest.mark.parametrize("used", ["0", "50m", "250m"])
 def test_nothing_is_raised_that_would_leave_replicas_without_room(used):
     """Five pods of 50m ran in a quota of 500m; raised to 200m each, two did and three were refused for ever."""
-    after, why, found = outcome(asks("50m"), [ALWAYS], usage(cpu=("10m", "200m")), counted("500m", used))
-    assert (cpu_of(after), why, found.outcome) == (["50m"], {"quota-would-refuse"}, AdmissionOutcome.UNCHANGED)
+    after, why, result = outcome(asks("50m"), [ALWAYS], usage(cpu=("10m", "200m")), counted("500m", used))
+    assert (cpu_of(after), why, result.outcome) == (["50m"], {"quota-would-refuse"}, AdmissionOutcome.UNCHANGED)
 
 
 def test_the_surge_of_a_rollout_counts_and_a_tenth_stays_free():
-    seen = usage(cpu=("10m", "200m"))  # 5 replicas and 2 more while they are rolled out
-    assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("1400m"))[0]) == ["50m"]
-    assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("1600m"))[0]) == ["200m"]
+    container_usage = usage(cpu=("10m", "200m"))  # 5 replicas and 2 more while they are rolled out
+    assert cpu_of(outcome(asks("50m"), [ALWAYS], container_usage, counted("1400m"))[0]) == ["50m"]
+    assert cpu_of(outcome(asks("50m"), [ALWAYS], container_usage, counted("1600m"))[0]) == ["200m"]
 
 
 @pytest.mark.parametrize(
@@ -330,18 +330,18 @@ def test_an_hpa_may_make_more():
         metadata=Revised(name="web", namespace=NAMESPACE),
         spec=HPASpec(scale_target_ref=TargetRef(kind_name="Deployment", name="web"), max_replicas=20),
     )  # fmt: skip
-    seen = usage(cpu=("10m", "200m"))
-    assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("2"), hpa)[0]) == ["50m"]
-    assert cpu_of(outcome(asks("50m"), [ALWAYS], seen, counted("2"))[0]) == ["200m"]
+    container_usage = usage(cpu=("10m", "200m"))
+    assert cpu_of(outcome(asks("50m"), [ALWAYS], container_usage, counted("2"), hpa)[0]) == ["50m"]
+    assert cpu_of(outcome(asks("50m"), [ALWAYS], container_usage, counted("2"))[0]) == ["200m"]
 
 
 def test_siblings_get_one_answer_while_they_come():
-    seen, given = usage(cpu=("10m", "200m")), []
+    container_usage, values = usage(cpu=("10m", "200m")), []
     for there in range(7):
         web = workload("Deployment/web", replicas=5, updated_replicas=there)
-        world = facts(WEB[0], web, seen, counted("1600m", f"{200 * there}m"))
-        given.append(cpu_of(decide_pod(asks("50m"), policies(ALWAYS), world, NAMESPACE).decision.pod))
-    assert given == [["200m"]] * 7
+        world = facts(WEB[0], web, container_usage, counted("1600m", f"{200 * there}m"))
+        values.append(cpu_of(decide_pod(asks("50m"), policies(ALWAYS), world, NAMESPACE).decision.pod))
+    assert values == [["200m"]] * 7
 
 
 def test_what_a_deployment_says_of_its_pods_counts_only_for_replica_sets_that_are_known():
@@ -355,8 +355,8 @@ def test_what_a_deployment_says_of_its_pods_counts_only_for_replica_sets_that_ar
 def test_where_nobody_knows_how_many_pods_there_will_be_nothing_is_raised():
     came = pod(container(requests={"cpu": "50m"}), owner="Rollout/web")
     world = facts(usage("Rollout/web", cpu=("10m", "200m")), counted("100"))
-    found = decide_pod(came, policies(ALWAYS), world, NAMESPACE).decision
-    assert (cpu_of(found.pod), codes(found, loud=True)) == (["50m"], {"quota-room-unknown"})
+    decision = decide_pod(came, policies(ALWAYS), world, NAMESPACE).decision
+    assert (cpu_of(decision.pod), codes(decision, loud=True)) == (["50m"], {"quota-room-unknown"})
 
 
 def test_what_is_lowered_needs_no_room():
@@ -384,18 +384,18 @@ def test_a_vpas_target_is_given_where_the_quota_has_room_for_all_replicas(hard, 
 def test_only_the_class_is_left_whose_overhead_the_quota_has_no_room_for():
     kata = runtime_class("kata-fc", overhead={"cpu": "250m"})
     rules = [policy("{runtimeClass: {name: kata-fc}, labels: {add: {a: b}}}")]
-    after, why, found = outcome(pod(container(requests={"cpu": "120m"})), rules, kata, counted("1", "800m"))
+    after, why, result = outcome(pod(container(requests={"cpu": "120m"})), rules, kata, counted("1", "800m"))
     assert (after.spec.runtime_class_name, after.metadata.labels["a"]) == (UNSET, "b")
-    assert (why, found.outcome) == ({"quota-would-refuse"}, AdmissionOutcome.CHANGED)
+    assert (why, result.outcome) == ({"quota-would-refuse"}, AdmissionOutcome.CHANGED)
 
 
 def test_what_is_required_is_not_taken_back():
     kata = runtime_class("kata-fc", overhead={"cpu": "250m"})
     team = f"{{namespaces: {{include: [{NAMESPACE}]}}}}"
     rule = policy("{runtimeClass: {name: kata-fc, required: true}}", match=team)
-    after, why, found = outcome(pod(container(requests={"cpu": "120m"})), [rule], kata, counted("1", "800m"))
+    after, why, result = outcome(pod(container(requests={"cpu": "120m"})), [rule], kata, counted("1", "800m"))
     assert (after.spec.runtime_class_name, why) == ("kata-fc", {"quota-may-refuse"})
-    assert found.outcome is AdmissionOutcome.CHANGED
+    assert result.outcome is AdmissionOutcome.CHANGED
 
 
 # Memory limits -----------------------------------------------------------------------------------------------------
@@ -404,9 +404,9 @@ FOLLOWS = policy("{requests: {memory: {from: usage, otherwise: 128Mi, when: alwa
 
 
 def memory(came, *world):
-    found = decide(came, policies(FOLLOWS), facts(*WEB, *world), NAMESPACE)
-    resources = found.pod.spec.containers[0].resources
-    return dict(resources.requests).get("memory"), dict(resources.limits or {}).get("memory"), found
+    decision = decide(came, policies(FOLLOWS), facts(*WEB, *world), NAMESPACE)
+    resources = decision.pod.spec.containers[0].resources
+    return dict(resources.requests).get("memory"), dict(resources.limits or {}).get("memory"), decision
 
 
 def test_a_limit_that_follows_a_request_is_above_the_known_peak():
@@ -418,12 +418,12 @@ def test_a_limit_that_follows_a_request_is_above_the_known_peak():
 
 def test_a_limit_never_follows_a_mere_default():
     came = pod(owner="ReplicaSet/web-1")
-    found = decide(came, policies(FOLLOWS), facts(*WEB), NAMESPACE)
-    assert found.pod.spec.containers[0].resources.requests == {"memory": "128Mi"}
-    assert found.pod.spec.containers[0].resources.limits is UNSET
-    assert "limit-after-default" in codes(found, loud=True)
-    again = decide(found.pod, policies(FOLLOWS), facts(*WEB), NAMESPACE)
-    assert again.pod is found.pod
+    decision = decide(came, policies(FOLLOWS), facts(*WEB), NAMESPACE)
+    assert decision.pod.spec.containers[0].resources.requests == {"memory": "128Mi"}
+    assert decision.pod.spec.containers[0].resources.limits is UNSET
+    assert "limit-after-default" in codes(decision, loud=True)
+    second_decision = decide(decision.pod, policies(FOLLOWS), facts(*WEB), NAMESPACE)
+    assert second_decision.pod is decision.pod
 
 
 def test_a_default_that_is_rounded_is_one_the_next_time_as_well():
@@ -437,22 +437,22 @@ def test_a_default_that_is_rounded_is_one_the_next_time_as_well():
 
 def test_an_authors_own_memory_limit_is_never_lowered():
     came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "2Gi"}), owner="ReplicaSet/web-1")
-    request, limit, found = memory(came, usage(memory=("100Mi", "300Mi", "500Mi")))
-    assert (request, limit, "limit-not-lowered" in codes(found)) == ("300Mi", "2Gi", True)
+    request, limit, result = memory(came, usage(memory=("100Mi", "300Mi", "500Mi")))
+    assert (request, limit, "limit-not-lowered" in codes(result)) == ("300Mi", "2Gi", True)
 
 
 def test_an_authors_own_limit_below_the_peak_is_told():
     came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "1Gi", "cpu": "1"}), owner="ReplicaSet/web-1")
     rule = policy("{requests: {memory: {from: usage, when: always}}}")
-    found = decide(came, policies(rule), facts(*WEB, usage(memory=("100Mi", "300Mi", "3Gi"))), NAMESPACE)
-    assert "limit-below-peak" in codes(found, loud=True)
+    decision = decide(came, policies(rule), facts(*WEB, usage(memory=("100Mi", "300Mi", "3Gi"))), NAMESPACE)
+    assert "limit-below-peak" in codes(decision, loud=True)
 
 
 def test_where_a_limit_range_allows_no_limit_above_the_peak_none_is_set():
     came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "1Gi"}), owner="ReplicaSet/web-1")
     world = (usage(memory=("100Mi", "300Mi", "1900Mi")), limit_range(max={"memory": "1Gi"}))
-    _, limit, found = memory(came, *world)
-    assert (limit, "limit-below-peak" in codes(found, loud=True)) == ("1Gi", True)
+    _, limit, result = memory(came, *world)
+    assert (limit, "limit-below-peak" in codes(result, loud=True)) == ("1Gi", True)
 
 
 # Devices and local storage ------------------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ def decoded(monkeypatch, terms):
     texts, pod = [], msgspec.convert(CLAIMING(50), Pod)
     plain = changed_annotation._decode_annotation
 
-    def counted(found):
-        texts.append(changed_annotation.annotation_text(found))
-        return plain(found)
+    def counted(result):
+        texts.append(changed_annotation.annotation_text(result))
+        return plain(result)
 
     monkeypatch.setattr(changed_annotation, "_decode_annotation", counted)
     decide_pod(pod, world.policies(), world.facts(), world.NAMESPACE, terms)

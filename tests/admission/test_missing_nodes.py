@@ -16,7 +16,7 @@ ZONE_AND_POOL = "{placement: {require: [{label: zone, in: [a]}, {label: pool, in
 
 def reported_reason(actions, *nodes):
     finding = decide_pod(pod(container(requests={"cpu": "1"})), policies(policy(actions)), facts(*nodes), NAMESPACE)
-    [reason] = [kept.reason for kept in finding.decision.fields_kept if kept.loud]
+    [reason] = [kept_field.reason for kept_field in finding.decision.fields_kept if kept_field.loud]
     return reason
 
 

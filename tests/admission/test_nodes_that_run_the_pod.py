@@ -26,7 +26,7 @@ def node(name: str, *handlers: str, system: str = "", cpu: str = "8", pods: str 
 def loud_codes(actions: str, *objects: Any, cpu: str = "1", **spec: Any) -> list[str]:
     submitted = pod(container(requests={"cpu": cpu}), **spec)
     result = decide_pod(submitted, policies(policy(actions)), facts(*objects), NAMESPACE)
-    return [kept.reason.code.name for kept in result.decision.fields_kept if kept.loud]
+    return [kept_field.reason.code.name for kept_field in result.decision.fields_kept if kept_field.loud]
 
 
 def test_a_sandbox_whose_handler_no_node_reports_is_not_given() -> None:

@@ -13,23 +13,25 @@ POD = {"spec": {"containers": [{"name": "app", "image": "x"}]}}
 
 def document(kind: str, spec: dict, version: str = "example.com/v1") -> Document:
     value = {"apiVersion": version, "kind": kind, "metadata": {"name": "it", "namespace": "shop"}, "spec": spec}
-    (found,) = read_documents("it.yaml", yaml.safe_dump(value).encode()).documents
-    return found
+    (document,) = read_documents("it.yaml", yaml.safe_dump(value).encode()).documents
+    return document
 
 
 def read_of(kind: str, spec: dict, version: str = "example.com/v1") -> list[tuple[str, int, list[str]]]:
-    found = read_templates(document(kind, spec, version))
-    assert all(isinstance(each, PodTemplateLocation) for each in found)
+    locations = read_templates(document(kind, spec, version))
+    assert all(isinstance(each, PodTemplateLocation) for each in locations)
     return [
-        (t.part, t.replicas, [owner.kind for owner in _owners(t)]) for t in found if isinstance(t, PodTemplateLocation)
+        (t.part, t.replicas, [owner.kind for owner in _owners(t)])
+        for t in locations
+        if isinstance(t, PodTemplateLocation)
     ]
 
 
-def _owners(found: PodTemplateLocation) -> list:  # type: ignore[type-arg]
+def _owners(location: PodTemplateLocation) -> list:  # type: ignore[type-arg]
     from trimtab.policy.cluster_facts import ClusterFacts as Facts
     from trimtab.policy.pod_context import PodContext as Subject
 
-    return list(Subject(pod=found.pod, namespace=found.namespace, facts=found.with_owners(Facts())).owners)
+    return list(Subject(pod=location.pod, namespace=location.namespace, facts=location.with_owners(Facts())).owners)
 
 
 def test_a_ray_cluster_holds_a_head_and_groups_of_workers():
@@ -76,30 +78,30 @@ def test_a_ray_service_makes_a_ray_cluster():
 @pytest.mark.parametrize("kind", ["ClusterTrainingRuntime", "TrainingRuntime"])
 def test_a_training_runtime_holds_jobs(kind: str):
     job = {"name": "node", "template": {"spec": {"template": POD}}}
-    found = read_templates(
+    locations = read_templates(
         document(kind, {"template": {"spec": {"replicatedJobs": [job]}}}, "trainer.kubeflow.org/v1alpha1")
     )
-    assert [isinstance(each, PodTemplateLocation) for each in found] == [True]
+    assert [isinstance(each, PodTemplateLocation) for each in locations] == [True]
 
 
 def test_a_pod_template_stands_for_its_pod():
     value = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "it"}, "template": POD}
-    (found,) = read_documents("it.yaml", yaml.safe_dump(value).encode()).documents
-    assert [each.path for each in read_templates(found) if isinstance(each, PodTemplateLocation)] == [("template",)]
+    (document,) = read_documents("it.yaml", yaml.safe_dump(value).encode()).documents
+    assert [each.path for each in read_templates(document) if isinstance(each, PodTemplateLocation)] == [("template",)]
 
 
 def test_knative_names_containers_itself():
     spec = {"template": {"spec": {"containers": [{"image": "x"}]}}}
-    (found,) = read_templates(document("Service", spec, "serving.knative.dev/v1"))
-    assert isinstance(found, PodTemplateLocation)
-    assert found.pod.spec.containers[0].name == "user-container"
+    (location,) = read_templates(document("Service", spec, "serving.knative.dev/v1"))
+    assert isinstance(location, PodTemplateLocation)
+    assert location.pod.spec.containers[0].name == "user-container"
 
 
 def test_a_template_that_an_operator_completes_is_left_and_told():
     spec = {"nodeSets": [{"podTemplate": {"spec": {"containers": [{"name": "elasticsearch"}]}}}]}
-    (found,) = read_templates(document("Elasticsearch", spec, "elasticsearch.k8s.elastic.co/v1"))
-    assert isinstance(found, ConfigError)
-    assert found.field == "spec.nodeSets[0].podTemplate.spec.containers[0].image"
+    (location,) = read_templates(document("Elasticsearch", spec, "elasticsearch.k8s.elastic.co/v1"))
+    assert isinstance(location, ConfigError)
+    assert location.field == "spec.nodeSets[0].podTemplate.spec.containers[0].image"
 
 
 @pytest.mark.parametrize(
@@ -114,15 +116,15 @@ def test_a_template_that_an_operator_completes_is_left_and_told():
     ],
 )
 def test_a_kind_that_makes_pods_without_a_template_is_named(kind: str, version: str, spec: dict):
-    found = document(kind, spec, version)
-    assert read_templates(found) == ()
-    assert str(why_not_admitted(found)).startswith(f"{kind} it")
+    actual_document = document(kind, spec, version)
+    assert read_templates(actual_document) == ()
+    assert str(why_not_admitted(actual_document)).startswith(f"{kind} it")
 
 
 def test_an_operator_may_make_more_pods_than_there_are_templates():
     sets = [{"name": "hot", "podTemplate": POD}, {"name": "warm"}]
-    found = document("Elasticsearch", {"nodeSets": sets}, "elasticsearch.k8s.elastic.co/v1")
-    assert (len(read_templates(found)), "more pods" in str(why_not_admitted(found))) == (1, True)
+    actual_document = document("Elasticsearch", {"nodeSets": sets}, "elasticsearch.k8s.elastic.co/v1")
+    assert (len(read_templates(actual_document)), "more pods" in str(why_not_admitted(actual_document))) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +155,6 @@ def test_what_makes_no_pods_by_an_operator_is_not_named(kind: str):
 )
 def test_a_volume_without_a_source_is_an_empty_dir_as_on_the_server(volume: dict, is_scratch: bool):
     template = {"spec": {**POD["spec"], "volumes": [volume, {"name": "data", "secret": {"secretName": "x"}}]}}
-    (found,) = read_templates(document("Deployment", {"template": template}, "apps/v1"))
-    assert isinstance(found, PodTemplateLocation)
-    assert [v.name for v in found.pod.spec.volumes if v.empty_dir is not UNSET] == (["tmp"] if is_scratch else [])
+    (location,) = read_templates(document("Deployment", {"template": template}, "apps/v1"))
+    assert isinstance(location, PodTemplateLocation)
+    assert [v.name for v in location.pod.spec.volumes if v.empty_dir is not UNSET] == (["tmp"] if is_scratch else [])

@@ -19,12 +19,16 @@ REVISION = "deployment.kubernetes.io/revision"
 
 
 def sibling(name="web", requests="50m", uid="u", at=0):
-    made = pod(container(requests={"cpu": requests} if requests else None), labels={"pod-template-hash": "1"})
+    created_pod = pod(container(requests={"cpu": requests} if requests else None), labels={"pod-template-hash": "1"})
     owner = OwnerReference(kind_name="ReplicaSet", name=f"{name}-1", uid=f"{uid}-{name}", controller=True)
     return change(
-        made,
+        created_pod,
         metadata=change(
-            made.metadata, annotations={"at": str(at)}, name="", generate_name=f"{name}-1-", owner_references=(owner,)
+            created_pod.metadata,
+            annotations={"at": str(at)},
+            name="",
+            generate_name=f"{name}-1-",
+            owner_references=(owner,),
         ),
     )
 
@@ -34,11 +38,11 @@ def counted(hard, used):
 
 
 def owners(name="web", *, replicas=5, there=0, told=None):
-    made = workload(f"ReplicaSet/{name}-1", owner=f"Deployment/{name}")
+    actual_workload = workload(f"ReplicaSet/{name}-1", owner=f"Deployment/{name}")
     if told is not None:
         annotations = dict(zip(TOLD, map(str, told), strict=True))
-        made = change(made, metadata=change(made.metadata, annotations=annotations))
-    return made, workload(f"Deployment/{name}", replicas=replicas, updated_replicas=there)
+        actual_workload = change(actual_workload, metadata=change(actual_workload.metadata, annotations=annotations))
+    return actual_workload, workload(f"Deployment/{name}", replicas=replicas, updated_replicas=there)
 
 
 class Door:
@@ -61,8 +65,8 @@ class Door:
 def test_siblings_get_one_answer_while_their_owner_says_nothing_of_them_yet():
     """The ReplicaSet's controller makes all pods and tells then; the quota's use has each of them at once."""
     door = Door()
-    given = [door(sibling(at=there), *owners(), counted("1600m", f"{200 * there}m")) for there in range(7)]
-    assert given == ["200m"] * 7
+    values = [door(sibling(at=there), *owners(), counted("1600m", f"{200 * there}m")) for there in range(7)]
+    assert values == ["200m"] * 7
 
 
 def test_an_answer_lasts_as_long_as_the_replica_set():
@@ -110,21 +114,21 @@ def test_nobody_waits_for_an_owner_of_a_kind_that_no_watch_tells_of():
     came = sibling()
     owner = change(came.metadata.owner_references[0], kind_name="Rollout")
     stranger = change(came, metadata=change(came.metadata, owner_references=(owner,)))
-    seen = usage("Rollout/web-1", cpu=("10m", "200m"), shard="02")
-    assert Door().asked(stranger, seen, counted("100", "0"), waits=True).awaits is None
+    container_usage = usage("Rollout/web-1", cpu=("10m", "200m"), shard="02")
+    assert Door().asked(stranger, container_usage, counted("100", "0"), waits=True).awaits is None
 
 
 def test_a_deployment_that_still_speaks_of_the_revision_before_has_no_pods_of_this_one():
     """Its five pods were taken for those of the new ReplicaSet: one more had room, and five were promised it."""
-    made, deployment = owners(there=5, told=(5, 7))
+    item, deployment = owners(there=5, told=(5, 7))
 
     def of(owner, revision):
-        known = {REVISION: revision, **value_or(owner.metadata.annotations, {})}
-        return change(owner, metadata=change(owner.metadata, annotations=known))
+        facts = {REVISION: revision, **value_or(owner.metadata.annotations, {})}
+        return change(owner, metadata=change(owner.metadata, annotations=facts))
 
     room = counted("1600m", "250m")
-    assert Door()(sibling(), of(made, "2"), of(deployment, "1"), room) == "50m"
-    assert Door()(sibling(), of(made, "2"), of(deployment, "2"), room) == "200m"
+    assert Door()(sibling(), of(item, "2"), of(deployment, "1"), room) == "50m"
+    assert Door()(sibling(), of(item, "2"), of(deployment, "2"), room) == "200m"
 
 
 def test_where_others_took_the_room_since_nothing_is_raised_that_would_be_refused():

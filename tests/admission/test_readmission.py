@@ -32,20 +32,20 @@ def half_a_core() -> PodTemplateSpec:
 
 
 def test_without_a_policy_for_it_it_asks_what_its_template_says():
-    found = requests_if_readmitted(half_a_core(), WEB._replace(namespace="other"), policies(RAISE), ClusterFacts())
-    assert found == {"cpu": 500, "memory": 64 << 20}
+    requests = requests_if_readmitted(half_a_core(), WEB._replace(namespace="other"), policies(RAISE), ClusterFacts())
+    assert requests == {"cpu": 500, "memory": 64 << 20}
 
 
 def test_a_policy_of_today_raises_what_it_asks():
-    found = requests_if_readmitted(half_a_core(), WEB, policies(RAISE), ClusterFacts())
-    assert found == {"cpu": 1500, "memory": 64 << 20}
+    requests = requests_if_readmitted(half_a_core(), WEB, policies(RAISE), ClusterFacts())
+    assert requests == {"cpu": 1500, "memory": 64 << 20}
 
 
 def test_a_pod_that_would_be_denied_has_no_request_at_all():
     stray = change(half_a_core(), spec=change(half_a_core().spec, overhead={"cpu": "1"}))
-    found = requests_if_readmitted(stray, WEB, policies("overhead: {stray: deny}"), ClusterFacts())
-    assert isinstance(found, Unreadable)
-    assert str(found).startswith("the next pod of ReplicaSet team/web-5d4: a policy would deny the pod")
+    requests = requests_if_readmitted(stray, WEB, policies("overhead: {stray: deny}"), ClusterFacts())
+    assert isinstance(requests, Unreadable)
+    assert str(requests).startswith("the next pod of ReplicaSet team/web-5d4: a policy would deny the pod")
 
 
 def managed(mode: str = "Recreate", **more: object) -> ClusterFacts:
@@ -55,8 +55,8 @@ def managed(mode: str = "Recreate", **more: object) -> ClusterFacts:
         "spec": {"targetRef": {"kind": "ReplicaSet", "name": "web-5d4"}, "updatePolicy": {"updateMode": mode}, **more},
         "status": {"recommendation": {"containerRecommendations": [{"containerName": "main", "target": {"cpu": "2"}}]}},
     }
-    found = msgspec.convert(shape, VerticalPodAutoscaler)
-    return ClusterFacts(vpas={("team", "ReplicaSet", "web-5d4"): (found,)}, vpa_reach=())
+    result = msgspec.convert(shape, VerticalPodAutoscaler)
+    return ClusterFacts(vpas={("team", "ReplicaSet", "web-5d4"): (result,)}, vpa_reach=())
 
 
 @pytest.mark.parametrize(("mode", "cpu"), [("Off", 1500), ("Initial", 2000), ("Recreate", 2000), ("InPlace", 2000)])
@@ -70,8 +70,8 @@ def test_the_largest_of_template_policy_and_target_counts(mode: str, cpu: int) -
 def test_a_target_counts_within_what_its_vpa_allows_and_controls() -> None:
     def cpu(policy: dict[str, object]) -> object:
         facts = managed(resourcePolicy={"containerPolicies": [{"containerName": "*", **policy}]})
-        found = requests_if_readmitted(half_a_core(), WEB, Policies(), facts)
-        return found["cpu"] if isinstance(found, dict) else found
+        requests = requests_if_readmitted(half_a_core(), WEB, Policies(), facts)
+        return requests["cpu"] if isinstance(requests, dict) else requests
 
     assert cpu({"maxAllowed": {"cpu": "1"}}) == 1000
     assert cpu({"mode": "Off"}) == 500
@@ -80,10 +80,10 @@ def test_a_target_counts_within_what_its_vpa_allows_and_controls() -> None:
 
 def recommending(mode: str, upper: str, **more: object) -> ClusterFacts:
     """Facts with a VPA of the ReplicaSet, which recommends two cores for `main`, and at most `upper`."""
-    [found] = managed(mode, **more).vpas["team", "ReplicaSet", "web-5d4"]
-    said = {"containerName": "main", "target": {"cpu": "2"}, "upperBound": {"cpu": upper}}
-    status = msgspec.convert({"recommendation": {"containerRecommendations": [said]}}, VPAStatus)
-    grown = msgspec.structs.replace(found, status=status)
+    [vpa] = managed(mode, **more).vpas["team", "ReplicaSet", "web-5d4"]
+    text = {"containerName": "main", "target": {"cpu": "2"}, "upperBound": {"cpu": upper}}
+    status = msgspec.convert({"recommendation": {"containerRecommendations": [text]}}, VPAStatus)
+    grown = msgspec.structs.replace(vpa, status=status)
     return ClusterFacts(vpas={("team", "ReplicaSet", "web-5d4"): (grown,)}, vpa_reach=())
 
 
@@ -99,16 +99,18 @@ def recommending(mode: str, upper: str, **more: object) -> ClusterFacts:
     ],
 )
 def test_a_pod_that_is_resized_where_it_runs_counts_with_room_to_grow(mode: str, upper: str, cpu: int) -> None:
-    found = requests_if_readmitted(half_a_core(), WEB, Policies(), recommending(mode, upper))
-    assert isinstance(found, dict)
-    assert found["cpu"] == cpu
+    requests = requests_if_readmitted(half_a_core(), WEB, Policies(), recommending(mode, upper))
+    assert isinstance(requests, dict)
+    assert requests["cpu"] == cpu
 
 
 def test_it_grows_within_what_its_vpa_allows() -> None:
     most = {"containerPolicies": [{"containerName": "*", "maxAllowed": {"cpu": "2200m"}}]}
-    found = requests_if_readmitted(half_a_core(), WEB, Policies(), recommending("InPlace", "20", resourcePolicy=most))
-    assert isinstance(found, dict)
-    assert found["cpu"] == 2200
+    requests = requests_if_readmitted(
+        half_a_core(), WEB, Policies(), recommending("InPlace", "20", resourcePolicy=most)
+    )
+    assert isinstance(requests, dict)
+    assert requests["cpu"] == 2200
 
 
 def asking_nothing(*names: str) -> PodTemplateSpec:
@@ -123,22 +125,22 @@ def used(container: str, cpu: str, memory: str) -> ClusterFacts:
 
 
 def test_a_pod_that_asks_for_nothing_counts_with_what_it_is_known_to_use() -> None:
-    found = requests_if_readmitted(asking_nothing("main"), WEB, Policies(), used("main", "750m", "300Mi"))
-    assert found == {"cpu": 750, "memory": 300 << 20}
+    requests = requests_if_readmitted(asking_nothing("main"), WEB, Policies(), used("main", "750m", "300Mi"))
+    assert requests == {"cpu": 750, "memory": 300 << 20}
 
 
 def test_of_what_a_pod_asks_for_its_usage_does_not_count() -> None:
-    found = requests_if_readmitted(half_a_core(), WEB, Policies(), used("main", "750m", "300Mi"))
-    assert found == {"cpu": 500, "memory": 64 << 20}
+    requests = requests_if_readmitted(half_a_core(), WEB, Policies(), used("main", "750m", "300Mi"))
+    assert requests == {"cpu": 500, "memory": 64 << 20}
 
 
 def test_where_the_usage_of_one_container_is_unknown_that_of_the_pod_is() -> None:
     template = asking_nothing("main", "proxy")
-    found = requests_if_readmitted(template, WEB, Policies(), used("main", "750m", "300Mi"))
-    assert found == {}
+    requests = requests_if_readmitted(template, WEB, Policies(), used("main", "750m", "300Mi"))
+    assert requests == {}
 
 
 @pytest.mark.parametrize("mode", ["Off", "Recreate"])
 def test_the_target_of_any_vpa_is_known_usage_of_a_pod_that_asks_for_nothing(mode: str) -> None:
-    found = requests_if_readmitted(asking_nothing("main"), WEB, Policies(), managed(mode))
-    assert found == {"cpu": 2000}
+    requests = requests_if_readmitted(asking_nothing("main"), WEB, Policies(), managed(mode))
+    assert requests == {"cpu": 2000}

@@ -34,8 +34,8 @@ def deep_review(namespace_: str = "team-a", **request) -> bytes:
 
 def told(body: bytes, memory: ResponseCache | None = None) -> tuple[bool, str]:
     """Is the pod let in, and what is said?"""
-    found = json.loads(answer_review(body, SANDBOX, WORLD, DEFAULT_SETTINGS, memory).body)["response"]
-    return found["allowed"], found.get("status", {}).get("message", "")
+    response = json.loads(answer_review(body, SANDBOX, WORLD, DEFAULT_SETTINGS, memory).body)["response"]
+    return response["allowed"], response.get("status", {}).get("message", "")
 
 
 def test_the_reason_of_a_denial_reaches_whoever_creates_the_pod():
@@ -56,8 +56,8 @@ def test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_els
 
 def test_a_patch_that_fails_its_check_denies(monkeypatch):
     monkeypatch.setattr(judging, "check_patch", lambda *_, **__: "it does not apply")
-    found = answer_review(review(POD), SANDBOX, WORLD).record
-    assert (found.outcome, found.problem) == (AdmissionOutcome.DENIED, "it does not apply")
+    record = answer_review(review(POD), SANDBOX, WORLD).record
+    assert (record.outcome, record.problem) == (AdmissionOutcome.DENIED, "it does not apply")
 
 
 def test_a_mistake_of_ours_is_not_remembered(monkeypatch):
@@ -69,8 +69,8 @@ def test_a_mistake_of_ours_is_not_remembered(monkeypatch):
 
 def test_a_pod_that_cannot_be_read_denies_where_something_may_be_required():
     senseless = {**POD, "spec": {"containers": [{"name": 7}]}}
-    found = [told(review(senseless, namespace=where))[0] for where in ("team-a", "other")]
-    assert found == [False, True]
+    results = [told(review(senseless, namespace=where))[0] for where in ("team-a", "other")]
+    assert results == [False, True]
 
 
 @pytest.mark.parametrize("memory", [None, ResponseCache()])

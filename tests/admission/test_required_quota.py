@@ -43,15 +43,15 @@ def world(used: str = "800m", hard: str = "1"):
     return facts(namespace(NAMESPACE), KATA, quota({"requests.cpu": hard}, used={"requests.cpu": used}))
 
 
-def warnings_of(found) -> list[str]:
-    return [f"{left.policy} {left.field}: {left.reason.sentence}" for left in found.decision.fields_kept if left.loud]
+def warnings_of(result) -> list[str]:
+    return [f"{left.policy} {left.field}: {left.reason.sentence}" for left in result.decision.fields_kept if left.loud]
 
 
 def test_the_patch_is_sent_with_a_warning_that_names_the_overhead():
-    found = decide_pod(SMALL, policies(REQUIRED), world(), NAMESPACE)
-    assert (found.outcome, found.problem, found.decision.denied) == (AdmissionOutcome.CHANGED, "", None)
-    assert found.decision.pod.spec.runtime_class_name == "kata-fc"
-    (warning,) = warnings_of(found)
+    decision = decide_pod(SMALL, policies(REQUIRED), world(), NAMESPACE)
+    assert (decision.outcome, decision.problem, decision.decision.denied) == (AdmissionOutcome.CHANGED, "", None)
+    assert decision.decision.pod.spec.runtime_class_name == "kata-fc"
+    (warning,) = warnings_of(decision)
     assert warning.startswith(
         "sandbox runtimeClass: RuntimeClass kata-fc adds an overhead of cpu 250m to the pod, but "
         "ResourceQuota q may refuse "
@@ -60,34 +60,34 @@ def test_the_patch_is_sent_with_a_warning_that_names_the_overhead():
 
 
 def test_offline_it_is_the_quota_that_refuses_the_pod():
-    found = preview_admission(SMALL, policies(REQUIRED), world(), NAMESPACE)
-    assert isinstance(found.unaided, PodAdmitted)
-    assert isinstance(found.result, PodRejected)
-    assert found.result.plugin == "ResourceQuota"
-    assert found.result.message == (
+    preview = preview_admission(SMALL, policies(REQUIRED), world(), NAMESPACE)
+    assert isinstance(preview.unaided, PodAdmitted)
+    assert isinstance(preview.result, PodRejected)
+    assert preview.result.plugin == "ResourceQuota"
+    assert preview.result.message == (
         "exceeded quota: q, requested: requests.cpu=370m, used: requests.cpu=800m, limited: requests.cpu=1"
     )
-    assert (found.outcome, [call.problem for call in found.calls if call.problem]) == (AdmissionOutcome.CHANGED, [])
+    assert (preview.outcome, [call.problem for call in preview.calls if call.problem]) == (AdmissionOutcome.CHANGED, [])
 
 
 def test_the_answer_to_a_review_carries_the_warning_whole():
-    found = answer_review(review(MANIFEST, namespace=NAMESPACE), policies(REQUIRED), world())
-    response = json.loads(found.body)["response"]
-    assert (response["allowed"], "patch" in response, found.record.outcome) == (True, True, AdmissionOutcome.CHANGED)
+    answer = answer_review(review(MANIFEST, namespace=NAMESPACE), policies(REQUIRED), world())
+    response = json.loads(answer.body)["response"]
+    assert (response["allowed"], "patch" in response, answer.record.outcome) == (True, True, AdmissionOutcome.CHANGED)
     (warning,) = response["warnings"]
     assert "RuntimeClass kata-fc adds an overhead of cpu 250m" in warning
     assert warning.endswith("[quota-may-refuse]")
 
 
 def test_where_the_quota_has_room_nothing_is_said():
-    found = decide_pod(SMALL, policies(REQUIRED), world(used="100m", hard="10"), NAMESPACE)
-    assert (found.outcome, warnings_of(found)) == (AdmissionOutcome.CHANGED, [])
+    decision = decide_pod(SMALL, policies(REQUIRED), world(used="100m", hard="10"), NAMESPACE)
+    assert (decision.outcome, warnings_of(decision)) == (AdmissionOutcome.CHANGED, [])
 
 
 def test_what_is_not_required_is_still_taken_back():
-    found = decide_pod(SMALL, policies(REQUIRED, SIZES), world(), NAMESPACE)
-    after = found.apply_to(SMALL).spec
-    assert (found.outcome, after.runtime_class_name) == (AdmissionOutcome.CHANGED, "kata-fc")
+    decision = decide_pod(SMALL, policies(REQUIRED, SIZES), world(), NAMESPACE)
+    after = decision.apply_to(SMALL).spec
+    assert (decision.outcome, after.runtime_class_name) == (AdmissionOutcome.CHANGED, "kata-fc")
     assert after.containers[0].resources.requests == {"cpu": "120m"}
 
 
@@ -99,23 +99,23 @@ def test_a_placement_that_no_node_has_is_taken_back_though_the_quota_may_refuse_
         quota({"requests.cpu": "1"}, used={"requests.cpu": "800m"}),
         node(cpu="8", memory="32Gi"),
     )
-    found = decide_pod(SMALL, policies(REQUIRED, place), nodes, NAMESPACE)
-    after = found.apply_to(SMALL).spec
-    assert (found.outcome, after.runtime_class_name, after.node_selector) == (
+    decision = decide_pod(SMALL, policies(REQUIRED, place), nodes, NAMESPACE)
+    after = decision.apply_to(SMALL).spec
+    assert (decision.outcome, after.runtime_class_name, after.node_selector) == (
         AdmissionOutcome.CHANGED,
         "kata-fc",
         UNSET,
     )
-    assert codes(found.decision, loud=True) == {"no-node-could-run-it", "quota-may-refuse"}
+    assert codes(decision.decision, loud=True) == {"no-node-could-run-it", "quota-may-refuse"}
 
 
 def test_of_another_required_action_its_name_is_told():
     rule = policy(
         "{requests: {cpu: {from: policy, otherwise: 900m, when: always}, required: true}}", name="floor", match=TEAM
     )
-    found = decide_pod(SMALL, policies(rule), world(), NAMESPACE)
-    (warning,) = warnings_of(found)
-    assert found.outcome is AdmissionOutcome.CHANGED
+    decision = decide_pod(SMALL, policies(rule), world(), NAMESPACE)
+    (warning,) = warnings_of(decision)
+    assert decision.outcome is AdmissionOutcome.CHANGED
     assert warning.startswith(
         "floor requests: the policy requires this action, but ResourceQuota q may refuse the pod: "
     )

@@ -46,12 +46,12 @@ class Door:
         self.memory, self.by, self.seen, self.hits = ResponseCache(), by, set(), 0
 
     def __call__(self, pod, world: ClusterFacts = WORLD, **request):
-        found = answer_review(review(pod, **request), self.by, world, TERMS, self.memory)
-        assert found.body == answer_review(review(pod, **request), self.by, world, TERMS).body
-        self.hits += id(found.record.finding) in self.seen
-        self.seen.add(id(found.record.finding))
-        self.kept = [*getattr(self, "kept", []), found]
-        return found
+        answer = answer_review(review(pod, **request), self.by, world, TERMS, self.memory)
+        assert answer.body == answer_review(review(pod, **request), self.by, world, TERMS).body
+        self.hits += id(answer.record.finding) in self.seen
+        self.seen.add(id(answer.record.finding))
+        self.kept = [*getattr(self, "kept", []), answer]
+        return answer
 
 
 def test_pods_that_differ_in_the_name_of_their_token_volume_share_an_answer():
@@ -102,8 +102,8 @@ def test_the_use_of_a_quota_forgets_nothing_until_the_owners_pods_would_be_refus
     door = Door(policies(policy("{requests: {cpu: {from: policy, otherwise: 200m, when: always}}}")))
     pod = manifest()
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
-    found = [door(pod, use(cpu)).record.outcome for cpu in ("100m", "300m", "800m")]
-    assert found == [AdmissionOutcome.CHANGED, AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED]
+    outcomes = [door(pod, use(cpu)).record.outcome for cpu in ("100m", "300m", "800m")]
+    assert outcomes == [AdmissionOutcome.CHANGED, AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED]
     assert door.hits == 1
 
 
@@ -121,7 +121,7 @@ def test_what_only_the_check_of_new_nodes_reads_is_recorded():
     door, pod = Door(policies(policy(f"{{topologySpread: {strict}}}"))), manifest(labels={"app": "web"})
     closed = (Taint(key="pool", value="", effect="NoSchedule"),)
     nodes = facts(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}, taints=closed)).nodes
-    wants = [{("team-a", "Deployment", "web"): Replicas(wanted=wanted)} for wanted in (1, 3)]
+    wants = [{("team-a", "Deployment", "web"): Replicas(wanted=expected)} for expected in (1, 3)]
     # Without nodes, the number of replicas is not read.
     worlds = [WORLD, replace(WORLD, nodes=nodes, replicas=wants[0]), replace(WORLD, nodes=nodes, replicas=wants[1])]
     outcomes = [door(pod, world).record.outcome for world in worlds]
@@ -167,8 +167,8 @@ def test_bytes_that_are_no_json_are_not_remembered():
 
 def test_what_failed_is_not_remembered():
     memory = ResponseCache()
-    found = answer_review(review(manifest()), FILL, replace(WORLD, bounds=Broken()), TERMS, memory).record
-    assert found.decision.failures
+    record = answer_review(review(manifest()), FILL, replace(WORLD, bounds=Broken()), TERMS, memory).record
+    assert record.decision.failures
     assert len(memory) == 0
 
 

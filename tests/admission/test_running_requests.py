@@ -46,8 +46,8 @@ def facts(cpu: str = "120m", **more: Any) -> ClusterFacts:
     return ClusterFacts(recommendations=Recommendations({KEY: {"main": usage}}), **more)
 
 
-def wanted(found: Policies, known: ClusterFacts, of: PodTemplateSpec | None = None) -> WantedRequests:
-    answer = requests_of_running_pods(of or template(memory="64Mi"), WEB, found, known, now=NOW)
+def wanted(policies: Policies, facts_then: ClusterFacts, of: PodTemplateSpec | None = None) -> WantedRequests:
+    answer = requests_of_running_pods(of or template(memory="64Mi"), WEB, policies, facts_then, now=NOW)
     assert isinstance(answer, WantedRequests)
     return answer
 
@@ -83,8 +83,8 @@ def test_the_largest_memory_that_was_recorded_is_handed_on():
     assert (request.amount, request.used) == (100 << 20, 150 << 20)
 
 
-def refusal(found: Policies, known: ClusterFacts) -> str:
-    answer = wanted(found, known)
+def refusal(policies: Policies, facts_then: ClusterFacts) -> str:
+    answer = wanted(policies, facts_then)
     assert not answer.requests
     return answer.refusals["main", "cpu"].code.name
 
@@ -108,13 +108,13 @@ def vpa(mode: str) -> VerticalPodAutoscaler:
 
 @pytest.mark.parametrize("mode", ["Initial", "Recreate", "InPlaceOrRecreate"])
 def test_what_a_vpa_manages_is_left_to_it(mode: str):
-    known = facts(vpas={("team", "ReplicaSet", "web-5d4"): (vpa(mode),)}, vpa_reach=())
-    assert refusal(policies(), known) == "resize-vpa-manages"
+    facts_then = facts(vpas={("team", "ReplicaSet", "web-5d4"): (vpa(mode),)}, vpa_reach=())
+    assert refusal(policies(), facts_then) == "resize-vpa-manages"
 
 
 def test_a_vpa_that_only_informs_is_no_obstacle():
-    known = facts(vpas={("team", "ReplicaSet", "web-5d4"): (vpa("Off"),)})
-    assert wanted(policies(), known).requests
+    facts_then = facts(vpas={("team", "ReplicaSet", "web-5d4"): (vpa("Off"),)})
+    assert wanted(policies(), facts_then).requests
 
 
 def hpa(*metrics: dict[str, Any]) -> ClusterFacts:
@@ -155,8 +155,8 @@ def test_an_hpa_that_does_not_divide_by_the_request_is_no_obstacle(spec: dict[st
 
 
 def test_while_autoscalers_are_not_listed_nothing_is_resized():
-    known = facts(listed_kinds=ClusterFacts().listed_kinds - {"HorizontalPodAutoscaler"})
-    assert refusal(policies(), known) == "resize-autoscalers-unknown"
+    facts_then = facts(listed_kinds=ClusterFacts().listed_kinds - {"HorizontalPodAutoscaler"})
+    assert refusal(policies(), facts_then) == "resize-autoscalers-unknown"
 
 
 def test_a_pod_that_would_be_denied_wants_nothing():
@@ -168,8 +168,8 @@ def test_a_pod_that_would_be_denied_wants_nothing():
     stray = msgspec.structs.replace(
         template(memory="64Mi"), spec=msgspec.structs.replace(template().spec, overhead={"cpu": "1"})
     )
-    found = load_policies([("one.yaml", text)]).policies
-    assert isinstance(requests_of_running_pods(stray, WEB, found, facts(), now=NOW), Unreadable)
+    policies = load_policies([("one.yaml", text)]).policies
+    assert isinstance(requests_of_running_pods(stray, WEB, policies, facts(), now=NOW), Unreadable)
 
 
 def test_the_word_is_only_valid_with_usage():

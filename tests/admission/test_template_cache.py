@@ -153,10 +153,10 @@ def test_facts_about_the_other_owner_may_not_differ():
     pods = manifest(), manifest("6b7c")
     by = policies(policy(REST + ", labels: {add: {tier: b}, override: true}}"))
     selected = Replicas(wanted=1, revision="2", selected=("app",))
-    known = {(NAMESPACE, "ReplicaSet", "web-5d4f"): selected, OTHER: change(selected, revision="3")}
-    assert second_is_shared(*pods, by, replace(WORLD, replicas=known))
-    known[OTHER] = change(selected, selected=("tier",))
-    assert not second_is_shared(*pods, by, replace(WORLD, replicas=known))
+    facts = {(NAMESPACE, "ReplicaSet", "web-5d4f"): selected, OTHER: change(selected, revision="3")}
+    assert second_is_shared(*pods, by, replace(WORLD, replicas=facts))
+    facts[OTHER] = change(selected, selected=("tier",))
+    assert not second_is_shared(*pods, by, replace(WORLD, replicas=facts))
 
 
 def test_usage_of_the_nearest_owner_itself_is_its_own():
@@ -227,9 +227,9 @@ PLACED = policies(policy("{placement: {nodeSelector: {pool: batch}}}"))
 
 def test_a_pod_that_names_its_token_volume_elsewhere_is_not_cached_for_others():
     def pod(token, tier):
-        made = manifest(labels={"tier": f"kube-api-access-{tier}"})
-        made["spec"]["volumes"][0]["name"] = f"kube-api-access-{token}"
-        return made
+        actual_manifest = manifest(labels={"tier": f"kube-api-access-{tier}"})
+        actual_manifest["spec"]["volumes"][0]["name"] = f"kube-api-access-{token}"
+        return actual_manifest
 
     door = Door(policies(policy(REST + "}", match="{podLabels: {tier: '*-bbbbb'}}")))
     door.is_shared(pod("aaaaa", "bbbbb"))

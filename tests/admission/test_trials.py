@@ -23,9 +23,11 @@ def _trials(count: int) -> int:
             tried.append(withheld)
         return decide_with_policies(subject.with_withheld(withheld), world.policies(), watching=watching)
 
-    first, asked = without({}, True)
+    first, applicable_policies = without({}, True)
     assert find_objection(came, first.pod, facts, world.NAMESPACE, DEFAULT_SETTINGS) is not None
-    last, _ = withhold_harmful_actions(came, first, asked, without, facts, world.NAMESPACE, DEFAULT_SETTINGS)
+    last, _ = withhold_harmful_actions(
+        came, first, applicable_policies, without, facts, world.NAMESPACE, DEFAULT_SETTINGS
+    )
     assert find_objection(came, last.pod, facts, world.NAMESPACE, DEFAULT_SETTINGS) is None
     return len(tried)
 

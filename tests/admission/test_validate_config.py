@@ -15,11 +15,11 @@ BROKEN = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "a"}, "s
 
 
 def response(stored: Any, operation: str = "UPDATE", **request: Any) -> Any:
-    asked = {
+    actual_request = {
         "uid": "u", "operation": operation, "object": stored,
         "resource": {"group": GROUP, "version": "v1alpha1", "resource": PLURAL}, **request,
     }  # fmt: skip
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": actual_request}
     status, body = validate_review(msgspec.json.encode(review))
     assert status == 200
     return msgspec.json.decode(body)["response"]
@@ -27,9 +27,9 @@ def response(stored: Any, operation: str = "UPDATE", **request: Any) -> Any:
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_a_broken_policy_does_not_enter(operation: str) -> None:
-    found = response(BROKEN, operation)
-    assert not found["allowed"]
-    assert "the unknown field 'wat'" in found["status"]["message"]
+    admission_response = response(BROKEN, operation)
+    assert not admission_response["allowed"]
+    assert "the unknown field 'wat'" in admission_response["status"]["message"]
 
 
 def test_the_status_of_a_broken_policy_may_be_written() -> None:
@@ -64,17 +64,17 @@ def pool(settings: str, **labels: str) -> Any:
 
 
 def test_every_mistake_of_a_pool_is_told_with_its_line() -> None:
-    found = response(pool("goal: cots\nage: {node: ten}\n"), "CREATE", resource=CONFIG_MAPS)
-    assert not found["allowed"]
-    first, second = found["status"]["message"].splitlines()
+    admission_response = response(pool("goal: cots\nage: {node: ten}\n"), "CREATE", resource=CONFIG_MAPS)
+    assert not admission_response["allowed"]
+    first, second = admission_response["status"]["message"].splitlines()
     assert first.startswith("ConfigMap batch pool.yaml:1:")
     assert "did you mean 'cost'?" in first
     assert "age.node: expected a duration" in second
 
 
 def test_a_pool_without_settings_does_not_enter() -> None:
-    found = response({**pool(""), "data": {}}, "CREATE", resource=CONFIG_MAPS)
-    assert found["status"]["message"].startswith("ConfigMap batch data['pool.yaml']: expected")
+    admission_response = response({**pool(""), "data": {}}, "CREATE", resource=CONFIG_MAPS)
+    assert admission_response["status"]["message"].startswith("ConfigMap batch data['pool.yaml']: expected")
 
 
 def test_a_sound_pool_enters() -> None:
@@ -87,21 +87,21 @@ def test_somebody_elses_config_map_is_not_looked_at() -> None:
 
 def test_no_more_than_twenty_mistakes_are_told_and_that_there_are_more():
     text = "".join(f"moed{at}: act\n" for at in range(1000))
-    said = told(pool_review(text))
-    assert len(said.splitlines()) == 21
-    assert said.splitlines()[-1].endswith("fix these 20 mistakes first")
+    report = told(pool_review(text))
+    assert len(report.splitlines()) == 21
+    assert report.splitlines()[-1].endswith("fix these 20 mistakes first")
 
 
 def test_a_policy_with_thousands_of_mistakes_names_twenty_of_them():
-    found = validate_review(policy_review({"actions": {f"label{at}": {} for at in range(3000)}}))
-    said = json.loads(found[1])["response"]["status"]["message"]
-    assert len(said.splitlines()) == 21
+    answer = validate_review(policy_review({"actions": {f"label{at}": {} for at in range(3000)}}))
+    message = json.loads(answer[1])["response"]["status"]["message"]
+    assert len(message.splitlines()) == 21
 
 
 def test_settings_of_more_than_64_kb_are_refused_unread():
     assert "at most 65536 bytes, got" in told(pool_review("# " + "x" * 70_000))
-    found = validate_review(policy_review({"description": "x" * 70_000, "actions": {"labels": {"add": {"a": "b"}}}}))
-    assert "spec: expected at most 65536 bytes" in json.loads(found[1])["response"]["status"]["message"]
+    answer = validate_review(policy_review({"description": "x" * 70_000, "actions": {"labels": {"add": {"a": "b"}}}}))
+    assert "spec: expected at most 65536 bytes" in json.loads(answer[1])["response"]["status"]["message"]
 
 
 def test_settings_of_thousands_of_lines_are_no_pools():
@@ -116,8 +116,8 @@ def test_specs_of_thousands_of_entries_are_no_policies(include):
 
 
 def test_a_large_config_map_of_anything_else_is_let_in():
-    made = {"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"note": "x" * 300_000}}
-    assert json.loads(validate_review(asked("", "configmaps", made))[1])["response"]["allowed"]
+    config_map = {"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"note": "x" * 300_000}}
+    assert json.loads(validate_review(asked("", "configmaps", config_map))[1])["response"]["allowed"]
 
 
 def told(body):

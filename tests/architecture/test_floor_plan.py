@@ -55,10 +55,10 @@ def test_the_house_as_it_stands_keeps_its_contracts(house: Path) -> None:
 )
 def test_a_forbidden_import_breaks_its_contract(house: Path, file: str, line: str, contract: str) -> None:
     plant(house, file, line)
-    found = contracts(house)
-    broken = [row for row in found.stdout.splitlines() if row.endswith("BROKEN")]
-    assert found.returncode != 0
-    assert any(contract in row for row in broken), found.stdout
+    process = contracts(house)
+    broken = [row for row in process.stdout.splitlines() if row.endswith("BROKEN")]
+    assert process.returncode != 0
+    assert any(contract in row for row in broken), process.stdout
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_a_forbidden_import_breaks_its_contract(house: Path, file: str, line: st
 )
 def test_a_clock_or_a_socket_in_a_pure_room_is_refused(house: Path, file: str, line: str) -> None:
     plant(house, file, line)
-    found = run(house, str(BIN / "ruff"), "check", "--select", "TID251", "--no-cache", file)
-    assert found.returncode == 1
-    assert "TID251" in found.stdout
+    process = run(house, str(BIN / "ruff"), "check", "--select", "TID251", "--no-cache", file)
+    assert process.returncode == 1
+    assert "TID251" in process.stdout
 
 
 def test_an_untyped_function_in_a_pure_room_is_refused(house: Path) -> None:
     plant(house, "trimtab/cluster/owner.py", "def untyped(x):\n    return x")
-    found = run(house, sys.executable, "-m", "mypy", "--no-incremental", "trimtab/cluster/owner.py")
-    assert found.returncode == 1
-    assert "no-untyped-def" in found.stdout
+    process = run(house, sys.executable, "-m", "mypy", "--no-incremental", "trimtab/cluster/owner.py")
+    assert process.returncode == 1
+    assert "no-untyped-def" in process.stdout

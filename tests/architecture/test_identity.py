@@ -65,14 +65,14 @@ def keys_in(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def test_a_tuple_with_a_kind_and_a_name_is_no_key() -> None:
-    found = [
+    results = [
         f"{file.relative_to(ROOT)}:{key.lineno}"
         for file in source_files()
         if str(file.relative_to(ROOT)) not in NO_OWNERS
         for key in keys_in(ast.parse(file.read_text()))
         if is_identity(key)
     ]
-    assert found == [], "use OwnerKey, which has the group"
+    assert results == [], "use OwnerKey, which has the group"
 
 
 @pytest.mark.parametrize(
@@ -85,20 +85,20 @@ def test_such_a_key_is_found_in_each_of_its_forms(text: str) -> None:
 
 
 def test_no_text_describes_a_key_without_a_group() -> None:
-    found = [
+    texts = [
         str(file.relative_to(ROOT))
         for file in source_files()
         if re.search(r'"""\(\w*namespace, \w*kind', file.read_text())
     ]
-    assert found == []
+    assert texts == []
 
 
 def test_a_kind_with_its_group_is_made_where_the_group_is_at_hand() -> None:
-    found = {
+    texts = {
         str(file.relative_to(ROOT))
         for file in source_files()
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "GroupKind"
         and not (isinstance(node.args[0], ast.Constant) and node.args[0].value == "")
     }  # fmt: skip
-    assert found <= STORED, "use group_kind, which takes the apiVersion"
+    assert texts <= STORED, "use group_kind, which takes the apiVersion"

@@ -18,8 +18,8 @@ _CODE = (r"(?ms)^ *```.*?^ *```", r"(?m)^ {4,}[^-* |0-9\n].*$", r"`[^`\n]+`", r"
 
 
 def pages() -> list[Path]:
-    found = [page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md")]
-    named = [ROOT / "README.md", ROOT / "SECURITY.md", *found]
+    pages = [page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md")]
+    named = [ROOT / "README.md", ROOT / "SECURITY.md", *pages]
     return sorted(page for page in named if not page.relative_to(ROOT).as_posix().startswith(HISTORY))
 
 

@@ -29,10 +29,10 @@ def writes_a_file(call: ast.Call) -> bool:
 
 
 def test_no_command_writes_a_file_in_another_way() -> None:
-    found = {
+    texts = {
         str(path.relative_to(COMMANDS))
         for path in COMMANDS.rglob("*.py")
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and writes_a_file(call)
     }
-    assert found <= set(OTHERS)
+    assert texts <= set(OTHERS)

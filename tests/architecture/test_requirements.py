@@ -25,7 +25,7 @@ REACHED_INTO = ("a2wsgi", "gunicorn", "kubernetes", "uvloop")
 
 def imported_modules() -> dict[str, Path]:
     """Top-level module → a file that imports it."""
-    found: dict[str, Path] = {}
+    results: dict[str, Path] = {}
     for package in sorted(OWN):
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
@@ -35,8 +35,8 @@ def imported_modules() -> dict[str, Path]:
                     else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
                 )  # fmt: skip
                 for name in names:
-                    found.setdefault(name.partition(".")[0], path)
-    return {name: path for name, path in found.items() if name not in sys.stdlib_module_names and name not in OWN}
+                    results.setdefault(name.partition(".")[0], path)
+    return {name: path for name, path in results.items() if name not in sys.stdlib_module_names and name not in OWN}
 
 
 def test_every_module_that_is_imported_is_of_a_declared_package() -> None:

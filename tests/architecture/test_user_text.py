@@ -66,10 +66,10 @@ def _commands(command: click.Command) -> Iterator[click.Command]:
 
 def test_every_flag_that_a_text_names_exists() -> None:
     options = {name for one in _commands(cli) for param in one.params for name in (*param.opts, *param.secondary_opts)}
-    known = options | {f"--{name}" for name in FOREIGN_FLAGS}
+    facts = options | {f"--{name}" for name in FOREIGN_FLAGS}
     named = [(one, flag) for one in user_texts() for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+\b", one.text)]
     assert len(named) > 100
-    unknown = [f"{one.place}: {flag}" for one, flag in named if flag not in known]
+    unknown = [f"{one.place}: {flag}" for one, flag in named if flag not in facts]
     assert unknown == [], "add the flags of other programs to FOREIGN_FLAGS"
 
 

@@ -89,8 +89,8 @@ def store_objects(cluster: Cluster, documents: list[dict[str, Any]]) -> list[dic
         cluster.create(document)
         if "status" in document and document["kind"] == "HorizontalPodAutoscaler":
             cluster.patch(document["kind"], document["metadata"]["name"], {"status": document["status"]}, sub="status")
-        found = cluster.get(document["kind"], document["metadata"]["name"], namespace)
-        stored.append(found)
+        result = cluster.get(document["kind"], document["metadata"]["name"], namespace)
+        stored.append(result)
         if is_cluster_wide:
             cluster.delete(document["kind"], document["metadata"]["name"])
     return [trim_object(item, cluster.namespace) for item in stored]

@@ -76,14 +76,14 @@ def test_x1_a_demand_of_five_cores_is_met_with_less_than_six() -> None:
 def test_x2_the_advice_names_the_count_and_the_size_that_result(cores: float, replicas: int) -> None:
     """HVPA's weights of 50 to 50 end at 100 % horizontal, and nothing says so."""
     usage = cpu_usage(p95=cores * CORE, mean=cores * CORE * 0.9)
-    [found] = [f for f in lint(deployment(1, requests={"cpu": "1"}), hpa(80), vpa(), usage=usage) if f.rule == "L01"]
+    [finding] = [f for f in lint(deployment(1, requests={"cpu": "1"}), hpa(80), vpa(), usage=usage) if f.rule == "L01"]
     settled = settle_on_average_value(
         total=cores * CORE * 0.9, average_value=VALUE_OF_A_CORE, mean_to_p90=0.9 / 0.95, max_replicas=20
     )
     assert settled.replicas == replicas
     assert (
         f"the replica count then stays at {replicas} pod{'' if replicas == 1 else 's'} of {settled.request}m"
-        in found.fix
+        in finding.fix
     )
 
 
@@ -118,9 +118,9 @@ def test_x6_the_order_of_objects_and_controllers_changes_nothing() -> None:
 def test_x7_a_limit_that_would_grow_with_the_request_is_an_error_with_its_fix() -> None:
     """HVPA scales 5G to 33G in proportion."""
     findings = lint(deployment(requests={"memory": "200M"}, limits={"memory": "5G"}), vpa())
-    [found] = [finding for finding in findings if finding.rule == "L14"]
-    assert "25 times" in found.sentence
-    assert [change.value for change in found.changes] == ["RequestsOnly"]  # type: ignore[union-attr]
+    [actual_finding] = [finding for finding in findings if finding.rule == "L14"]
+    assert "25 times" in actual_finding.sentence
+    assert [change.value for change in actual_finding.changes] == ["RequestsOnly"]  # type: ignore[union-attr]
 
 
 def test_x9_limits_that_equal_requests_stay_equal() -> None:

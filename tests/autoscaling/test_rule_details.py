@@ -82,8 +82,8 @@ def test_a_metric_of_pods_wakes_up_nothing(metric: str, is_found: bool) -> None:
     ],
 )
 def test_a_written_count_says_what_applying_it_does(replicas: int, outcome: str) -> None:
-    [found] = find("L07", workload(replicas=replicas), hpa("Resource"))
-    assert found.outcome == outcome
+    [finding] = find("L07", workload(replicas=replicas), hpa("Resource"))
+    assert finding.outcome == outcome
 
 
 def test_a_request_that_is_the_limits_stays_without_the_limit() -> None:
@@ -100,8 +100,8 @@ def test_a_vpa_that_leaves_a_single_pod_alone_does_not_evict_it_either() -> None
 
 
 def test_a_maximum_of_one_resource_leaves_the_other_without_one() -> None:
-    [found] = find("L19", workload(), vpa(containers=({"containerName": "*", "maxAllowed": {"cpu": "4"}},)))
-    assert found.sentence.endswith("has no maxAllowed of memory for container web.")
+    [finding] = find("L19", workload(), vpa(containers=({"containerName": "*", "maxAllowed": {"cpu": "4"}},)))
+    assert finding.sentence.endswith("has no maxAllowed of memory for container web.")
 
 
 def test_a_target_is_named_with_the_version_of_its_controller() -> None:
@@ -110,8 +110,8 @@ def test_a_target_is_named_with_the_version_of_its_controller() -> None:
     replica_set = workload("ReplicaSet")
     replica_set["metadata"] = {"name": "web-1", "ownerReferences": [owner]}
     target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1"}
-    found = find("L25", rollout, replica_set, vpa(targetRef=target))
-    assert values_of(found) == ["argoproj.io/v1alpha1", "Rollout", "web"]
+    findings = find("L25", rollout, replica_set, vpa(targetRef=target))
+    assert values_of(findings) == ["argoproj.io/v1alpha1", "Rollout", "web"]
 
 
 def test_a_target_whose_controller_is_not_among_the_objects_claims_no_fix() -> None:
@@ -119,8 +119,8 @@ def test_a_target_whose_controller_is_not_among_the_objects_claims_no_fix() -> N
     replica_set = workload("ReplicaSet")
     replica_set["metadata"] = {"name": "web-1", "ownerReferences": [owner]}
     target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1"}
-    [found] = find("L25", replica_set, vpa(targetRef=target))
-    assert found.changes == ()
+    [finding] = find("L25", replica_set, vpa(targetRef=target))
+    assert finding.changes == ()
 
 
 def test_pods_that_cannot_grow_in_place_are_one_finding_for_each_resource() -> None:
@@ -134,8 +134,8 @@ def test_pods_that_cannot_grow_in_place_are_one_finding_for_each_resource() -> N
     ]  # fmt: skip
     recommended = {"containerRecommendations": [{"containerName": "web", "target": {"cpu": "1", "memory": "1Gi"}}]}
     wanting = {**vpa("InPlaceOrRecreate"), "status": {"recommendation": recommended}}
-    [found] = find("N03", workload(replicas=3), wanting, node, *pods)
-    assert found.sentence.endswith("for pod web-0, but node n has 40m free (2 more pods have the same problem).")
+    [finding] = find("N03", workload(replicas=3), wanting, node, *pods)
+    assert finding.sentence.endswith("for pod web-0, but node n has 40m free (2 more pods have the same problem).")
 
 
 @pytest.mark.parametrize(

@@ -45,15 +45,15 @@ def test_a_finding_without_its_fix_is_there_and_with_it_gone(code: str) -> None:
     rule = RULES_BY_CODE[code]
     findings = rule.find_problems(snapshot)
     plan = plan_fixes(snapshot, rule.find_problems, accept_all)
-    again = fixed_snapshot(snapshot, plan)
+    second_lint_snapshot = fixed_snapshot(snapshot, plan)
     assert findings
-    left = {(finding.subject, finding.path) for finding in rule.find_problems(again)}
+    left = {(finding.subject, finding.path) for finding in rule.find_problems(second_lint_snapshot)}
     assert left.isdisjoint({(finding.subject, finding.path) for finding in plan.fixed})
 
 
 def errors_in(snapshot: LintSnapshot) -> set[tuple[str, str]]:
-    found = check_snapshot(snapshot, ALL_RULES).findings
-    return {(finding.rule, str(finding.subject)) for finding in found if finding.severity is LintSeverity.ERROR}
+    findings = check_snapshot(snapshot, ALL_RULES).findings
+    return {(finding.rule, str(finding.subject)) for finding in findings if finding.severity is LintSeverity.ERROR}
 
 
 def every_finding(snapshot: LintSnapshot) -> tuple[RuleFinding, ...]:
@@ -88,10 +88,12 @@ def test_fixes_bring_no_new_error(code: str) -> None:
 def test_all_fixes_together_leave_nothing_that_they_claim_and_nothing_to_fix(code: str) -> None:
     snapshot = snapshot_of(code, "bad.yaml")
     plan = plan_fixes(snapshot, every_finding, accept_all)
-    again = fixed_snapshot(snapshot, plan)
+    second_lint_snapshot = fixed_snapshot(snapshot, plan)
     claimed = {(finding.rule, finding.subject, finding.path) for finding in plan.fixed}
-    assert claimed.isdisjoint({(finding.rule, finding.subject, finding.path) for finding in every_finding(again)})
-    second = plan_fixes(again, every_finding, accept_all)
+    assert claimed.isdisjoint(
+        {(finding.rule, finding.subject, finding.path) for finding in every_finding(second_lint_snapshot)}
+    )
+    second = plan_fixes(second_lint_snapshot, every_finding, accept_all)
     assert (second.changes, second.new) == ({}, ())
 
 
@@ -125,8 +127,8 @@ LEFT_ALONE = {
 def test_what_a_real_api_server_stored_is_judged_like_the_manifest(code: str) -> None:
     of = documents_of(code, "captured.json")
     assert of
-    found = lint_case(code, "captured.json", is_live=True).findings
-    assert bool(found) is (code not in LEFT_ALONE)
+    findings = lint_case(code, "captured.json", is_live=True).findings
+    assert bool(findings) is (code not in LEFT_ALONE)
 
 
 def test_a_live_count_of_replicas_is_not_checked_for_manifests() -> None:

@@ -36,9 +36,9 @@ class Held:
     others: Mapping[str, float]
 
     def seen(self) -> UsageStatistics:
-        found = summarize_usage(self.resource, self.window)
-        assert isinstance(found, UsageStatistics), found
-        return found
+        statistics = summarize_usage(self.resource, self.window)
+        assert isinstance(statistics, UsageStatistics), statistics
+        return statistics
 
 
 def cpu() -> Iterator[tuple[str, list[int], list[float]]]:
@@ -58,7 +58,7 @@ def rank(ordered: Sequence[float], share: float) -> float:
 
 
 def held() -> list[Held]:
-    found = []
+    results = []
     for name, resource, rows in [*cpu_series(), *memory_series()]:
         cut = rows[0][0] + FIT_DAYS * DAY
         fit, rest = [row for row in rows if row[0] < cut], [row for row in rows if row[0] >= cut]
@@ -67,8 +67,8 @@ def held() -> list[Held]:
         window = book.compressed_window(book.list_containers()[0], resource)
         theirs = baselines(fit, resource)
         others = {"vpa": vpa(fit, resource), "vpa by use": theirs["vpa"], "krr": theirs["krr"]}
-        found.append(Held(name, resource, window, rest, others))
-    return found
+        results.append(Held(name, resource, window, rest, others))
+    return results
 
 
 def vpa(fit: Sequence[tuple[Any, float]], resource: str) -> float:

@@ -156,7 +156,7 @@ def _rounds(
     cluster: Cluster, plane: ControlPlane, hooks: list[Server], folder: Path, pod: dict[str, Any],
     compiled: tuple[Manifest, ...],
 ) -> dict[str, list[Round]]:  # fmt: skip
-    found: dict[str, list[Round]] = defaultdict(list)
+    results: dict[str, list[Round]] = defaultdict(list)
     arms: list[Arm] = [None, POLICIES, *hooks]
     for number in range(ROUNDS + 1):
         random.shuffle(arms)
@@ -166,9 +166,9 @@ def _rounds(
             one = _round(cluster, plane, hook, pod)
             if number:  # the first is for warming up
                 name = hook.name if hook else arm if isinstance(arm, str) else WITHOUT
-                found[name].append(one)
+                results[name].append(one)
                 print(f"round {number} {name:9} {one}, p50 {statistics.median(one.times):.0f} µs", flush=True)
-    return found
+    return results
 
 
 def _switch(cluster: Cluster, arm: Arm, folder: Path, pod: dict[str, Any], compiled: tuple[Manifest, ...]) -> None:
@@ -212,24 +212,24 @@ def _registered(hook: Server, folder: Path) -> dict[str, Any]:
 
 def _changed(cluster: Cluster, pod: dict[str, Any]) -> bool:
     """Whether a webhook or a compiled policy changes the pod. Not every way changes the same fields of it."""
-    made: dict[str, Any] = cluster.create(pod, dryRun="All")
-    marks = [key for key in made["metadata"].get("annotations", {}) if key.startswith((COMPILED_PREFIX, CHANGED))]
-    return bool(marks) or made["spec"]["containers"][0]["resources"] != pod["spec"]["containers"][0]["resources"]
+    item: dict[str, Any] = cluster.create(pod, dryRun="All")
+    marks = [key for key in item["metadata"].get("annotations", {}) if key.startswith((COMPILED_PREFIX, CHANGED))]
+    return bool(marks) or item["spec"]["containers"][0]["resources"] != pod["spec"]["containers"][0]["resources"]
 
 
 def _round(cluster: Cluster, plane: ControlPlane, hook: Server | None, pod: dict[str, Any]) -> Round:
     server = plane.processes.running()["kube-apiserver"]
     idle = _idle(server)
-    calls, known, begun, before = _calls(cluster), _connections(hook), time.monotonic(), servers.cpu(server)
+    calls, connections, begun, before = _calls(cluster), _connections(hook), time.monotonic(), servers.cpu(server)
     hooked, times = hook.cpu() if hook else 0.0, []
     for _ in range(PODS):
-        asked = time.perf_counter()
+        request = time.perf_counter()
         cluster.create(pod)
-        times.append((time.perf_counter() - asked) * 1e6)
+        times.append((time.perf_counter() - request) * 1e6)
     spent = servers.cpu(server) - before - idle * (time.monotonic() - begun)
     return Round(
         apiserver=spent / PODS * 1e6, hook=((hook.cpu() if hook else 0.0) - hooked) / PODS * 1e6,
-        calls=(_calls(cluster) - calls) / PODS, connections=len(_connections(hook) - known), times=times,
+        calls=(_calls(cluster) - calls) / PODS, connections=len(_connections(hook) - connections), times=times,
     )  # fmt: skip
 
 
@@ -254,14 +254,14 @@ def _connections(hook: Server | None) -> set[str]:
     return {ends[2] for ends in lines if ends[1].endswith(here)} | {ends[1] for ends in lines if ends[2].endswith(here)}
 
 
-def _tell(found: dict[str, list[Round]], count: PolicyCount) -> None:
-    apiserver = {name: statistics.median(one.apiserver for one in rounds) for name, rounds in found.items()}
-    hook = {name: statistics.median(one.hook for one in rounds) for name, rounds in found.items()}
+def _tell(result: dict[str, list[Round]], count: PolicyCount) -> None:
+    apiserver = {name: statistics.median(one.apiserver for one in rounds) for name, rounds in result.items()}
+    hook = {name: statistics.median(one.hook for one in rounds) for name, rounds in result.items()}
     for name in (WITHOUT, "reference", "trimtab", POLICIES):
-        times = sorted(t for one in found[name] for t in one.times)
+        times = sorted(t for one in result[name] for t in one.times)
         half, slow = times[len(times) // 2], times[int(len(times) * 0.99)]
-        calls = statistics.median(one.calls for one in found[name])
-        opened = max(one.connections for one in found[name])
+        calls = statistics.median(one.calls for one in result[name])
+        opened = max(one.connections for one in result[name])
         print(f"{name:9} API server {apiserver[name]:.0f} µs of CPU per pod, webhook {hook[name]:.0f} µs,"
               f" {calls:.2f} calls per pod, at most {opened} new connections in {PODS} pods;"
               f" created in {half:.0f} µs (p50), {slow:.0f} µs (p99)")  # fmt: skip

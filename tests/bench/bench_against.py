@@ -190,8 +190,8 @@ def _run(bench: str, tree: Path, other: Path) -> float:
     if bench == "watch":
         stub = Stub(_pods(), EVENTS)
         stub.start()
-        said = _said(["-m", "tests.bench.measured", "event", stub.url, str(EVENTS)], tree)
-        return float(json.loads(said)["cpu_us"])
+        text = _said(["-m", "tests.bench.measured", "event", stub.url, str(EVENTS)], tree)
+        return float(json.loads(text)["cpu_us"])
     return float(_said(["-c", {"webhook": WEBHOOK, "plan": PLAN}[bench], str(other)], tree))
 
 

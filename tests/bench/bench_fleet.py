@@ -130,10 +130,10 @@ def _measure(folder: Path, sizes: Sequence[FleetSize]) -> int:
     for size in sizes:
         for step in size.steps:
             steps[f"{size.name}/{step}"] = (size.folder / step, _step_function(size, step))
-    wanted = [one.strip() for one in STEPS.split(",") if one.strip()]
-    if unknown := [one for one in wanted if one not in steps]:
+    expected_texts = [one.strip() for one in STEPS.split(",") if one.strip()]
+    if unknown := [one for one in expected_texts if one not in steps]:
         sys.exit(f"bench-fleet: FLEET_STEPS has {', '.join(unknown)}; the steps are {', '.join(steps)}")
-    for name in wanted or [name for name, (place, _) in steps.items() if not _outcome_file(place).exists()]:
+    for name in expected_texts or [name for name, (place, _) in steps.items() if not _outcome_file(place).exists()]:
         place, run = steps[name]
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
@@ -163,8 +163,8 @@ def _read_outcome(place: Path) -> StepOutcome:
     return msgspec.json.decode(_outcome_file(place).read_bytes(), type=StepOutcome)
 
 
-def _describe(taken: Taken) -> str:
-    return f"{taken.wall_seconds:.1f} s, {taken.cpu_seconds:.1f} s of CPU, {taken.executor_mib:.0f} MiB at most"
+def _describe(records: Taken) -> str:
+    return f"{records.wall_seconds:.1f} s, {records.cpu_seconds:.1f} s of CPU, {records.executor_mib:.0f} MiB at most"
 
 
 def _print_result(sizes: Sequence[FleetSize]) -> int:
@@ -231,10 +231,10 @@ def _run_spark(usage: Path, out: Path, workers: int, *, kill: bool) -> StepOutco
                     cluster.kill_worker(0)
                     kill = False
                 time.sleep(0.05)
-        taken = sampler.finish()
+        end = sampler.finish()
     if driver.returncode or kill:
         sys.exit(f"Spark failed, or no worker was killed:\n{log_file.read_text()[-3000:]}")
-    return StepOutcome(_now(), taken, _digest(out))
+    return StepOutcome(_now(), end, _digest(out))
 
 
 def _now() -> str:
@@ -269,15 +269,15 @@ def _check_subset(size: FleetSize) -> StepOutcome:
         expected[container.workload] = (decision.cpu_proposed, decision.memory_proposed, decision.confidence)
     table = parquet.read_table(size.folder / LOCAL / "decisions", filters=[("cluster", "=", SUBSET_CLUSTER)])
     columns = (table.column(name).to_pylist() for name in ("workload", "cpu_proposed", "memory_proposed", "confidence"))
-    found = {name: tuple(values) for name, *values in zip(*columns, strict=True)}
-    is_equal = bool(found == expected)
+    results = {name: tuple(values) for name, *values in zip(*columns, strict=True)}
+    is_equal = bool(results == expected)
     text = f"{len(expected)} containers in one process, decided one by one: the same: {is_equal}"
     return StepOutcome(_now(), is_equal=is_equal, text=text)
 
 
-def _many(asked: Asked) -> Answer:
+def _many(request: Asked) -> Answer:
     """A Prometheus with a thousand containers."""
-    path, query, _ = asked
+    path, query, _ = request
     if path.endswith("/labels"):
         return 200, labels("namespace", "pod", "container")
     if path.endswith("/label/namespace/values"):
@@ -304,11 +304,11 @@ def _measure_ingest(_: Path) -> StepOutcome:
     with serving(_many) as server:
         read = Prometheus(HttpApi(server.url, {}, None, None, None), QueryPlan(max_concurrent_queries=1))
         before = time.thread_time()
-        found = DayReader(read).read_day(FIRST_DAY)
+        read_day = DayReader(read).read_day(FIRST_DAY)
         cpu = time.thread_time() - before
     text = (
         f"{INGESTED} containers x 1 day from samples: {1000 * cpu / INGESTED:.2f} ms of CPU for each container and "
-        f"day, {len(found.rows)} rows"
+        f"day, {len(read_day.rows)} rows"
     )
     return StepOutcome(_now(), text=text)
 

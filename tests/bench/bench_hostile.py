@@ -77,13 +77,13 @@ def main() -> None:
     subjects = _subjects()
     reduce_memory()  # as the webhook does: what was loaded is no part of any later collection
     print(f"{'':31} {'n':>9}{'2n':>9}{'4n':>9} |{'over':>9}{'1.5 MiB':>9}{'3 MiB':>9}   ms of CPU")
-    found = [_measured(subject) for subject in subjects]
+    result = [_measured(subject) for subject in subjects]
     http = None if "--no-http" in sys.argv else _http()
-    slowest, growth = max(one.slowest_ms for one in found), max(one.growth for one in found)
+    slowest, growth = max(one.slowest_ms for one in result), max(one.growth for one in result)
     print(
         f"RESULT slowest_review_cpu_ms={slowest:.1f} growth={growth:.2f}"
         f" stall_ms={http.stall_ms if http else math.nan:.0f} silent_mib={http.silent_mib if http else math.nan:.1f}"
-        f" decided={sum(one.is_decided for one in found)} lost={http.lost if http else 0}"
+        f" decided={sum(one.is_decided for one in result)} lost={http.lost if http else 0}"
     )
 
 
@@ -176,10 +176,10 @@ def slope_of_steps(costs: list[float]) -> float:
 
 def _http() -> hostile_http.HostileHttp:
     with tempfile.TemporaryDirectory() as home, hostile_http.serving(Path(home)) as target:
-        found = hostile_http.measure(target)
-    for name, p99 in found.shapes.items():
+        result = hostile_http.measure(target)
+    for name, p99 in result.shapes.items():
         print(f"{name:40} p99 of honest requests {p99:8.1f} ms")
-    return found
+    return result
 
 
 if __name__ == "__main__":

@@ -103,8 +103,8 @@ def measure_lint(*arguments: str) -> float:
     for _ in range(RUNS):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [sys.executable, "-m", "trimtab", "lint", *arguments, "-o", "json"]
-        found = subprocess.run(command, capture_output=True, check=False)
-        assert found.returncode in (0, 1), found.stderr.decode()
+        process = subprocess.run(command, capture_output=True, check=False)
+        assert process.returncode in (0, 1), process.stderr.decode()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return min(seconds)

@@ -100,13 +100,13 @@ def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str
         f"{witness.events} events seen; still cordoned: {sorted(_noted(left))}; still waiting: {witness.waiting()}"
     )
     print(*witness.broken, sep="\n", end="")
-    told = {
+    message = {
         **figures,
         "of_promised": f"{share:.3f}",
         "of_spread": f"{of_spread:.3f}",
         "longest_wait_s": f"{witness.longest_wait:.1f}",
     }
-    print("RESULT " + " ".join(f"{name}={value}" for name, value in told.items()))
+    print("RESULT " + " ".join(f"{name}={value}" for name, value in message.items()))
     sound = not witness.broken and not witness.waiting()
     is_calm = len(twice) <= MAX_TWICE * len(done) and figures["refused"] < MAX_REFUSED * len(evictions)
     is_kept = share >= MIN_OF_PROMISED and witness.longest_wait <= MAX_WAIT_SECONDS
@@ -116,15 +116,16 @@ def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str
 def _until_quiet(one: Compactor, witness: Witness, scaler: Autoscaler) -> float:
     """Seconds until nothing moved any more."""
     started = last = time.monotonic()
-    known = (0, 0)
+    entries = (0, 0)
     while (now := time.monotonic()) - last < QUIET and now - started < LONGEST:
         time.sleep(10)
         assert one.process.poll() is None, one.log.read_text()[-3000:]
-        found = (len(witness.born), len(scaler.removed))
-        if found != known:
-            known, last = found, time.monotonic()
+        results = (len(witness.born), len(scaler.removed))
+        if results != entries:
+            entries, last = results, time.monotonic()
             print(
-                f"  {now - started:4.0f} s: {found[0]} pods moved, {found[1]} nodes gone, {len(witness.waiting())} wait"
+                f"  {now - started:4.0f} s: {results[0]} pods moved, {results[1]} nodes gone, "
+                f"{len(witness.waiting())} wait"
                 f", {len(witness.broken)} broken", flush=True,
             )  # fmt: skip
     return last - started
@@ -141,9 +142,9 @@ def _tell(one: Compactor) -> None:
     for (what, code), count in sorted(ends.items()):
         if what in ("released", "abandoned", "removed", "closed", "started", "emptied", "failed"):
             print(f"  {what} {code}: {count}")
-    kept = os.environ.get("BENCH_LIVE_LOG")
-    if kept:
-        Path(kept).write_text(one.log.read_text())
+    log = os.environ.get("BENCH_LIVE_LOG")
+    if log:
+        Path(log).write_text(one.log.read_text())
 
 
 def _promised(cluster: Cluster, *options: str) -> dict[str, Any]:
@@ -151,10 +152,10 @@ def _promised(cluster: Cluster, *options: str) -> dict[str, Any]:
     login = ["--kubeconfig", str(cluster.kubeconfig)]
     printed = subprocess.run([*command, *login], capture_output=True, text=True, check=False)
     assert printed.returncode == 0, printed.stderr
-    found = json.loads(printed.stdout)
+    document = json.loads(printed.stdout)
     return {
-        "cores": found["saves"]["amount"], "evictions": found["evictions"],
-        "nodes": found["nodesBefore"] - found["nodesAfter"],
+        "cores": document["saves"]["amount"], "evictions": document["evictions"],
+        "nodes": document["nodesBefore"] - document["nodesAfter"],
     }  # fmt: skip
 
 

@@ -60,8 +60,8 @@ def count_unbuffered(workload, score):
 def ranked(workload, region):
     profiles = {cloud: shipped_profiles()[name] for cloud, name in DEFAULT_PROFILES.items()}
     rules = CandidateRules(architectures=workload.architectures)
-    found = list_candidates(types_of_region(region), price_table(), {**profiles, "": profiles["gcp"]}, rules)
-    return rank_types(workload, found.candidates, RankingRules())
+    candidate_list = list_candidates(types_of_region(region), price_table(), {**profiles, "": profiles["gcp"]}, rules)
+    return rank_types(workload, candidate_list.candidates, RankingRules())
 
 
 def rank_cpu(workload):
@@ -70,10 +70,10 @@ def rank_cpu(workload):
     types = [kind for name, kind in sorted(machine_types().items()) if name in price_table()][:1300]
     rules = CandidateRules(architectures=frozenset({"amd64", "arm64"}), included_uses=frozenset({k.use for k in types}))
     started = time.process_time()
-    found = list_candidates(types, price_table(), {**profiles, "": profiles["gcp"]}, rules)
-    ranking = rank_types(workload, found.candidates, RankingRules())
+    candidate_list = list_candidates(types, price_table(), {**profiles, "": profiles["gcp"]}, rules)
+    ranking = rank_types(workload, candidate_list.candidates, RankingRules())
     find_cheapest_sets(ranking, BUFFER_PODS)
-    return time.process_time() - started, len(found.candidates)
+    return time.process_time() - started, len(candidate_list.candidates)
 
 
 def main():

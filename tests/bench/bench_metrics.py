@@ -346,8 +346,8 @@ def _measure(replicas: tuple[Replica, ...], pods: subprocess.Popen[str]) -> str:
     spent = [replica.read_cpu() - used for replica, used in zip(replicas, before, strict=True)]
     memory = [replica.read_memory() for replica in replicas]
     p99 = statistics.quantiles(judge.latencies, n=100)[98] * 1000
-    for number, (used, held) in enumerate(zip(spent, memory, strict=True)):
-        print(f"replica {number}: {used * 1000 / lasted:.1f} mcore, {held:.0f} MiB")
+    for number, (used, holding) in enumerate(zip(spent, memory, strict=True)):
+        print(f"replica {number}: {used * 1000 / lasted:.1f} mcore, {holding:.0f} MiB")
     print(f"{judge.values} values read, {judge.missing} withheld, {len(judge.restarted)} containers restarted")
     return (
         f"cpu_mcore={sum(spent) * 1000 / lasted:.1f} rss_mib={max(memory):.0f} p99_ms={p99:.1f} "

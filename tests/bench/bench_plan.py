@@ -56,10 +56,10 @@ def waves_of(waves):
     ]
 
 
-def milestone(found, evictions):
+def milestone(result, evictions):
     """Saved by the whole nodes that are empty when so many pods were evicted."""
     spent = saved = 0
-    for step in found.all_steps:
+    for step in result.all_steps:
         spent += len(step.moves)
         if spent > evictions:
             break
@@ -71,34 +71,35 @@ def quality():
     raw = json.loads(gzip.decompress(OPENB_SNAPSHOT.read_bytes()))["items"]
     inventory = read(OPENB_SNAPSHOT.name, OPENB_SNAPSHOT.read_bytes())
     started = time.process_time()
-    found = make_plan(build_cluster_model(inventory), [ALL])
+    plan = make_plan(build_cluster_model(inventory), [ALL])
     spent = time.process_time() - started
-    verify.verify(raw, waves_of(found.waves))
-    evictions, cores = len(found.all_moves), found.total_savings / 1000
+    verify.verify(raw, waves_of(plan.waves))
+    evictions, cores = len(plan.all_moves), plan.total_savings / 1000
     print(
-        f"goal cost, as planned: {len(inventory.nodes) - len(found.all_steps)} nodes left, {cores:.0f} cores freed, "
-        f"{evictions} evictions, {len(found.waves)} waves, {spent:.2f} s; every state verified"
+        f"goal cost, as planned: {len(inventory.nodes) - len(plan.all_steps)} nodes left, {cores:.0f} cores freed, "
+        f"{evictions} evictions, {len(plan.waves)} waves, {spent:.2f} s; every state verified"
     )
     print(
-        f"  bound by volume: {found.bound.saves / 1000:.0f} cores, {found.bound.nodes} nodes; "
-        f"{found.bound.pinned} nodes hold a pod that may not move, without them "
-        f"{found.bound.unpinned_nodes - found.bound.nodes} more could be drained"
+        f"  bound by volume: {plan.bound.saves / 1000:.0f} cores, {plan.bound.nodes} nodes; "
+        f"{plan.bound.pinned} nodes hold a pod that may not move, without them "
+        f"{plan.bound.unpinned_nodes - plan.bound.nodes} more could be drained"
     )
     print(
-        f"  on the way: {milestone(found, 132) / 1000:.0f} cores by eviction 132, "
-        f"{milestone(found, 1633) / 1000:.0f} by eviction 1633"
+        f"  on the way: {milestone(plan, 132) / 1000:.0f} cores by eviction 132, "
+        f"{milestone(plan, 1633) / 1000:.0f} by eviction 1633"
     )
     result = {}
     for scheduler, marked in product(Scheduler, (True, False)):
         if marked and scheduler is Scheduler.PLAN:
             continue
-        made = simulate_rounds(inventory, [ALL], scheduler, marked=marked)
-        result[scheduler] = made
+        simulation = simulate_rounds(inventory, [ALL], scheduler, marked=marked)
+        result[scheduler] = simulation
         print(
-            f"  simulate --scheduler {scheduler}{' --marked' * marked}: {made.nodes_after} nodes left, "
-            f"{made.saved / 1000:.0f} cores, "
-            f"{made.eviction_count} evictions, moved twice {made.moved_twice}, {len(made.rounds)} rounds, "
-            f"{made.pending_successors} pods left waiting"
+            f"  simulate --scheduler {scheduler}{' --marked' * marked}: {simulation.nodes_after} nodes left, "
+            f"{simulation.saved / 1000:.0f} cores, "
+            f"{simulation.eviction_count} evictions, moved twice {simulation.moved_twice}, "
+            f"{len(simulation.rounds)} rounds, "
+            f"{simulation.pending_successors} pods left waiting"
         )
     nodes = make_plan(build_cluster_model(inventory), [replace(ALL, goal=Goal.NODES)])
     verify.verify(raw, waves_of(nodes.waves))
@@ -111,12 +112,12 @@ def quality():
 
 
 def headroom(inventory, raw):
-    found = make_plan(build_cluster_model(inventory), [replace(ALL, headroom=Headroom(percent=10))])
-    verify.verify(raw, waves_of(found.waves))
+    plan = make_plan(build_cluster_model(inventory), [replace(ALL, headroom=Headroom(percent=10))])
+    verify.verify(raw, waves_of(plan.waves))
     after = build_cluster_model(simulate_rounds(inventory, [replace(ALL, headroom=Headroom(percent=10))]).after)
     free = sum(after.major) * 100 / sum(after.allocatable_amount(n, "cpu") for n in range(len(after.nodes)))
     print(
-        f"10 % headroom: {found.total_savings / 1000:.0f} cores freed, {len(found.all_moves)} evictions, "
+        f"10 % headroom: {plan.total_savings / 1000:.0f} cores freed, {len(plan.all_moves)} evictions, "
         f"{free:.1f} % of cpu free on what stays"
     )
     assert free >= 10
@@ -124,10 +125,10 @@ def headroom(inventory, raw):
 
 def synthetic(nodes, seed=1):
     """The generated cluster, kept in the temporary folder between runs."""
-    kept = Path(tempfile.gettempdir()) / f"trimtab-synthetic-{nodes}x30{f'-{seed}' * (seed != 1)}.json"
-    if not kept.exists():
-        kept.write_bytes(encode_list(generate_cluster(nodes, seed=seed)))
-    return kept.read_bytes()
+    rest = Path(tempfile.gettempdir()) / f"trimtab-synthetic-{nodes}x30{f'-{seed}' * (seed != 1)}.json"
+    if not rest.exists():
+        rest.write_bytes(encode_list(generate_cluster(nodes, seed=seed)))
+    return rest.read_bytes()
 
 
 def speed(nodes, runs):
@@ -140,20 +141,20 @@ def speed(nodes, runs):
         started = time.process_time()
         world = build_cluster_model(inventory)
         built = time.process_time()
-        found = make_plan(world, [ALL])
+        plan = make_plan(world, [ALL])
         ended = time.process_time()
         times.append((ended - started, built - started))
         gc.collect()
     total, building = min(times)
-    verify.verify(msgspec.json.decode(content)["items"], waves_of(found.waves))
+    verify.verify(msgspec.json.decode(content)["items"], waves_of(plan.waves))
     print(
         f"{nodes} x 30: plan with all waves {total:.2f} s CPU (of which building the world {building:.2f}), "
-        f"{len(found.all_steps)} nodes, {found.total_savings / 1000:.0f} cores, {len(found.all_moves)} evictions, "
-        f"{len(found.waves)} waves; every state verified"
+        f"{len(plan.all_steps)} nodes, {plan.total_savings / 1000:.0f} cores, {len(plan.all_moves)} evictions, "
+        f"{len(plan.waves)} waves; every state verified"
     )
     first(inventory, content, runs)
     one_node(world)
-    return total, found, world
+    return total, plan, world
 
 
 def first(inventory, content, runs):
@@ -178,12 +179,12 @@ def first(inventory, content, runs):
 
 def one_node(world):
     """Can this one node go? From warm state; CPU time, so that other processes do not count."""
-    made = prepare_problem(world, [ALL], PlanningContext())
+    compaction_problem = prepare_problem(world, [ALL], PlanningContext())
     drains = DrainSimulation(world)
     times, yes = [], 0
-    for node in made.candidates[:: max(1, len(made.candidates) // 500)]:
+    for node in compaction_problem.candidates[:: max(1, len(compaction_problem.candidates) // 500)]:
         started = time.thread_time()
-        yes += drains.can_drain(node, made.pods_to_move[node])
+        yes += drains.can_drain(node, compaction_problem.pods_to_move[node])
         times.append(time.thread_time() - started)
     times.sort()
     median, most, rare = (times[len(times) * share // 100] * 1000 for share in (50, 95, 99))
@@ -193,12 +194,12 @@ def one_node(world):
     )
 
 
-def share_of_relaxation(found, world, pools):
+def share_of_relaxation(result, world, pools):
     """What the plan saves of the most that the linear relaxation allows."""
     most = lp.bound(prepare_problem(world, pools, PlanningContext()), world)
-    print(f"  LP bound {most / 1000:.0f}: {found.total_savings * 100 / most:.1f} % of it")
-    assert found.total_savings <= most * TOLERANCE, "a plan saves more than its bound"
-    return found.total_savings / most
+    print(f"  LP bound {most / 1000:.0f}: {result.total_savings * 100 / most:.1f} % of it")
+    assert result.total_savings <= most * TOLERANCE, "a plan saves more than its bound"
+    return result.total_savings / most
 
 
 def balanced(inventory):
@@ -212,17 +213,17 @@ def pools():
     inventory = read("pools", content)
     world, settings = build_cluster_model(inventory), balanced(inventory)
     started = time.process_time()
-    found = make_plan(world, settings)
+    plan = make_plan(world, settings)
     spent = time.process_time() - started
     items = msgspec.json.decode(content)["items"]
-    verify.verify(items, waves_of(found.waves))
-    verify.verify_headroom(items, waves_of(found.waves), "cloud.google.com/gke-nodepool", 5)
+    verify.verify(items, waves_of(plan.waves))
+    verify.verify_headroom(items, waves_of(plan.waves), "cloud.google.com/gke-nodepool", 5)
     print(
-        f"1000 x 30, seed 11, {len(settings)} pools, balanced: {len(found.all_steps)} nodes, "
-        f"{found.total_savings / 1000:.0f} cores, {len(found.all_moves)} evictions, {spent:.2f} s; "
+        f"1000 x 30, seed 11, {len(settings)} pools, balanced: {len(plan.all_steps)} nodes, "
+        f"{plan.total_savings / 1000:.0f} cores, {len(plan.all_moves)} evictions, {spent:.2f} s; "
         "every state and all headroom verified"
     )
-    return len(found.all_steps), found.total_savings / 1000, share_of_relaxation(found, world, settings)
+    return len(plan.all_steps), plan.total_savings / 1000, share_of_relaxation(plan, world, settings)
 
 
 def small():
@@ -232,18 +233,18 @@ def small():
         items = small_clusters.small_cluster(seed)
         inventory = read("small", json.dumps({"kind": "List", "items": items}).encode())
         world, settings = build_cluster_model(inventory), balanced(inventory)
-        found, made = make_plan(world, settings), prepare_problem(world, settings, PlanningContext())
-        verify.verify(items, waves_of(found.waves))
-        verify.verify_headroom(items, waves_of(found.waves), "cloud.google.com/gke-nodepool", 5)
-        if not made.candidates:
+        plan, compaction_problem = make_plan(world, settings), prepare_problem(world, settings, PlanningContext())
+        verify.verify(items, waves_of(plan.waves))
+        verify.verify_headroom(items, waves_of(plan.waves), "cloud.google.com/gke-nodepool", 5)
+        if not compaction_problem.candidates:
             continue
-        exact, relaxed = small_clusters.optimum(made, world), lp.bound(made, world)
-        assert found.total_savings <= exact * TOLERANCE + 1, (
-            f"small cluster {seed}: {found.total_savings} of {exact} at most"
+        exact, relaxed = small_clusters.optimum(compaction_problem, world), lp.bound(compaction_problem, world)
+        assert plan.total_savings <= exact * TOLERANCE + 1, (
+            f"small cluster {seed}: {plan.total_savings} of {exact} at most"
         )
         assert exact <= relaxed * TOLERANCE + 1, f"small cluster {seed}: {exact} possible, {relaxed} by the relaxation"
-        planned, most, loose = planned + found.total_savings, most + exact, loose + relaxed
-        best += found.total_savings >= exact - 1
+        planned, most, loose = planned + plan.total_savings, most + exact, loose + relaxed
+        best += plan.total_savings >= exact - 1
     print(
         f"{SMALL} small clusters with two pools: {planned / 1000:.0f} cores of {most / 1000:.0f} by exact optima "
         f"({best} reached), {loose / 1000:.0f} by the relaxation; none above the next"
@@ -256,17 +257,17 @@ def full():
     inventory = read("full", content)
     world = build_cluster_model(inventory)
     started = time.process_time()
-    found = make_plan(world, [ALL])
+    plan = make_plan(world, [ALL])
     spent = time.process_time() - started
-    verify.verify(msgspec.json.decode(content)["items"], waves_of(found.waves))
-    most = lp.volume(prepare_problem(world, [ALL], PlanningContext()), world, len(found.all_moves))
+    verify.verify(msgspec.json.decode(content)["items"], waves_of(plan.waves))
+    most = lp.volume(prepare_problem(world, [ALL], PlanningContext()), world, len(plan.all_moves))
     print(
-        f"88 % full, {len(inventory.nodes)} nodes: {found.total_savings / 1000:.0f} cores with "
-        f"{len(found.all_moves)} evictions, {found.total_savings * 100 / most:.1f} % of "
+        f"88 % full, {len(inventory.nodes)} nodes: {plan.total_savings / 1000:.0f} cores with "
+        f"{len(plan.all_moves)} evictions, {plan.total_savings * 100 / most:.1f} % of "
         f"{most / 1000:.0f} by volume at as many, {spent:.2f} s; verified"
     )
-    assert found.total_savings <= most * TOLERANCE, "a plan saves more than its bound"
-    return found.total_savings / most
+    assert plan.total_savings <= most * TOLERANCE, "a plan saves more than its bound"
+    return plan.total_savings / most
 
 
 def reading(runs):
@@ -277,9 +278,9 @@ def reading(runs):
         for _ in range(runs):
             for decode, times in ((msgspec.json.decode, plain), (lambda text: read("snapshot", text), typed)):
                 started = time.process_time()
-                kept = decode(content)
+                printed_text = decode(content)
                 times.append(time.process_time() - started)
-                del kept
+                del printed_text
     print(f"{len(content) / (1 << 20):.1f} MiB read in {min(typed):.2f} s, decoded untyped in {min(plain):.2f} s")
     return min(typed) / min(plain)
 
@@ -291,10 +292,10 @@ def main():
     small()
     full_share = full()
     pools_nodes, pools_cores, pools_share = pools()
-    thousand, found, world = speed(1000, 9)
-    share = share_of_relaxation(found, world, [ALL])
-    five, found, world = speed(5000, 5)
-    share_of_relaxation(found, world, [ALL])
+    thousand, result, world = speed(1000, 9)
+    share = share_of_relaxation(result, world, [ALL])
+    five, result, world = speed(5000, 5)
+    share_of_relaxation(result, world, [ALL])
     print(
         f"RESULT nodes_after={fewest} cores_freed={best.saved / 1000:.0f} evictions={best.eviction_count} "
         f"moved_twice={best.moved_twice} plan_cpu_s_1000={thousand:.2f} plan_cpu_s_5000={five:.2f} "

@@ -73,13 +73,13 @@ class Cluster:
         for number in range(CONTAINERS):
             noise = self._noise[(number * 7919 + self.looks * 104729) & 0xFFFF]
             cores = (0.02 + number % 97 / 50) * noise * (day if number % 3 else 1.0)
-            held = (100 + number % 400) * MI * (1 + 0.05 * noise) * (1 + self.looks / 20_000 * (number % 5 == 0))
+            holding = (100 + number % 400) * MI * (1 + 0.05 * noise) * (1 + self.looks / 20_000 * (number % 5 == 0))
             named = {
                 "namespace": f"team-{number // A_NAMESPACE:03}", "workload": f"Deployment/web-{number % A_NAMESPACE}",
                 "pod": f"web-{number % A_NAMESPACE}-7d4b9c6f5d-x{number % 1000:03}z", "container": "app",
             }  # fmt: skip
             yield Series(resource="cpu", times=(at,), values=(cores,), **named)
-            yield Series(resource="memory", times=(at,), values=(held,), **named)
+            yield Series(resource="memory", times=(at,), values=(holding,), **named)
 
 
 def _loop(cluster: Cluster, writer: Writer, namespace: str) -> Loop:
@@ -116,11 +116,11 @@ def _values(diary: LiveHistory) -> int:
 
 
 def _tell(loop: Loop, hour: int, put: float, cpu: float) -> None:
-    usage, told = loop.checkpointer.stored_bytes, loop.publisher.shard_store.stored_bytes
+    usage, content = loop.checkpointer.stored_bytes, loop.publisher.shard_store.stored_bytes
     print(
         f"{hour:3} h: {put / 1000:5.0f} KB in ten minutes on average, "
         f"{len(loop.recommendations.workloads):6} workloads known, "
-        f"{usage / 1e6:5.1f} MB of usage, {told / 1e6:5.1f} MB of recommendations, "
+        f"{usage / 1e6:5.1f} MB of usage, {content / 1e6:5.1f} MB of recommendations, "
         f"{loop.checkpointer.unsaved_seconds / 60:3.0f} minutes unsaved, {cpu:6.0f} CPU s, faults {loop.fault_count}",
         flush=True,
     )

@@ -56,7 +56,7 @@ ORIGINAL = {}
 
 def machines():
     """Machine → how far P95 of cpu and of memory's peaks stay below the largest use, and whether memory then grew."""
-    series, found = machine_series(), []
+    series, results = machine_series(), []
     for name in sorted({name for name, _ in series}):
         cpu, memory = series[name, "cpu"], series[name, "memory"]
         start = cpu[0][0]
@@ -69,8 +69,8 @@ def machines():
         later = max((value for hour, value in peaks.items() if end <= hour * HOUR < last), default=0.0)
         if not used[-1] or not training[-1]:
             continue
-        found.append((1 - p95(used) / used[-1], 1 - p95(training) / training[-1], later / training[-1]))
-    return found
+        results.append((1 - p95(used) / used[-1], 1 - p95(training) / training[-1], later / training[-1]))
+    return results
 
 
 def p95(ordered):
@@ -79,9 +79,9 @@ def p95(ordered):
 
 def assign(pods):
     """Owner → the machine whose use it has."""
-    known, dice = machines(), random.Random(SEED)
+    actual_machines, dice = machines(), random.Random(SEED)
     owners = sorted({f"{pod.namespace}/{pod.owner}" for pod in pods if pod.owner and pod.owner.kind == "ReplicaSet"})
-    return {owner: dice.choice(known) for owner in owners}
+    return {owner: dice.choice(actual_machines) for owner in owners}
 
 
 def wanted_for(usage, scale):
@@ -105,10 +105,10 @@ def wanted_for(usage, scale):
 
 def mean_shrink(pods, proposals):
     """Of all requested cores of pods that a Deployment owns."""
-    asked = sum(
+    total = sum(
         ORIGINAL[pod.uid].get((c.name, "cpu"), 0) for pod in pods if is_of_deployment(pod) for c in pod.containers
     )
-    return sum(proposal.given_up("cpu") for proposal in proposals) / asked
+    return sum(proposal.given_up("cpu") for proposal in proposals) / total
 
 
 def is_of_deployment(pod):
@@ -210,9 +210,9 @@ def main():
         f"in {seconds / 3600:.0f} h"
     )
     started = time.process_time()
-    found = plan_with_resizes(inventory, [EVERY], tuple(verified.values()))
+    resize_plan = plan_with_resizes(inventory, [EVERY], tuple(verified.values()))
     spent = time.process_time() - started
-    after = {proposal.pod: proposal for proposal in found.resizes}
+    after = {proposal.pod: proposal for proposal in resize_plan.resizes}
     resized_raw = [
         with_requests(item, after[key])
         if item["kind"] == "Pod" and (key := f"{item['metadata']['namespace']}/{item['metadata']['name']}") in after
@@ -223,19 +223,20 @@ def main():
         resized_raw,
         [
             [(step.node, [(m.pod, m.source, m.target, m.turn) for m in step.moves]) for step in wave.steps]
-            for wave in found.plan.waves
+            for wave in resize_plan.plan.waves
         ],
     )
-    freed, without = found.plan.total_savings / 1000, found.without.total_savings / 1000
-    evictions, before = len(found.plan.all_moves), len(found.without.all_moves)
+    freed, without = resize_plan.plan.total_savings / 1000, resize_plan.without.total_savings / 1000
+    evictions, before = len(resize_plan.plan.all_moves), len(resize_plan.without.all_moves)
     per, per_without = freed / evictions, without / before
     print(
-        f"without resizes {len(found.without.all_steps)} nodes, with them {len(found.plan.all_steps)}; planned in "
+        f"without resizes {len(resize_plan.without.all_steps)} nodes, with them "
+        f"{len(resize_plan.plan.all_steps)}; planned in "
         f"{spent:.1f} s of cpu; every state of the plan verified"
     )
     print(
         f"RESULT cores_freed={freed:.0f} cores_without={without:.0f} mean_shrink={shrunk:.3f} evictions={evictions} "
-        f"resizes={len(found.resizes)} cores_per_eviction={per:.2f} per_eviction_without={per_without:.2f} "
+        f"resizes={len(resize_plan.resizes)} cores_per_eviction={per:.2f} per_eviction_without={per_without:.2f} "
         f"reverted={reverted}"
     )
     broken = [

@@ -63,9 +63,9 @@ def _fill(cluster: Cluster) -> None:
     cluster.eventually(
         lambda: all(s["status"].get("readyReplicas") == REPLICAS for s in cluster.list("ReplicaSet")), 180, every=3
     )
-    said = {**EAGER, "mode": "rehearse", "nodes": "all"}
+    text = {**EAGER, "mode": "rehearse", "nodes": "all"}
     pool = {"name": "pool-all", "labels": {"trimtab.dev/pool": "all"}}
-    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": pool, "data": {"pool.yaml": json.dumps(said)}})
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": pool, "data": {"pool.yaml": json.dumps(text)}})
 
 
 def _template(cluster: Cluster, app: str) -> dict[str, Any]:
@@ -81,11 +81,11 @@ def _set(cluster: Cluster, number: int) -> dict[str, Any]:
 
 def _pod(cluster: Cluster, owner: dict[str, Any], number: int, node: str) -> dict[str, Any]:
     name = owner["metadata"]["name"]
-    made = _template(cluster, name)
+    template = _template(cluster, name)
     above = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": owner["metadata"]["uid"]}
     above |= {"controller": True, "blockOwnerDeletion": True}
-    meta = {**made["metadata"], "name": f"{name}-{number:02d}", "ownerReferences": [above]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**made["spec"], "nodeName": node}}
+    meta = {**template["metadata"], "name": f"{name}-{number:02d}", "ownerReferences": [above]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**template["spec"], "nodeName": node}}
 
 
 def _metrics(one: Compactor) -> list[tuple[str, float]]:
@@ -94,18 +94,18 @@ def _metrics(one: Compactor) -> list[tuple[str, float]]:
     return [(name, float(value)) for name, _, value in (line.rpartition(" ") for line in lines)]
 
 
-def _tell(one: Compactor, first: dict[str, float], asked: Counter[str], used: float, lasted: float) -> None:
-    found = dict(_metrics(one))
+def _tell(one: Compactor, first: dict[str, float], counts: Counter[str], used: float, lasted: float) -> None:
+    metrics = dict(_metrics(one))
     status = Path(f"/proc/{one.process.pid}/status").read_text()
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
     rest = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
-    for what, count in asked.most_common(12):
+    for what, count in counts.most_common(12):
         print(f"  {count * 3600 / lasted:6.0f} an hour  {what}")
     print(f"first plan {first['trimtab_compactor_plan_duration_seconds']:.1f} s, peak {peak // 1024} MB", flush=True)
     print(
-        f"RESULT nodes={NODES} pods={SETS * REPLICAS} plan_s={found['trimtab_compactor_plan_duration_seconds']:.2f} "
+        f"RESULT nodes={NODES} pods={SETS * REPLICAS} plan_s={metrics['trimtab_compactor_plan_duration_seconds']:.2f} "
         f"cpu_percent={used * 100 / lasted:.1f} rss_mb={rest // 1024} peak_mb={peak // 1024} "
-        f"requests_per_hour={sum(asked.values()) * 3600 / lasted:.0f}"
+        f"requests_per_hour={sum(counts.values()) * 3600 / lasted:.0f}"
     )
 
 

@@ -82,22 +82,24 @@ def memory() -> float:
     """Two weeks of a sample a minute (cpu) and of peaks (memory), held."""
     drawn = random.Random(7)
     gc.collect()
-    before, held = rss(), []
+    before, windows = rss(), []
     for number in range(SAMPLED):
         window = DailyHistograms()
         for day in range(14):
             window.add_values(START + day * DAY, START + (day + 1) * DAY - 1, _day(drawn, number % 2 == 1))
-        held.append(window)
+        windows.append(window)
     gc.collect()
     each = (rss() - before) / SAMPLED
-    dumped = sum(len(window.dump()) for window in held) / SAMPLED
-    largest = max(map(size, held))
+    dumped = sum(len(window.dump()) for window in windows) / SAMPLED
+    largest = max(map(size, windows))
     print(
         f"a window of 14 days: {each:,.0f} bytes in memory on average of cpu and memory, {dumped:,.0f} in a checkpoint"
     )
     print(f"  the largest {largest:,}; the VPA's histogram: 1 408 of weights alone, about 230 in a checkpoint")
     wide = {f"{a_day:,} a day": size(filled(_wide, a_day)[0]) for a_day in (1440, 14_400)}
-    print(f"  spread over four powers of ten each day: {', '.join(f'{held:,} ({n})' for n, held in wide.items())}")
+    print(
+        f"  spread over four powers of ten each day: {', '.join(f'{holding:,} ({n})' for n, holding in wide.items())}"
+    )
     return each
 
 
@@ -120,14 +122,14 @@ def speed() -> float:
     values = [[drawn.lognormvariate(-2, 0.3) for _ in windows] for _ in range(2)]
     for warm in range(4):
         add_to_windows(windows, START + 60 * warm, values[warm % 2])
-    taken = min(_cpu(lambda at=at: add_to_windows(windows, START + 60 * at, values[at % 2])) for at in range(5, 9))  # type: ignore[misc]
+    cpus = min(_cpu(lambda at=at: add_to_windows(windows, START + 60 * at, values[at % 2])) for at in range(5, 9))  # type: ignore[misc]
     theirs = Histogram(CPU_SCALE, HALF_LIFE)
     vpa = _cpu(lambda: _fill(theirs, values[0][:50_000]))
     bulk = array("f", values[0])
     many = _cpu(lambda: DailyHistograms().add_values(START, START, bulk))
-    print(f"updates: {len(windows) / taken:,.0f}/s of one value for each of {len(windows):,} sketches,")
+    print(f"updates: {len(windows) / cpus:,.0f}/s of one value for each of {len(windows):,} sketches,")
     print(f"  {len(bulk) / many:,.0f}/s of many values for one; the VPA's histogram in Python {50_000 / vpa:,.0f}/s")
-    return len(windows) / taken
+    return len(windows) / cpus
 
 
 def _fill(histogram: Histogram, values: list[float]) -> None:
@@ -150,23 +152,23 @@ def exactness() -> float:
         add_all_series(book, [backtesting.series("cpu", times, values)], OwnerIndex())
         window = book.compressed_window(book.list_containers()[0], "cpu")
         oldest = (window.newest - window.days + 1) * DAY
-        kept = sorted(v for t, v in zip(times, values, strict=True) if t >= oldest)
-        found = window.compute_percentiles((0.05, 0.95))
-        errors = [abs(f / backtesting.rank(kept, s) - 1) for f, s in zip(found, (0.05, 0.95), strict=True)]
+        rest = sorted(v for t, v in zip(times, values, strict=True) if t >= oldest)
+        percentiles = window.compute_percentiles((0.05, 0.95))
+        errors = [abs(f / backtesting.rank(rest, s) - 1) for f, s in zip(percentiles, (0.05, 0.95), strict=True)]
         print(f"  {name}: P5 off by {errors[0]:.2%}, P95 by {errors[1]:.2%}")
         worst = max(worst, *errors)
-        _beside(kept)
+        _beside(rest)
     return worst
 
 
-def _beside(kept: list[float]) -> None:
+def _beside(rest: list[float]) -> None:
     """The same by a t-digest and by the VPA's histogram."""
     digest, vpa = datasketches.tdigest_double(100), Histogram(CPU_SCALE)
-    for value in kept:
+    for value in rest:
         digest.update(value)
         vpa.add_sample(value, 0.1)
     for name, ask in (("t-digest", digest.get_quantile), ("VPA", vpa.percentile)):
-        off = [ask(share) / backtesting.rank(kept, share) - 1 for share in (0.05, 0.95)]
+        off = [ask(share) / backtesting.rank(rest, share) - 1 for share in (0.05, 0.95)]
         print(f"    {name}: {off[0]:+.2%}, {off[1]:+.2%}")
     print(f"    t-digest: {len(digest.serialize()):,} bytes in a checkpoint; it cannot forget a day")
 
@@ -188,14 +190,14 @@ def answers() -> None:
         body = _body(name)
         gc.collect()
         before = rss()
-        taken, grown, alone = [], [], []
+        cpus, grown, alone = [], [], []
         for _ in range(ROUNDS):
             book = BatchHistory()
-            taken.append(_cpu(partial(_read_into, book, body, name)))
+            cpus.append(_cpu(partial(_read_into, book, body, name)))
             grown.append(max(0.0, rss() - before) / (1 << 20))
             alone.append(_cpu(lambda body=body: _decode(body)))  # type: ignore[misc]
         print(f"an answer of {SERIES} series × {POINTS} points of {name} ({len(body) / (1 << 20):.0f} MiB): "
-              f"{min(taken) / SERIES * 1000:.2f} ms of CPU a series (decoding by names alone "
+              f"{min(cpus) / SERIES * 1000:.2f} ms of CPU a series (decoding by names alone "
               f"{min(alone) / SERIES * 1000:.2f}); {max(grown):.0f} MiB above the body")  # fmt: skip
 
 

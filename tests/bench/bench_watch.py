@@ -79,8 +79,8 @@ def measured(*arguments: str) -> Figures:
     argv = [sys.executable, "-m", "tests.bench.measured", *arguments]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
-    found: Figures = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def per_pod(run: Figures, what: str) -> float:

@@ -53,12 +53,12 @@ def main() -> None:
     ):
         bodies = servers.bodies(Path(folder))
         _warm(bodies, theirs, ours, under_quota)
-        found = _rounds(bodies, theirs, ours, under_quota)
+        loads = _rounds(bodies, theirs, ours, under_quota)
         burst = [server.load(bodies["typical"], "-burst", "300", "-dur", "1s") for server in (theirs, ours)]
         print(f"\ncold burst of 300 connections, p99: reference {burst[0].p99_us / 1000:.0f} ms,"
               f" ours {burst[1].p99_us / 1000:.0f} ms, errors {burst[0].errors} and {burst[1].errors}")  # fmt: skip
-        kept = _memory(bodies["typical"], ours)
-    _tell(found, kept, burst[1])
+        memory = _memory(bodies["typical"], ours)
+    _tell(loads, memory, burst[1])
 
 
 def _warm(bodies: dict[str, Path], *all_three: Server) -> None:
@@ -68,15 +68,15 @@ def _warm(bodies: dict[str, Path], *all_three: Server) -> None:
 
 
 def _rounds(bodies: dict[str, Path], theirs: Server, ours: Server, under_quota: Server) -> Loads:
-    found: Loads = defaultdict(list)
+    loads: Loads = defaultdict(list)
     steps = [(name, server) for name in (*bodies, "rate", *KINDS) for server in (theirs, ours)]
     steps[steps.index(("quota", ours))] = ("quota", under_quota)
     for number in range(ROUNDS):
         random.shuffle(steps)
         for name, server in steps:
-            found[name, server.name].append(_one(name, server, bodies))
-        print(f"round {number + 1}: " + ", ".join(_round(found, name) for name in (*bodies, *KINDS)), flush=True)
-    return found
+            loads[name, server.name].append(_one(name, server, bodies))
+        print(f"round {number + 1}: " + ", ".join(_round(loads, name) for name in (*bodies, *KINDS)), flush=True)
+    return loads
 
 
 def _one(name: str, server: Server, bodies: dict[str, Path]) -> Load:
@@ -87,43 +87,46 @@ def _one(name: str, server: Server, bodies: dict[str, Path]) -> Load:
     return server.load(bodies[name], "-conns", "8", "-dur", SECONDS)
 
 
-def _round(found: Loads, name: str) -> str:
-    ours, theirs = found[name, "trimtab"][-1].cpu_us, found[name, "reference"][-1].cpu_us
+def _round(loads: Loads, name: str) -> str:
+    ours, theirs = loads[name, "trimtab"][-1].cpu_us, loads[name, "reference"][-1].cpu_us
     return f"{name} {ours:.0f}/{theirs:.0f} µs"
 
 
 def _memory(body: Path, ours: Server) -> tuple[int, int, int]:
     """Resident before and after 100 000 reviews, some of them never seen before; and how many failed."""
     errors = ours.call(body, 2 * COUNT, *KINDS["distinct"]).errors  # until what is remembered fills its room
-    before, seen = ours.memory, 0
-    while seen < MEMORY:
-        again = ours.load(body, "-conns", "8", "-dur", "3s")
-        for load in (again, ours.call(body, COUNT // 4, *KINDS["distinct"])):
-            seen, errors = seen + load.reviews, errors + load.errors
+    before, observation = ours.memory, 0
+    while observation < MEMORY:
+        second_result = ours.load(body, "-conns", "8", "-dur", "3s")
+        for load in (second_result, ours.call(body, COUNT // 4, *KINDS["distinct"])):
+            observation, errors = observation + load.reviews, errors + load.errors
     return before, ours.memory, errors
 
 
-def _tell(found: Loads, kept: tuple[int, int, int], burst: Load) -> None:
+def _tell(measurements: Loads, rest: tuple[int, int, int], burst: Load) -> None:
     print(f"\n{'':10} {'ours':>9} {'reference':>10} {'ratio':>6}   CPU per review, median of {ROUNDS} rounds")
     for name in ("small", "typical", "big", *KINDS):
-        ours, theirs = (_median(found[name, who], "cpu_us") for who in ("trimtab", "reference"))
+        ours, theirs = (_median(measurements[name, who], "cpu_us") for who in ("trimtab", "reference"))
         print(f"{name:10} {ours:6.1f} µs {theirs:7.1f} µs {ours / theirs:6.2f}")
-    p99 = {who: _median(found["rate", who], "p99_us") for who in ("trimtab", "reference")}
+    p99 = {who: _median(measurements["rate", who], "p99_us") for who in ("trimtab", "reference")}
     print(f"at 200 reviews a second, p99: ours {p99['trimtab']:.0f} µs, reference {p99['reference']:.0f} µs")
-    before, after, failed = kept
+    before, after, failed = rest
     print(f"resident before and after {MEMORY:,} reviews: {before / 2**20:.1f} and {after / 2**20:.1f} MiB")
-    errors = sum(load.errors for (_, who), loads in found.items() if who == "trimtab" for load in loads)
-    print(f"webhook_cpu_ratio_small={_ratio(found, 'small'):.2f} memory_growth_mib={(after - before) / 2**20:.1f}")
+    errors = sum(load.errors for (_, who), loads in measurements.items() if who == "trimtab" for load in loads)
+    print(
+        f"webhook_cpu_ratio_small={_ratio(measurements, 'small'):.2f} memory_growth_mib={(after - before) / 2**20:.1f}"
+    )
     slower, errors = p99["trimtab"] / p99["reference"], errors + failed + burst.errors
-    print(f"RESULT webhook_cpu_ratio={_ratio(found, 'typical'):.2f} webhook_cpu_ratio_big={_ratio(found, 'big'):.2f}"
-          f" siblings={_ratio(found, 'siblings'):.2f} siblings_under_quota={_ratio(found, 'quota'):.2f}"
-          f" distinct={_ratio(found, 'distinct'):.2f} decided_anew={_ratio(found, 'anew'):.2f}"
-          f" decided_anew_without_usage={_ratio(found, 'unknown'):.2f}"
+    print(f"RESULT webhook_cpu_ratio={_ratio(measurements, 'typical'):.2f}"
+          f" webhook_cpu_ratio_big={_ratio(measurements, 'big'):.2f}"
+          f" siblings={_ratio(measurements, 'siblings'):.2f} siblings_under_quota={_ratio(measurements, 'quota'):.2f}"
+          f" distinct={_ratio(measurements, 'distinct'):.2f} decided_anew={_ratio(measurements, 'anew'):.2f}"
+          f" decided_anew_without_usage={_ratio(measurements, 'unknown'):.2f}"
           f" webhook_p99_ratio={slower:.2f} errors={errors}")  # fmt: skip
 
 
-def _ratio(found: Loads, name: str) -> float:
-    return _median(found[name, "trimtab"], "cpu_us") / _median(found[name, "reference"], "cpu_us")
+def _ratio(loads: Loads, name: str) -> float:
+    return _median(loads[name, "trimtab"], "cpu_us") / _median(loads[name, "reference"], "cpu_us")
 
 
 def _median(loads: list[Load], what: str) -> float:

@@ -40,16 +40,16 @@ class Part:
         """Waste, and share of time under-provisioned. An hour that was never seen takes the most there is."""
         per = {key: rank(values, share) for key, values in self.known.items()}
         most = max(per.values())
-        asked = [(per.get(key, most) if moves else most, value) for key, value in self.rows]
-        waste = sum(max(0.0, request - value) for request, value in asked) / sum(value for _, value in asked)
-        return waste, sum(value > request for request, value in asked) / len(asked)
+        rows = [(per.get(key, most) if moves else most, value) for key, value in self.rows]
+        waste = sum(max(0.0, request - value) for request, value in rows) / sum(value for _, value in rows)
+        return waste, sum(value > request for request, value in rows) / len(rows)
 
 
 def part(fit: Sequence[Row], rest: Sequence[Row], key: Key) -> Part:
-    known: dict[object, list[float]] = {}
+    entries: dict[object, list[float]] = {}
     for t, value in fit:
-        known.setdefault(key(t), []).append(value)
-    return Part({of: sorted(values) for of, values in known.items()}, [(key(t), value) for t, value in rest])
+        entries.setdefault(key(t), []).append(value)
+    return Part({of: sorted(values) for of, values in entries.items()}, [(key(t), value) for t, value in rest])
 
 
 def parts() -> dict[str, list[Part]]:
@@ -62,12 +62,12 @@ def parts() -> dict[str, list[Part]]:
 
 def table() -> list[str]:
     """The least mean waste of any percentile that is under-provisioned no more often than a plain one."""
-    found = parts()
-    plain = found["all hours alike"]
+    actual_parts = parts()
+    plain = actual_parts["all hours alike"]
     bars = [mean([one.score(share, moves=True) for one in plain]) for share in BESIDE]
     heads = [f"as seldom under as P{share * 100:g} ({bar[1]:.1%})" for share, bar in zip(BESIDE, bars, strict=True)]
     lines = [f"| cpu, the window knows | request | {' | '.join(heads)} |", "|---|---|---|---|"]
-    for name, of in found.items():
+    for name, of in actual_parts.items():
         for use, moves in (("changes with it", True), ("the most of all", False))[: 1 if of is plain else 2]:
             cells = " | ".join(_least(list(_scores(of, moves=moves)), bar[1]) for bar in bars)
             lines.append(f"| {name} | {'one number' if of is plain else use} | {cells} |")

@@ -25,12 +25,12 @@ def main() -> None:
     url, body, count, *texts = sys.argv[1:]
     parts, plain = urlsplit(url), Path(body).read_bytes()
     share = int(count) // CONNECTIONS
-    made = [_Caller(parts.netloc, plain, share, [text.encode() for text in texts]) for _ in range(CONNECTIONS)]
-    for caller in made:
+    callers = [_Caller(parts.netloc, plain, share, [text.encode() for text in texts]) for _ in range(CONNECTIONS)]
+    for caller in callers:
         caller.start()
-    for caller in made:
+    for caller in callers:
         caller.join()
-    print(json.dumps({"answered": sum(c.answered for c in made), "errors": sum(c.errors for c in made)}))
+    print(json.dumps({"answered": sum(c.answered for c in callers), "errors": sum(c.errors for c in callers)}))
 
 
 class _Caller(threading.Thread):

@@ -26,7 +26,7 @@ def snapshot() -> dict[str, Any]:
     workloads[_OWN] = {name: _usage(number) for number, name in enumerate(_CONTAINERS)}
     names = sorted(workloads)
     shards = [{name: workloads[name] for name in names[number::SHARDS]} for number in range(SHARDS)]
-    items = [_shard(number, found) for number, found in enumerate(shards)]
+    items = [_shard(number, result) for number, result in enumerate(shards)]
     return {"apiVersion": "v1", "kind": "List", "items": [*items, *_surroundings()]}
 
 
@@ -49,10 +49,10 @@ def _usage(number: int) -> ContainerUsage:
     )  # fmt: skip
 
 
-def _shard(number: int, found: dict[str, dict[str, ContainerUsage]]) -> dict[str, Any]:
+def _shard(number: int, result: dict[str, dict[str, ContainerUsage]]) -> dict[str, Any]:
     name = f"trimtab-recommendations-{number:02d}"
     metadata = {"name": name, "namespace": "trimtab-system", "labels": {RECOMMENDATIONS_LABEL: "v1"}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(found)}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(result)}}
 
 
 def _surroundings() -> list[dict[str, Any]]:

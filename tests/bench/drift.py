@@ -129,14 +129,14 @@ def played(case: Case) -> tuple[LiveHistory, VpaContainer, Mapping[str, float], 
     for at in range(START, end, STEP):
         day = (at - START) / DAY
         for pod in range(case.pods):
-            cores, held = (amount * drawn.gauss(1, 0.01) for amount in case.use(pod, day))
+            cores, holding = (amount * drawn.gauss(1, 0.01) for amount in case.use(pod, day))
             world.diary.add_sample(APP, f"web-{pod}", "cpu", at, cores)
-            world.diary.add_sample(APP, f"web-{pod}", "memory", at, held)
+            world.diary.add_sample(APP, f"web-{pod}", "memory", at, holding)
             vpas[pod].add_cpu_sample(at, cores)
-            vpas[pod].add_memory_sample(at, held)
+            vpas[pod].add_memory_sample(at, holding)
             if at >= end - HOUR:
                 world.latest.setdefault("cpu", []).append(cores)
-                world.latest.setdefault("memory", []).append(held)
+                world.latest.setdefault("memory", []).append(holding)
             kill = case.kills(day)
             if kill is not None:
                 world.diary.add_oom_kill(APP, f"web-{pod}", kill)
@@ -169,18 +169,18 @@ def outcomes(case: Case) -> Mapping[str, Outcome]:
 def _outcome(resource: str, diary: LiveHistory, vpa: VpaContainer, now: float, end: int) -> Outcome:
     window, running = diary.get_window(APP, resource), diary.running_peaks(APP, resource)
     oom, pods = diary.oom_records.get(APP), diary.average_pod_uses(APP, resource)
-    known = summarize_usage(resource, window, end, running, running_seconds=DAY, oom=oom, pods=pods)
-    assert isinstance(known, UsageStatistics), known
-    assert known.adaptive is not None
+    statistics = summarize_usage(resource, window, end, running, running_seconds=DAY, oom=oom, pods=pods)
+    assert isinstance(statistics, UsageStatistics), statistics
+    assert statistics.adaptive is not None
     histogram = vpa.cpu if resource == "cpu" else vpa.memory
     assert isinstance(histogram, Histogram)
     theirs = estimate_target(resource, histogram) / (1000 if resource == "cpu" else 1)
-    covered = known.adaptive.pod_use if not known.adaptive.doubts else 0.0
-    floor = oom_floor(oom, known.max, end, diary.days * DAY) if resource == "memory" else 0.0
+    covered = statistics.adaptive.pod_use if not statistics.adaptive.doubts else 0.0
+    floor = oom_floor(oom, statistics.max, end, diary.days * DAY) if resource == "memory" else 0.0
     floors = max(last_day_use(resource, window, window.histograms_by_day(), len(pods)), floor, covered)
     return Outcome(
-        now=now, ours=known.adaptive.amount, vpa=theirs, floors=floors, request=known.adaptive,
-        confidence=known.confidence,
+        now=now, ours=statistics.adaptive.amount, vpa=theirs, floors=floors, request=statistics.adaptive,
+        confidence=statistics.confidence,
     )  # fmt: skip
 
 
@@ -196,14 +196,18 @@ class Verdict:
 
 def run() -> Verdict:
     """Every case, printed."""
-    found = {case.name: outcomes(case) for case in CASES}
+    actual_outcomes = {case.name: outcomes(case) for case in CASES}
     table = ["| case | uses now | adaptive | the VPA | confidence | signs |", "|---|---|---|---|---|---|"]
-    for name, both in found.items():
+    for name, both in actual_outcomes.items():
         table.append(_row(name, both))
         print("  " + table[-1])
-    every = [(f"{name} {resource}", one) for name, both in found.items() for resource, one in both.items()]
+    every = [(f"{name} {resource}", one) for name, both in actual_outcomes.items() for resource, one in both.items()]
     below, over = ([name for name, one in every if wrong(one)] for wrong in (lambda o: o.below_use, lambda o: o.over))
-    broken = [f"below use: {name}" for name in below] + [f"too far above: {name}" for name in over] + _others(found)
+    broken = (
+        [f"below use: {name}" for name in below]
+        + [f"too far above: {name}" for name in over]
+        + _others(actual_outcomes)
+    )
     return Verdict(len(below), len(over), tuple(broken), tuple(table))
 
 
@@ -215,17 +219,17 @@ def _row(name: str, both: Mapping[str, Outcome]) -> str:
     return f"| {name} | {' | '.join(amounts)} | {cpu.confidence:.2f} {memory.confidence:.2f} | {', '.join(signs)} |"
 
 
-def _others(found: Mapping[str, Mapping[str, Outcome]]) -> list[str]:
+def _others(result: Mapping[str, Mapping[str, Outcome]]) -> list[str]:
     """What single cases have to show beside that."""
-    weekly, leader, loop = (found[name]["memory"] for name in ("weekly", "leader", "crash loop"))
-    drops = all(one.ours < one.vpa for one in found["drop"].values())
-    wanted = {
+    weekly, leader, loop = (result[name]["memory"] for name in ("weekly", "leader", "crash loop"))
+    drops = all(one.ours < one.vpa for one in result["drop"].values())
+    expected = {
         "drop is below the VPA's after three days": drops,
         "weekly covers the last peak or is sure to less than a half": weekly.ours >= 6 * GI or weekly.confidence < 0.5,
         "leader names the pod": leader.request.pod == "web-7" and "pods-differ" in leader.request.doubts,
         "the crash loop ends between 612 MiB and a bucket above the VPA's": 612 * MI <= loop.ours <= loop.vpa * 1.07,
     }
-    return [f"not so: {what}" for what, holds in wanted.items() if not holds]
+    return [f"not so: {what}" for what, holds in expected.items() if not holds]
 
 
 __all__ = ["CASES", "Case", "Outcome", "Verdict", "adaptive_request", "outcomes", "played", "run"]

@@ -56,16 +56,16 @@ def _placed(items):
         if place is not None:
             yield {**pod, "spec": {**pod["spec"], "nodeName": place.name}, "status": _STATUS}
     for workload in kinds["Deployment"]:
-        made = 0
+        actual_item = 0
         for _ in range(workload["spec"]["replicas"]):
             place = _best(places, workload["spec"]["template"]["spec"], workload["metadata"]["name"])
             if place is not None:
-                yield _pod({**workload, "kind": "ReplicaSet"}, f"{workload['metadata']['name']}-{made}", place)
-                made += 1
-        counts[workload["metadata"]["name"]] = made
-        spec = {"replicas": made, "selector": workload["spec"]["selector"]}
+                yield _pod({**workload, "kind": "ReplicaSet"}, f"{workload['metadata']['name']}-{actual_item}", place)
+                actual_item += 1
+        counts[workload["metadata"]["name"]] = actual_item
+        spec = {"replicas": actual_item, "selector": workload["spec"]["selector"]}
         meta = {**workload["metadata"], "uid": f"o-{workload['metadata']['name']}"}
-        status = {"replicas": made, "readyReplicas": made}
+        status = {"replicas": actual_item, "readyReplicas": actual_item}
         yield {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": spec, "status": status}
     for budget in kinds["PodDisruptionBudget"]:
         have, allowed = counts[budget["metadata"]["name"]], budget["spec"]["maxUnavailable"]

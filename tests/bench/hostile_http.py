@@ -235,16 +235,18 @@ class Hostile:
 
     def plain(self) -> socket.socket:
         """A bare TCP connection, held until the end."""
-        made = socket.create_connection(("127.0.0.1", self.port), 5, source_address=(HOSTILE, 0))
-        self.held.append(made)
-        return made
+        connection = socket.create_connection(("127.0.0.1", self.port), 5, source_address=(HOSTILE, 0))
+        self.held.append(connection)
+        return connection
 
     def secure(self) -> ssl.SSLSocket:
         """A connection over TLS, held until the end."""
-        made = _trust().wrap_socket(socket.create_connection(("127.0.0.1", self.port), 5, source_address=(HOSTILE, 0)))
-        made.settimeout(5)
-        self.held.append(made)
-        return made
+        connection = _trust().wrap_socket(
+            socket.create_connection(("127.0.0.1", self.port), 5, source_address=(HOSTILE, 0))
+        )
+        connection.settimeout(5)
+        self.held.append(connection)
+        return connection
 
     def again(self, work: Callable[[], None]) -> None:
         """Do it until the time is over, whatever the server does to it."""

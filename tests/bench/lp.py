@@ -117,15 +117,15 @@ def relaxed(made, world, evictions=None):
     for (number, c), variable in flows.items():
         limits = made.limits[shelf[c]]
         arrivals.setdefault(id(limits), []).append((number, variable))
-    for limits in {id(found): found for found in made.limits if found is not None}.values():
+    for limits in {id(limit): limit for limit in made.limits if limit is not None}.values():
         _pool_rows(made, world, limits, asks, arrivals.get(id(limits), ()), upper, scale)
     return Relaxation([made.savings[n] for n in made.candidates], upper, equal, variables)
 
 
-def _pool_rows(made, world, limits, asks, arrivals, upper, scale):
+def _pool_rows(item, world, limits, asks, arrivals, upper, scale):
     """What the pool's settings keep: nodes, and room of both resources on those that stay."""
     staying = [n for n in limits.nodes if not world.closed_nodes[n]]
-    number = {node: x for x, node in enumerate(made.candidates)}
+    number = {node: x for x, node in enumerate(item.candidates)}
     row = upper.row(len(staying) - max(limits.pool.min_nodes, limits.group_min_nodes))
     for node in staying:
         if node in number:
@@ -133,16 +133,16 @@ def _pool_rows(made, world, limits, asks, arrivals, upper, scale):
     headroom = limits.pool.headroom
     assert not headroom.nodes, "only shares and the largest pod are told as rows"
     assert limits.pool.spare is Spare.NONE, "only shares and the largest pod are told as rows"
-    reserved = [kind for kind, node in made.reserved if made.limits[node] is limits]
+    reserved = [kind for kind, node in item.reserved if item.limits[node] is limits]
     if limits.keeps_no_headroom:
         return
     for i, resource in enumerate(world.main_resources):
         free = [(world.major, world.minor)[i][n] / scale[i] for n in staying]
         kept_of = [world.allocatable_amount(n, resource) * headroom.percent / 100 / scale[i] for n in staying]
         keeps = [f - k for f, k in zip(free, kept_of, strict=True)]
-        kept = sum((kind.major, kind.minor)[i] for kind in reserved) / scale[i]
+        rest = sum((kind.major, kind.minor)[i] for kind in reserved) / scale[i]
         # A pool that has less already may stay as it is.
-        row = upper.row(max(0, sum(keeps) - kept))
+        row = upper.row(max(0, sum(keeps) - rest))
         for node, amount in zip(staying, keeps, strict=True):
             if node in number:
                 upper.add(row, number[node], amount)
@@ -152,17 +152,17 @@ def _pool_rows(made, world, limits, asks, arrivals, upper, scale):
 
 def bound(made, world, evictions=None):
     """The most that can be saved."""
-    found = relaxed(made, world, evictions)
-    gain = numpy.zeros(found.width)
-    gain[: len(found.gain)] = [-amount for amount in found.gain]
+    result = relaxed(made, world, evictions)
+    gain = numpy.zeros(result.width)
+    gain[: len(result.gain)] = [-amount for amount in result.gain]
     solved = linprog(
         gain,
-        bounds=[(0, 1)] * len(found.gain) + [(0, None)] * (found.width - len(found.gain)),
+        bounds=[(0, 1)] * len(result.gain) + [(0, None)] * (result.width - len(result.gain)),
         method="highs",
-        A_ub=found.upper.matrix(found.width),
-        b_ub=found.upper.limits,
-        A_eq=found.equal.matrix(found.width),
-        b_eq=found.equal.limits,
+        A_ub=result.upper.matrix(result.width),
+        b_ub=result.upper.limits,
+        A_eq=result.equal.matrix(result.width),
+        b_eq=result.equal.limits,
     )
     assert solved.status == 0, solved.message
     return -solved.fun

@@ -33,26 +33,26 @@ PAGE = 500
 def main() -> None:
     what, where, *more = sys.argv[1:]
     if what in ("ours", "streamed", "planned"):
-        found = _listed(lambda: _ours(where, streaming=what == "streamed", planned=what == "planned"))
+        events = _listed(lambda: _ours(where, streaming=what == "streamed", planned=what == "planned"))
     elif what == "typed":
-        found = _listed(lambda: _typed(where))
+        events = _listed(lambda: _typed(where))
     elif what == "event":
-        found = _events(where, int(more[0]))
+        events = _events(where, int(more[0]))
     elif what == "typed-event":
-        found = _typed_events(where, int(more[0]))
+        events = _typed_events(where, int(more[0]))
     else:
-        found = _outage(where)
-    print(json.dumps(found))
+        events = _outage(where)
+    print(json.dumps(events))
 
 
 def _listed(read: Callable[[], tuple[int, Any]]) -> dict[str, float]:
     gc.collect()
     before, cpu, wall = _rss(), time.process_time(), time.monotonic()
-    pods, held = read()
+    pods, holding = read()
     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
     gc.collect()
     grown, peak = _rss() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
-    assert held is not None
+    assert holding is not None
     return {"pods": pods, "cpu_s": cpu, "wall_s": wall, "held_mib": grown, "peak_mib": peak}
 
 
@@ -80,13 +80,13 @@ def _typed(kubeconfig: str) -> tuple[int, Any]:
     from kubernetes import client, config
 
     config.load_kube_config(config_file=kubeconfig)
-    api, held, token = client.CoreV1Api(), [], None
+    api, holdings, token = client.CoreV1Api(), [], None
     while True:
         page = api.list_pod_for_all_namespaces(limit=PAGE, _continue=token)
-        held += page.items
+        holdings += page.items
         token = page.metadata._continue if hasattr(page.metadata, "_continue") else page.metadata.continue_
         if not token:
-            return len(held), held
+            return len(holdings), holdings
 
 
 def _plain(url: str) -> Client:
@@ -101,8 +101,8 @@ def _events(url: str, count: int) -> dict[str, float]:
     begun, cpu, wall = it.health.events, time.process_time(), time.monotonic()
     while it.health.events < count:
         time.sleep(0.01)
-    seen = it.health.events - begun
-    return {"events": seen, "cpu_us": (time.process_time() - cpu) / seen * 1e6, "wall_s": time.monotonic() - wall}
+    events = it.health.events - begun
+    return {"events": events, "cpu_us": (time.process_time() - cpu) / events * 1e6, "wall_s": time.monotonic() - wall}
 
 
 def _typed_events(url: str, count: int) -> dict[str, float]:
@@ -110,18 +110,22 @@ def _typed_events(url: str, count: int) -> dict[str, float]:
     from kubernetes import client, watch
 
     api = client.CoreV1Api(ApiClient(Configuration(host=url, retries=False)))  # type: ignore[arg-type]
-    held: dict[str, Any] = {}
+    holdings: dict[str, Any] = {}
     begun, cpu, wall = 0, time.process_time(), time.monotonic()
     it = watch.Watch()
-    for seen, event in enumerate(it.stream(api.list_pod_for_all_namespaces, resource_version="1"), 1):
-        held[event["object"].metadata.name] = event["object"]
-        if seen == count // 10:  # warm
-            begun, cpu, wall = seen, time.process_time(), time.monotonic()
-        if seen >= count:
+    for observation, event in enumerate(it.stream(api.list_pod_for_all_namespaces, resource_version="1"), 1):
+        holdings[event["object"].metadata.name] = event["object"]
+        if observation == count // 10:  # warm
+            begun, cpu, wall = observation, time.process_time(), time.monotonic()
+        if observation >= count:
             it.stop()
             break
-    seen -= begun
-    return {"events": seen, "cpu_us": (time.process_time() - cpu) / seen * 1e6, "wall_s": time.monotonic() - wall}
+    observation -= begun
+    return {
+        "events": observation,
+        "cpu_us": (time.process_time() - cpu) / observation * 1e6,
+        "wall_s": time.monotonic() - wall,
+    }
 
 
 def _outage(url: str) -> dict[str, float]:

@@ -150,12 +150,12 @@ def main() -> None:
 
 def clusters(worlds: int) -> dict[str, bytes]:
     """Name → a List in JSON."""
-    found = {f"drawn-{seed:04}.json": _list(drawn(seed)) for seed in range(worlds)}
+    results = {f"drawn-{seed:04}.json": _list(drawn(seed)) for seed in range(worlds)}
     for nodes, seed in GENERATED:
-        found[f"generated-{nodes}-{seed}.json"] = encode_list(generate_cluster(nodes, seed=seed))
-    found["full.json"] = full_cluster()
-    found["openb.json"] = gzip.decompress(OPENB_SNAPSHOT.read_bytes())
-    return found
+        results[f"generated-{nodes}-{seed}.json"] = encode_list(generate_cluster(nodes, seed=seed))
+    results["full.json"] = full_cluster()
+    results["openb.json"] = gzip.decompress(OPENB_SNAPSHOT.read_bytes())
+    return results
 
 
 def _list(items: list[Any]) -> bytes:

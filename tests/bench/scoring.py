@@ -121,13 +121,13 @@ def intervals(cpu: Sequence[Scored], memory: Sequence[Scored], rule: str) -> dic
     """The 5th and 95th percentile of each figure over series drawn anew with replacement, both origins together."""
     drawn, names = random.Random(7), sorted({one.name for one in cpu})
     parts = [{name: [one for one in scored if one.name == name] for name in names} for scored in (cpu, memory)]
-    found: dict[str, list[float]] = defaultdict(list)
+    results: dict[str, list[float]] = defaultdict(list)
     for _ in range(RESAMPLES):
         chosen = drawn.choices(names, k=len(names))
         samples = [[one for name in chosen for one in part[name]] for part in parts]
         for name, value in figures(*samples, rule, halvings=14).items():
-            found[name].append(value)
-    return {name: (rank(sorted(values), 0.05), rank(sorted(values), 0.95)) for name, values in found.items()}
+            results[name].append(value)
+    return {name: (rank(sorted(values), 0.05), rank(sorted(values), 0.95)) for name, values in results.items()}
 
 
 def rank(ordered: Sequence[float], share: float) -> float:
@@ -151,10 +151,10 @@ def visible() -> Iterator[Scored]:
         for origin in ORIGINS:
             cut = START + origin * DAY
             fit = [point for point in points if cut - FIT_DAYS * DAY <= point[0] < cut]
-            held = [value for at, value in points if cut <= at < cut + HELD_DAYS * DAY]
-            asked = {rule: ours(resource, fit, terms) for rule, terms in _TERMS.items()}
-            asked |= {"vpa": vpa(resource, fit), "krr": krr(resource, fit)}
-            yield Scored.of(name, resource, held, asked)
+            values = [value for at, value in points if cut <= at < cut + HELD_DAYS * DAY]
+            request = {rule: ours(resource, fit, terms) for rule, terms in _TERMS.items()}
+            request |= {"vpa": vpa(resource, fit), "krr": krr(resource, fit)}
+            yield Scored.of(name, resource, values, request)
 
 
 _TERMS = {name: SizingSettings(rule=rule, min_cpu=25, min_memory=int(FLOORS["memory"])) for name, rule in RULES.items()}
@@ -164,11 +164,11 @@ def ours(resource: str, fit: Points, terms: SizingSettings) -> float:
     """What the product asks for, in cores or bytes."""
     book, container = BatchHistory(), ContainerKey("shop", "Deployment", "web", "app")
     book.add_series(container, resource, [at for at, _ in fit], [value for _, value in fit])
-    known = summarize_usage(resource, book.compressed_window(container, resource))
-    assert isinstance(known, UsageStatistics), known
-    found = propose_request(CurrentResources(resource=resource, request=None, limit=None), known, terms)
-    assert isinstance(found, Proposal), found
-    return found.request / 1000 if resource == "cpu" else float(found.request)
+    statistics = summarize_usage(resource, book.compressed_window(container, resource))
+    assert isinstance(statistics, UsageStatistics), statistics
+    proposal = propose_request(CurrentResources(resource=resource, request=None, limit=None), statistics, terms)
+    assert isinstance(proposal, Proposal), proposal
+    return proposal.request / 1000 if resource == "cpu" else float(proposal.request)
 
 
 def krr(resource: str, fit: Points) -> float:
@@ -219,7 +219,7 @@ def run() -> Verdict:
         "held out": [one for one in scored if not is_chosen_on(one.name)],
     }
     table, broken = list(_head(scored)), list[str]()
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for half, part in halves.items():
         cpu, memory = ([one for one in part if one.resource == resource] for resource in RESOURCES)
         print(f"{half}: {len(cpu)} container-weeks of {len({one.name for one in cpu})} series")
@@ -231,10 +231,10 @@ def run() -> Verdict:
                 between = f"  [{spread[name][0]:.2f}, {spread[name][1]:.2f}]" if rule == "adaptive" else ""
                 print(f"  {rule:9} {name:30} {value:.3f}{between}")
             if rule == "adaptive":
-                found = found or ratios
+                results = results or ratios
                 broken += [f"{name} {ratios[name]:.3f} > {limit} ({half})" for name, limit in LIMITS.items()
                            if half != "chosen on" and ratios[name] > limit]  # fmt: skip
-    return Verdict(found, tuple(broken), tuple(table))
+    return Verdict(results, tuple(broken), tuple(table))
 
 
 _COLUMNS = {

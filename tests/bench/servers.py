@@ -64,20 +64,20 @@ class Server:
         """The load client's own ways: `-conns N`, `-rate R`, `-burst N`, with `-dur`."""
         command = [str(self.client), "-url", f"{self.url}/mutate?timeout=10s", "-body", str(body), *how]
         before = self.cpu()
-        said = subprocess.run(_pinned(CLIENT_CORE, *command), check=True, capture_output=True, text=True).stdout
-        spent, found = self.cpu() - before, _RESULT.search(said)
-        assert found, said
-        reviews, errors = int(found[1]), int(found[4])
-        return Load(reviews, errors, spent / max(1, reviews) * 1e6, float(found[2]), float(found[3]))
+        output = subprocess.run(_pinned(CLIENT_CORE, *command), check=True, capture_output=True, text=True).stdout
+        spent, result = self.cpu() - before, _RESULT.search(output)
+        assert result, output
+        reviews, errors = int(result[1]), int(result[4])
+        return Load(reviews, errors, spent / max(1, reviews) * 1e6, float(result[2]), float(result[3]))
 
     def call(self, body: Path, count: int, *texts: str) -> Load:
         """Reviews in each of which these texts are others."""
         command = [sys.executable, "-m", "tests.bench.caller", self.url, str(body), str(count), *texts]
         before = self.cpu()
         run = _pinned(CLIENT_CORE, *command)
-        said = json.loads(subprocess.run(run, check=True, capture_output=True, text=True, cwd=crowd.ROOT).stdout)
+        document = json.loads(subprocess.run(run, check=True, capture_output=True, text=True, cwd=crowd.ROOT).stdout)
         spent = self.cpu() - before
-        return Load(said["answered"], said["errors"], spent / max(1, said["answered"]) * 1e6)
+        return Load(document["answered"], document["errors"], spent / max(1, document["answered"]) * 1e6)
 
 
 def _pinned(core: str, *command: str) -> list[str]:
@@ -143,13 +143,13 @@ def ours(home: Path, client: Path, *, module: str = "trimtab", **settings: str) 
     module: what is run in its place.
     """
     (home / "snapshot.json").write_text(json.dumps(crowd.snapshot()))
-    given = {
+    environment = {
         "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": str(home / "certs"), "READY_FILE": str(home / "ready.json"),
         "POLICIES": crowd.POLICIES, "CLUSTER": str(home / "snapshot.json"), "LOG_FORMAT": "json", **settings,
     }  # fmt: skip
     surroundings = {
         **environ.plain(),
-        **{variable_name("webhook", name.lower()): value for name, value in given.items()},
+        **{variable_name("webhook", name.lower()): value for name, value in environment.items()},
     }
     (home / "ready.json").unlink(missing_ok=True)
     with (home / f"{module}.log").open("wb") as log:
@@ -174,9 +174,9 @@ def _ready(home: Path, process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as actual_socket:
+        actual_socket.bind(("127.0.0.1", 0))
+        return int(actual_socket.getsockname()[1])
 
 
 def _answers(port: int) -> None:

@@ -57,15 +57,15 @@ class _Program:
 
     def solved(self, gain):
         matrix = csr_matrix((self.values, (self.rows, self.at)), shape=(len(self.low), self.columns))
-        found = milp(
+        result = milp(
             gain,
             constraints=LinearConstraint(matrix, self.low, self.high),
             bounds=Bounds(0, 1),
             integrality=numpy.ones(self.columns),
             options={"mip_rel_gap": 0},
         )
-        assert found.status == 0, found.message
-        return -found.fun
+        assert result.status == 0, result.message
+        return -result.fun
 
 
 def optimum(made, world):
@@ -91,22 +91,22 @@ def optimum(made, world):
             for (_, target), column in places.items():
                 if target == node:
                     program.row([(column, 1), (candidates[node], 1)], -numpy.inf, 1)
-    for limits in {id(found): found for found in made.limits if found is not None}.values():
+    for limits in {id(limit): limit for limit in made.limits if limit is not None}.values():
         _pool(made, world, limits, candidates, places, program)
     gain = numpy.zeros(columns)
     gain[: len(candidates)] = [-made.savings[n] for n in candidates]
     return program.solved(gain)
 
 
-def _pool(made, world, limits, candidates, places, program):
+def _pool(item, world, limits, candidates, places, program):
     mine = set(limits.nodes)
     program.row([(candidates[n], 1) for n in mine if n in candidates], -numpy.inf, len(mine) - limits.pool.min_nodes)
-    reserved = [kind for kind, node in made.reserved if made.limits[node] is limits]
+    reserved = [kind for kind, node in item.reserved if item.limits[node] is limits]
     for amount, free, resource in zip(
         ("major", "minor"), (world.major, world.minor), world.main_resources, strict=True
     ):
         keeps = {n: free[n] - world.allocatable_amount(n, resource) * limits.pool.headroom.percent / 100 for n in mine}
-        arrivals = [(c, getattr(made.requests[p], amount)) for (p, t), c in places.items() if t in mine]
-        kept = sum(getattr(kind, amount) for kind in reserved)
+        arrivals = [(c, getattr(item.requests[p], amount)) for (p, t), c in places.items() if t in mine]
+        total = sum(getattr(kind, amount) for kind in reserved)
         going = [(candidates[n], keeps[n]) for n in mine if n in candidates]
-        program.row([*arrivals, *going], -numpy.inf, max(0, sum(keeps.values()) - kept))
+        program.row([*arrivals, *going], -numpy.inf, max(0, sum(keeps.values()) - total))

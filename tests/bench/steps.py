@@ -54,7 +54,7 @@ def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
     review, memory = wire.decode(body), ResponseCache()
     raw = bytes(review.request.object)
     pod: Pod = answers._pod_decoder.decode(raw)
-    found = decide_pod(pod, policies, facts, NAMESPACE)
+    decision = decide_pod(pod, policies, facts, NAMESPACE)
     first = answers.answer_review(body, policies, facts, DEFAULT_SETTINGS, memory)
     key = (NAMESPACE, (normalize_pod_bytes(raw) or (raw, b""))[0])
     teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger("info", "json", io.StringIO()))
@@ -62,25 +62,25 @@ def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
     def subject(it: Pod) -> PodContext:
         return PodContext(pod=it, namespace=NAMESPACE, facts=facts)
 
-    asked = decide_with_policies(subject(pod), policies)[1]
+    request = decide_with_policies(subject(pod), policies)[1]
 
     def match() -> None:
         find_applicable_policies(policies, subject(pod))
 
     def check() -> None:
         def again(it: Pod) -> Pod:
-            return decide_with_policies(subject(it), policies, watching=False, like=asked)[0].pod
+            return decide_with_policies(subject(it), policies, watching=False, like=request)[0].pod
 
-        check_patch(pod, found.decision.pod, found.operations, again, facts, NAMESPACE)
+        check_patch(pod, decision.decision.pod, decision.operations, again, facts, NAMESPACE)
 
     timed: dict[str, Callable[[], object]] = {
         "decode the review": lambda: bytes(wire.decode(body).request.object),
         "decode the pod": lambda: answers._pod_decoder.decode(raw),
         "match": match,
         "decide": lambda: decide_with_policies(subject(pod), policies),
-        "patch": lambda: diff_pods(pod, found.decision.pod),
+        "patch": lambda: diff_pods(pod, decision.decision.pod),
         "check": check,
-        "encode": lambda: wire.encode(review, answers._build_finding(found).response),
+        "encode": lambda: wire.encode(review, answers._build_finding(decision).response),
         "recall": lambda: (normalize_pod_bytes(raw), memory.find_finding(key, policies, facts, DEFAULT_SETTINGS)),
         "encode again": lambda: wire.encode(review, first.record.finding.response),
         "tell": lambda: teller.log_review(first.record),

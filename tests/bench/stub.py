@@ -34,11 +34,11 @@ class Stub:
 
     def _talk(self, connection: socket.socket, events: list[bytes]) -> None:
         with connection:
-            asked = b""
+            text = b""
             while data := connection.recv(65536):
-                asked += data
-                while b"\r\n\r\n" in asked:
-                    head, _, asked = asked.partition(b"\r\n\r\n")
+                text += data
+                while b"\r\n\r\n" in text:
+                    head, _, text = text.partition(b"\r\n\r\n")
                     self._answer(connection, head, events)
 
     def _answer(self, connection: socket.socket, head: bytes, events: list[bytes]) -> None:

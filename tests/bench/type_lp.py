@@ -49,9 +49,9 @@ def demand_of(items):
             continue
         cores = gib = 0.0
         for container in item["spec"]["containers"]:
-            wanted = container["resources"]["requests"]
-            cores += _cores(wanted["cpu"])
-            gib += _gib(wanted["memory"])
+            expected_requests = container["resources"]["requests"]
+            cores += _cores(expected_requests["cpu"])
+            gib += _gib(expected_requests["memory"])
         if any(owner["kind"] == "DaemonSet" for owner in item["metadata"].get("ownerReferences", ())):
             daemons = [daemons[0] + cores, daemons[1] + gib, daemons[2] + 1]
         else:
@@ -79,9 +79,9 @@ def eligible_types(cloud, region, daemons):
         size = NodeSize(
             millicores=round(float(cores) * 1000), memory_bytes=memory, max_pods=MAX_PODS, lost_bytes=max(0, int(lost)),
         )  # fmt: skip
-        kept = calculate_reservations(profile, size)
+        rest = calculate_reservations(profile, size)
         left = (
-            kept.allocatable_millicores / 1000 - daemons[0], kept.allocatable_memory_bytes / GIB - daemons[1],
+            rest.allocatable_millicores / 1000 - daemons[0], rest.allocatable_memory_bytes / GIB - daemons[1],
             MAX_PODS - daemons[2],
         )  # fmt: skip
         if min(left) > 0:
@@ -123,8 +123,8 @@ def least_by_shapes(types, shapes):
         for k, ((cores, gib), _) in enumerate(kinds):
             column = len(types) + number * len(kinds) + k
             if cores <= one.left[0] and gib <= one.left[1]:
-                for row, asked in enumerate((cores, gib, 1)):
-                    upper[3 * number + row, column] = asked
+                for row, request in enumerate((cores, gib, 1)):
+                    upper[3 * number + row, column] = request
                 equal[k, column] = 1
             else:
                 # A pod that is larger than the node goes elsewhere: it would need more than there is.

@@ -30,20 +30,20 @@ def main() -> None:
     files = main_module._from_files
 
     def source(settings: Settings, meters: WebhookMetrics) -> main_module.PolicyStateSource:
-        standing = files(settings, meters)
-        return replace(standing, world=_under_quota(standing.world()))
+        actual_files = files(settings, meters)
+        return replace(actual_files, world=_under_quota(actual_files.world()))
 
     main_module._from_files = source
     trimtab()
 
 
-def _under_quota(standing: WebhookPolicyState) -> Callable[[], WebhookPolicyState]:
+def _under_quota(policy_state: WebhookPolicyState) -> Callable[[], WebhookPolicyState]:
     """At each call the same world, but for the use of its quota."""
     worlds = cycle(_quotas())
 
     def world() -> WebhookPolicyState:
-        quotas = {**standing.facts.quotas, NAMESPACE: (next(worlds),)}
-        return replace(standing, facts=replace(standing.facts, quotas=quotas))
+        quotas = {**policy_state.facts.quotas, NAMESPACE: (next(worlds),)}
+        return replace(policy_state, facts=replace(policy_state.facts, quotas=quotas))
 
     return world
 

@@ -127,8 +127,10 @@ def check_company(state, name, pod, target):
     ports = {p["hostPort"] for c in spec["containers"] for p in c.get("ports", ()) if p.get("hostPort")}
     if ports:
         for other in state.on[target]:
-            taken = {p.get("hostPort") for c in state.pods[other]["spec"]["containers"] for p in c.get("ports", ())}
-            assert not ports & taken, f"{name} port on {target}"
+            host_ports = {
+                p.get("hostPort") for c in state.pods[other]["spec"]["containers"] for p in c.get("ports", ())
+            }
+            assert not ports & host_ports, f"{name} port on {target}"
     mine = state.by_app[app(pod)]
     for term in spec.get("affinity", {}).get("podAntiAffinity", {}).get(REQUIRED, ()):
         assert term["topologyKey"] == HOST

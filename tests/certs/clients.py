@@ -19,7 +19,7 @@ def client_pair(
 ) -> KeyPair:
     """One that carries this common name."""
     now, key = datetime.now(UTC), ec.generate_private_key(ec.SECP256R1())
-    made = (
+    item = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
         .issuer_name(signer.read_leaf().subject)
@@ -32,6 +32,6 @@ def client_pair(
     )
     encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     return KeyPair(
-        certificate=made.public_bytes(encoding),
+        certificate=item.public_bytes(encoding),
         key=key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain),
     )

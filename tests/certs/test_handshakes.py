@@ -41,22 +41,22 @@ class World:
         return certs.CertificateLoader(self.path / "certs", clients=self.clients if asks else None)
 
     def client(self, ciphers: str = "", version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
-        made = ssl.create_default_context(cadata=self.folder.bundle.decode())
-        made.verify_flags &= ~ssl.VERIFY_X509_STRICT  # what is tried here is the server's strictness
+        item = ssl.create_default_context(cadata=self.folder.bundle.decode())
+        item.verify_flags &= ~ssl.VERIFY_X509_STRICT  # what is tried here is the server's strictness
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # to offer what is old is what this is for
             if version is not None:
-                made.minimum_version = made.maximum_version = version
+                item.minimum_version = item.maximum_version = version
         if ciphers:
-            made.set_ciphers(f"{ciphers}:@SECLEVEL=0")
-        return made
+            item.set_ciphers(f"{ciphers}:@SECLEVEL=0")
+        return item
 
     def with_certificate(self, pair: certs.KeyPair) -> ssl.SSLContext:
-        made = self.client()
-        held = self.path / "client.pem"
-        held.write_bytes(pair.certificate + pair.key)
-        made.load_cert_chain(held)
-        return made
+        ssl_context = self.client()
+        holding = self.path / "client.pem"
+        holding.write_bytes(pair.certificate + pair.key)
+        ssl_context.load_cert_chain(holding)
+        return ssl_context
 
 
 @pytest.fixture
@@ -95,20 +95,20 @@ def offered() -> list[str]:
     """Every cipher of TLS 1.2 and below that this OpenSSL can offer."""
     with_all = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     with_all.set_ciphers("ALL:COMPLEMENTOFALL:@SECLEVEL=0")
-    return [found["name"] for found in with_all.get_ciphers() if found["protocol"] != "TLSv1.3"]
+    return [cipher["name"] for cipher in with_all.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
 
 
 @pytest.mark.parametrize("kind", ["ecdsa", "rsa"])
 def test_of_all_ciphers_only_authenticated_ones_with_fresh_keys_are_taken(world: World, kind: str) -> None:
     if kind == "rsa":
         _serve_rsa(world)
-    server, taken = world.server().front, set()
+    server, names = world.server().front, set()
     for name in offered():
         try:
-            taken.add(shaken(server, world.client(name, V12)).cipher()[0])  # type: ignore[index]
+            names.add(shaken(server, world.client(name, V12)).cipher()[0])  # type: ignore[index]
         except ssl.SSLError:
             continue
-    assert taken == {name for name in AUTHENTICATED if f"-{kind.upper()}-" in name}
+    assert names == {name for name in AUTHENTICATED if f"-{kind.upper()}-" in name}
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def _serve_rsa(world: World) -> None:
     """As another issuer's pair may be: RSA, self-signed."""
     key = rsa.generate_private_key(65537, 2048)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    made = (
+    item = (
         x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
         .serial_number(7).not_valid_before(NOW - timedelta(1)).not_valid_after(NOW + timedelta(1))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .sign(key, hashes.SHA256())
     )  # fmt: skip
-    pem = made.public_bytes(serialization.Encoding.PEM)
+    pem = item.public_bytes(serialization.Encoding.PEM)
     plain = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -176,8 +176,8 @@ def test_new_authorities_count_from_the_next_connection_on(world: World) -> None
 
 @pytest.mark.parametrize("content", [None, b"", b"no PEM"])
 def test_a_new_pair_does_not_wait_for_authorities_that_are_no_good(world: World, content: bytes | None) -> None:
-    told: list[certs.Problem | None] = []
-    loader = certs.CertificateLoader(world.path / "certs", told.append, world.clients)
+    problems: list[certs.Problem | None] = []
+    loader = certs.CertificateLoader(world.path / "certs", problems.append, world.clients)
     client = client_pair(world.authority, "apiserver")
     world.clients.unlink()
     if content is not None:
@@ -185,10 +185,12 @@ def test_a_new_pair_does_not_wait_for_authorities_that_are_no_good(world: World,
     world.folder = certs.issue(["localhost"], now=NOW)
     certs.write_folder(world.path / "certs", world.folder)
     assert shaken(loader.front, world.with_certificate(client)).getpeercert()
-    assert [problem.code for problem in told if problem] == ["missing" if content is None else "unusable-authorities"]
+    assert [problem.code for problem in problems if problem] == [
+        "missing" if content is None else "unusable-authorities"
+    ]
     world.clients.write_bytes(world.authority.certificate)
     assert shaken(loader.front, world.with_certificate(client)).getpeercert()
-    assert told[-1] is None
+    assert problems[-1] is None
 
 
 @pytest.mark.parametrize(

@@ -48,30 +48,30 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_without_the_authority_key_only_serves(tmp_path: Path) -> None:
     certs.write_folder(tmp_path, replace(certs.issue(["a"], now=NOW), authority_key=None))
-    found = certs.read_status(tmp_path, NOW)
-    assert (found.is_usable, found.renewable) == (True, False)
+    status = certs.read_status(tmp_path, NOW)
+    assert (status.is_usable, status.renewable) == (True, False)
 
 
 def test_status_tells_names_and_days(tmp_path: Path) -> None:
     certs.write_folder(tmp_path, certs.issue(["a", "127.0.0.1"], now=NOW, life=timedelta(days=9)))
-    found = certs.read_status(tmp_path, NOW + timedelta(days=1))
-    assert (found.names, found.days_left, found.is_usable, found.problems) == (("a", "127.0.0.1"), 8.0, True, ())
+    status = certs.read_status(tmp_path, NOW + timedelta(days=1))
+    assert (status.names, status.days_left, status.is_usable, status.problems) == (("a", "127.0.0.1"), 8.0, True, ())
 
 
 def test_status_of_nothing_is_a_problem_and_not_an_error(tmp_path: Path) -> None:
-    found = certs.read_status(tmp_path / "nowhere", NOW)
-    assert ([problem.code for problem in found.problems], found.is_usable) == (["missing"], False)
+    status = certs.read_status(tmp_path / "nowhere", NOW)
+    assert ([problem.code for problem in status.problems], status.is_usable) == (["missing"], False)
 
 
 def test_status_names_a_key_that_everybody_can_read(tmp_path: Path) -> None:
     certs.write_folder(tmp_path, certs.issue(["a"], now=NOW))
     (tmp_path / "tls.key").chmod(0o644)
-    found = certs.read_status(tmp_path, NOW)
-    assert ([problem.code for problem in found.problems], found.is_usable) == (["key-open"], True)
+    status = certs.read_status(tmp_path, NOW)
+    assert ([problem.code for problem in status.problems], status.is_usable) == (["key-open"], True)
 
 
 def test_an_expired_pair_is_not_usable(tmp_path: Path) -> None:
     certs.write_folder(tmp_path, certs.issue(["a"], now=NOW))
-    found = certs.read_status(tmp_path, NOW + timedelta(days=400))
-    assert found.days_left == pytest.approx(-35)
-    assert not found.is_usable
+    status = certs.read_status(tmp_path, NOW + timedelta(days=400))
+    assert status.days_left == pytest.approx(-35)
+    assert not status.is_usable

@@ -26,25 +26,25 @@ def step(
     return certs.next_step(certs.RotationState(store=store, places=places, **more), NAMES, now=now)  # type: ignore[arg-type]
 
 
-def codes(found: certs.RotationStep) -> list[str]:
-    assert isinstance(found, certs.WriteSecret)
-    return [reason.code for reason in found.reasons]
+def codes(rotation: certs.RotationStep) -> list[str]:
+    assert isinstance(rotation, certs.WriteSecret)
+    return [reason.code for reason in rotation.reasons]
 
 
 def test_an_empty_store_gets_a_pair_of_90_days() -> None:
-    found = step(None)
-    assert codes(found) == ["empty"]
-    assert isinstance(found, certs.WriteSecret)
-    assert found.folder.pair.read_leaf().not_valid_after_utc == NOW + DAY + SHARED_LIFETIME
-    assert certs.is_usable(found.folder, NOW + DAY)
+    rotation = step(None)
+    assert codes(rotation) == ["empty"]
+    assert isinstance(rotation, certs.WriteSecret)
+    assert rotation.folder.pair.read_leaf().not_valid_after_utc == NOW + DAY + SHARED_LIFETIME
+    assert certs.is_usable(rotation.folder, NOW + DAY)
 
 
 def test_a_store_that_somebody_emptied_gets_the_pair_we_serve_under_a_new_authority_beside_the_old() -> None:
-    found = step(None, serving=replace(FRESH, authority_key=None))
-    assert isinstance(found, certs.WriteSecret)
-    assert found.folder.pair == FRESH.pair
-    assert found.folder.bundle.endswith(FRESH.bundle)
-    assert found.folder.bundle != FRESH.bundle
+    rotation = step(None, serving=replace(FRESH, authority_key=None))
+    assert isinstance(rotation, certs.WriteSecret)
+    assert rotation.folder.pair == FRESH.pair
+    assert rotation.folder.bundle.endswith(FRESH.bundle)
+    assert rotation.folder.bundle != FRESH.bundle
 
 
 @pytest.mark.parametrize("place", [b"", b"nonsense", OTHER.bundle, FRESH.bundle + OTHER.bundle])
@@ -58,10 +58,10 @@ def test_where_all_is_well_nothing_is_done(places: tuple[bytes, ...]) -> None:
 
 
 def test_a_pair_past_two_thirds_is_signed_anew_by_the_same_authority() -> None:
-    found = step(FRESH, FRESH.bundle, now=NOW + 61 * DAY, settled=True)
-    assert codes(found) == ["two-thirds"]
-    assert isinstance(found, certs.WriteSecret)
-    assert found.folder.bundle == FRESH.bundle
+    rotation = step(FRESH, FRESH.bundle, now=NOW + 61 * DAY, settled=True)
+    assert codes(rotation) == ["two-thirds"]
+    assert isinstance(rotation, certs.WriteSecret)
+    assert rotation.folder.bundle == FRESH.bundle
 
 
 def test_a_pair_without_our_names_is_signed_anew() -> None:
@@ -74,17 +74,17 @@ def test_a_pair_that_cannot_be_served_waits_for_nobody() -> None:
 
 @pytest.mark.parametrize("bundle", [b"", b"nonsense"])
 def test_a_lost_authority_is_replaced_and_the_pair_stays(bundle: bytes) -> None:
-    found = step(replace(FRESH, bundle=bundle))
-    assert codes(found) == ["no-certificate"]
-    assert isinstance(found, certs.WriteSecret)
-    assert found.folder.pair == FRESH.pair
+    rotation = step(replace(FRESH, bundle=bundle))
+    assert codes(rotation) == ["no-certificate"]
+    assert isinstance(rotation, certs.WriteSecret)
+    assert rotation.folder.pair == FRESH.pair
 
 
 def test_an_authority_whose_key_is_lost_gets_a_successor() -> None:
-    found = step(replace(FRESH, authority_key=None))
-    assert codes(found) == ["no-ca-key"]
-    assert isinstance(found, certs.WriteSecret)
-    assert (found.folder.pair, found.folder.bundle.endswith(FRESH.bundle)) == (FRESH.pair, True)
+    rotation = step(replace(FRESH, authority_key=None))
+    assert codes(rotation) == ["no-ca-key"]
+    assert isinstance(rotation, certs.WriteSecret)
+    assert (rotation.folder.pair, rotation.folder.bundle.endswith(FRESH.bundle)) == (FRESH.pair, True)
 
 
 def test_a_new_authority_is_told_everywhere_before_it_signs() -> None:
@@ -96,20 +96,20 @@ def test_a_new_authority_signs_only_when_everybody_has_noticed() -> None:
     waiting = step(BEGUN, BEGUN.bundle)
     assert isinstance(waiting, certs.WaitUntil)
     assert [reason.code for reason in waiting.waiting] == ["ca-superseded"]
-    found = step(BEGUN, BEGUN.bundle, settled=True)
-    assert codes(found) == ["ca-superseded"]
-    assert isinstance(found, certs.WriteSecret)
-    assert found.folder.bundle == BEGUN.bundle
+    rotation = step(BEGUN, BEGUN.bundle, settled=True)
+    assert codes(rotation) == ["ca-superseded"]
+    assert isinstance(rotation, certs.WriteSecret)
+    assert rotation.folder.bundle == BEGUN.bundle
 
 
 def test_the_old_authority_leaves_when_nothing_it_signed_can_be_valid() -> None:
     late = NOW + 2 * DAY + OVERLAP
     alive = certs.reissued_pair(DONE, NAMES, now=late)
     assert step(DONE, DONE.bundle, now=NOW + 2 * DAY) == certs.WaitUntil()
-    found = step(alive, alive.bundle, now=late)
-    assert codes(found) == ["ca-unused"]
-    assert isinstance(found, certs.WriteSecret)
-    assert found.folder.bundle == DONE.bundle.removesuffix(FRESH.bundle)
+    rotation = step(alive, alive.bundle, now=late)
+    assert codes(rotation) == ["ca-unused"]
+    assert isinstance(rotation, certs.WriteSecret)
+    assert rotation.folder.bundle == DONE.bundle.removesuffix(FRESH.bundle)
 
 
 def test_an_old_authority_past_its_own_end_does_not_come_along() -> None:

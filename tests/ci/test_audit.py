@@ -23,16 +23,16 @@ spec.loader.exec_module(audit)
 
 
 def found(*weaknesses: str, name: str = "Flask", aliases: tuple[str, ...] = ()) -> dict[str, Any]:
-    known = [{"id": one, "aliases": list(aliases), "fix_versions": ["9.9"]} for one in weaknesses]
-    return {"name": name, "version": "1.0", "vulns": known}
+    entries = [{"id": one, "aliases": list(aliases), "fix_versions": ["9.9"]} for one in weaknesses]
+    return {"name": name, "version": "1.0", "vulns": entries}
 
 
 SILENT = {"name": "click", "skip_reason": "Dependency not found on PyPI and could not be audited: click (8.5.1)"}
 
 
 def judged(*dependencies: dict[str, Any], accepted: str = "") -> tuple[list[str], list[str]]:
-    bad, told = audit.judged({"dependencies": list(dependencies)}, audit.accepted(accepted.splitlines()), TODAY)
-    return bad, told
+    bad, message = audit.judged({"dependencies": list(dependencies)}, audit.accepted(accepted.splitlines()), TODAY)
+    return bad, message
 
 
 def test_nothing_known_is_well() -> None:
@@ -45,11 +45,11 @@ def test_a_known_weakness_fails_with_the_version_that_mends_it() -> None:
 
 @pytest.mark.parametrize("called", ["PYSEC-1", "CVE-2030-1"])
 def test_an_accepted_one_is_told_with_its_reason(called: str) -> None:
-    bad, told = judged(
+    bad, message = judged(
         found("PYSEC-1", aliases=("CVE-2030-1",)), accepted=f"flask {called} until 2030-02-01: not reached"
     )
     assert bad == []
-    assert told[0].endswith("accepted until 2030-02-01: not reached")
+    assert message[0].endswith("accepted until 2030-02-01: not reached")
 
 
 def test_an_acceptance_ends() -> None:

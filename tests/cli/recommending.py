@@ -65,8 +65,8 @@ def hpa(target: int) -> Item:
 
 def only(folder: Path, *items: Item, options: tuple[str, ...] = (), **given: Any) -> dict[str, Any]:
     """The one container's report."""
-    standing = items or (web(),)
-    report = told("recommend", "--usage", usage(folder, **given), "--cluster", snapshot(folder, *standing), *options)
+    state = items or (web(),)
+    report = told("recommend", "--usage", usage(folder, **given), "--cluster", snapshot(folder, *state), *options)
     (container,) = report["containers"]
     assert isinstance(container, dict)
     return container
@@ -126,11 +126,11 @@ def with_vpa(asked: Asked, *, ready: bool = True, allowed: bool = True) -> Answe
                            "labels": {"kubernetes.io/service-name": "vpa-webhook"}},
               "addressType": "IPv4",
               "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}]}  # fmt: skip
-    said = {"verticalpodautoscalers": vpa(), "endpointslices": slice_, "deployments": deployment(),
+    text = {"verticalpodautoscalers": vpa(), "endpointslices": slice_, "deployments": deployment(),
             "mutatingwebhookconfigurations": {"metadata": {"name": "vpa"}, "webhooks": [hook]}}  # fmt: skip
     plural = path.rsplit("/", 1)[-1]
-    if plural in said:
+    if plural in text:
         if plural.startswith("mutating") and not allowed:
             return 403, {"kind": "Status", "reason": "Forbidden", "message": "no"}
-        return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [said[plural]]}
+        return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [text[plural]]}
     return api(asked)

@@ -69,12 +69,12 @@ spec:
 def test_a_field_that_its_author_set_is_named_without_explain(tmp_path: Path) -> None:
     manifest, policy = write(tmp_path, DEPLOYMENT), write(tmp_path, SIZES)
     lines = trimtab("admit", "-f", manifest, "--policies", policy).stdout
-    said = " ".join(lines.split())
+    text = " ".join(lines.split())
     assert (
         "sizes leaves requests.cpu, requests.memory of Deployment shop/web as written: the container itself requests 1 "
         "(already-set)."
-    ) in said
-    assert ALREADY_SET.todo in said
+    ) in text
+    assert ALREADY_SET.todo in text
     assert lines.count("already-set") == 1
 
 
@@ -109,8 +109,8 @@ def test_real_manifests_admitted_again_change_nothing(tmp_path: Path, name: str)
         pytest.skip(f"{manifests} is not here; set TRIMTAB_SHARED")
     once = tmp_path / "once.yaml"
     once.write_text(trimtab("admit", "-f", manifests, "-o", "yaml").stdout)
-    again = admitted("-f", once)
-    assert [pod["changes"] for pod in again["pods"]] == [[]] * len(again["pods"])
+    second_result = admitted("-f", once)
+    assert [pod["changes"] for pod in second_result["pods"]] == [[]] * len(second_result["pods"])
     assert list(yaml.safe_load_all(trimtab("admit", "-f", once, "-o", "yaml").stdout)) == list(
         yaml.safe_load_all(once.read_text())
     )
@@ -161,9 +161,9 @@ def test_a_nonsense_quantity_is_refused_as_the_server_refuses_it(tmp_path: Path)
 @pytest.mark.parametrize("metadata", ["", "metadata: null\n", "metadata: {}\n"])
 def test_a_pod_without_a_name_is_refused_as_the_server_refuses_it(tmp_path: Path, metadata: str) -> None:
     pod = f"apiVersion: v1\nkind: Pod\n{metadata}spec: {{containers: [{{name: a, image: x}}]}}\n"
-    (found,) = admitted("-f", write(tmp_path, pod), "--policies", write(tmp_path, POLICY))["pods"]
-    assert (found["namespace"], found["refused"]["code"]) == ("default", 422)
-    assert "name or generateName is required" in found["refusedWithoutUs"]["message"]
+    (created_pod,) = admitted("-f", write(tmp_path, pod), "--policies", write(tmp_path, POLICY))["pods"]
+    assert (created_pod["namespace"], created_pod["refused"]["code"]) == ("default", 422)
+    assert "name or generateName is required" in created_pod["refusedWithoutUs"]["message"]
 
 
 def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:

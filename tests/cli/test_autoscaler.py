@@ -78,8 +78,8 @@ def test_the_pods_over_time_come_from_usage(cluster: Path, tmp_path: Path) -> No
 
 def test_earlier_snapshots_show_how_many_pods_there_were(tmp_path: Path) -> None:
     def snapshot(name: str, replicas: int, hour: str) -> Path:
-        made = {"metadata": {"creationTimestamp": f"2026-01-05T{hour}:00:00Z", "name": "mark", "namespace": "shop"}}
-        mark = {"apiVersion": "v1", "kind": "ConfigMap", **made}
+        manifest = {"metadata": {"creationTimestamp": f"2026-01-05T{hour}:00:00Z", "name": "mark", "namespace": "shop"}}
+        mark = {"apiVersion": "v1", "kind": "ConfigMap", **manifest}
         nodes = [node(f"n{n}", cpu="4", memory="16Gi") for n in range(4)]
         return write_cluster(tmp_path, mark, *nodes, *pods(replicas, nodes=4), name=name)
 
@@ -114,7 +114,7 @@ def test_the_table_names_the_proposed_flags(cluster: Path) -> None:
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_done(cluster: Path, arguments: tuple[str, ...], expected: str) -> None:
-    given = ("--cluster", str(cluster), *arguments) if arguments else ()
-    result = run_verb("autoscaler", "propose", *given)
+    values = ("--cluster", str(cluster), *arguments) if arguments else ()
+    result = run_verb("autoscaler", "propose", *values)
     assert result.exit_code == 2
     assert expected in result.stderr

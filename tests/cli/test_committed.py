@@ -56,14 +56,14 @@ def needless_lines(before: str, after: str) -> list[tuple[int, int]]:
     """Documents with more lines in their diff than one for each value that came, went or changed: how many too many."""
     was, now = (text.split("\n---") for text in (before, after))
     assert len(was) == len(now)
-    found = []
+    results = []
     for old, new in ((old, new) for old, new in zip(was, now, strict=True) if old != new):
         a, b = old.splitlines(), new.splitlines()
         common = common_lines(a, b)
         left, right = (set(leaves(yaml.load(text, yaml.CSafeLoader))) for text in (old, new))
         needless = (len(a) - common - len(left - right), len(b) - common - len(right - left))
-        found += [needless] if max(needless) > 0 else []
-    return found
+        results += [needless] if max(needless) > 0 else []
+    return results
 
 
 def common_lines(a: list[str], b: list[str]) -> int:
@@ -84,17 +84,17 @@ def test_real_manifests_change_in_single_lines(tmp_path: Path, manifests: Path |
         pytest.skip("no manifests are here; set TRIMTAB_SHARED")
     policies = [] if policy is None else [write(tmp_path, policy)]
     text = manifests.read_bytes().decode()
-    found = committed(manifests, *policies)
-    assert found != text
-    assert needless_lines(text, found) == []
-    once = write(tmp_path, found)
-    assert committed(once, *policies) == found
+    manifest = committed(manifests, *policies)
+    assert manifest != text
+    assert needless_lines(text, manifest) == []
+    once = write(tmp_path, manifest)
+    assert committed(once, *policies) == manifest
 
 
 def custom_resource_definitions(size: int) -> str:
     """As generators and people write them: folded, quoted, commented, in and out of line."""
-    parts, made = ["# All that the operator needs.\n"], 0
-    while made < size:
+    parts, item = ["# All that the operator needs.\n"], 0
+    while item < size:
         number = len(parts)
         fields = "".join(
             f"""\
@@ -131,16 +131,16 @@ spec:
 {fields}\
 # The end of kind {number}.
 """)
-        made += len(parts[-1])
+        item += len(parts[-1])
     return "".join(parts)
 
 
 def test_two_megabytes_of_definitions_come_out_byte_for_byte(tmp_path: Path) -> None:
     definitions = custom_resource_definitions(2 << 20)
     text = f"{definitions}---\n{DEPLOYMENT}{definitions.removeprefix('# All that the operator needs.')}"
-    found = committed(write(tmp_path, text), write(tmp_path, POLICY))
-    assert found.count("\n") < text.count("\n")
-    assert needless_lines(text, found) == []
+    manifest = committed(write(tmp_path, text), write(tmp_path, POLICY))
+    assert manifest.count("\n") < text.count("\n")
+    assert needless_lines(text, manifest) == []
 
 
 def test_every_file_is_printed_and_only_the_changed_ones_differ(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_every_file_is_printed_and_only_the_changed_ones_differ(tmp_path: Path) 
 def test_a_byte_order_mark_and_windows_lines_stay(tmp_path: Path) -> None:
     path = tmp_path / "web.yaml"
     path.write_bytes(b"\xef\xbb\xbf" + DEPLOYMENT.replace("\n", "\r\n").encode())
-    found = committed(path, write(tmp_path, POLICY))
-    assert found.startswith("\ufeff")
-    assert found.count("\r\n") == found.count("\n")
+    manifest = committed(path, write(tmp_path, POLICY))
+    assert manifest.startswith("\ufeff")
+    assert manifest.count("\r\n") == manifest.count("\n")
 
 
 _LIST = """\
@@ -212,8 +212,8 @@ spec:
 def test_comments_and_layout_of_a_changed_file_stay(tmp_path: Path) -> None:
     """An empty first line gave the head comment twice, comments in lists and after the last document were lost."""
     text = _LAYOUT.replace("    command:\n      - - nested\n        -   deeper\n", "    command: [ a,b ]\n")
-    found = committed(write(tmp_path, text), write(tmp_path, POLICY))
-    assert found == text.replace("limits: {cpu: 1}, ", "")
+    manifest = committed(write(tmp_path, text), write(tmp_path, POLICY))
+    assert manifest == text.replace("limits: {cpu: 1}, ", "")
 
 
 def test_an_unchanged_file_comes_out_as_it_is_with_lists_in_lists(tmp_path: Path) -> None:
@@ -225,10 +225,10 @@ def test_a_long_list_in_json_is_edited_in_place(tmp_path: Path) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "x" * 300_000}}
     items = [config, yaml.safe_load(DEPLOYMENT), config]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2)
-    found = committed(write(tmp_path, text), write(tmp_path, POLICY))
-    assert len(text.splitlines()) - len(found.splitlines()) == 3
+    manifest = committed(write(tmp_path, text), write(tmp_path, POLICY))
+    assert len(text.splitlines()) - len(manifest.splitlines()) == 3
     del items[1]["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
-    assert json.loads(found)["items"] == items
+    assert json.loads(manifest)["items"] == items
 
 
 def test_what_is_left_out_is_told_beside_the_manifests(tmp_path: Path) -> None:
@@ -284,5 +284,5 @@ def test_what_only_the_committed_manifest_gets_is_told(tmp_path: Path) -> None:
     assert "priorityClassName: high" in result.stdout
     assert "after you commit the first changes" in result.stderr
     path.write_text(result.stdout)
-    again = trimtab(*command)
-    assert (again.stdout, "committed" in again.stderr) == (result.stdout, False)
+    second_result = trimtab(*command)
+    assert (second_result.stdout, "committed" in second_result.stderr) == (result.stdout, False)

@@ -30,9 +30,9 @@ NOW = 1_800_000_000
 
 def found(memory: PoolState, pool: Pool | None = None, **more: str) -> CompactorState:
     pools = PoolReading((pool or Pool(name="web", dry_run=False),))
-    told = {"leader": "one", "paused": "", "namespace": "trimtab-system", **more}
+    message = {"leader": "one", "paused": "", "namespace": "trimtab-system", **more}
     return CompactorState(
-        read_at=NOW, snapshot=Snapshot(), pools=pools, pool_states={"web": memory}, problems=(), **told
+        read_at=NOW, snapshot=Snapshot(), pools=pools, pool_states={"web": memory}, problems=(), **message
     )
 
 
@@ -85,8 +85,8 @@ def test_budgets_are_listed_only_during_a_drain_and_without_the_right_the_rest_i
     def listed(*items: Item) -> ClusterListing:
         reading = build_snapshot([Document(file="x", index=number, value=item) for number, item in enumerate(items)])
 
-        def answer(_: Any, wanted: tuple[ListSource, ...]) -> ClusterListing:
-            if [source.kind for source in wanted] == ["PodDisruptionBudget"]:
+        def answer(_: Any, sources: tuple[ListSource, ...]) -> ClusterListing:
+            if [source.kind for source in sources] == ["PodDisruptionBudget"]:
                 raise NotAllowed("list poddisruptionbudgets", 403, ApiStatus(message="forbidden"))
             return ClusterListing(reading.snapshot)
 
@@ -108,8 +108,11 @@ def test_what_a_pool_waits_for_is_said() -> None:
     ready = PoolState(plan=("n1",))
     assert waits(ready) == ""
     assert waits(PoolState()) == "a plan that drains a node"
-    kept = PoolState(plan_stays={"headroom": 3, "node-too-young": 1})
-    assert waits(kept) == "a plan that drains a node; at present all nodes stay (4 nodes: 3 headroom, 1 node-too-young)"
+    pool_state = PoolState(plan_stays={"headroom": 3, "node-too-young": 1})
+    assert (
+        waits(pool_state)
+        == "a plan that drains a node; at present all nodes stay (4 nodes: 3 headroom, 1 node-too-young)"
+    )
     assert waits(ready, paused="said so") == "said so"
     assert waits(ready, leader="") == "a compactor that leads (holds the Lease)"
     assert "mode rehearse" in waits(ready, Pool(name="web"))
@@ -126,10 +129,10 @@ def test_a_node_whose_drain_is_under_way_is_not_next() -> None:
 
 def test_each_pool_says_why_its_nodes_stay_also_in_a_rehearsal() -> None:
     stays = {"headroom": 9, "node-too-young": 3, "pod-must-stay": 2, "no-place": 1}
-    told = report.build_status_report(found(PoolState(plan=("n1",), plan_stays=stays), Pool(name="web")))
-    assert told.pools[0].stays == stays
+    status_report = report.build_status_report(found(PoolState(plan=("n1",), plan_stays=stays), Pool(name="web")))
+    assert status_report.pools[0].stays == stays
     console = ReportConsole(record=True, width=250)
-    report.draw_status(console, told)
+    report.draw_status(console, status_report)
     text = console.export_text()
     assert "15 nodes: 9 headroom, 3 node-too-young, 2 pod-must-stay, …" in text
     assert "`trimtab explain CODE`" in text
@@ -217,8 +220,8 @@ def test_what_others_wrote_is_drawn_as_it_stands() -> None:
     """A webhook's refusal often begins with its policy's name in brackets, which a table would take for a style."""
     text = "[no-latest] denied [/by] a policy"
     record = HistoryEntry(at=NOW, pool="web", what="refused", code="eviction-refused", why=text)
-    seen = replace(found(PoolState(ring=(record,), plan_why=text), paused=text), problems=(text,))
+    observation = replace(found(PoolState(ring=(record,), plan_why=text), paused=text), problems=(text,))
     console = ReportConsole(record=True, width=200)
-    history.draw_history(console, history.build_history_report(seen))
-    report.draw_status(console, report.build_status_report(seen))
+    history.draw_history(console, history.build_history_report(observation))
+    report.draw_status(console, report.build_status_report(observation))
     assert console.export_text().count(text) == 4

@@ -14,8 +14,8 @@ KEYS, OTHERS = SigningKeys(b"k" * 32), SigningKeys(b"o" * 32)
 
 def here(text: str | None, **more: object) -> NodeInfo:
     annotations = {CORDONED_BY_US: text} if text is not None else {}
-    [made] = cluster(node("n1", annotations=annotations, cordoned=True, **more)).nodes
-    return made
+    [described_node] = cluster(node("n1", annotations=annotations, cordoned=True, **more)).nodes
+    return described_node
 
 
 def signed() -> str:
@@ -38,10 +38,10 @@ def signed() -> str:
     ],
 )
 def test_what_stands_on_a_node_is_said_with_its_verdict(text: str, keys: SigningKeys | None, verdict: str) -> None:
-    found = judge_node(here(text), keys)
-    assert found is not None
-    assert verdict in str(found)
-    assert found.can_be_opened
+    node = judge_node(here(text), keys)
+    assert node is not None
+    assert verdict in str(node)
+    assert node.can_be_opened
 
 
 def test_a_node_without_the_annotation_is_nobodys_to_release() -> None:
@@ -49,6 +49,6 @@ def test_a_node_without_the_annotation_is_nobodys_to_release() -> None:
 
 
 def test_a_node_that_somebody_deletes_stays_as_it_is() -> None:
-    found = judge_node(here("{", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]), KEYS)
-    assert found is not None
-    assert not found.can_be_opened
+    node = judge_node(here("{", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]), KEYS)
+    assert node is not None
+    assert not node.can_be_opened

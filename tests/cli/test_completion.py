@@ -54,8 +54,8 @@ def test_bash_completes_with_the_script() -> None:
     """The words that bash would put into COMP_WORDS, answered by the command itself."""
     environ = {"_TRIMTAB_COMPLETE": "bash_complete", "COMP_WORDS": "trimtab compactor hi", "COMP_CWORD": "2"}
     program = f"import sys; sys.path[:] = {sys.path!r}; sys.argv = ['trimtab']; import trimtab.cli; trimtab.cli.main()"
-    found = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True)
-    assert found.stdout == "plain,history\n"
+    process = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True)
+    assert process.stdout == "plain,history\n"
 
 
 def test_kubectl_gets_what_cobra_would_print() -> None:

@@ -65,9 +65,11 @@ def test_every_unknown_name_is_answered_with_names_that_resemble_it() -> None:
 
 
 def test_the_report_has_the_same_facts() -> None:
-    (found,) = json.loads(explain("spec.actions.requests", "-o", "json").stdout)["explanations"]
-    assert found["kind"] == "policy field"
-    assert {"spec.actions.requests.cpu", "spec.actions.requests.memory"} <= {field["name"] for field in found["fields"]}
+    (explanation,) = json.loads(explain("spec.actions.requests", "-o", "json").stdout)["explanations"]
+    assert explanation["kind"] == "policy field"
+    assert {"spec.actions.requests.cpu", "spec.actions.requests.memory"} <= {
+        field["name"] for field in explanation["fields"]
+    }
 
 
 def test_the_catalog_has_every_kind_and_each_name_once_in_its_kind() -> None:

@@ -31,10 +31,10 @@ def machine(name: str, **labels: str) -> Item:
 def workload(name: str, on: str, team: str, cpu: str = "1", **more: object) -> Item:
     """A pod of Deployment NAME by its name."""
     owner = f"{name}-7d4b9c6f5d"
-    made = pod(f"{owner}-x2x4k", on, cpu, "1Gi", app=owner, namespace="shop", labels={
+    created_pod = pod(f"{owner}-x2x4k", on, cpu, "1Gi", app=owner, namespace="shop", labels={
         "pod-template-hash": "7d4b9c6f5d", "team": team}, **more)  # fmt: skip
-    made["spec"]["containers"][0]["name"] = "app"
-    return made
+    created_pod["spec"]["containers"][0]["name"] = "app"
+    return created_pod
 
 
 def cluster_file(folder: Path, name: str, *items: Item) -> None:
@@ -64,11 +64,11 @@ def two_tenants(asked: Asked) -> Answer:
         return 200, labels("a", "b")
     if path.endswith("/label/namespace/values") and 'tenant=""' in str(query):
         return 200, labels()
-    found = prometheus(asked)
+    actual_prometheus = prometheus(asked)
     if path.endswith("query_range") and 'tenant="b"' in query["query"]:
-        for series in found[1]["data"]["result"]:
+        for series in actual_prometheus[1]["data"]["result"]:
             series["values"] = [[at, str(5 * float(value))] for at, value in series["values"]]
-    return found
+    return actual_prometheus
 
 
 def history(folder: Path) -> Path:
@@ -149,8 +149,8 @@ def test_ingest_reads_missing_days_only_and_apart_by_label(tmp_path: Path) -> No
         first = ingest(server.url, tmp_path / "h", "--by", "tenant", "--prefix", "shared-")
         before = len(server.asked)
         second = ingest(server.url, tmp_path / "h", "--by", "tenant", "--prefix", "shared-")
-        asked = [path for path, _, _ in server.asked[before:] if path.endswith("query_range")]
-    assert (first.exit_code, second.exit_code, asked) == (0, 0, [])
+        paths = [path for path, _, _ in server.asked[before:] if path.endswith("query_range")]
+    assert (first.exit_code, second.exit_code, paths) == (0, 0, [])
     store = DailyStore(str(tmp_path / "h"))
     days = store.list_days()
     assert [(one.cluster, one.day - FIRST_DAY) for one in days] == [
@@ -167,12 +167,12 @@ def test_ingest_reads_samples_of_files_and_keeps_clusters_apart(tmp_path: Path) 
     rows = [f"{FIRST_DAY * DAY + n * 600},shop,{WEB},app,{cores},{cluster}"
             for n in range(300) for cluster, cores in (("prod", 1), ("dev", 0.1))]  # fmt: skip
     (tmp_path / "usage.csv").write_text("timestamp,namespace,pod,container,cpu,cluster\n" + "\n".join(rows) + "\n")
-    asked = ("fleet", "ingest", "--samples", tmp_path / "usage.csv", "--usage", tmp_path / "h")
-    mixed, apart = trimtab(*asked, "--cluster-name", "prod"), trimtab(*asked, "--by", "cluster")
+    arguments = ("fleet", "ingest", "--samples", tmp_path / "usage.csv", "--usage", tmp_path / "h")
+    mixed, apart = trimtab(*arguments, "--cluster-name", "prod"), trimtab(*arguments, "--by", "cluster")
     assert (mixed.exit_code, apart.exit_code) == (2, 0), (mixed.output, apart.output)
     assert 'cluster: "dev", "prod"' in mixed.stderr
-    found = DailyStore(str(tmp_path / "h")).list_days()
-    assert [(one.cluster, one.day - FIRST_DAY) for one in found] == [
+    stored_days = DailyStore(str(tmp_path / "h")).list_days()
+    assert [(one.cluster, one.day - FIRST_DAY) for one in stored_days] == [
         (name, day) for name in ("dev", "prod") for day in range(3)
     ]
 
@@ -213,9 +213,9 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
         "import sys; sys.modules['pyarrow'] = None; sys.argv = ['trimtab', *{!r}]; from trimtab.cli import main; main()"
     )
     words = ["fleet", "recommend", "--usage", str(tmp_path)]
-    found = subprocess.run([sys.executable, "-c", block.format(words)], capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stdout) == (3, "")
-    assert found.stderr.strip() == (
+    process = subprocess.run([sys.executable, "-c", block.format(words)], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout) == (3, "")
+    assert process.stderr.strip() == (
         "The extra `fleet`, which reads and writes Parquet, is not installed; in a clone of Trimtab, run `pip install "
         "'.[fleet]'`."
     )

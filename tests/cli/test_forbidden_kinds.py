@@ -21,12 +21,12 @@ PLURALS = {LIST_SOURCES[kind].plural: kind for kind in DISPENSABLE_KINDS}
 def api(*items: Item, forbidden: tuple[str, ...] = tuple(DISPENSABLE_KINDS)) -> Callable[[Asked], Answer]:
     """Lists of these items; 403 for the forbidden kinds."""
 
-    def answer(asked: Asked) -> Answer:
-        plural = asked[0].rpartition("/")[2]
+    def answer(request: Asked) -> Answer:
+        plural = request[0].rpartition("/")[2]
         if PLURALS.get(plural) in forbidden:
             return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"{plural} is forbidden"}
         actual = [item for item in items if LIST_SOURCES[item["kind"]].plural == plural]
-        return 200, {"metadata": {"resourceVersion": "1"}, "items": [] if asked[1].get("labelSelector") else actual}
+        return 200, {"metadata": {"resourceVersion": "1"}, "items": [] if request[1].get("labelSelector") else actual}
 
     return answer
 
@@ -93,9 +93,9 @@ def _leaving(report: dict[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize(("plural", "status"), [("pods", 403), ("poddisruptionbudgets", 403), ("capacitybuffers", 401)])
 def test_what_a_plan_cannot_do_without_still_fails(tmp_path: Path, plural: str, status: int) -> None:
-    def answer(asked: Asked) -> Answer:
-        is_refused = asked[0].endswith(f"/{plural}")
-        return (status, {"kind": "Status", "code": status}) if is_refused else api(*half_empty(), forbidden=())(asked)
+    def answer(request: Asked) -> Answer:
+        is_refused = request[0].endswith(f"/{plural}")
+        return (status, {"kind": "Status", "code": status}) if is_refused else api(*half_empty(), forbidden=())(request)
 
     with serving(answer) as server:
         result = trimtab("plan", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))

@@ -38,16 +38,16 @@ def shop(path: Path, *more: dict[str, Any]) -> Path:
 
 
 def test_the_report_has_every_planted_orphan(folder: Path) -> None:
-    found = read_report("idle", "--cluster", folder / "cluster.json", "--secrets")
-    names = {(row["object"]["kind"], row["object"]["namespace"], row["object"]["name"]) for row in found["orphans"]}
+    report = read_report("idle", "--cluster", folder / "cluster.json", "--secrets")
+    names = {(row["object"]["kind"], row["object"]["namespace"], row["object"]["name"]) for row in report["orphans"]}
     assert names == PLANTED
 
 
 def test_secrets_are_judged_only_when_asked_for(folder: Path) -> None:
-    found = read_report("idle", "--cluster", folder / "cluster.json")
-    assert "Secret" not in {row["object"]["kind"] for row in found["orphans"]}
-    assert "Secret" not in found["checked"]
-    assert any("--secrets" in note for note in found["notes"])
+    report = read_report("idle", "--cluster", folder / "cluster.json")
+    assert "Secret" not in {row["object"]["kind"] for row in report["orphans"]}
+    assert "Secret" not in report["checked"]
+    assert any("--secrets" in note for note in report["notes"])
 
 
 def test_what_could_sleep_has_hours_and_money(tmp_path: Path) -> None:
@@ -59,10 +59,10 @@ def test_what_could_sleep_has_hours_and_money(tmp_path: Path) -> None:
 
 
 def test_the_proposed_manifests_are_kube_greens(tmp_path: Path) -> None:
-    found = run_verb(
+    result = run_verb(
         "idle", "--cluster", shop(tmp_path), "--usage", usage(tmp_path), "--manifests", "--time-zone", "Europe/Berlin"
     )
-    (manifest,) = yaml.safe_load_all(found.stdout)
+    (manifest,) = yaml.safe_load_all(result.stdout)
     assert manifest["kind"] == "SleepInfo"
     assert manifest["spec"] == {"weekdays": "1-5", "sleepAt": "19:00", "wakeUpAt": "09:00", "timeZone": "Europe/Berlin"}
 
@@ -89,10 +89,10 @@ def test_a_claim_that_is_mostly_empty_is_found_in_a_kubelets_summary(tmp_path: P
 
 
 def test_mistakes_in_options_are_named_together(tmp_path: Path) -> None:
-    found = run_verb("idle", "--cluster", shop(tmp_path), "--time-zone", "Mars/X", "--server-version", "new")
-    assert found.exit_code == 2
-    assert "--time-zone" in found.stderr
-    assert "--server-version" in found.stderr
+    result = run_verb("idle", "--cluster", shop(tmp_path), "--time-zone", "Mars/X", "--server-version", "new")
+    assert result.exit_code == 2
+    assert "--time-zone" in result.stderr
+    assert "--server-version" in result.stderr
 
 
 def test_without_a_cluster_nothing_is_done() -> None:
@@ -100,6 +100,6 @@ def test_without_a_cluster_nothing_is_done() -> None:
 
 
 def test_the_table_says_no_pod_names_it_and_never_unused(folder: Path) -> None:
-    found = run_verb("idle", "--cluster", folder / "cluster.json", "--secrets")
-    assert "Objects that no pod names" in found.stdout
-    assert "unused" not in found.stdout
+    result = run_verb("idle", "--cluster", folder / "cluster.json", "--secrets")
+    assert "Objects that no pod names" in result.stdout
+    assert "unused" not in result.stdout

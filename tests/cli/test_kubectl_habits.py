@@ -158,8 +158,8 @@ def test_a_list_in_a_pipe_has_one_line_for_each_object() -> None:
 
 def test_a_list_without_headers_has_only_its_objects() -> None:
     lines = run("policies", "list").stdout.splitlines()
-    found = run("policies", "list", "--no-headers").stdout.splitlines()
-    assert [line.split() for line in found] == [line.split() for line in lines[1:]]
+    actual_lines = run("policies", "list", "--no-headers").stdout.splitlines()
+    assert [line.split() for line in actual_lines] == [line.split() for line in lines[1:]]
 
 
 def test_a_file_without_headers_has_only_the_objects_too(tmp_path: Path) -> None:

@@ -63,14 +63,14 @@ def test_a_lease_that_may_still_be_held_has_a_leader_whatever_our_clock_says(age
 
 
 def test_a_lease_that_nobody_renews_is_named_with_its_age_and_the_state_of_the_pods() -> None:
-    said = problem(lease(1500), deployment(1, 0))
+    actual_problem = problem(lease(1500), deployment(1, 0))
     since = format_timestamp(NOW - 1500)
-    assert said.startswith(
+    assert actual_problem.startswith(
         f"compactor-1 last renewed the Lease at {since}, 25 min ago, but the Lease expires after 30 s; "
     )
     assert (
         "0 of 1 replicas of the compactor's Deployment trimtab-compactor are ready (for the cause: `kubectl -n "
-        "trimtab-system describe" in said
+        "trimtab-system describe" in actual_problem
     )
 
 

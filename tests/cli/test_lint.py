@@ -50,8 +50,8 @@ def test_the_fix_leaves_nothing_that_it_claims_and_keeps_the_rest(tmp_path: Path
     fixed = (tmp_path / "fixed" / "app.yaml").read_text()
     assert fixed.startswith("# ours\n")
     assert fixed.endswith("---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")
-    again = json.loads(run_lint("-f", str(tmp_path / "fixed"), "-o", "json").stdout)
-    assert [finding for finding in again["findings"] if finding["fixable"]] == []
+    second_document = json.loads(run_lint("-f", str(tmp_path / "fixed"), "-o", "json").stdout)
+    assert [finding for finding in second_document["findings"] if finding["fixable"]] == []
 
 
 def test_a_fix_that_removes_a_count_says_how_to_keep_the_running_count(tmp_path: Path) -> None:
@@ -71,20 +71,20 @@ def test_sarif_names_files_as_the_repository_has_them(tmp_path: Path, monkeypatc
     (tmp_path / "my app.yaml").write_text(Path(BAD).read_text())
     for name in ("my app.yaml", str(tmp_path / "my app.yaml")):
         log = json.loads(run_lint("-f", name, "--rule", "L07", "-o", "sarif").stdout)
-        [found] = log["runs"][0]["results"]
-        assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my%20app.yaml"
+        [result] = log["runs"][0]["results"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my%20app.yaml"
 
 
 def test_sarif_names_rule_line_and_a_fingerprint_without_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     log = json.loads(run_lint("-f", BAD, "--rule", "L07", "-o", "sarif").stdout)
     [sarif_run] = log["runs"]
-    [found] = sarif_run["results"]
-    assert found["ruleId"] == "L07"
-    assert found["level"] == "error"
-    assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == Path(BAD).resolve().as_uri()
-    assert found["locations"][0]["physicalLocation"]["region"]["startLine"] == 7
-    assert found["partialFingerprints"] == {"trimtabObject/v1": "L07:shop/Deployment/web:spec.replicas"}
+    [result] = sarif_run["results"]
+    assert result["ruleId"] == "L07"
+    assert result["level"] == "error"
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == Path(BAD).resolve().as_uri()
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 7
+    assert result["partialFingerprints"] == {"trimtabObject/v1": "L07:shop/Deployment/web:spec.replicas"}
     assert {rule["id"] for rule in sarif_run["tool"]["driver"]["rules"]} >= {"L01", "L07"}
 
 
@@ -196,8 +196,8 @@ def test_hpas_of_old_versions_are_judged_as_they_are_meant(tmp_path: Path, versi
     file = tmp_path / "app.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [hpa, vpa]}))
     report = json.loads(run_lint("-f", str(file), "--rule", "L01", "--rule", "L05", "-o", "json").stdout)
-    found = {finding["rule"]: finding["fixable"] for finding in report["findings"]}
-    assert found == {"L01": False, "L05": version == "v2beta2"}
+    fixable_findings = {finding["rule"]: finding["fixable"] for finding in report["findings"]}
+    assert fixable_findings == {"L01": False, "L05": version == "v2beta2"}
 
 
 def test_an_item_of_a_list_has_its_type_as_a_patch_needs_it() -> None:

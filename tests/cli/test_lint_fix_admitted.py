@@ -58,8 +58,8 @@ def test_a_fix_is_admitted_and_final(tmp_path: Path, pod: str, policy: str, rule
     if not (tmp_path / "fixed" / "m.yaml").exists():
         return  # The API server would refuse each fix, so there is none.
     assert errors_of(tmp_path / "fixed") == []
-    again = run_verb("lint", "-f", tmp_path / "fixed", *rules, "--fix", tmp_path / "again")
-    assert "Wrote 0 files" in again.stderr
+    second_result = run_verb("lint", "-f", tmp_path / "fixed", *rules, "--fix", tmp_path / "again")
+    assert "Wrote 0 files" in second_result.stderr
 
 
 def test_a_vpa_that_scales_limits_keeps_their_ratio_to_the_request(tmp_path: Path) -> None:

@@ -40,9 +40,9 @@ def explained(folder: Path, url: str) -> str:
     """`trimtab admit --explain` of Deployment web."""
     labels, container = {"app": "web"}, {"name": "app", "image": "app:1"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
             "spec": {"selector": {"matchLabels": labels}, "template": template}}  # fmt: skip
-    for name, document in (("web", made), ("rules", RULES)):
+    for name, document in (("web", deployment), ("rules", RULES)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(document))
     result = trimtab("admit", "-f", folder / "web.yaml", "--policies", folder / "rules.yaml", "--cluster", "live",
                      "--kubeconfig", kubeconfig(folder, url), "--explain")  # fmt: skip
@@ -58,7 +58,7 @@ def test_admit_says_what_there_is_of_what_it_takes(tmp_path: Path) -> None:
 
 
 def test_where_it_may_not_be_read_that_is_a_note(tmp_path: Path) -> None:
-    with serving(lambda asked: kept(asked, 403)) as server:
+    with serving(lambda request: kept(request, 403)) as server:
         text = explained(tmp_path, server.url)
     assert "The recommender's history could not be read" in text
     assert "no usage is known of container app of Deployment shop/web" in text

@@ -85,8 +85,8 @@ def test_a_price_file_precedes_list_prices(cluster: Path, tmp_path: Path) -> Non
 
 def test_a_switch_is_told_only_when_it_pays(cluster: Path) -> None:
     arguments = ("machines", "rank", "--cluster", cluster, "--pool", "web", "--types", "[cm]7i.2xlarge", "--no-pack")
-    kept = told(*arguments, "--current", "c7i.2xlarge")["switch"]
-    assert (kept["isSwitch"], kept["preferred"]) == (False, "c7i.2xlarge")
+    switch = told(*arguments, "--current", "c7i.2xlarge")["switch"]
+    assert (switch["isSwitch"], switch["preferred"]) == (False, "c7i.2xlarge")
     switched = told(*arguments, "--current", "m7i.2xlarge", "--wins", "3")["switch"]
     assert (switched["isSwitch"], switched["preferred"]) == (True, "c7i.2xlarge")
     waits = told(*arguments, "--current", "m7i.2xlarge", "--wins", "2")["switch"]
@@ -97,9 +97,9 @@ def test_the_present_type_is_shown_with_its_price_wherever_it_ranks(cluster: Pat
     arguments = ("machines", "rank", "--cluster", cluster, "--pool", "web", "--rows", "1", "--no-pack")
     [today] = told(*arguments)["today"]
     assert (today["type"], today["nodes"], today["price"]) == ("m5.2xlarge", 2, 0.384)
-    said = trimtab(*arguments).output
-    assert "Today: 2 × m5.2xlarge at $0.384 an hour each; $0.77 an hour together." in said
-    assert "m5.2xlarge (today)" in said
+    output = trimtab(*arguments).output
+    assert "Today: 2 × m5.2xlarge at $0.384 an hour each; $0.77 an hour together." in output
+    assert "m5.2xlarge (today)" in output
 
 
 def test_one_run_says_what_a_switch_would_save_and_how_certain_that_is_but_not_to_switch(cluster: Path) -> None:
@@ -107,12 +107,12 @@ def test_one_run_says_what_a_switch_would_save_and_how_certain_that_is_but_not_t
     switch = told(*arguments)["switch"]
     assert (switch["current"], switch["best"], switch["isSwitch"]) == ("m5.2xlarge", "c7i.2xlarge", False)
     assert switch["saving"] > 0
-    said = " ".join(trimtab(*arguments).output.split())
+    text = " ".join(trimtab(*arguments).output.split())
     assert (
-        f"c7i.2xlarge instead of m5.2xlarge would save ${switch['saving']:.2f} an hour by the sums of requests" in said
+        f"c7i.2xlarge instead of m5.2xlarge would save ${switch['saving']:.2f} an hour by the sums of requests" in text
     )
-    assert "Certainty: 1 of the 3 consecutive runs" in said
-    assert "Switch to" not in said
+    assert "Certainty: 1 of the 3 consecutive runs" in text
+    assert "Switch to" not in text
     assert "Switch to c7i.2xlarge" in trimtab(*arguments, "--wins", "3").output
 
 
@@ -160,10 +160,10 @@ def price_server(answers: dict[str, object]) -> ThreadingHTTPServer:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = answers.get(self.path)
-            self.send_response(404 if found is None else 200)
+            result = answers.get(self.path)
+            self.send_response(404 if result is None else 200)
             self.end_headers()
-            self.wfile.write(json.dumps(found or {"message": "no such page"}).encode())
+            self.wfile.write(json.dumps(result or {"message": "no such page"}).encode())
 
         def log_message(self, *_: object) -> None:
             pass

@@ -120,8 +120,8 @@ def test_an_hpa_follows_from_a_file_and_says_what_it_follows_from(tmp_path: Path
 def test_the_same_hpa_follows_from_prometheus(tmp_path: Path) -> None:
     rows = day()
 
-    def answer(asked: tuple[str, dict[str, str], dict[str, str]]) -> tuple[int, Any]:
-        column = 2 if asked[1]["query"] == "rate" else 3
+    def answer(request: tuple[str, dict[str, str], dict[str, str]]) -> tuple[int, Any]:
+        column = 2 if request[1]["query"] == "rate" else 3
         series = {pod: [(row[0], row[column]) for row in rows if row[1] == pod] for _, pod, _, _ in rows}
         return 200, matrix(*(({"namespace": "shop", "pod": pod}, values) for pod, values in series.items()))
 
@@ -176,7 +176,7 @@ def test_options_that_do_not_fit_are_refused(options: tuple[str, ...], said: str
 
 
 def test_a_prometheus_that_does_not_answer_is_a_failure_and_no_proposal() -> None:
-    with serving(lambda asked: (400, {"status": "error", "error": "parse error"})) as server:
+    with serving(lambda request: (400, {"status": "error", "error": "parse error"})) as server:
         result = propose("--prometheus", server.url, "--rate-query", "rate", "--cpu-query", "cores")
     assert result.exit_code not in (0, 1)
     assert result.stdout == ""

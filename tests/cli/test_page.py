@@ -23,8 +23,8 @@ def page(folder: Path, *items: Item) -> str:
 
 
 def row(text: str, name: str) -> str:
-    [found] = re.findall(rf'<tr data-s="{name} [^>]*>.*?</tr>', text, re.DOTALL)
-    return str(found)
+    [match] = re.findall(rf'<tr data-s="{name} [^>]*>.*?</tr>', text, re.DOTALL)
+    return str(match)
 
 
 def test_each_of_few_nodes_has_a_line_with_its_pool_type_zone_price_and_pods(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def test_every_node_goes_or_has_a_reason_with_a_page(cluster: Path) -> None:
 
 def test_before_and_after_add_up(cluster: Path) -> None:
     nodes = told("plan", "--cluster", cluster, *KEEN)["nodes"]
-    assert sum(found["before"]["cpu"] for found in nodes) == 2000
-    assert sum(found["after"]["cpu"] for found in nodes if found["after"]) == 2000
+    assert sum(result["before"]["cpu"] for result in nodes) == 2000
+    assert sum(result["after"]["cpu"] for result in nodes if result["after"]) == 2000
 
 
 def test_money_is_told_where_every_price_is_known(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_what_is_assumed_offline_is_said(cluster: Path) -> None:
 # ── where pools come from ────────────────────────────────────────────────
 def test_without_pools_the_labels_of_the_nodes_tell_them(cluster: Path) -> None:
     report = told("plan", "--cluster", cluster)
-    assert [found["name"] for found in report["pools"]] == ["web"]
+    assert [pool["name"] for pool in report["pools"]] == ["web"]
     assert any("preset balanced" in note for note in report["notes"])
 
 
@@ -91,7 +91,7 @@ def test_a_preset_on_the_command_line_is_noted_only_for_the_other_pools(tmp_path
 
 def test_without_pools_and_labels_all_nodes_are_one_pool(tmp_path: Path) -> None:
     report = told("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), POD))
-    assert [(found["name"], found["nodesBefore"]) for found in report["pools"]] == [("all", 2)]
+    assert [(pool["name"], pool["nodesBefore"]) for pool in report["pools"]] == [("all", 2)]
 
 
 def test_pools_in_the_snapshot_count(tmp_path: Path) -> None:
@@ -172,8 +172,8 @@ def test_a_plan_without_nodes_is_no_failure_and_says_why(tmp_path: Path) -> None
 
 
 def test_the_bound_says_what_holds_the_plan(tmp_path: Path) -> None:
-    kept = pod("web-0", on="a", annotations={SAFE: "false"})
-    text = told("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), kept), *KEEN)["bound"]["text"]
+    created_pod = pod("web-0", on="a", annotations={SAFE: "false"})
+    text = told("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), created_pod), *KEEN)["bound"]["text"]
     assert "1 node holds a pod that may not be moved" in text
 
 
@@ -392,7 +392,7 @@ def test_pools_that_share_nodes_are_told_and_touch_none_of_them(tmp_path: Path) 
     pools = snapshot(tmp_path, pool("web", "preset: keen"), pool("all-of-it", "{preset: keen, nodes: all}"))
     report = told("plan", "--cluster", snapshot(tmp_path, *half_empty()), "--pools", pools)
     assert {stay["reason"]["code"] for stay in report["stays"]} == {"node-in-two-pools"}
-    assert {found["refused"]["code"] for found in report["pools"]} == {"node-in-two-pools"}
+    assert {pool["refused"]["code"] for pool in report["pools"]} == {"node-in-two-pools"}
 
 
 def test_moved_pods_that_ask_for_nothing_are_counted_in_the_first_lines(tmp_path: Path) -> None:

@@ -125,15 +125,15 @@ def test_pools_are_named_by_what_names_them(tmp_path: Path) -> None:
     owned = {"cluster.x-k8s.io/owner-kind": "MachineSet", "cluster.x-k8s.io/owner-name": "md-0"}
     cluster = snapshot(tmp_path, node("a", annotations=owned), node("b", annotations=owned), pod("web-0", "a"))
     report = told("plan", "--cluster", cluster)
-    assert [found["name"] for found in report["pools"]] == ["md-0"]
+    assert [pool["name"] for pool in report["pools"]] == ["md-0"]
     assert any("annotation cluster.x-k8s.io/owner-name (md-0)" in note for note in report["notes"])
 
 
 def test_on_karpenter_the_pods_that_block_it_are_told(tmp_path: Path) -> None:
     his = {"labels": {"karpenter.sh/nodepool": "np", KIND: "m5.xlarge", REGION: "us-east-1"}}
-    held = {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}
+    holding = {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}
     cluster = snapshot(
-        tmp_path, node("a", **his), node("b", **his), pod("web-0", "a", **held), pod("web-1", "b", **held)
+        tmp_path, node("a", **his), node("b", **his), pod("web-0", "a", **holding), pod("web-1", "b", **holding)
     )
     report = told("plan", "--cluster", cluster)
     assert (report["nodesAfter"], report["karpenter"]["couldGo"]) == (2, 0)
@@ -175,7 +175,7 @@ def test_an_openshift_machine_set_names_the_pool_and_is_said_to(tmp_path: Path) 
     nodes = [node(f"n-{n}", annotations={"machine.openshift.io/machine": f"openshift-machine-api/web-{n}{n}abc"})
             for n in range(3)]  # fmt: skip
     report = told("plan", "--cluster", snapshot(tmp_path, *nodes, pod("web-0", "n-0")))
-    assert [found["name"] for found in report["pools"]] == ["web"]
+    assert [pool["name"] for pool in report["pools"]] == ["web"]
     assert any("annotation machine.openshift.io/machine (web)" in note for note in report["notes"])
 
 

@@ -39,10 +39,10 @@ def served(used: Sequence[Item]) -> Answer:
 def api(metrics: Answer) -> Callable[[Asked], Answer]:
     """An API server with the same cluster, and this answer of the metrics API."""
 
-    def answer(asked: Asked) -> Answer:
-        if asked[0].startswith("/apis/metrics.k8s.io"):
+    def answer(request: Asked) -> Answer:
+        if request[0].startswith("/apis/metrics.k8s.io"):
             return metrics
-        items = [item for item in CLUSTER if item["kind"] == PLURALS.get(asked[0])]
+        items = [item for item in CLUSTER if item["kind"] == PLURALS.get(request[0])]
         return 200, {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}
 
     return answer
@@ -109,7 +109,7 @@ def captured(folder: Path, metrics: Answer, *options: str) -> tuple[Path, str]:
 @pytest.mark.parametrize("options", [(), ("--hash-names",)])
 def test_a_capture_has_it_and_is_planned_as_the_live_cluster_is(tmp_path: Path, options: tuple[str, ...]) -> None:
     metrics = served([use("x-7", "100m"), {"metadata": {"name": "x-8", "namespace": "default"}, "containers": None}])
-    path, said = captured(tmp_path, metrics, *options)
+    path, text = captured(tmp_path, metrics, *options)
     report = told("plan", "--cluster", path, "--pool", "all=keen")
     assert report["evictions"] == 0
     live = planned_live(tmp_path, metrics)
@@ -117,7 +117,7 @@ def test_a_capture_has_it_and_is_planned_as_the_live_cluster_is(tmp_path: Path, 
         note for note in live["notes"] if "uses now" in note
     ]
     assert report["waves"] == live["waves"]
-    assert "metrics" not in said
+    assert "metrics" not in text
 
 
 @pytest.mark.parametrize(

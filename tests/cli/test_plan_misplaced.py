@@ -36,12 +36,12 @@ JOBS = [
 def test_the_policy_gathers_them_and_is_sound(
     tmp_path: Path, items: list[Item], kind: str, match: dict[str, object], placement: tuple[str, str, list[str]]
 ) -> None:
-    (found,) = told("plan", "--cluster", snapshot(tmp_path, *items), "--pool", "all=keen")["misplaced"]
-    policy = yaml.safe_load(found["policy"])
+    (misplaced_files,) = told("plan", "--cluster", snapshot(tmp_path, *items), "--pool", "all=keen")["misplaced"]
+    policy = yaml.safe_load(misplaced_files["policy"])
     label, operator, values = placement
-    assert (found["kind"], policy["spec"]["match"]) == (kind, match)
+    assert (misplaced_files["kind"], policy["spec"]["match"]) == (kind, match)
     assert policy["spec"]["actions"]["placement"]["prefer"] == [{"label": label, operator: values, "weight": 100}]
-    (tmp_path / "policy.yaml").write_text(found["policy"])
+    (tmp_path / "policy.yaml").write_text(misplaced_files["policy"])
     result = trimtab("policies", "check", tmp_path / "policy.yaml")
     assert result.exit_code == 0, result.output
 
@@ -49,20 +49,20 @@ def test_the_policy_gathers_them_and_is_sound(
 def test_the_policy_matches_the_pods_that_may_not_move_and_no_others_of_their_kind(tmp_path: Path) -> None:
     local = {"spec": {"volumes": [{"name": "data", "hostPath": {"path": "/data"}}]}}
     hashes = {"pod-template-hash": "5d4f"}
-    held = [pod(f"{app}-{n}", n, labels={"app": app, **hashes}, **local) for app in ("db", "cache") for n in "abcd"]
+    pods = [pod(f"{app}-{n}", n, labels={"app": app, **hashes}, **local) for app in ("db", "cache") for n in "abcd"]
     free = [pod("web-0", "a", labels={"app": "web", **hashes})]
-    cluster = snapshot(tmp_path, *SCATTERED, *held, *free)
-    (found,) = told("plan", "--cluster", cluster, "--pool", "all=keen")["misplaced"]
-    match = yaml.safe_load(found["policy"])["spec"]["match"]
+    cluster = snapshot(tmp_path, *SCATTERED, *pods, *free)
+    (misplaced_files,) = told("plan", "--cluster", cluster, "--pool", "all=keen")["misplaced"]
+    match = yaml.safe_load(misplaced_files["policy"])["spec"]["match"]
     assert match["podSelector"] == {"matchExpressions": [{"key": "app", "operator": "In", "values": ["cache", "db"]}]}
-    (tmp_path / "policy.yaml").write_text(found["policy"])
+    (tmp_path / "policy.yaml").write_text(misplaced_files["policy"])
     assert trimtab("policies", "check", tmp_path / "policy.yaml").exit_code == 0
 
 
 def test_pods_of_kube_system_are_named_without_a_policy_that_would_change_nothing(tmp_path: Path) -> None:
     dns = pod("dns-0", "a", namespace="kube-system", spec={"priority": 2_000_000_000})
-    (found,) = told("plan", "--cluster", snapshot(tmp_path, node("a", labels=SPOT), dns))["misplaced"]
-    assert (found["kind"], found["policy"]) == ("critical-on-spot", "")
+    (misplaced_files,) = told("plan", "--cluster", snapshot(tmp_path, node("a", labels=SPOT), dns))["misplaced"]
+    assert (misplaced_files["kind"], misplaced_files["policy"]) == ("critical-on-spot", "")
 
 
 def test_the_table_names_them_and_prints_the_policy(tmp_path: Path) -> None:

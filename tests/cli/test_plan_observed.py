@@ -17,7 +17,7 @@ def test_without_a_compactors_state_nothing_was_observed() -> None:
 
 def test_the_state_of_every_pool_is_read_and_nonsense_is_told() -> None:
     web = memories.encode_state(PoolState(under={"n1": NOW}, moved={"a/b": NOW}))
-    seen = read_observations(cluster(node("n1"), state("web", web), state("odd", "{")))
-    assert seen.observations is not None
-    assert (seen.observations.under_since, seen.moved) == ({"n1": NOW}, frozenset({"a/b"}))
-    assert any("trimtab-state-odd" in note for note in seen.notes)
+    past_observations = read_observations(cluster(node("n1"), state("web", web), state("odd", "{")))
+    assert past_observations.observations is not None
+    assert (past_observations.observations.under_since, past_observations.moved) == ({"n1": NOW}, frozenset({"a/b"}))
+    assert any("trimtab-state-odd" in note for note in past_observations.notes)

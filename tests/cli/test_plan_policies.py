@@ -78,9 +78,9 @@ def test_a_simulated_successor_holds_what_it_was_given(tmp_path: Path) -> None:
     owner["spec"]["replicas"] = owner["status"]["replicas"] = owner["status"]["readyReplicas"] = 6
     report = told("simulate", "--cluster", snapshot(tmp_path, *nodes, *pods, owner, POLICY), *KEEN)
     assert report["evictions"] > 0
-    for found in report["nodes"]:
-        assert found["after"] is None or found["after"]["cpu"] <= 4000
-    assert sum(found["after"]["cpu"] for found in report["nodes"] if found["after"]) == (
+    for each_node in report["nodes"]:
+        assert each_node["after"] is None or each_node["after"]["cpu"] <= 4000
+    assert sum(node["after"]["cpu"] for node in report["nodes"] if node["after"]) == (
         1500 * report["evictions"] + 500 * (6 - report["evictions"])
     )
 

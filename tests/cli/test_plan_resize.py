@@ -46,8 +46,8 @@ def two_nodes(*more: Item) -> tuple[Item, ...]:
 
 
 def report_of(tmp_path: Path, *more: Item, verb: str = "plan") -> dict[str, Any]:
-    found: dict[str, Any] = told(verb, "--resize", "--cluster", snapshot(tmp_path, *two_nodes(*more)), *KEEN)
-    return found
+    report: dict[str, Any] = told(verb, "--resize", "--cluster", snapshot(tmp_path, *two_nodes(*more)), *KEEN)
+    return report
 
 
 def test_a_plan_shows_what_is_freed_if_pods_shrink_first(tmp_path: Path) -> None:

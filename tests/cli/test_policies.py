@@ -112,8 +112,8 @@ def test_explain_says_when_a_request_is_replaced(tmp_path: Path, rule: str, sent
 )  # fmt: skip
 def test_explain_has_words_for_every_condition(tmp_path: Path, condition: str) -> None:
     policy = write(tmp_path, POLICY + f"  match:\n    {condition}\n    exclude: [{{{condition}}}]\n")
-    (found,) = json.loads(trimtab("explain", "--policies", policy, "-o", "json").stdout)["policies"]
-    means, but = found["whom"]
+    (actual_policy,) = json.loads(trimtab("explain", "--policies", policy, "-o", "json").stdout)["policies"]
+    means, but = actual_policy["whom"]
     assert means
     assert not means.startswith("every pod")
     assert but == f"except: {means}"
@@ -145,9 +145,9 @@ def filled(value: Any, schema: Any) -> Any:
         return [filled(item, schema["items"]) for item in value]
     if not isinstance(value, dict):
         return value
-    known = schema.get("properties", {})
-    absent = {key: part["default"] for key, part in known.items() if "default" in part and key not in value}
-    return {key: filled(item, known.get(key, {})) for key, item in {**value, **absent}.items()}
+    properties = schema.get("properties", {})
+    absent = {key: part["default"] for key, part in properties.items() if "default" in part and key not in value}
+    return {key: filled(item, properties.get(key, {})) for key, item in {**value, **absent}.items()}
 
 
 SHIPPED = sorted((Path(__file__).parents[2] / "policies").glob("*/*.yaml"))
@@ -160,7 +160,7 @@ def test_a_policy_that_the_api_server_filled_in_is_the_same_policy(text: str) ->
     """A default that the loader refuses rejects every policy that leaves the field out."""
     version = build_crd()["spec"]["versions"][0]
     stored = filled(yaml.safe_load(text), version["schema"]["openAPIV3Schema"])
-    written, read = (load_policies([("policy", given.encode())]) for given in (text, json.dumps(stored)))
+    written, read = (load_policies([("policy", value.encode())]) for value in (text, json.dumps(stored)))
     assert (read.mistakes, [p.spec for p in read.policies.all]) == ((), [p.spec for p in written.policies.all])
 
 

@@ -52,17 +52,17 @@ def test_a_plan_reads_what_can_be_imported(tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     machine = node("n1", labels={"cloud.google.com/gke-nodepool": "web"})
     cluster.write_text(json.dumps({"kind": "List", "items": [machine, pod("a-1", "n1")]}))
-    said = tmp_path / "said.json"
-    said.write_text(json.dumps(SAID))
-    done = CliRunner().invoke(cli, ["plan", "--cluster", str(cluster), "--pools", str(said), "-o", "json"])
+    text = tmp_path / "said.json"
+    text.write_text(json.dumps(SAID))
+    done = CliRunner().invoke(cli, ["plan", "--cluster", str(cluster), "--pools", str(text), "-o", "json"])
     assert done.exit_code == 0, done.output
     assert "web" in done.stdout
 
 
 def shape(text: str, cordoned: bool = True, **more: Any) -> FormulaNode:
-    made = node("n1", cordoned=cordoned, **more)
-    made["metadata"]["annotations"] = {STATE_ANNOTATION: text}
-    return msgspec.convert(made, FormulaNode)
+    described_node = node("n1", cordoned=cordoned, **more)
+    described_node["metadata"]["annotations"] = {STATE_ANNOTATION: text}
+    return msgspec.convert(described_node, FormulaNode)
 
 
 MARKS = {
@@ -78,14 +78,14 @@ MARKS = {
 @pytest.mark.parametrize("case", MARKS)
 def test_only_a_node_that_it_cordoned_is_opened(case: str) -> None:
     text, cordoned, expected = MARKS[case]
-    found = decode_marked_node(node_of(shape(text, cordoned)), "7")
-    assert found is not None
-    assert found.is_stranded is expected
+    marked_node = decode_marked_node(node_of(shape(text, cordoned)), "7")
+    assert marked_node is not None
+    assert marked_node.is_stranded is expected
 
 
 def test_a_node_without_its_annotation_is_none_of_its() -> None:
-    made = node("n1", cordoned=True)
-    assert decode_marked_node(node_of(msgspec.convert(made, FormulaNode)), "7") is None
+    described_node = node("n1", cordoned=True)
+    assert decode_marked_node(node_of(msgspec.convert(described_node, FormulaNode)), "7") is None
 
 
 def deployment(image: str, **spec: Any) -> dict[str, Any]:

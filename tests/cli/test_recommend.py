@@ -10,44 +10,44 @@ from tests.cluster_of import node, pod
 
 
 def test_a_static_container_is_offered_a_request_and_what_that_saves(tmp_path: Path) -> None:
-    found = only(tmp_path)
-    assert (found["kind"], found["workload"], found["replicas"]) == ("Deployment", "web", 1)
-    assert (found["cpu"]["proposed"], found["cpu"]["p95"]) == ("208m", "195m")
-    assert found["memory"]["proposed"] == "346Mi"
-    assert found["monthlySaved"] == pytest.approx(found["monthlyNow"] - found["monthlyProposed"], abs=0.011)
-    assert found["monthlySaved"] > 15
-    assert found["cpu"]["confidence"] == 1.0
+    row = only(tmp_path)
+    assert (row["kind"], row["workload"], row["replicas"]) == ("Deployment", "web", 1)
+    assert (row["cpu"]["proposed"], row["cpu"]["p95"]) == ("208m", "195m")
+    assert row["memory"]["proposed"] == "346Mi"
+    assert row["monthlySaved"] == pytest.approx(row["monthlyNow"] - row["monthlyProposed"], abs=0.011)
+    assert row["monthlySaved"] > 15
+    assert row["cpu"]["confidence"] == 1.0
 
 
 def test_under_a_vpa_it_is_offered_its_p5(tmp_path: Path) -> None:
-    found = only(tmp_path, web(), deployment(), vpa())
-    assert found["cpu"]["proposed"] == found["cpu"]["p5"]
-    assert "VPA web adjusts the request later" in found["cpu"]["reasons"][0]["text"]
+    row = only(tmp_path, web(), deployment(), vpa())
+    assert row["cpu"]["proposed"] == row["cpu"]["p5"]
+    assert "VPA web adjusts the request later" in row["cpu"]["reasons"][0]["text"]
 
 
 def test_with_the_vpas_webhook_down_it_is_offered_a_static_request(tmp_path: Path) -> None:
-    found = only(tmp_path, web(), vpa(), options=("--vpa-down",))
-    assert (found["cpu"]["proposed"], codes(found["cpu"])) == ("208m", ["from-usage", "vpa-webhook-down"])
+    row = only(tmp_path, web(), vpa(), options=("--vpa-down",))
+    assert (row["cpu"]["proposed"], codes(row["cpu"])) == ("208m", ["from-usage", "vpa-webhook-down"])
 
 
 def test_a_vpa_that_recommends_decides(tmp_path: Path) -> None:
-    said = {"containerRecommendations": [{"containerName": "app", "target": {"cpu": "100m", "memory": "200Mi"}}]}
-    found = only(tmp_path, web(), vpa(recommendation=said))
-    assert codes(found["cpu"]) == codes(found["memory"]) == ["vpa-decides"]
+    text = {"containerRecommendations": [{"containerName": "app", "target": {"cpu": "100m", "memory": "200Mi"}}]}
+    row = only(tmp_path, web(), vpa(recommendation=text))
+    assert codes(row["cpu"]) == codes(row["memory"]) == ["vpa-decides"]
 
 
 def test_an_hpa_keeps_cpu_and_lets_memory_change(tmp_path: Path) -> None:
-    found = only(tmp_path, web(), hpa(80))
-    assert (codes(found["cpu"]), found["memory"]["proposed"]) == (["hpa-uses-request"], "346Mi")
+    row = only(tmp_path, web(), hpa(80))
+    assert (codes(row["cpu"]), row["memory"]["proposed"]) == (["hpa-uses-request"], "346Mi")
     allowed = only(tmp_path, web(), hpa(80), options=("--allow-hpa",))
     assert "1 replicas become about 5" in allowed["cpu"]["reasons"][-1]["text"]
 
 
 def test_less_than_an_hour_of_history_proposes_nothing_and_say_what_is_missing(tmp_path: Path) -> None:
-    found = only(tmp_path, hours=1)
-    assert found["cpu"]["proposed"] is None
-    assert found["cpu"]["missing"]["reason"]["code"] == "insufficient-history"
-    assert (found["cpu"]["missing"]["have"], found["cpu"]["missing"]["need"]) == (
+    row = only(tmp_path, hours=1)
+    assert row["cpu"]["proposed"] is None
+    assert row["cpu"]["missing"]["reason"]["code"] == "insufficient-history"
+    assert (row["cpu"]["missing"]["have"], row["cpu"]["missing"]["need"]) == (
         "0.8 hours, 6 samples", "an hour, 10 samples")  # fmt: skip
 
 
@@ -83,21 +83,21 @@ def test_usage_of_what_no_longer_stands_is_left_out_and_told(tmp_path: Path) -> 
 
 
 def test_nothing_is_proposed_that_no_node_holds(tmp_path: Path) -> None:
-    found = only(tmp_path, web(), node("a", cpu="4"), cpu=9.0)
-    assert codes(found["cpu"])[-1] == "usage-above-node"
+    row = only(tmp_path, web(), node("a", cpu="4"), cpu=9.0)
+    assert codes(row["cpu"])[-1] == "usage-above-node"
 
 
 def test_old_history_makes_less_sure(tmp_path: Path) -> None:
-    found = only(tmp_path, options=("--now", "2026-01-22T00:00:00Z"))
-    assert found["cpu"]["confidence"] == 0.25
+    row = only(tmp_path, options=("--now", "2026-01-22T00:00:00Z"))
+    assert row["cpu"]["confidence"] == 0.25
 
 
 def test_a_deployment_without_pods_is_read_from_its_manifest(tmp_path: Path) -> None:
     template = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}}
-    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
             "spec": {"replicas": 3, "template": template}}  # fmt: skip
-    found = only(tmp_path, made)
-    assert (found["replicas"], found["cpu"]["now"], found["cpu"]["proposed"]) == (3, "1", "208m")
+    row = only(tmp_path, deployment)
+    assert (row["replicas"], row["cpu"]["now"], row["cpu"]["proposed"]) == (3, "1", "208m")
 
 
 # ── asked wrongly ────────────────────────────────────────────────────────
@@ -139,8 +139,8 @@ def test_where_nothing_was_found_that_is_said(tmp_path: Path) -> None:
 
 
 def test_a_rule_of_ones_own_says_what_it_took_for_each_resource(tmp_path: Path) -> None:
-    given = ("recommend", "--usage", usage(tmp_path), "--rule", "p70", "--memory-rule", "max +15%")
-    report = told(*given)
+    arguments = ("recommend", "--usage", usage(tmp_path), "--rule", "p70", "--memory-rule", "max +15%")
+    report = told(*arguments)
     (container,) = report["containers"]
     assert report["rule"] == "cpu p70, memory max +15%"
     assert container["cpu"]["reasons"][0]["text"] == "P70 over 14 days is 170m"

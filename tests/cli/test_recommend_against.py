@@ -14,30 +14,38 @@ from tests.cluster_of import Item
 
 def saved_report(folder: Path, usage_file: Path, *items: Item) -> Path:
     path = folder / "before.json"
-    given = ("recommend", "--usage", usage_file, "--cluster", snapshot(folder, *items), "--now", "2026-01-19T00:00:00Z")
-    assert trimtab(*given, "-o", "json", "--output-file", path).exit_code == 0
+    arguments = (
+        "recommend",
+        "--usage",
+        usage_file,
+        "--cluster",
+        snapshot(folder, *items),
+        "--now",
+        "2026-01-19T00:00:00Z",
+    )
+    assert trimtab(*arguments, "-o", "json", "--output-file", path).exit_code == 0
     return path
 
 
 def against(
     before: Path, folder: Path, usage_file: Path, *items: Item, options: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    given = ("recommend", "--usage", usage_file, "--cluster", snapshot(folder, *items), "--against", before)
-    found = told(*given, *options)["against"]
-    assert isinstance(found, dict)
-    return found
+    arguments = ("recommend", "--usage", usage_file, "--cluster", snapshot(folder, *items), "--against", before)
+    result = told(*arguments, *options)["against"]
+    assert isinstance(result, dict)
+    return result
 
 
-def words(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    return [(one["resource"], one["what"], one["before"], one["after"]) for one in found["differences"]]
+def words(result: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    return [(one["resource"], one["what"], one["before"], one["after"]) for one in result["differences"]]
 
 
 def test_nothing_changed(tmp_path: Path) -> None:
     path = usage(tmp_path)
-    found = against(saved_report(tmp_path, path, web()), tmp_path, path, web())
-    assert (found["differences"], found["new"], found["gone"]) == ([], [], [])
-    assert found["at"] == "2026-01-19T00:00:00Z"
-    assert found["saved"] > 15
+    result = against(saved_report(tmp_path, path, web()), tmp_path, path, web())
+    assert (result["differences"], result["new"], result["gone"]) == ([], [], [])
+    assert result["at"] == "2026-01-19T00:00:00Z"
+    assert result["saved"] > 15
 
 
 def test_what_was_applied_is_told_from_what_was_changed_otherwise(tmp_path: Path) -> None:
@@ -52,17 +60,17 @@ def test_what_was_applied_is_told_from_what_was_changed_otherwise(tmp_path: Path
 def test_a_recommendation_that_moved_is_told_and_a_small_move_is_not(tmp_path: Path) -> None:
     before = saved_report(tmp_path, usage(tmp_path), web())
     assert words(against(before, tmp_path, usage(tmp_path, cpu=0.204), web())) == []
-    (found,) = words(against(before, tmp_path, usage(tmp_path, cpu=0.4), web()))
-    assert found[:3] == ("cpu", "recommendation-changed", "208m")
+    (word,) = words(against(before, tmp_path, usage(tmp_path, cpu=0.4), web()))
+    assert word[:3] == ("cpu", "recommendation-changed", "208m")
 
 
 def test_what_came_and_what_went_is_told_unless_it_was_not_selected(tmp_path: Path) -> None:
     path = series(tmp_path, ("shop", "cart-0"), ("ops", "log-0"))
     before = saved_report(tmp_path, path, *workload("shop", "cart", team="red"), *workload("ops", "log"))
     now = (*workload("shop", "cart", team="red"), *workload("shop", "till"))
-    found = against(before, tmp_path, path, *now)
-    assert [one["workload"] for one in found["new"]] == ["till"]
-    assert [one["workload"] for one in found["gone"]] == ["log"]
+    result = against(before, tmp_path, path, *now)
+    assert [one["workload"] for one in result["new"]] == ["till"]
+    assert [one["workload"] for one in result["gone"]] == ["log"]
     for options in (("-n", "shop"), ("-l", "team=red")):
         assert against(before, tmp_path, path, *now, options=options)["gone"] == []
 

@@ -25,11 +25,11 @@ def two_clusters(asked: Asked) -> Answer:
         return 200, labels()
     if "/label/" in path and not path.endswith(("/namespace/values", "/pod/values")):
         return 200, labels()
-    found = prometheus(asked)
+    actual_prometheus = prometheus(asked)
     if path.endswith("query_range") and 'cluster="stage"' in query["query"]:
-        for series in found[1]["data"]["result"]:
+        for series in actual_prometheus[1]["data"]["result"]:
             series["values"] = [[at, str(5 * float(value))] for at, value in series["values"]]
-    return found
+    return actual_prometheus
 
 
 def saved(folder: Path) -> Path:
@@ -70,12 +70,12 @@ def test_a_matcher_chooses_one_and_by_reports_each() -> None:
 
 
 def test_series_without_the_label_beside_others_are_another_cluster() -> None:
-    def answer(asked: Asked) -> Answer:
-        if asked[0].endswith("/label/cluster/values"):
+    def answer(request: Asked) -> Answer:
+        if request[0].endswith("/label/cluster/values"):
             return 200, labels("prod")
-        if asked[0].endswith("/label/namespace/values") and 'cluster=""' in str(asked[1]):
+        if request[0].endswith("/label/namespace/values") and 'cluster=""' in str(request[1]):
             return 200, labels("shop")
-        return two_clusters(asked)
+        return two_clusters(request)
 
     with serving(answer) as server:
         result = trimtab("recommend", "--prometheus", server.url, *ASKED)
@@ -83,8 +83,8 @@ def test_series_without_the_label_beside_others_are_another_cluster() -> None:
 
 
 def test_a_server_that_tells_no_names_of_labels_is_asked_for_each() -> None:
-    def answer(asked: Asked) -> Answer:
-        return (404, b"not here") if asked[0].endswith("/labels") else two_clusters(asked)
+    def answer(request: Asked) -> Answer:
+        return (404, b"not here") if request[0].endswith("/labels") else two_clusters(request)
 
     with serving(answer) as server:
         assert trimtab("recommend", "--prometheus", server.url, *ASKED).exit_code == 2

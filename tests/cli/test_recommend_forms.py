@@ -61,8 +61,8 @@ def test_yaml_tells_the_same_as_json(tmp_path: Path) -> None:
 
 def test_patches_are_written_for_kustomize(tmp_path: Path) -> None:
     folder = tmp_path / "patches"
-    given = ("--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()), "--patch", folder)
-    assert trimtab("recommend", *given).exit_code == 0
+    arguments = ("--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()), "--patch", folder)
+    assert trimtab("recommend", *arguments).exit_code == 0
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
     (name,) = [patch["path"] for patch in kustomization["patches"]]
     patch = yaml.safe_load((folder / name).read_text())
@@ -74,14 +74,14 @@ def test_patches_are_written_for_kustomize(tmp_path: Path) -> None:
 def test_a_patch_lowers_nothing_that_is_not_sure_unless_that_is_wanted(tmp_path: Path) -> None:
     short = usage(tmp_path, hours=48)
     item = web(requests={"cpu": "1", "memory": "64Mi"})
-    given = ("recommend", "--usage", short, "--cluster", snapshot(tmp_path, item), "--patch")
-    result = trimtab(*given, tmp_path / "sure")
+    arguments = ("recommend", "--usage", short, "--cluster", snapshot(tmp_path, item), "--patch")
+    result = trimtab(*arguments, tmp_path / "sure")
     assert (
         "These requests are not lowered, because they have less than 50% confidence (--min-confidence): "
         "shop/web/app cpu" in result.output
     )
     assert resources(tmp_path / "sure").keys() == {"memory"}
-    assert trimtab(*given, tmp_path / "all", "--min-confidence", "0").exit_code == 0
+    assert trimtab(*arguments, tmp_path / "all", "--min-confidence", "0").exit_code == 0
     assert resources(tmp_path / "all").keys() == {"cpu", "memory"}
 
 
@@ -119,9 +119,9 @@ def used(folder: Path, *names: str) -> Path:
 def test_the_real_kustomize_merges_every_patch_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
     workloads = [workload(kind, f"{kind.lower()}-a") for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob")]
     names = [f"{item['kind']}/{item['metadata']['name']}" for item in workloads]
-    given = ("--usage", used(tmp_path, *names, "Deployment/elsewhere"), "--patch", tmp_path / "patches",
+    arguments = ("--usage", used(tmp_path, *names, "Deployment/elsewhere"), "--patch", tmp_path / "patches",
              "--rule", "p95")  # fmt: skip
-    assert trimtab("recommend", *given).exit_code == 0
+    assert trimtab("recommend", *arguments).exit_code == 0
     base = tmp_path / "base"
     base.mkdir()
     (base / "all.yaml").write_text(yaml.safe_dump_all(workloads))
@@ -129,9 +129,9 @@ def test_the_real_kustomize_merges_every_patch_and_keeps_what_it_does_not_name(t
     (base / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     done = subprocess.run(["kubectl", "kustomize", base], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = list(yaml.safe_load_all(done.stdout))
-    assert len(found) == 4
-    for item in found:
+    objects = list(yaml.safe_load_all(done.stdout))
+    assert len(objects) == 4
+    for item in objects:
         spec = item["spec"]["jobTemplate"]["spec"] if item["kind"] == "CronJob" else item["spec"]
         app, other = spec["template"]["spec"]["containers"]
         assert (app["image"], app["resources"]["requests"]) == ("registry/app:1", {"cpu": "200m", "memory": "300Mi"})
@@ -140,8 +140,8 @@ def test_the_real_kustomize_merges_every_patch_and_keeps_what_it_does_not_name(t
 
 
 def test_a_custom_kind_gets_no_patch_and_that_is_said(tmp_path: Path) -> None:
-    given = ("--usage", used(tmp_path, "Rollout/web"), "--patch", tmp_path / "patches")
-    result = trimtab("recommend", *given)
+    arguments = ("--usage", used(tmp_path, "Rollout/web"), "--patch", tmp_path / "patches")
+    result = trimtab("recommend", *arguments)
     assert (
         "These workloads get no patch, because kustomize cannot merge their containers: Rollout shop/web"
         in result.stderr
@@ -171,19 +171,19 @@ def test_a_sidecars_patch_stands_among_the_init_containers(tmp_path: Path) -> No
 def test_a_single_series_gives_a_single_number(tmp_path: Path) -> None:
     path = tmp_path / "bare.csv"
     path.write_text("".join(f"{START + n * 600},{0.1 + n % 10 / 1000}\n" for n in range(200)))
-    given = ("recommend", "--usage", path, "--number")
-    assert float(trimtab(*given, "--rule", "p95").output) == pytest.approx(0.109, rel=0.016)
-    assert 0.109 < float(trimtab(*given).output) < 0.2
-    assert float(trimtab(*given, "--rule", "p95 +5%").output) == pytest.approx(0.109 * 1.05, rel=0.016)
-    assert float(trimtab(*given, "--rule", "p45").output) == pytest.approx(0.104, rel=0.016)
+    arguments = ("recommend", "--usage", path, "--number")
+    assert float(trimtab(*arguments, "--rule", "p95").output) == pytest.approx(0.109, rel=0.016)
+    assert 0.109 < float(trimtab(*arguments).output) < 0.2
+    assert float(trimtab(*arguments, "--rule", "p95 +5%").output) == pytest.approx(0.109 * 1.05, rel=0.016)
+    assert float(trimtab(*arguments, "--rule", "p45").output) == pytest.approx(0.104, rel=0.016)
 
 
 def test_a_single_series_of_bytes_needs_its_quantity(tmp_path: Path) -> None:
     path = tmp_path / "bare.csv"
     path.write_text("".join(f"{START + n * 600},{(100 + n % 10) << 20}\n" for n in range(200)))
-    given = ("recommend", "--usage", path, "--number", "--rule", "max")
-    assert "say --quantity bytes" in trimtab(*given).output
-    assert float(trimtab(*given, "--quantity", "bytes").output) == pytest.approx(109 << 20, rel=0.016)
+    arguments = ("recommend", "--usage", path, "--number", "--rule", "max")
+    assert "say --quantity bytes" in trimtab(*arguments).output
+    assert float(trimtab(*arguments, "--quantity", "bytes").output) == pytest.approx(109 << 20, rel=0.016)
 
 
 def test_a_history_is_exported_for_a_fresh_vpa_and_read_again(tmp_path: Path) -> None:
@@ -228,5 +228,5 @@ def test_the_headline_says_how_much_of_a_saving_is_doubtful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: str, is_said: bool
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    given = ("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()), "--now", now)
-    assert ("has a confidence below 50%" in trimtab(*given).output) is is_said
+    arguments = ("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()), "--now", now)
+    assert ("has a confidence below 50%" in trimtab(*arguments).output) is is_said

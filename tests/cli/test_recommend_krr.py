@@ -15,9 +15,9 @@ COLUMNS = [
 
 
 def rows(folder: Path, *items: Item, hours: int = 14 * 24, options: tuple[str, ...] = ()) -> list[dict[str, str]]:
-    given = ("recommend", "--usage", usage(folder, hours=hours), *options, "-o", "krr-csv")
+    arguments = ("recommend", "--usage", usage(folder, hours=hours), *options, "-o", "krr-csv")
     cluster = ("--cluster", snapshot(folder, *items)) if items else ()
-    return list(csv.DictReader(io.StringIO(trimtab(*given, *cluster).stdout)))
+    return list(csv.DictReader(io.StringIO(trimtab(*arguments, *cluster).stdout)))
 
 
 def test_the_columns_are_krrs_and_a_difference_is_signed_for_all_pods(tmp_path: Path) -> None:

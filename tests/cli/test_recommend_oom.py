@@ -18,9 +18,9 @@ def killed_web(at: str = "2026-01-18T12:00:00Z", **more: Any) -> dict[str, Any]:
 
 
 def test_a_kill_that_the_snapshot_tells_is_a_floor_and_is_said(tmp_path: Path) -> None:
-    found = only(tmp_path, killed_web())["memory"]
-    assert found["proposed"] == "906Mi"  # three times what it was seen to use: its request of 1Gi says nothing of that
-    assert codes(found)[0] in ("oom-killed", "from-usage")
+    memory = only(tmp_path, killed_web())["memory"]
+    assert memory["proposed"] == "906Mi"  # three times what it was seen to use: its request of 1Gi says nothing of that
+    assert codes(memory)[0] in ("oom-killed", "from-usage")
     plain = only(tmp_path, web())["memory"]
     assert plain["proposed"] == "346Mi"
 
@@ -39,9 +39,9 @@ def test_a_kill_at_the_limit_is_severe_and_says_that_the_limit_has_to_be_raised(
     pod, code = killed_web(), "limit-below-need"
     pod["spec"]["containers"][0]["resources"] = {
         "requests": {"cpu": "1", "memory": "512Mi"}, "limits": {"memory": "512Mi", **cpu}}  # fmt: skip
-    found = only(tmp_path, pod)["memory"]
-    assert (found["proposed"], found["severity"], codes(found)) == (None, "high", [code])
-    assert "is 615Mi, but its limit is 512Mi" in found["reasons"][0]["text"]
+    memory = only(tmp_path, pod)["memory"]
+    assert (memory["proposed"], memory["severity"], codes(memory)) == (None, "high", [code])
+    assert "is 615Mi, but its limit is 512Mi" in memory["reasons"][0]["text"]
     pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "256Mi"
     raised = only(tmp_path, pod)["memory"]
     assert (raised["proposed"], raised["severity"], codes(raised)[-1]) == ("512Mi", "high", code)
@@ -51,9 +51,9 @@ def test_a_guaranteed_pod_that_was_killed_gets_a_limit_that_holds_what_it_needs(
     pod = killed_web()
     same = {"cpu": "1", "memory": "512Mi"}
     pod["spec"]["containers"][0]["resources"] = {"requests": same, "limits": same}
-    found = only(tmp_path, pod, options=("--guaranteed",))["memory"]
-    assert (found["proposed"], found["proposedLimit"]) == ("615Mi", "615Mi")
-    assert "limit-below-need" not in codes(found)
+    memory = only(tmp_path, pod, options=("--guaranteed",))["memory"]
+    assert (memory["proposed"], memory["proposedLimit"]) == ("615Mi", "615Mi")
+    assert "limit-below-need" not in codes(memory)
 
 
 def test_a_kill_of_weeks_ago_is_no_floor(tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_a_kill_of_weeks_ago_is_no_floor(tmp_path: Path) -> None:
 
 
 def test_plain_percentiles_keep_the_floor_too(tmp_path: Path) -> None:
-    found = only(tmp_path, killed_web(), options=("--rule", "p95"))["memory"]
-    assert (found["proposed"], codes(found)) == ("906Mi", ["from-usage", "oom-killed"])
+    memory = only(tmp_path, killed_web(), options=("--rule", "p95"))["memory"]
+    assert (memory["proposed"], codes(memory)) == ("906Mi", ["from-usage", "oom-killed"])
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_kills_that_prometheus_tells_count_and_those_that_the_snapshot_tells_too
     metric = {"namespace": "shop", "pod": WEB, "container": "app"}
     at = START + 13 * DAY
 
-    def answer(asked: Asked) -> Answer:
-        text = asked[1].get("query", "")
+    def answer(request: Asked) -> Answer:
+        text = request[1].get("query", "")
         if "kube_pod_container_status" in text:
             return 200, matrix((metric, [(float(at), 1.0)]))
         if "kube_pod_container_resource_limits" in text:
             return 200, matrix((metric, [(float(at), 512.0 * (1 << 20))]))
-        return prometheus(asked)
+        return prometheus(request)
 
     with serving(answer) as server:
         report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--step", "3600",

@@ -36,24 +36,24 @@ def test_a_saved_answer_of_prometheus_is_a_source(tmp_path: Path) -> None:
 
 
 def test_a_prometheus_that_is_gone_fails_and_says_so(tmp_path: Path) -> None:
-    with serving(lambda asked: (401, {"error": "who are you?"})) as server:
+    with serving(lambda request: (401, {"error": "who are you?"})) as server:
         result = trimtab("recommend", "--prometheus", server.url)
     assert result.exit_code == 3
     assert "401: who are you?" in result.output
 
 
 def test_what_a_start_takes_can_be_left_out_and_is_told(tmp_path: Path) -> None:
-    def answer(asked: Asked) -> Answer:
-        status, found = prometheus(asked)
-        if asked[0].endswith("query_range") and "cpu" in asked[1]["query"]:
-            rows = found["data"]["result"][0]["values"]
-            if int(asked[1]["start"]) == START:  # the pod began on the first day at noon
-                found["data"]["result"][0]["values"] = [[rows[12][0], "9.0"], *rows[13:]]
-        return status, found
+    def answer(request: Asked) -> Answer:
+        status, result = prometheus(request)
+        if request[0].endswith("query_range") and "cpu" in request[1]["query"]:
+            rows = result["data"]["result"][0]["values"]
+            if int(request[1]["start"]) == START:  # the pod began on the first day at noon
+                result["data"]["result"][0]["values"] = [[rows[12][0], "9.0"], *rows[13:]]
+        return status, result
 
-    given = ("--now", "2026-01-19T00:00:00Z", "--step", "3600", "--start-up", "600")
+    arguments = ("--now", "2026-01-19T00:00:00Z", "--step", "3600", "--start-up", "600")
     with serving(answer) as server:
-        report = told("recommend", "--prometheus", server.url, *given)
+        report = told("recommend", "--prometheus", server.url, *arguments)
     assert report["containers"][0]["cpu"]["max"] == "250m"
     assert any("used up to 9.00 cores during its start" in note for note in report["notes"])
 
@@ -72,9 +72,9 @@ def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
 
 
 def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
-    def answer(asked: Asked) -> Answer:
-        cpu = asked[0].endswith("query_range") and "cpu" in asked[1]["query"]
-        return (200, matrix()) if cpu else prometheus(asked)
+    def answer(request: Asked) -> Answer:
+        cpu = request[0].endswith("query_range") and "cpu" in request[1]["query"]
+        return (200, matrix()) if cpu else prometheus(request)
 
     with serving(answer) as server:
         report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--step", "3600")
@@ -86,7 +86,7 @@ def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
     [((401, b"Unauthorized"), "--header-file"), ((302, b""), "log-in page"), ((200, b"<html>"), "http://")],
 )
 def test_a_prometheus_that_does_not_answer_says_what_to_do(answer: Answer, words: str) -> None:
-    with serving(lambda asked: answer) as server:
+    with serving(lambda request: answer) as server:
         result = trimtab("recommend", "--prometheus", server.url)
     assert (result.exit_code, words in result.output) == (3, True)
 
@@ -103,7 +103,7 @@ def test_a_prometheus_that_does_not_answer_says_what_to_do(answer: Answer, words
 def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(
     tmp_path: Path, world: dict[str, bool], share: str, note: str
 ) -> None:
-    with serving(lambda asked: with_vpa(asked, **world)) as server:
+    with serving(lambda request: with_vpa(request, **world)) as server:
         config = kubeconfig(tmp_path, server.url)
         report = told("recommend", "--usage", usage(tmp_path), "--cluster", "live", "--kubeconfig", config,
                       "--rule", "p95")  # fmt: skip
@@ -116,7 +116,7 @@ def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(
     ("metrics", "note"), [(True, "has one present sample (2 series)"), (False, "serves no metrics API")]
 )
 def test_a_cluster_alone_tells_one_moment_and_no_history(tmp_path: Path, metrics: bool, note: str) -> None:
-    with serving(lambda asked: api(asked, metrics=metrics)) as server:
+    with serving(lambda request: api(request, metrics=metrics)) as server:
         report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert any(note in text for text in report["notes"])
     (container,) = report["containers"]
@@ -146,7 +146,7 @@ def test_kubelets_are_asked_where_that_is_wanted(tmp_path: Path) -> None:
 
 
 def test_kubelets_that_may_not_be_asked_say_which_right_it_takes(tmp_path: Path) -> None:
-    with serving(lambda asked: kubelets(asked, allowed=False)) as server:
+    with serving(lambda request: kubelets(request, allowed=False)) as server:
         config = kubeconfig(tmp_path, server.url)
         result = trimtab("recommend", "--cluster", "live", "--kubeconfig", config, "--kubelets")
     assert (result.exit_code, "nodes/proxy" in result.output) == (3, True)
@@ -159,9 +159,9 @@ def test_kubelets_beside_another_source_are_asked_wrongly(tmp_path: Path) -> Non
 
 # ── what VPAs recommend ──────────────────────────────────────────────────
 def advising(mode: str = "Off") -> Item:
-    said = {"containerRecommendations": [{"containerName": "app", "target": {"cpu": "250m", "memory": "300Mi"}}]}
-    found = vpa(recommendation=said)
-    return {**found, "spec": {**found["spec"], "updatePolicy": {"updateMode": mode}}}
+    text = {"containerRecommendations": [{"containerName": "app", "target": {"cpu": "250m", "memory": "300Mi"}}]}
+    actual_vpa = vpa(recommendation=text)
+    return {**actual_vpa, "spec": {**actual_vpa["spec"], "updatePolicy": {"updateMode": mode}}}
 
 
 @pytest.mark.parametrize("form", ["yaml", "json"])
@@ -201,11 +201,11 @@ def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
     shard = {"metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
              "data": {"usage.json": encode(diary, [app], ShardLayout())}}  # fmt: skip
 
-    def kept(asked: Asked) -> Answer:
-        if asked[0] == "/api/v1/namespaces/trimtab-system/configmaps":
+    def kept(request: Asked) -> Answer:
+        if request[0] == "/api/v1/namespaces/trimtab-system/configmaps":
             return 200, {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"},
                          "items": [shard]}  # fmt: skip
-        return api(asked)
+        return api(request)
 
     with serving(kept) as server:
         report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))

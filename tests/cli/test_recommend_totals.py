@@ -79,12 +79,12 @@ def test_totals_by_a_label_take_the_pods_own_or_else_their_namespaces(tmp_path: 
 def test_the_table_and_the_page_have_the_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     items = [*workload("shop", "cart", pods=2), *workload("ops", "log")]
-    given = ("recommend", "--usage", series(tmp_path, ("shop", "cart-0"), ("ops", "log-0")),
+    arguments = ("recommend", "--usage", series(tmp_path, ("shop", "cart-0"), ("ops", "log-0")),
              "--cluster", snapshot(tmp_path, *items))  # fmt: skip
-    text = trimtab(*given).output
+    text = trimtab(*arguments).output
     assert "Requests of all pods: 3.00 → 0.33 cores, 3.00 → 0.67 GiB, 78 → 10 dollars a month." in text
     assert "shop 1 2.00 → 0.22 2.00 → 0.45 " in " ".join(text.split())
-    page = trimtab(*given, "-o", "html").output
+    page = trimtab(*arguments, "-o", "html").output
     assert "<td>shop</td>" in page
     assert "2.00 → 0.22" in page
 
@@ -92,8 +92,8 @@ def test_the_table_and_the_page_have_the_totals(tmp_path: Path, monkeypatch: pyt
 def test_a_narrow_terminal_has_the_reasons_below_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
-    given = ("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()))
-    lines = trimtab(*given).output.splitlines()
+    arguments = ("recommend", "--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()))
+    lines = trimtab(*arguments).output.splitlines()
     assert any(line.startswith("│ shop/web/app │") for line in lines)
     assert "shop/web/app" in lines
     assert all(len(line) <= 80 for line in lines)
@@ -212,8 +212,8 @@ def test_a_node_that_the_pod_may_not_use_holds_nothing_for_it(tmp_path: Path) ->
     item = web()
     assert only(tmp_path, item, small, large, cpu=9.0)["cpu"]["proposed"].startswith(("9", "10"))
     item["spec"]["nodeSelector"] = {"pool": "web"}
-    found = only(tmp_path, item, small, large, cpu=9.0)["cpu"]
-    assert (found["proposed"], codes(found)[-1]) == ("4", "usage-above-node")
+    cpu = only(tmp_path, item, small, large, cpu=9.0)["cpu"]
+    assert (cpu["proposed"], codes(cpu)[-1]) == ("4", "usage-above-node")
 
 
 def test_a_taint_keeps_out_who_does_not_tolerate_it(tmp_path: Path) -> None:
@@ -230,8 +230,8 @@ def test_the_rest_of_the_pod_needs_room_beside_it(tmp_path: Path) -> None:
     item["spec"]["containers"].append({"name": "proxy", "resources": {"requests": {"cpu": "1500m"}}})
     report = told("recommend", "--usage", usage(tmp_path, cpu=9.0),
                   "--cluster", snapshot(tmp_path, item, node("a", cpu="4")))  # fmt: skip
-    found = next(row for row in report["containers"] if row["container"] == "app")
-    assert found["cpu"]["proposed"] == "2500m"
+    actual_row = next(row for row in report["containers"] if row["container"] == "app")
+    assert actual_row["cpu"]["proposed"] == "2500m"
 
 
 def test_where_no_node_takes_the_pod_nothing_bounds_it(tmp_path: Path) -> None:

@@ -38,11 +38,11 @@ def published(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[dict, str
 
 
 def test_a_report_keeps_to_its_schema(published: tuple[dict, str]) -> None:  # type: ignore[type-arg]
-    found, name = published
-    jsonschema.validate(found, json.loads((SCHEMAS / f"{name}.schema.json").read_text()))
+    result, name = published
+    jsonschema.validate(result, json.loads((SCHEMAS / f"{name}.schema.json").read_text()))
 
 
 def test_a_report_says_what_it_is(published: tuple[dict, str]) -> None:  # type: ignore[type-arg]
-    found, _ = published
-    assert found["apiVersion"] == "trimtab.dev/v1alpha1"
-    assert found["kind"].endswith("Report")
+    result, _ = published
+    assert result["apiVersion"] == "trimtab.dev/v1alpha1"
+    assert result["kind"].endswith("Report")

@@ -41,8 +41,8 @@ class Cluster:
     def __init__(self, nodes: list[Item], summaries: dict[str, Any], configz: Answer = (200, CONFIGZ)) -> None:
         self.nodes, self.summaries, self.configz = nodes, summaries, configz
 
-    def __call__(self, asked: Asked) -> Answer:
-        path = asked[0]
+    def __call__(self, request: Asked) -> Answer:
+        path = request[0]
         if path == "/api/v1/nodes":
             return 200, {"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"},
                          "items": self.nodes}  # fmt: skip
@@ -59,7 +59,7 @@ def measured(folder: Path, cluster: Cluster, *options: str) -> tuple[dict[str, A
     with serving(cluster) as server:
         config = kubeconfig(folder, server.url)
         report = told("reserved", "measure", "--cluster", "live", "--kubeconfig", config, *options)
-    return report, [asked[0] for asked in server.asked]
+    return report, [request[0] for request in server.asked]
 
 
 def names(count: int) -> list[str]:
@@ -69,9 +69,9 @@ def names(count: int) -> list[str]:
 def test_each_node_is_asked_once_and_one_kubelet_of_a_pool_for_its_configuration(tmp_path: Path) -> None:
     world = Cluster([worker(name) for name in names(20)], {name: busy(name, 20 + 4 * n)
                     for n, name in enumerate(names(20))})  # fmt: skip
-    report, asked = measured(tmp_path, world)
-    assert sum(path.endswith("/stats/summary") for path in asked) == 20
-    assert sum(path.endswith("/configz") for path in asked) == 1
+    report, request = measured(tmp_path, world)
+    assert sum(path.endswith("/stats/summary") for path in request) == 20
+    assert sum(path.endswith("/configz") for path in request) == 1
     (pool,) = report["pools"]
     assert (pool["pool"], pool["runtime"], pool["nodes"], pool["measuredNodes"]) == ("web", "containerd", 20, 20)
     assert pool["cpu"]["fit"]["perPod"] == pytest.approx(1, rel=0.02)
@@ -88,8 +88,8 @@ def test_each_node_is_asked_once_and_one_kubelet_of_a_pool_for_its_configuration
 def test_only_the_nodes_of_the_named_pool_are_asked(tmp_path: Path) -> None:
     nodes = [worker(name, pool="web" if n < 5 else "db") for n, name in enumerate(names(10))]
     world = Cluster(nodes, {name: busy(name, 30) for name in names(10)})
-    report, asked = measured(tmp_path, world, "--pool", "db")
-    assert {path.split("/")[4] for path in asked if "/proxy/" in path} == set(names(10)[5:])
+    report, request = measured(tmp_path, world, "--pool", "db")
+    assert {path.split("/")[4] for path in request if "/proxy/" in path} == set(names(10)[5:])
     assert [pool["pool"] for pool in report["pools"]] == ["db"]
 
 
@@ -150,10 +150,10 @@ def test_two_runtimes_of_a_pool_are_measured_apart(tmp_path: Path) -> None:
 def test_snippets_hold_the_recommendation(tmp_path: Path, platform: str, path: tuple[str | int, ...]) -> None:
     result = trimtab("reserved", "measure", *offline(tmp_path), "--snippet", platform)
     assert result.exit_code == 0, result.output
-    found: Any = yaml.safe_load(result.stdout)
+    document: Any = yaml.safe_load(result.stdout)
     for step in path:
-        found = found[step]
-    assert found == {"cpu": "120m", "memory": "1216Mi"}
+        document = document[step]
+    assert document == {"cpu": "120m", "memory": "1216Mi"}
 
 
 def offline(folder: Path) -> list[str]:
@@ -258,14 +258,14 @@ def test_a_week_of_prometheus_gives_slope_base_and_a_lower_reservation() -> None
 
 
 def test_prometheus_without_the_runtimes_cgroup_takes_node_less_pods() -> None:
-    with serving(lambda asked: prometheus(asked, runtime=False)) as server:
+    with serving(lambda request: prometheus(request, runtime=False)) as server:
         (pool,) = told("reserved", "measure", "--prometheus", server.url, "--now", NOW)["pools"]
     assert pool["sources"] == {"node-less-pods": 30}
     assert pool["memory"]["p50"] > 1e9
 
 
 def test_a_prometheus_without_facts_about_nodes_is_one_pool() -> None:
-    with serving(lambda asked: prometheus(asked, facts=False)) as server:
+    with serving(lambda request: prometheus(request, facts=False)) as server:
         (pool,) = told("reserved", "measure", "--prometheus", server.url, "--now", NOW)["pools"]
     assert (pool["pool"], pool["runtime"]) == ("(none)", "")
 
@@ -280,7 +280,7 @@ def test_the_nodes_of_a_snapshot_give_pools_and_prices(tmp_path: Path) -> None:
 
 
 def test_a_prometheus_without_kubelets_says_what_it_needs() -> None:
-    with serving(lambda asked: (200, labels() if "label" in asked[0] else matrix())) as server:
+    with serving(lambda request: (200, labels() if "label" in request[0] else matrix())) as server:
         report = told("reserved", "measure", "--prometheus", server.url, "--now", NOW)
     assert report["pools"] == []
     assert "the label `node`" in report["notes"][0]

@@ -51,8 +51,8 @@ def test_pods_are_told_by_the_value_of_an_annotation(tmp_path: Path) -> None:
     low, high = pod("web-1-bbbbb"), pod("web-1-ccccc")
     low["metadata"]["annotations"] = {"example.com/class": "low"}
     high["metadata"]["annotations"] = {"example.com/class": "high"}
-    found = findings(low, high, {**POLICY, "spec": spec}, WEBHOOK, folder=tmp_path)
-    assert found == [("unpatched", "sizes", "missed-by-webhook", 1)]
+    actual_findings = findings(low, high, {**POLICY, "spec": spec}, WEBHOOK, folder=tmp_path)
+    assert actual_findings == [("unpatched", "sizes", "missed-by-webhook", 1)]
 
 
 def test_pods_from_before_the_policy_are_told_apart(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ def run(day: int, minutes: int, resource: str = "cpu", pod: str = "") -> Series:
                   times=times, values=[1.0] * minutes)  # fmt: skip
 
 
-def watched(*found: Series) -> RunningTime:
+def watched(*series: Series) -> RunningTime:
     runs = RunningTime()
-    assert list(runs.observe_series(found, OwnerIndex())) == list(found)
+    assert list(runs.observe_series(series, OwnerIndex())) == list(series)
     return runs
 
 

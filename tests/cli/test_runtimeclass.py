@@ -60,32 +60,32 @@ def test_too_few_pods_are_said(tmp_path: Path) -> None:
 
 
 def test_the_class_is_rendered_with_the_larger_overhead_until_pods_are_made_again(tmp_path: Path) -> None:
-    asked = world(tmp_path)
-    result = trimtab("runtimeclass", "render", "kata", *asked)
+    cluster_world = world(tmp_path)
+    result = trimtab("runtimeclass", "render", "kata", *cluster_world)
     rendered = yaml.safe_load(result.stdout)
     assert rendered["overhead"] == {"podFixed": {"cpu": "250m", "memory": "92Mi"}}
     assert (rendered["handler"], rendered["scheduling"]) == ("kata-fc", {"nodeSelector": {"sandbox": "kata"}})
     assert "6 running pods with RuntimeClass kata keep a different overhead until they are recreated" in result.stderr
-    lower = yaml.safe_load(trimtab("runtimeclass", "render", "kata", *asked, "--lower").stdout)
+    lower = yaml.safe_load(trimtab("runtimeclass", "render", "kata", *cluster_world, "--lower").stdout)
     assert lower["overhead"] == {"podFixed": {"cpu": "115m", "memory": "92Mi"}}
 
 
 def test_a_class_that_is_not_there_and_a_damaged_summary_are_asked_wrongly(tmp_path: Path) -> None:
-    asked = world(tmp_path)
-    assert trimtab("runtimeclass", "render", "gvisor", *asked).exit_code == 2
+    cluster_world = world(tmp_path)
+    assert trimtab("runtimeclass", "render", "gvisor", *cluster_world).exit_code == 2
     (tmp_path / "node.json").write_text("{")
-    result = trimtab("runtimeclass", "measure", *asked)
+    result = trimtab("runtimeclass", "measure", *cluster_world)
     assert result.exit_code == 2
     assert "a kubelet's summary" in result.stderr
 
 
 def test_pods_that_use_more_than_request_and_overhead_are_named_and_why_no_node_takes_them(tmp_path: Path) -> None:
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4, memory: 8Gi}}\n"
-    asked = world(tmp_path)
-    Path(asked[1]).write_text(Path(asked[1]).read_text() + "---\n" + node)
-    (row,) = json.loads(trimtab("runtimeclass", "measure", *asked, "-o", "json").stdout)["classes"]
+    cluster_world = world(tmp_path)
+    Path(cluster_world[1]).write_text(Path(cluster_world[1]).read_text() + "---\n" + node)
+    (row,) = json.loads(trimtab("runtimeclass", "measure", *cluster_world, "-o", "json").stdout)["classes"]
     assert (len(row["over"]), row["over"][0], row["noNodes"]) == (6, "shop/p0", "no-label")  # 180Mi, and 64Mi reserved
-    assert "no node has the labels" in trimtab("runtimeclass", "measure", *asked).stdout
+    assert "no node has the labels" in trimtab("runtimeclass", "measure", *cluster_world).stdout
 
 
 PRICED = """\

@@ -14,9 +14,9 @@ from trimtab.cluster.schedulers import SchedulerPlacement, find_schedulers
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Path:
-    made = node("a", "8", "64Gi", labels={"node.kubernetes.io/instance-type": "r7i.2xlarge"})
-    made["status"]["capacity"] = {"cpu": "8", "memory": "64Gi"}
-    return snapshot(tmp_path, made, pod("web-0", on="a"))
+    described_node = node("a", "8", "64Gi", labels={"node.kubernetes.io/instance-type": "r7i.2xlarge"})
+    described_node["status"]["capacity"] = {"cpu": "8", "memory": "64Gi"}
+    return snapshot(tmp_path, described_node, pod("web-0", on="a"))
 
 
 def printed(*arguments: str | Path) -> list[dict[str, Any]]:

@@ -25,8 +25,8 @@ class Cluster:
     """What a client gives: a Secret, nodes and states, each signed by one key."""
 
     def __init__(self, keys: SigningKeys | None, by: SigningKeys = FIRST, secret: bool = True) -> None:
-        found: dict[str, Any] = {"kind": "Secret", "metadata": {"name": "s", "namespace": "ours", "uid": "u1"}}
-        self.secret = with_keys(found, keys) if keys is not None else found
+        actual_secret: dict[str, Any] = {"kind": "Secret", "metadata": {"name": "s", "namespace": "ours", "uid": "u1"}}
+        self.secret = with_keys(actual_secret, keys) if keys is not None else actual_secret
         self.is_there, self.writes = secret, 0
         plain = node("n1")
         [read] = cluster(plain).nodes
@@ -53,15 +53,15 @@ class Cluster:
         return b"{}"
 
 
-def told(found: Any, process: str = "compactor", *, confirmed: bool = False, force: bool = False) -> str:
-    return "\n".join(rotate_signing_key(found, "ours", process, confirmed=confirmed, force=force))
+def told(result: Any, process: str = "compactor", *, confirmed: bool = False, force: bool = False) -> str:
+    return "\n".join(rotate_signing_key(result, "ours", process, confirmed=confirmed, force=force))
 
 
 @pytest.mark.parametrize("process", ["webhook", "compactor"])
 def test_without_a_word_nothing_is_changed_and_what_would_be_is_said(process: str) -> None:
-    found = Cluster(FIRST)
-    report = told(found, process)
-    assert found.writes == 0
+    cluster = Cluster(FIRST)
+    report = told(cluster, process)
+    assert cluster.writes == 0
     assert f"Secret ours/trimtab-{process}-signing: a new key signs" in report
     assert f"Nothing was changed. To rotate the key, run: trimtab certs rotate-signing-key {process} --yes" in report
     assert "not authentic" not in report
@@ -69,37 +69,37 @@ def test_without_a_word_nothing_is_changed_and_what_would_be_is_said(process: st
 
 @pytest.mark.parametrize("process", ["webhook", "compactor"])
 def test_a_rotation_keeps_the_key_of_today_for_verification(process: str) -> None:
-    found = Cluster(FIRST)
-    assert "rotated" in told(found, process, confirmed=True)
-    keys = keys_of(found.secret)
+    cluster = Cluster(FIRST)
+    assert "rotated" in told(cluster, process, confirmed=True)
+    keys = keys_of(cluster.secret)
     assert keys is not None
-    assert (found.writes, keys.previous) == (1, FIRST.current)
+    assert (cluster.writes, keys.previous) == (1, FIRST.current)
     assert keys.current != FIRST.current
 
 
 def test_what_the_forgotten_key_signed_is_named_and_holds_the_compactors_rotation_up() -> None:
-    found = Cluster(SECOND, by=FIRST)
-    report = told(found)
+    cluster = Cluster(SECOND, by=FIRST)
+    report = told(cluster)
     assert "no longer authentic after the rotation: the annotation on node n1" in report
     assert "no longer authentic after the rotation: the state of pool web" in report
     with pytest.raises(UsageError, match="--force"):
-        told(found, confirmed=True)
-    assert found.writes == 0
-    told(found, confirmed=True, force=True)
-    assert found.writes == 1
+        told(cluster, confirmed=True)
+    assert cluster.writes == 0
+    told(cluster, confirmed=True, force=True)
+    assert cluster.writes == 1
 
 
 def test_what_was_signed_anew_holds_nothing_up() -> None:
-    found = Cluster(SECOND, by=SECOND)
-    assert "not authentic" not in told(found)
-    told(found, confirmed=True)
-    assert found.writes == 1
+    cluster = Cluster(SECOND, by=SECOND)
+    assert "not authentic" not in told(cluster)
+    told(cluster, confirmed=True)
+    assert cluster.writes == 1
 
 
 def test_the_webhooks_key_signs_for_seconds_only_so_nothing_of_it_is_looked_for() -> None:
-    found = Cluster(SECOND, by=FIRST)
-    told(found, "webhook", confirmed=True)
-    assert found.writes == 1
+    cluster = Cluster(SECOND, by=FIRST)
+    told(cluster, "webhook", confirmed=True)
+    assert cluster.writes == 1
 
 
 @pytest.mark.parametrize(("found", "says"), [

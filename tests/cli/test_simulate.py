@@ -36,7 +36,7 @@ def test_cost_is_told_before_and_after(cluster: Path) -> None:
 
 def test_pods_are_drawn_where_they_came_to_run(cluster: Path) -> None:
     nodes = told("simulate", "--cluster", cluster, *KEEN, "--scheduler", "spread")["nodes"]
-    assert sum(found["after"]["pods"] for found in nodes if found["after"]) == 4
+    assert sum(result["after"]["pods"] for result in nodes if result["after"]) == 4
 
 
 def test_the_chart_has_a_bar_for_each_round(cluster: Path) -> None:
@@ -49,8 +49,8 @@ def test_the_chart_has_a_bar_for_each_round(cluster: Path) -> None:
 
 
 def test_nothing_to_do_is_no_failure(tmp_path: Path) -> None:
-    kept = pod("web-0", on="a", annotations={SAFE: "false"})
-    result = trimtab("simulate", "--cluster", snapshot(tmp_path, node("a"), kept), *KEEN)
+    created_pod = pod("web-0", on="a", annotations={SAFE: "false"})
+    result = trimtab("simulate", "--cluster", snapshot(tmp_path, node("a"), created_pod), *KEEN)
     assert result.exit_code == 0
     assert "no node can be drained" in result.output
 
@@ -70,8 +70,8 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
 
 # ── why ──────────────────────────────────────────────────────────────────
 def explained(cluster: Path, kind: str, name: str) -> list[str]:
-    (found,) = told("simulate", "--cluster", cluster, *KEEN, "--explain", kind, name)["explained"]
-    chain: list[str] = found["chain"]
+    (result,) = told("simulate", "--cluster", cluster, *KEEN, "--explain", kind, name)["explained"]
+    chain: list[str] = result["chain"]
     return chain
 
 

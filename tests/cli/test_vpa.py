@@ -39,8 +39,8 @@ def write(path: Path, *objects: dict[str, Any]) -> Path:
 
 
 def test_flags_are_compared_with_the_defaults(usage: Path, cluster: Path) -> None:
-    found = read_report("vpa", "simulate", "--usage", usage, "--cluster", cluster, "--flags", FAST)
-    (container,) = found["containers"]
+    report = read_report("vpa", "simulate", "--usage", usage, "--cluster", cluster, "--flags", FAST)
+    (container,) = report["containers"]
     slow, fast = container["results"]
     starved = [next(part["starvedMinutes"] for part in result["resources"] if part["resource"] == "cpu")
                for result in (slow, fast)]  # fmt: skip
@@ -48,34 +48,34 @@ def test_flags_are_compared_with_the_defaults(usage: Path, cluster: Path) -> Non
     assert starved[1] < starved[0] / 5
     assert fast["evictions"] > 0
     assert fast["requests"][0]["requests"] == {"cpu": "150m", "memory": "200Mi"}
-    assert [row["riseYoungPodMinutes"] for row in found["reaction"]] == [720.0, 7.7]
+    assert [row["riseYoungPodMinutes"] for row in report["reaction"]] == [720.0, 7.7]
 
 
 def test_in_place_nothing_is_evicted(usage: Path, cluster: Path) -> None:
-    found = read_report("vpa", "simulate", "--usage", usage, "--cluster", cluster, "--mode", "InPlaceOrRecreate")
-    (result,) = found["containers"][0]["results"]
+    report = read_report("vpa", "simulate", "--usage", usage, "--cluster", cluster, "--mode", "InPlaceOrRecreate")
+    (result,) = report["containers"][0]["results"]
     assert result["evictions"] == 0
     assert result["resizes"] > 0
 
 
 def test_the_table_has_a_row_for_each_set_of_flags(usage: Path) -> None:
-    found = run_verb("vpa", "simulate", "--usage", usage, "--flags", FAST)
-    assert found.exit_code == 0, found.output
-    assert "DROP" in found.stdout
+    result = run_verb("vpa", "simulate", "--usage", usage, "--flags", FAST)
+    assert result.exit_code == 0, result.output
+    assert "DROP" in result.stdout
 
 
 def test_every_wrong_flag_is_named(usage: Path) -> None:
-    found = run_verb("vpa", "simulate", "--usage", usage, "--flags", "--half-life=1h --target-cpu-percentile=90")
-    assert found.exit_code == 2
-    assert "--half-life" in found.stderr
-    assert "--target-cpu-percentile=90" in found.stderr
+    result = run_verb("vpa", "simulate", "--usage", usage, "--flags", "--half-life=1h --target-cpu-percentile=90")
+    assert result.exit_code == 2
+    assert "--half-life" in result.stderr
+    assert "--target-cpu-percentile=90" in result.stderr
 
 
 def test_a_varying_workload_gets_a_vpa_with_bounds(usage: Path, cluster: Path) -> None:
-    found = run_verb(
+    result = run_verb(
         "vpa", "propose", "--usage", usage, "--cluster", cluster, "--server-version", "1.34", "--manifests"
     )
-    (manifest,) = yaml.safe_load_all(found.stdout)
+    (manifest,) = yaml.safe_load_all(result.stdout)
     policy = manifest["spec"]["resourcePolicy"]["containerPolicies"][0]
     assert manifest["spec"]["updatePolicy"] == {"updateMode": "InPlaceOrRecreate"}
     assert policy == {

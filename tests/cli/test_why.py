@@ -40,8 +40,8 @@ def state(*records: HistoryEntry) -> dict[str, Any]:
 def why(folder: Path, *items: dict[str, Any], name: str = "shop/web-1-bcdfg") -> dict[str, Any]:
     result = trimtab("why", "pod", name, "--cluster", snapshot(folder, *items), "-o", "json")
     assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
 
 
 def test_what_the_annotation_says_and_what_policies_say_now_are_joined(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_lines_of_the_log_are_found_by_name_prefix_and_owner() -> None:
         "not json",
         "[" * 5000,
     ]
-    found = list(select_log_lines("\n".join(lines), "shop", "web-1-bcdfg", "Deployment/web"))
-    assert found == lines[:3]
+    objects = list(select_log_lines("\n".join(lines), "shop", "web-1-bcdfg", "Deployment/web"))
+    assert objects == lines[:3]
 
 
 NO_LIMITS = {
@@ -151,10 +151,10 @@ def test_a_pod_that_is_gone_is_found_by_its_name_and_what_is_not_known_is_said(t
     report = why(tmp_path, replica_set(), NO_LIMITS, WEBHOOK, name="shop/web-1-zzzzz")
     assert report["owners"] == ["ReplicaSet/web-1"]
     assert report["changes"] is None
-    said = " ".join(report["notes"])
-    assert "No other pod of ReplicaSet/web-1 exists." in said
-    assert "No stored decision of the compactor is about this pod" in said
-    assert "keeps Events for an hour" in said
+    text = " ".join(report["notes"])
+    assert "No other pod of ReplicaSet/web-1 exists." in text
+    assert "No stored decision of the compactor is about this pod" in text
+    assert "keeps Events for an hour" in text
 
 
 def test_equal_events_are_one_line_with_their_number_and_times() -> None:

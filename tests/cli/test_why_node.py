@@ -39,14 +39,14 @@ def report(folder: Path, *items: Any) -> Any:
 
 def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp_path: Path) -> None:
     entry = HistoryEntry(at=NOW, pool="web", what="started", code="drain-started", why="w", node="n1")
-    found = report(tmp_path, drained(), pool("web", "mode: act"), state(entry))
-    assert found["cordon"]["by"] == "trimtab"
-    assert found["cordon"]["since"] == "2027-01-15T08:00:00Z"
-    assert found["cordon"]["text"].startswith(
+    actual_report = report(tmp_path, drained(), pool("web", "mode: act"), state(entry))
+    assert actual_report["cordon"]["by"] == "trimtab"
+    assert actual_report["cordon"]["since"] == "2027-01-15T08:00:00Z"
+    assert actual_report["cordon"]["text"].startswith(
         "Trimtab's compactor of namespace trimtab-system cordoned this node to drain it for pool web (drain d7)"
     )
-    assert found["cordon"]["undo"][0].startswith("trimtab compactor release --yes n1")
-    assert [one["what"] for one in found["decisions"]] == ["started"]
+    assert actual_report["cordon"]["undo"][0].startswith("trimtab compactor release --yes n1")
+    assert [one["what"] for one in actual_report["decisions"]] == ["started"]
     text = why(tmp_path, drained(), pool("web", "mode: act"), form="table").stdout
     assert "Node n1  in pool web, cordoned" in text
     assert "To undo the cordon:" in text
@@ -85,9 +85,9 @@ def test_a_node_that_an_autoscaler_deletes_is_called_so(tmp_path: Path) -> None:
 
 
 def test_an_open_node_was_cordoned_by_none_and_a_node_without_a_pool_is_called_so(tmp_path: Path) -> None:
-    found = report(tmp_path, node("n1", labels=LABELS))
-    assert found["cordon"]["by"] == "none"
-    assert "names the pool web, which has no ConfigMap" in found["notes"][0]
+    actual_report = report(tmp_path, node("n1", labels=LABELS))
+    assert actual_report["cordon"]["by"] == "none"
+    assert "names the pool web, which has no ConfigMap" in actual_report["notes"][0]
 
 
 def test_a_node_that_does_not_exist_is_answered_with_the_nearest(tmp_path: Path) -> None:
@@ -102,22 +102,22 @@ def entry(at: int, what: str, **more: Any) -> HistoryEntry:
 
 def test_a_node_that_was_drained_and_is_gone_is_answered_from_the_history(tmp_path: Path) -> None:
     history = state(entry(0, "started"), entry(60, "emptied"), entry(600, "removed"))
-    found = report_of_gone(tmp_path, node("web-8"), history)
-    assert (found["exists"], found["pools"], found["cordon"]["by"]) == (False, ["web"], "trimtab")
-    assert found["cordon"]["text"] == (
+    report = report_of_gone(tmp_path, node("web-8"), history)
+    assert (report["exists"], report["pools"], report["cordon"]["by"]) == (False, ["web"], "trimtab")
+    assert report["cordon"]["text"] == (
         "Trimtab's compactor drained this node for pool web (drain d7, begun at 2027-01-15T08:00:00Z), and the "
         "empty node was "
         "gone at 2027-01-15T08:10:00Z"
     )
-    assert [one["what"] for one in found["decisions"]] == ["started", "emptied", "removed"]
+    assert [one["what"] for one in report["decisions"]] == ["started", "emptied", "removed"]
     result = why(tmp_path, node("web-8"), history, name="web-7", form="table")
     assert "Node web-7  in pool web, does not exist any more" in result.stdout
     assert "did you mean" not in result.output
 
 
 def test_a_node_that_is_gone_and_was_not_drained_is_not_called_drained(tmp_path: Path) -> None:
-    found = report_of_gone(tmp_path, state(entry(0, "started", rehearsed=True)))
-    assert found["cordon"]["text"] == "no stored decision says that Trimtab's compactor drained this node"
+    report = report_of_gone(tmp_path, state(entry(0, "started", rehearsed=True)))
+    assert report["cordon"]["text"] == "no stored decision says that Trimtab's compactor drained this node"
     text = report_of_gone(tmp_path, state(entry(0, "started"), entry(9, "abandoned")))["cordon"]["text"]
     assert text.endswith("and ended the drain at 2027-01-15T08:00:09Z: w")
 

@@ -112,8 +112,8 @@ def write_priorities(form: str, *options: str) -> Write:
 
 
 def write_patches(folder: Path) -> str:
-    given = ("--usage", recommending.usage(folder), "--cluster", snapshot(folder, recommending.web()))
-    printed("recommend", *given, "--patch", folder / "patches")
+    arguments = ("--usage", recommending.usage(folder), "--cluster", snapshot(folder, recommending.web()))
+    printed("recommend", *arguments, "--patch", folder / "patches")
     return files_in(folder / "patches")
 
 

@@ -48,31 +48,31 @@ NodeGroups:
 
 
 def made(status: str, **more: object) -> Autoscaler:
-    found = parse_status(status, "2026-01-03 00:00:00.5 +0000 UTC", **more)  # type: ignore[arg-type]
-    assert isinstance(found, Autoscaler)
-    return found
+    autoscaler = parse_status(status, "2026-01-03 00:00:00.5 +0000 UTC", **more)  # type: ignore[arg-type]
+    assert isinstance(autoscaler, Autoscaler)
+    return autoscaler
 
 
 def test_the_yaml_status() -> None:
-    found = made(YAML)
-    assert found.healthy
-    group = found.groups[0]
+    autoscaler = made(YAML)
+    assert autoscaler.healthy
+    group = autoscaler.groups[0]
     assert (group.scale_up, group.min_size, group.target, group.candidates) == ("InProgress", 1, 3, 1)
 
 
 def test_the_text_status() -> None:
-    found = made(TEXT)
-    assert not found.healthy
-    group = found.groups[0]
+    autoscaler = made(TEXT)
+    assert not autoscaler.healthy
+    group = autoscaler.groups[0]
     assert (group.name, group.scale_up, group.min_size, group.max_size, group.target, group.candidates) == (
         "eks-web-abcd", "Backoff", 1, 5, 3, 1,
     )  # fmt: skip
 
 
 def test_a_pools_groups_are_those_with_its_name_as_a_part_of_their_own() -> None:
-    found = made(YAML)
-    assert [group.name for group in found.groups_of_pool("web")] == ["gke-prod-web-1234-grp"]
-    assert "InProgress" in describe_scale_up(found, "web", [])
+    autoscaler = made(YAML)
+    assert [group.name for group in autoscaler.groups_of_pool("web")] == ["gke-prod-web-1234-grp"]
+    assert "InProgress" in describe_scale_up(autoscaler, "web", [])
 
 
 def of_group(name: str) -> NodeInfo:
@@ -123,9 +123,9 @@ def test_gos_time_text(text: str, expected: int | None) -> None:
 
 
 def test_silence_is_two_minutes_without_a_report() -> None:
-    found = made(YAML)
-    assert not found.is_silent(1767398400 + 120)
-    assert found.is_silent(1767398400 + 121)
+    autoscaler = made(YAML)
+    assert not autoscaler.is_silent(1767398400 + 120)
+    assert autoscaler.is_silent(1767398400 + 121)
 
 
 def test_flags_in_all_their_spellings() -> None:
@@ -147,8 +147,8 @@ def test_scale_down_may_be_off() -> None:
 def test_flags_a_person_gives_are_read_or_named() -> None:
     assert autoscaler_from_flags(["--scale-down-gpu-utilization-threshold=0.3"], 5).gpu_threshold == 30
     assert len(wrong_flags(["--scale-down-gpu-utilization-threshold=few"])) == 1
-    found = autoscaler_from_flags(["--scale-down-utilization-threshold=0.7", "--scale-down-enabled", "false"], 5)
-    assert (found.threshold, found.scale_down, found.updated) == (70, False, 5)
+    autoscaler = autoscaler_from_flags(["--scale-down-utilization-threshold=0.7", "--scale-down-enabled", "false"], 5)
+    assert (autoscaler.threshold, autoscaler.scale_down, autoscaler.updated) == (70, False, 5)
     assert wrong_flags(["--scale-down-utilization-threshold", "0.7"]) == []
     assert len(wrong_flags(["threshold", "--scale-down-utilization-threshold=much", "--scale-down-enabled=no"])) == 3
 
@@ -168,14 +168,14 @@ def test_a_flag_that_does_not_exist_is_named_with_the_one_that_was_meant(name: s
 
 @pytest.mark.parametrize("status", [YAML, TEXT])
 def test_a_status_that_is_written_reads_as_the_same(status: str) -> None:
-    found = parse_status(status)
-    assert isinstance(found, Autoscaler)
-    assert parse_status(format_status(found)) == found
+    autoscaler = parse_status(status)
+    assert isinstance(autoscaler, Autoscaler)
+    assert parse_status(format_status(autoscaler)) == autoscaler
 
 
 def test_a_report_of_the_future_tells_nothing() -> None:
     """Else an autoscaler that died would be believed for as long as the clocks differ."""
-    found = made(YAML)
-    assert not found.is_silent(1767398400 - 120)
-    assert found.is_silent(1767398400 - 121)
-    assert "future" in found.silence_reason(1767398400 - 121)
+    autoscaler = made(YAML)
+    assert not autoscaler.is_silent(1767398400 - 120)
+    assert autoscaler.is_silent(1767398400 - 121)
+    assert "future" in autoscaler.silence_reason(1767398400 - 121)

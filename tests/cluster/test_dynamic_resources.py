@@ -18,9 +18,9 @@ CLASS: Item = {
 
 def devices(on: str, count: int = 2, **more: Any) -> Item:
     """The slice of a node."""
-    listed = [{"name": f"gpu-{n}", **more.get("device", {})} for n in range(count)]
+    names = [{"name": f"gpu-{n}", **more.get("device", {})} for n in range(count)]
     pool = {"name": on, "generation": 1, "resourceSliceCount": 1, **more.get("pool", {})}
-    spec = {"driver": DRIVER, "nodeName": on, "pool": pool, "devices": listed, **more.get("spec", {})}
+    spec = {"driver": DRIVER, "nodeName": on, "pool": pool, "devices": names, **more.get("spec", {})}
     return {"kind": "ResourceSlice", "metadata": {"name": f"{on}-{more.get('slice', 0)}"}, "spec": spec}
 
 
@@ -42,9 +42,9 @@ def claim(name: str, on: str, *held: int, **more: Any) -> Item:
 
 def user(name: str, on: str) -> Item:
     """A pod that holds the claim of its name."""
-    found = pod(name, on, spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]})
-    found["status"]["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
-    return found
+    created_pod = pod(name, on, spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]})
+    created_pod["status"]["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
+    return created_pod
 
 
 def steps(*items: Item) -> list[str]:
@@ -84,8 +84,8 @@ def test_devices_are_counted_by_number() -> None:
 )
 def test_what_only_the_scheduler_can_place_stays_with_the_reason(change: dict[str, Any], why: str) -> None:
     items = [CLASS, *TWO, devices("a"), devices("b"), claim("x-0", "a", 0, **change), claim("y-0", "b", 0)]
-    found = planned(*items)
-    assert "a" not in {step.node for step in found.all_steps}
+    result = planned(*items)
+    assert "a" not in {step.node for step in result.all_steps}
     assert why in cluster(*items).devices.held_by_claims("default", ["x-0-gpu"])
 
 
@@ -112,19 +112,19 @@ def test_a_claim_that_is_not_in_the_snapshot_keeps_its_pod() -> None:
     ],
 )
 def test_devices_that_are_not_single_or_not_all_known_take_nobody(slice_: dict[str, Any]) -> None:
-    found = cluster(CLASS, node("b"), devices("b", 4, **slice_)).nodes[0]
-    assert f"devices:{DRIVER}" not in found.allocatable  # type: ignore[operator]
+    described_node = cluster(CLASS, node("b"), devices("b", 4, **slice_)).nodes[0]
+    assert f"devices:{DRIVER}" not in described_node.allocatable  # type: ignore[operator]
 
 
 def test_devices_of_claims_that_cannot_be_counted_are_nobody_elses() -> None:
-    held = cluster(CLASS, node("b"), devices("b", 4), claim("y-0", "b", 0, 1, owner=[])).nodes[0]
-    assert held.allocatable[f"devices:{DRIVER}"] == 2  # type: ignore[index]
+    described_node = cluster(CLASS, node("b"), devices("b", 4), claim("y-0", "b", 0, 1, owner=[])).nodes[0]
+    assert described_node.allocatable[f"devices:{DRIVER}"] == 2  # type: ignore[index]
 
 
 def test_only_the_newest_generation_of_a_pool_counts() -> None:
     old, new = devices("b", 4, slice=1), devices("b", 1, slice=2, pool={"generation": 2})
-    found = cluster(CLASS, node("b"), old, new).nodes[0]
-    assert found.allocatable[f"devices:{DRIVER}"] == 1  # type: ignore[index]
+    described_node = cluster(CLASS, node("b"), old, new).nodes[0]
+    assert described_node.allocatable[f"devices:{DRIVER}"] == 1  # type: ignore[index]
 
 
 def left_to_autoscaler(held: int, threshold: int = 50, flags: dict[str, str] | None = None, **more: Any) -> bool:

@@ -98,8 +98,8 @@ def test_a_configuration_that_makes_no_sense_is_told(text: str) -> None:
 
 
 def test_every_mistake_of_a_pool_is_told_at_once() -> None:
-    said = {"nodePools": {"web": {"scaleDownCPURequestRatioLimit": 75, "scaleDownRequiredUnderutilizedNodeCount": "x"}}}
-    assert len(import_pools([document(said)]).mistakes) == 2
+    text = {"nodePools": {"web": {"scaleDownCPURequestRatioLimit": 75, "scaleDownRequiredUnderutilizedNodeCount": "x"}}}
+    assert len(import_pools([document(text)]).mistakes) == 2
 
 
 def test_a_time_that_is_no_number_is_told() -> None:
@@ -132,9 +132,9 @@ def test_other_documents_are_not_its(value: Any) -> None:
 def test_a_pool_written_as_a_config_map_is_read_as_the_same_pool(said: dict[str, Any]) -> None:
     reading = import_pools([document({"nodePools": said})])
     written = [document(config_map(pool, "trimtab-system", ["from estafette"])) for pool in reading.pools]
-    again = read_pools(written)
-    assert not again.mistakes
-    assert again.pools == reading.pools
+    second_pool_reading = read_pools(written)
+    assert not second_pool_reading.mistakes
+    assert second_pool_reading.pools == reading.pools
 
 
 def test_the_example_on_the_page_is_a_configuration() -> None:

@@ -8,16 +8,16 @@ from trimtab.cluster.garbage_collection import without_garbage_collection
 
 
 def test_nothing_is_collected_meanwhile_even_where_reading_fails() -> None:
-    seen = []
+    observation = []
 
     def read() -> None:
         with without_garbage_collection():
-            seen.append(gc.isenabled())
+            observation.append(gc.isenabled())
             raise ValueError("unread")
 
     with pytest.raises(ValueError, match="unread"):
         read()
-    assert (seen, gc.isenabled()) == ([False], True)
+    assert (observation, gc.isenabled()) == ([False], True)
 
 
 def test_who_had_switched_it_off_finds_it_off() -> None:

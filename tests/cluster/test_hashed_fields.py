@@ -46,10 +46,10 @@ def readable_places(value: Any, field: str = "") -> set[str]:
 
 @pytest.mark.parametrize("kind", sorted(set(SHAPES_BY_KIND) - {"ConfigMap"}))
 def test_no_text_of_an_object_is_readable_but_in_named_fields(kind: str) -> None:
-    given = {**filled(SHAPES_BY_KIND[kind]), "apiVersion": "v1", "kind": kind}
-    [found] = hash_names([given], b"salt")
+    manifest = {**filled(SHAPES_BY_KIND[kind]), "apiVersion": "v1", "kind": kind}
+    [item] = hash_names([manifest], b"salt")
     own_name = {"name"} if kind in ("RuntimeClass", "PriorityClass", "StorageClass") else set()
-    assert readable_places(found) <= READABLE_FIELDS | own_name | public_names(kind)
+    assert readable_places(item) <= READABLE_FIELDS | own_name | public_names(kind)
 
 
 def public_names(kind: str) -> set[str]:
@@ -67,13 +67,13 @@ def test_a_note_of_the_compactor_tells_no_names() -> None:
     move = {"pod": f"{MARKER}/web-1", "uid": MARKER, "kind": "ReplicaSet", "owner": MARKER}
     note = {"note": {"drain": "d", "pool": MARKER, "since": 1, "moves": [move], "surges": {f"{MARKER}/web": 1}}}
     meta = {"name": "n1", "annotations": {"trimtab.dev/cordoned-for": json.dumps(note), "trimtab.dev/by": MARKER}}
-    [found] = hash_names([{"kind": "Node", "metadata": meta}], b"salt")
-    assert MARKER not in json.dumps(found)
+    [item] = hash_names([{"kind": "Node", "metadata": meta}], b"salt")
+    assert MARKER not in json.dumps(item)
 
 
 def test_what_decides_a_plan_stays_as_it_is() -> None:
     shape = SHAPES_BY_KIND["Pod"]
-    given = {
+    manifest = {
         "metadata": {"name": "web", "labels": {"app": "shop"}, "creationTimestamp": "2026-01-02T03:04:05Z"},
         "spec": {
             "containers": [{"name": "a", "image": "i", "resources": {"requests": {"cpu": "500m", "memory": "1.5Gi"}}}],
@@ -82,11 +82,11 @@ def test_what_decides_a_plan_stays_as_it_is() -> None:
         },
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
-    [plain] = plain_objects(Snapshot({"Pod": (msgspec.convert(given, shape),)}))
-    [found] = hash_names([plain], b"salt")
-    assert found["spec"]["containers"][0]["resources"] == given["spec"]["containers"][0]["resources"]  # type: ignore[index]
-    assert found["spec"]["tolerations"] == plain["spec"]["tolerations"] or found["spec"]["tolerations"] == list(
+    [plain] = plain_objects(Snapshot({"Pod": (msgspec.convert(manifest, shape),)}))
+    [item] = hash_names([plain], b"salt")
+    assert item["spec"]["containers"][0]["resources"] == manifest["spec"]["containers"][0]["resources"]  # type: ignore[index]
+    assert item["spec"]["tolerations"] == plain["spec"]["tolerations"] or item["spec"]["tolerations"] == list(
         plain["spec"]["tolerations"]
     )
-    assert (found["status"]["phase"], found["spec"]["schedulerName"]) == ("Running", "default-scheduler")
-    assert found["metadata"]["creationTimestamp"] == plain["metadata"]["creationTimestamp"]
+    assert (item["status"]["phase"], item["spec"]["schedulerName"]) == ("Running", "default-scheduler")
+    assert item["metadata"]["creationTimestamp"] == plain["metadata"]["creationTimestamp"]

@@ -14,9 +14,9 @@ MACHINE = "machine.openshift.io/machine"
 CAPI = {"cluster.x-k8s.io/owner-kind": "MachineSet", "cluster.x-k8s.io/owner-name": "md-0"}
 
 
-def again(*found: Item) -> Inventory:
+def again(*actual_item: Item) -> Inventory:
     """Read, captured with hashed names, and read again."""
-    first = build_snapshot([Document(file="t", index=n, value=item) for n, item in enumerate(found)]).snapshot
+    first = build_snapshot([Document(file="t", index=n, value=item) for n, item in enumerate(actual_item)]).snapshot
     written: list[dict[str, Any]] = hash_names(plain_objects(first), b"salt")
     reading = build_snapshot([Document(file="t", index=n, value=item) for n, item in enumerate(written)])
     assert not reading.mistakes
@@ -24,8 +24,8 @@ def again(*found: Item) -> Inventory:
 
 
 def pools(*annotations: dict[str, str]) -> list[str]:
-    found = again(*(node(f"n{n}", annotations=each) for n, each in enumerate(annotations)))
-    return [pool_name(each) for each in found.nodes]
+    inventory = again(*(node(f"n{n}", annotations=each) for n, each in enumerate(annotations)))
+    return [pool_name(each) for each in inventory.nodes]
 
 
 def test_nodes_of_one_machine_set_are_of_one_pool() -> None:
@@ -46,5 +46,5 @@ def test_a_buffer_keeps_its_template() -> None:
     ]}}}  # fmt: skip
     buffer = {"kind": "CapacityBuffer", "metadata": {"name": "spare", **meta},
               "status": {"podTemplateRef": {"name": "chunk"}, "replicas": 3}}  # fmt: skip
-    (found,) = again(node("a"), template, buffer).reserved_pods
-    assert (found.replicas, found.pod.requirements.requests) == (3, {"cpu": 2000})
+    (reserved_pod,) = again(node("a"), template, buffer).reserved_pods
+    assert (reserved_pod.replicas, reserved_pod.pod.requirements.requests) == (3, {"cpu": 2000})

@@ -12,8 +12,8 @@ from trimtab.cluster.limit_ranges import (
 
 
 def test_a_maximum_is_the_default_limit_and_that_the_default_request():
-    found = with_defaults(item(max={"cpu": "2"}))
-    assert (found.default, found.default_request) == ({"cpu": "2"}, {"cpu": "2"})
+    limits = with_defaults(item(max={"cpu": "2"}))
+    assert (limits.default, limits.default_request) == ({"cpu": "2"}, {"cpu": "2"})
 
 
 def test_a_minimum_is_the_default_request_where_there_is_no_default_limit():
@@ -29,8 +29,8 @@ def test_of_several_ranges_the_tightest_counts_and_is_named():
         limit_range(name="wide", max={"cpu": "4"}, min={"cpu": "1m"}),
         limit_range(name="tight", max={"cpu": "2"}),
     ]
-    found = container_bounds(ranges)["cpu"]
-    assert (found.max.by, found.min.by, found.default.by) == ("tight", "wide", "wide")
+    cpu = container_bounds(ranges)["cpu"]
+    assert (cpu.max.by, cpu.min.by, cpu.default.by) == ("tight", "wide", "wide")
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def test_of_several_ranges_the_tightest_counts_and_is_named():
 )
 def test_bounds_for_pods_hold_for_the_sums(bounds, broken):
     half = {"requests": {"cpu": "500m"}, "limits": {"cpu": "1"}}
-    found = limit_range_broken_by_pod(
+    result = limit_range_broken_by_pod(
         [limit_range(kind="Pod", **bounds)], pod(container(**half), container("b", **half)).spec, "cpu"
     )
-    assert found == broken
+    assert result == broken
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ def same(item, kind="List"):
     """What is read of an item among many, once it was compared with what is read of it alone."""
     long, short = loaded([item, *PAD], kind), loaded([item], kind)
     assert long.snapshot.objects == short.snapshot.objects
-    told = [(m.entry, m.field, m.expected, m.got, m.todo) for m in short.mistakes]
-    assert [(m.entry, m.field, m.expected, m.got, m.todo) for m in long.mistakes] == told
+    rows = [(m.entry, m.field, m.expected, m.got, m.todo) for m in short.mistakes]
+    assert [(m.entry, m.field, m.expected, m.got, m.todo) for m in long.mistakes] == rows
     return long
 
 
@@ -53,8 +53,8 @@ def test_an_object_that_could_not_be_read_when_it_was_captured_is_told():
 
 def test_a_replication_controllers_selector_is_a_map():
     spec = {"replicas": 2, "selector": {"app": "web"}}
-    found = same({"kind": "ReplicationController", "metadata": {"name": "web"}, "spec": spec})
-    assert found.snapshot.objects["ReplicationController"][0].spec.selector.match_labels == {"app": "web"}
+    result = same({"kind": "ReplicationController", "metadata": {"name": "web"}, "spec": spec})
+    assert result.snapshot.objects["ReplicationController"][0].spec.selector.match_labels == {"app": "web"}
 
 
 def test_the_items_of_a_podlist_are_pods():
@@ -71,5 +71,5 @@ def test_a_value_is_there_for_whoever_asks():
 
 def test_an_item_that_is_no_json_inside_is_told():
     text = json.dumps({"kind": "List", "items": [{**POD, "status": {"phase": "PHASE"}}, *PAD]})
-    found = load_snapshot([("s.json", text.replace('"PHASE"', '"\\ud800"').encode())])
-    assert len(found.mistakes) == 1
+    reading = load_snapshot([("s.json", text.replace('"PHASE"', '"\\ud800"').encode())])
+    assert len(reading.mistakes) == 1

@@ -35,5 +35,5 @@ GROUPS = tuple(NodeGroupStatus(name=name, healthy=True, scale_up="") for name in
 def test_a_node_tells_its_group(address: str, labels: dict[str, str], told: int | None) -> None:
     shape = node("n", labels=labels)
     shape["spec"]["providerID"] = address
-    found = group_of(cluster(shape).nodes[0], GROUPS)
-    assert found is (None if told is None else GROUPS[told])
+    result = group_of(cluster(shape).nodes[0], GROUPS)
+    assert result is (None if told is None else GROUPS[told])

@@ -40,8 +40,8 @@ CHAIN = {
      ("ReplicaSet/web-1", None), ("StatefulSet/llm", None), ("StatefulSet.apps.kruise.io/llm-0", None)],
 )  # fmt: skip
 def test_a_pod_ends_with_the_topmost_pod_above_it(owner: str, leader: str | None) -> None:
-    found = PodLeaders.from_controllers(CHAIN).leader_of(NAMESPACE, owner_key(owner), {})
-    assert found == (leader and owner_key(leader))
+    actual_owner_key = PodLeaders.from_controllers(CHAIN).leader_of(NAMESPACE, owner_key(owner), {})
+    assert actual_owner_key == (leader and owner_key(leader))
 
 
 def test_owners_that_own_each_other_lead_nothing_for_ever() -> None:

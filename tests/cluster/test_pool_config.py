@@ -58,8 +58,8 @@ def test_every_field_is_read() -> None:
 
 
 def test_the_options_of_its_node_group_are_read_as_the_autoscalers_flags() -> None:
-    said = "scaleDownUtilizationThreshold: 70%, scaleDownUnneededTime: 20m, ignoreDaemonSetsUtilization: true"
-    assert only(f"groupOptions: {{{said}}}").group_options == {
+    text = "scaleDownUtilizationThreshold: 70%, scaleDownUnneededTime: 20m, ignoreDaemonSetsUtilization: true"
+    assert only(f"groupOptions: {{{text}}}").group_options == {
         "scale-down-utilization-threshold": "0.70", "scale-down-unneeded-time": "1200s",
         "ignore-daemonsets-utilization": "true",
     }  # fmt: skip

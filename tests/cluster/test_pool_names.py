@@ -30,10 +30,10 @@ def test_the_index_answers_as_each_pool_does() -> None:
     names = [{}, {"nodepool": "web"}, {"team": "red"}, {"nodepool": "web", "team": "red"}, {"nodepool": "red"}]
     nodes = cluster(*(node(f"n{n}", labels=labels) for n, labels in enumerate(names)),
                     node("capi", annotations=CAPI)).nodes  # fmt: skip
-    for given in (pools, pools[:3], pools[:1], []):
-        index = PoolIndex(given)
+    for value in (pools, pools[:3], pools[:1], []):
+        index = PoolIndex(value)
         for one in nodes:
-            found = [pool for pool in given if pool.has_node(one)]
-            assert list(index.pools_of(one)) == found
-            assert index.only_pool_of(one) is (found[0] if len(found) == 1 else None)
-            assert index.first_pool_of(one) is (found[0] if found else None)
+            actual_pools = [pool for pool in value if pool.has_node(one)]
+            assert list(index.pools_of(one)) == actual_pools
+            assert index.only_pool_of(one) is (actual_pools[0] if len(actual_pools) == 1 else None)
+            assert index.first_pool_of(one) is (actual_pools[0] if actual_pools else None)

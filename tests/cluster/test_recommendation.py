@@ -25,11 +25,11 @@ def test_what_is_covered_is_doubted_no_more(sign: str, amount: int, left: bool) 
 def test_confidence_is_given_back_never_taken_and_never_more_than_all(
     signs: list[str], amount: int, confidence: float
 ) -> None:
-    found = confidence_at("memory", doubtful(*signs), amount, confidence)
-    assert found is not None
-    assert confidence <= found <= 1
+    actual_confidence = confidence_at("memory", doubtful(*signs), amount, confidence)
+    assert actual_confidence is not None
+    assert confidence <= actual_confidence <= 1
     if set(signs) <= {"changed-recently", "grows", "new"}:
-        assert found == confidence
+        assert actual_confidence == confidence
 
 
 def test_where_no_confidence_is_known_none_is_made_up() -> None:

@@ -9,9 +9,9 @@ ONCE = {"name": "i", "resources": {"requests": {"cpu": "100m"}}}
 
 
 def requests(asked: str, allocated: dict[str, str]) -> object:
-    found = pod("x-1", "a", asked)
-    found["status"]["containerStatuses"] = [{"name": "c", "allocatedResources": allocated}]
-    return cluster(node("a"), found).pods[0].requirements.requests
+    created_pod = pod("x-1", "a", asked)
+    created_pod["status"]["containerStatuses"] = [{"name": "c", "allocatedResources": allocated}]
+    return cluster(node("a"), created_pod).pods[0].requirements.requests
 
 
 @pytest.mark.parametrize(
@@ -34,20 +34,20 @@ def test_the_larger_of_what_is_asked_and_what_is_set_aside_counts(
     ("allocated", "actual", "counted"), [("1", "3", 3000), ("3", "1", 3000), ("1", "1", 2000), ("1", "pears", 2000)]
 )
 def test_what_a_container_really_has_counts_while_it_shrinks(allocated: str, actual: str, counted: int) -> None:
-    found = pod("x-1", "a", "2")
-    found["status"]["containerStatuses"] = [
+    created_pod = pod("x-1", "a", "2")
+    created_pod["status"]["containerStatuses"] = [
         {"name": "c", "allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": actual}}}
     ]
-    assert cluster(node("a"), found).pods[0].requirements.requests == {"cpu": counted}
+    assert cluster(node("a"), created_pod).pods[0].requirements.requests == {"cpu": counted}
 
 
 @pytest.mark.parametrize(
     "status", [{"allocatedResources": {"cpu": "3250m"}}, {"resources": {"requests": {"cpu": "3250m"}}}]
 )
 def test_so_it_is_with_a_pod_that_asks_as_a_whole_its_overhead_counted_once(status: Item) -> None:
-    found = pod("x-1", "a", "1", spec={"resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "250m"}})
-    found["status"] |= status
-    assert cluster(node("a"), found).pods[0].requirements.requests == {"cpu": 3250}
+    created_pod = pod("x-1", "a", "1", spec={"resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "250m"}})
+    created_pod["status"] |= status
+    assert cluster(node("a"), created_pod).pods[0].requirements.requests == {"cpu": 3250}
 
 
 def test_pods_that_are_resized_do_not_count_for_those_that_are_not() -> None:
@@ -58,6 +58,6 @@ def test_pods_that_are_resized_do_not_count_for_those_that_are_not() -> None:
 
 @pytest.mark.parametrize(("init", "counted"), [(SIDE, 1500), (ONCE, 1000)])
 def test_a_sidecar_that_is_resized_counts_too_an_init_container_that_ended_does_not(init: Item, counted: int) -> None:
-    found = pod("x-1", "a", "1", spec={"initContainers": [init]})
-    found["status"]["initContainerStatuses"] = [{"name": init["name"], "allocatedResources": {"cpu": "500m"}}]
-    assert cluster(node("a"), found).pods[0].requirements.requests == {"cpu": counted}
+    created_pod = pod("x-1", "a", "1", spec={"initContainers": [init]})
+    created_pod["status"]["initContainerStatuses"] = [{"name": init["name"], "allocatedResources": {"cpu": "500m"}}]
+    assert cluster(node("a"), created_pod).pods[0].requirements.requests == {"cpu": counted}

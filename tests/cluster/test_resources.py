@@ -87,8 +87,8 @@ def test_pod_level_resources_decide_the_class_of_service():
 
 
 def test_roles():
-    found = [role_of(c, init=True) for c in (container("i"), container("s", restart_policy="Always"))]
-    assert [*found, role_of(container(), init=False)] == [Role.INIT, Role.SIDECAR, Role.MAIN]
+    roles = [role_of(c, init=True) for c in (container("i"), container("s", restart_policy="Always"))]
+    assert [*roles, role_of(container(), init=False)] == [Role.INIT, Role.SIDECAR, Role.MAIN]
 
 
 def test_of_one_resource_the_sum_is_what_it_is_among_all():

@@ -30,9 +30,9 @@ def test_a_namespace_that_fills_a_shard_alone_is_spread() -> None:
 
 
 def test_a_large_namespace_is_spread_where_many_shards_do_not_part_it_from_others() -> None:
-    held = [f"{namespace}/Job/{n}" for namespace in ("a", "b") for n in range(10 if namespace == "a" else 5)]
-    assert ShardLayout(8).with_more_shards(held) == ShardLayout(16)
-    assert ShardLayout(16).with_more_shards(held) == ShardLayout(16, {"a": 2})
+    holdings = [f"{namespace}/Job/{n}" for namespace in ("a", "b") for n in range(10 if namespace == "a" else 5)]
+    assert ShardLayout(8).with_more_shards(holdings) == ShardLayout(16)
+    assert ShardLayout(16).with_more_shards(holdings) == ShardLayout(16, {"a": 2})
     assert ShardLayout(16).with_more_shards([f"{n}/Job/x" for n in range(9)]) == ShardLayout(32)
 
 

@@ -16,10 +16,10 @@ POD = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"nam
 
 
 def test_kinds_that_nobody_reads_are_counted():
-    found = load_snapshot(
+    reading = load_snapshot(
         [("s.json", json.dumps({"kind": "List", "items": [POD, {"kind": "Secret"}, {"kind": "Secret"}]}).encode())]
     )
-    assert (len(found.snapshot.objects_of(Pod)), found.snapshot.ignored, found.mistakes) == (1, {"Secret": 2}, ())
+    assert (len(reading.snapshot.objects_of(Pod)), reading.snapshot.ignored, reading.mistakes) == (1, {"Secret": 2}, ())
 
 
 def named(name, **more):
@@ -38,8 +38,10 @@ def test_what_two_files_tell_of_one_object_counts_once_only_where_they_agree():
 
 
 def test_a_null_is_absence():
-    found = load_snapshot([("s.json", json.dumps(POD | {"spec": {"containers": None, "nodeSelector": None}}).encode())])
-    assert found.mistakes == ()
+    reading = load_snapshot(
+        [("s.json", json.dumps(POD | {"spec": {"containers": None, "nodeSelector": None}}).encode())]
+    )
+    assert reading.mistakes == ()
 
 
 @pytest.mark.parametrize(
@@ -52,8 +54,8 @@ def test_a_null_is_absence():
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_place(document, field):
-    found = load_snapshot([("s.json", json.dumps([document, POD]).encode())])
-    assert ([m.field for m in found.mistakes], len(found.snapshot.objects_of(Pod))) == ([field], 1)
+    reading = load_snapshot([("s.json", json.dumps([document, POD]).encode())])
+    assert ([m.field for m in reading.mistakes], len(reading.snapshot.objects_of(Pod))) == ([field], 1)
 
 
 @given(
@@ -113,16 +115,16 @@ def test_a_shard_that_says_what_nobody_can_have_seen_is_unreadable(odd):
 def test_a_damaged_shard_is_a_problem_and_not_a_recommendation():
     metadata = {"name": "r", "namespace": "trimtab-system", "labels": {"trimtab.dev/recommendations": "v1"}}
     text = json.dumps({"kind": "ConfigMap", "metadata": metadata})
-    found = from_snapshot(load_snapshot([("s.json", text.encode())]).snapshot)
-    assert (len(found.problems), found.recommendations.workloads) == (1, {})
+    result = from_snapshot(load_snapshot([("s.json", text.encode())]).snapshot)
+    assert (len(result.problems), result.recommendations.workloads) == (1, {})
 
 
 def test_only_our_own_namespace_is_believed():
     metadata = {"name": "r", "namespace": "evil", "labels": {"trimtab.dev/recommendations": "v1"}}
-    found = from_snapshot(
+    result = from_snapshot(
         load_snapshot([("s.json", json.dumps({"kind": "ConfigMap", "metadata": metadata}).encode())]).snapshot
     )
-    assert (found.problems, found.recommendations.workloads) == ((), {})
+    assert (result.problems, result.recommendations.workloads) == ((), {})
 
 
 def test_what_is_not_known_has_a_name():

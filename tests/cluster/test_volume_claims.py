@@ -24,17 +24,17 @@ def claim(name: str = "c", volume: str = "v") -> Item:
 
 
 def terms(*terms: list[Item]) -> Item:
-    return {"required": {"nodeSelectorTerms": [{"matchExpressions": found} for found in terms]}}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": result} for result in terms]}}
 
 
-def read(found: Item) -> Claim:
-    return cluster(found, claim()).claims["default", "c"]
+def read(item: Item) -> Claim:
+    return cluster(item, claim()).claims["default", "c"]
 
 
-def goes_to(found: Item) -> list[str]:
+def goes_to(item: Item) -> list[str]:
     """Nodes on which a pod with such a volume fits; one is in each of the zones a to d."""
     zones = [node(f"in-{zone}", labels={ZONE: zone, "disk": "yes"}) for zone in "abcd"]
-    world = build_cluster_model(cluster(*zones, node("old"), pod("x-1", "old", spec=ON_A_DISK), claim(), found))
+    world = build_cluster_model(cluster(*zones, node("old"), pod("x-1", "old", spec=ON_A_DISK), claim(), item))
     room, home = FreeCapacity(world), world.node_numbers["old"]
     return [
         world.nodes[n].name
@@ -79,5 +79,5 @@ def test_a_volume_from_before_csi_counts_against_the_driver_that_took_it_over(so
 
 
 def test_a_claim_whose_volume_is_not_there_has_none() -> None:
-    found = cluster(claim()).claims["default", "c"]
-    assert (found.volume, found.nodes, found.is_local) == ("", None, False)
+    actual_claim = cluster(claim()).claims["default", "c"]
+    assert (actual_claim.volume, actual_claim.nodes, actual_claim.is_local) == ("", None, False)

@@ -24,8 +24,8 @@ def after(text: str, change: Change) -> str:
 
 def lines(text: str, change: Change) -> list[str]:
     """What a diff shows."""
-    found = ndiff(text.splitlines(keepends=True), after(text, change).splitlines(keepends=True))
-    return [line for line in found if line[0] in "+-"]
+    result = ndiff(text.splitlines(keepends=True), after(text, change).splitlines(keepends=True))
+    return [line for line in result if line[0] in "+-"]
 
 
 RESOURCES = """\
@@ -211,8 +211,8 @@ def test_any_change_of_any_document_is_made(
     shared = {**value, "s": value["a"]} if "a" in value else value
     text = yaml.safe_dump(shared, default_flow_style=flow, sort_keys=False, allow_unicode=True)
     text = text.replace("\n", "\r\n") if has_windows_lines else text
-    wanted = _mutated(value_of(text), data)
-    assert is_same(value_of(edit_yaml(text, lambda _: wanted)), wanted)
+    expected = _mutated(value_of(text), data)
+    assert is_same(value_of(edit_yaml(text, lambda _: expected)), expected)
 
 
 def _mutated(value: Any, data: st.DataObject) -> Any:

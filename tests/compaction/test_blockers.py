@@ -17,9 +17,13 @@ DISTURB = "karpenter.sh/do-not-disrupt"
 
 def verdict(item: Item, *others: Item, pool: Pool = ALL, now: int | None = NOW) -> str:
     """ "moves", "skipped", or the code of the reason it stays."""
-    found = judged(item, *others, pool=pool, now=now)
+    verdict = judged(item, *others, pool=pool, now=now)
     return (
-        "moves" if isinstance(found, Evictable) else found.reason.code.name if isinstance(found, Blocked) else "skipped"
+        "moves"
+        if isinstance(verdict, Evictable)
+        else verdict.reason.code.name
+        if isinstance(verdict, Blocked)
+        else "skipped"
     )
 
 
@@ -82,9 +86,9 @@ def test_case_24_only_daemons_mirrors_and_critical_pods_means_nothing_is_evicted
         pod("d-1", "a", owner="DaemonSet"), pod("m-1", "a", owner="Node", annotations={MIRROR: "1"}),
         pod("c-1", "a", spec={"priority": 2000000000}),
     ]  # fmt: skip
-    found = make_plan(build_cluster_model(cluster(node("a"), node("b"), *items)), [ALL], PlanningContext(now=NOW))
-    assert not found.all_moves
-    assert found.pods["default/c-1"].code.name == "system-critical"
+    plan = make_plan(build_cluster_model(cluster(node("a"), node("b"), *items)), [ALL], PlanningContext(now=NOW))
+    assert not plan.all_moves
+    assert plan.pods["default/c-1"].code.name == "system-critical"
 
 
 def test_case_25_a_mirror_pod_is_never_evicted_whatever_it_says() -> None:
@@ -240,8 +244,8 @@ def claimed(volume: Item) -> list[Item]:
 def test_a_pod_with_a_volume_that_lives_on_its_node_stays_for_that_reason(source: Item) -> None:
     volumes = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
     items = [node("a"), node("b"), pod("x-1", "a", spec=volumes), pod("x-2", "b", "3"), *claimed(source)]
-    found = make_plan(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW))
-    assert found.pods["default/x-1"].code.name == "local-volume"
+    plan = make_plan(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW))
+    assert plan.pods["default/x-1"].code.name == "local-volume"
 
 
 def test_the_next_pod_of_a_workload_waits_until_the_one_that_was_moved_is_ready() -> None:

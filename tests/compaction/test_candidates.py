@@ -21,8 +21,8 @@ def planned(*items: Item, pool: Pool = ALL, now: PlanningContext = PlanningConte
 
 
 def why(name: str, *items: Item, pool: Pool = ALL, now: PlanningContext = PlanningContext(now=NOW)) -> str:  # noqa: B008
-    found = planned(*items, pool=pool, now=now)
-    return found.refusals[name].code.name if name in found.refusals else "goes"
+    plan = planned(*items, pool=pool, now=now)
+    return plan.refusals[name].code.name if name in plan.refusals else "goes"
 
 
 def test_case_1_a_node_above_the_threshold_is_not_under_used() -> None:
@@ -38,9 +38,9 @@ def test_a_node_exactly_at_the_threshold_is_under_used() -> None:
 
 def test_case_3_a_node_that_is_being_deleted_is_left_alone() -> None:
     going = node("a", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}])
-    found = planned(going, node("b"))
-    assert found.refusals["a"].code.name == "node-being-deleted"
-    assert "is being deleted" in str(found.refusals["a"])
+    plan = planned(going, node("b"))
+    assert plan.refusals["a"].code.name == "node-being-deleted"
+    assert "is being deleted" in str(plan.refusals["a"])
 
 
 def test_a_node_that_is_being_deleted_is_no_place_and_counts_for_no_minimum() -> None:
@@ -100,16 +100,16 @@ def test_case_10_and_11_extended_resources_have_thresholds_and_must_be_there(hav
         *(pod(f"x-{i}", "n1", "100m", extra=extra) for i in (1, 2)),
         *(pod(f"y-{i}", "n2", "500m", extra=extra if have == "8" else {}) for i in range(4)),
     ]  # fmt: skip
-    found = planned(*items, pool=replace(ALL, under={"cpu": 20, DEVICE: 40}))
-    assert sorted(move.pod for move in found.all_moves) == moved
+    plan = planned(*items, pool=replace(ALL, under={"cpu": 20, DEVICE: 40}))
+    assert sorted(move.pod for move in plan.all_moves) == moved
 
 
 @pytest.mark.parametrize("cpu", ["12 apples", "-4"])
 def test_case_12_a_pod_whose_request_is_nonsense_keeps_its_node_out_of_all_plans(cpu: str) -> None:
-    found = planned(node("a"), node("b"), pod("x-1", "a", cpu), pod("y-1", "b"), pod("y-2", "b"))
-    assert found.refusals["a"].code.name == "node-unreadable"
-    assert cpu in str(found.refusals["a"])
-    assert not found.all_moves
+    plan = planned(node("a"), node("b"), pod("x-1", "a", cpu), pod("y-1", "b"), pod("y-2", "b"))
+    assert plan.refusals["a"].code.name == "node-unreadable"
+    assert cpu in str(plan.refusals["a"])
+    assert not plan.all_moves
 
 
 def test_karpenters_nodes_and_the_control_plane_are_left_alone() -> None:
@@ -131,15 +131,15 @@ def test_a_command_without_keys_takes_the_annotation_of_a_drain_at_its_word() ->
 
 
 def test_two_nodes_of_one_name_are_both_left_alone() -> None:
-    found = planned(node("a"), node("a", cpu="8"), node("b"))
-    assert found.refusals["a"].code.name == "node-unreadable"
-    assert any("2 nodes have the same name a" in note for note in found.notes)
+    plan = planned(node("a"), node("a", cpu="8"), node("b"))
+    assert plan.refusals["a"].code.name == "node-unreadable"
+    assert any("2 nodes have the same name a" in note for note in plan.notes)
 
 
 def test_a_node_whose_pod_is_told_of_in_two_ways_is_left_alone() -> None:
-    found = planned(node("a"), node("b"), node("c"), pod("x-1", "a"), pod("x-1", "b"), pod("x-2", "c"))
-    assert [found.refusals[name].code.name for name in "ab"] == ["node-unreadable"] * 2
-    assert any("pod default/x-1 appears more than once" in note for note in found.notes)
+    plan = planned(node("a"), node("b"), node("c"), pod("x-1", "a"), pod("x-1", "b"), pod("x-2", "c"))
+    assert [plan.refusals[name].code.name for name in "ab"] == ["node-unreadable"] * 2
+    assert any("pod default/x-1 appears more than once" in note for note in plan.notes)
 
 
 def test_a_pod_on_a_node_that_is_not_there_is_told() -> None:
@@ -149,13 +149,13 @@ def test_a_pod_on_a_node_that_is_not_there_is_told() -> None:
 def test_nodes_in_no_pool_or_in_two_are_told() -> None:
     mine, other = Pool(name="a", labels={"p": "a"}), Pool(name="b", labels={"q": "b"})
     world = build_cluster_model(cluster(node("a", labels={"p": "a", "q": "b"}), node("b")))
-    found = make_plan(world, [mine, other], PlanningContext(now=NOW))
-    assert [found.refusals[n].code.name for n in "ab"] == ["node-in-two-pools", "node-in-no-pool"]
+    plan = make_plan(world, [mine, other], PlanningContext(now=NOW))
+    assert [plan.refusals[n].code.name for n in "ab"] == ["node-in-two-pools", "node-in-no-pool"]
 
 
 def test_a_pool_that_matches_nothing_is_told() -> None:
-    found = make_plan(build_cluster_model(cluster(node("a"))), [Pool(name="web")], PlanningContext(now=NOW))
-    assert found.pools["web"].code.name == "pool-matches-nothing"
+    plan = make_plan(build_cluster_model(cluster(node("a"))), [Pool(name="web")], PlanningContext(now=NOW))
+    assert plan.pools["web"].code.name == "pool-matches-nothing"
 
 
 # ── no. 72: not yet ──────────────────────────────────────────────────────
@@ -186,14 +186,14 @@ def test_a_failed_drain_backs_off_doubling() -> None:
 
 def test_case_79_a_young_node_is_not_taken_old_ones_are() -> None:
     young = node("a", created="2026-01-02T23:58:00Z")
-    found = planned(young, node("b"), node("c"), pool=replace(ALL, node_age=420, quiet=0))
-    assert found.refusals["a"].code.name == "node-too-young"
-    assert sorted(step.node for step in found.all_steps) == ["b", "c"]
+    plan = planned(young, node("b"), node("c"), pool=replace(ALL, node_age=420, quiet=0))
+    assert plan.refusals["a"].code.name == "node-too-young"
+    assert sorted(step.node for step in plan.all_steps) == ["b", "c"]
 
 
 def test_a_pool_with_a_new_node_is_not_quiet() -> None:
-    found = planned(node("a", created="2026-01-02T23:58:00Z"), node("b"))
-    assert found.pools["all"].code.name == "pool-not-quiet"
+    plan = planned(node("a", created="2026-01-02T23:58:00Z"), node("b"))
+    assert plan.pools["all"].code.name == "pool-not-quiet"
 
 
 def test_outside_its_window_a_pool_does_nothing() -> None:
@@ -234,9 +234,9 @@ def test_too_many_unready_nodes_stop_everything() -> None:
 def test_the_autoscalers_own_minimum_of_the_pools_groups_is_kept() -> None:
     groups = tuple(replace(CALM, name=f"gke-all-{n}", min_size=1) for n in (1, 2))
     now = PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=groups))
-    found = planned(*TWO, now=now)
-    assert found.refusals["a"].code.name == "pool-at-minimum"
-    assert "the autoscaler keeps at least 2 nodes" in str(found.refusals["a"])
+    plan = planned(*TWO, now=now)
+    assert plan.refusals["a"].code.name == "pool-at-minimum"
+    assert "the autoscaler keeps at least 2 nodes" in str(plan.refusals["a"])
     assert (
         why("a", *TWO, now=replace(now, autoscaler=Autoscaler(updated=NOW, threshold=0, groups=groups[:1]))) == "goes"
     )
@@ -249,9 +249,9 @@ SCALED = PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, threshold=0
 
 
 def of_group(name: str, group: int) -> Item:
-    found = node(name)
-    found["spec"]["providerID"] = f"gce://project/z{group}/gke-c-all-{group}-x{name}yz"
-    return found
+    described_node = node(name)
+    described_node["spec"]["providerID"] = f"gce://project/z{group}/gke-c-all-{group}-x{name}yz"
+    return described_node
 
 
 def test_each_group_keeps_its_own_minimum_whatever_the_others_have() -> None:

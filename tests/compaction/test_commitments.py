@@ -28,10 +28,10 @@ def test_a_node_that_stays_anyway_uses_a_commitment_first() -> None:
 
 
 def test_a_covered_node_says_so_and_takes_pods() -> None:
-    found = planned(*NODES, *PODS, pool=replace(ALL, commitments={"m5.large": 2}))
-    paid = [node for node, reason in found.refusals.items() if reason.code.name == "node-covered-by-commitment"]
+    result = planned(*NODES, *PODS, pool=replace(ALL, commitments={"m5.large": 2}))
+    paid = [node for node, reason in result.refusals.items() if reason.code.name == "node-covered-by-commitment"]
     assert len(paid) == 2
-    assert {move.target for move in found.all_moves} <= set(paid)
+    assert {move.target for move in result.all_moves} <= set(paid)
 
 
 def test_who_wants_fewer_nodes_whatever_they_cost_gets_them() -> None:

@@ -63,10 +63,10 @@ def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
 )
 def test_a_node_that_receives_pods_tells_whether_it_could_have_gone_instead(ask: dict[str, str], told: str) -> None:
     world = build_cluster_model(cluster(node("a"), node("b"), pod("x-1", "a", "500m"), pod("y-1", "b", **ask)))
-    found = make_plan(world, [ALL], PlanningContext(now=NOW))
-    (stays,) = found.refusals
-    assert found.refusals[stays].code.name == "receives-pods"
-    assert explain.explain_node(found, world, stays)[-1].startswith(told)
+    plan = make_plan(world, [ALL], PlanningContext(now=NOW))
+    (stays,) = plan.refusals
+    assert plan.refusals[stays].code.name == "receives-pods"
+    assert explain.explain_node(plan, world, stays)[-1].startswith(told)
 
 
 def test_a_pod_is_not_told_of_another_whose_name_begins_like_its_own_or_of_its_budget() -> None:

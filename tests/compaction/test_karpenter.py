@@ -13,11 +13,11 @@ DO_NOT = "karpenter.sh/do-not-disrupt"
 
 def looked(*more: Item, at: int | None = None) -> dict[str, list[str]]:
     """Code → pods of every reason that blocks Karpenter on nodes a and b."""
-    found = karpenter_outlook(
+    actual_karpenter_outlook = karpenter_outlook(
         build_cluster_model(cluster(node("a", **HIS), node("b", **HIS), *more)), PlanningContext(now=at)
     )
-    assert found is not None
-    return {one.code.name: [*one.pods] for one in found.keepers}
+    assert actual_karpenter_outlook is not None
+    return {one.code.name: [*one.pods] for one in actual_karpenter_outlook.keepers}
 
 
 def test_without_karpenter_there_is_no_outlook() -> None:
@@ -25,12 +25,17 @@ def test_without_karpenter_there_is_no_outlook() -> None:
 
 
 def test_what_could_go_is_counted_though_nothing_is_done() -> None:
-    found = karpenter_outlook(
+    actual_karpenter_outlook = karpenter_outlook(
         build_cluster_model(cluster(node("a", **HIS), node("b", **HIS), pod("web-0", "a"), pod("web-1", "b"))),
         PlanningContext(),
     )
-    assert found is not None
-    assert (found.nodes, found.pools, found.could.nodes, found.keepers) == (2, ("default",), 1, ())
+    assert actual_karpenter_outlook is not None
+    assert (
+        actual_karpenter_outlook.nodes,
+        actual_karpenter_outlook.pools,
+        actual_karpenter_outlook.could.nodes,
+        actual_karpenter_outlook.keepers,
+    ) == (2, ("default",), 1, ())
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ def test_an_ordinary_grace_is_not_noted() -> None:
 
 def test_what_the_autoscaler_cuts_short_is_noted_for_a_node_that_is_left_to_it() -> None:
     flags = {"max-graceful-termination-sec": "900"}
-    made = plan_of(SIX_HOURS, Autoscaler(updated=NOW, flags=flags))
-    assert (list(made.left), [note for note in made.notes if "waits 900 s" in note] != []) == (["a"], True)
+    plan = plan_of(SIX_HOURS, Autoscaler(updated=NOW, flags=flags))
+    assert (list(plan.left), [note for note in plan.notes if "waits 900 s" in note] != []) == (["a"], True)
 
 
 def test_an_autoscaler_that_waits_longer_is_not_noted() -> None:

@@ -27,11 +27,11 @@ def inventory() -> Inventory:
 
 
 def test_the_plan_saves_more_with_fewer_evictions_than_any_peer(inventory: Inventory) -> None:
-    found = make_plan(build_cluster_model(inventory), [ALL])
-    assert found.total_savings >= 5_390_000
-    assert len(found.all_moves) <= 1400
-    assert (found.bound.nodes, found.bound.pinned) == (157, 48)
-    steps = [[(s.node, [(m.pod, m.source, m.target, m.turn) for m in s.moves]) for s in w.steps] for w in found.waves]
+    plan = make_plan(build_cluster_model(inventory), [ALL])
+    assert plan.total_savings >= 5_390_000
+    assert len(plan.all_moves) <= 1400
+    assert (plan.bound.nodes, plan.bound.pinned) == (157, 48)
+    steps = [[(s.node, [(m.pod, m.source, m.target, m.turn) for m in s.moves]) for s in w.steps] for w in plan.waves]
     verify.verify(json.loads(gzip.decompress(OPENB_SNAPSHOT.read_bytes()))["items"], steps)
 
 
@@ -51,10 +51,10 @@ def test_at_most_156_nodes_are_left_when_nodes_are_the_goal(inventory: Inventory
 
 @pytest.mark.parametrize(("scheduler", "least"), [(Scheduler.PLAN, 5_390_000), (Scheduler.SPREAD, 5_350_000)])
 def test_carried_out_round_by_round_no_pod_moves_twice(inventory: Inventory, scheduler: Scheduler, least: int) -> None:
-    made = simulate_rounds(inventory, [ALL], scheduler, marked=True)
-    assert (made.moved_twice, made.pending_successors) == (0, 0)
-    assert made.saved >= least
-    assert made.eviction_count <= 1400
+    simulation = simulate_rounds(inventory, [ALL], scheduler, marked=True)
+    assert (simulation.moved_twice, simulation.pending_successors) == (0, 0)
+    assert simulation.saved >= least
+    assert simulation.eviction_count <= 1400
 
 
 @pytest.mark.parametrize("threshold", ["0.9", "1.0"])
@@ -78,6 +78,6 @@ def test_at_a_high_threshold_of_the_autoscaler_one_follows_or_leads(threshold: s
 def test_a_full_cluster_is_planned_near_the_best_that_whole_nodes_could_save() -> None:
     """310 nodes, 88 % requested. With as many evictions 2 081 cores are possible by volume (`make bench-plan`)."""
     content = full_cluster()
-    found = make_plan(build_cluster_model(snapshot_inventory(load_snapshot([("full", content)]).snapshot)), [ALL])
-    assert found.total_savings >= 0.92 * 2_081_000
-    assert len(found.all_moves) <= 570
+    plan = make_plan(build_cluster_model(snapshot_inventory(load_snapshot([("full", content)]).snapshot)), [ALL])
+    assert plan.total_savings >= 0.92 * 2_081_000
+    assert len(plan.all_moves) <= 570

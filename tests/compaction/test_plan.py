@@ -19,8 +19,8 @@ def test_case_36_an_empty_node_goes() -> None:
 
 
 def test_case_37_two_pods_and_no_free_node() -> None:
-    found = planned(node("a"), pod("x-1", "a"), pod("x-2", "a"))
-    assert found.refusals["a"].code.name == "no-place"
+    result = planned(node("a"), pod("x-1", "a"), pod("x-2", "a"))
+    assert result.refusals["a"].code.name == "no-place"
 
 
 @pytest.mark.parametrize(("used", "expected"), [("100m", ["a"]), ("3900m", [])])
@@ -90,8 +90,8 @@ def test_case_46_a_waiting_pod_too_large_for_every_node_is_ignored() -> None:
 
 def test_case_47_without_effort_the_plan_is_what_the_first_pass_found() -> None:
     items = [node(n) for n in "abcd"] + [pod(f"x-{n}", n) for n in "abcd"]
-    found = planned(*items, effort=0)
-    assert len(found.all_steps) == 3
+    result = planned(*items, effort=0)
+    assert len(result.all_steps) == 3
 
 
 def test_case_48_a_cordoned_node_is_no_destination() -> None:
@@ -128,9 +128,9 @@ def test_cases_54_and_55_the_node_with_fewer_pods_goes_unless_a_budget_keeps_it(
 
 
 def test_case_56_do_not_disrupt_on_the_other_node_or_its_pod() -> None:
-    said = {"karpenter.sh/do-not-disrupt": "true"}
-    on_node = [node("n1"), node("n2", annotations=said), *TWO_AND_ONE[2:]]
-    on_pod = [*TWO_AND_ONE[:3], pod("y-1", "n2", annotations=said), pod("y-2", "n2"), TWO_AND_ONE[5]]
+    text = {"karpenter.sh/do-not-disrupt": "true"}
+    on_node = [node("n1"), node("n2", annotations=text), *TWO_AND_ONE[2:]]
+    on_pod = [*TWO_AND_ONE[:3], pod("y-1", "n2", annotations=text), pod("y-2", "n2"), TWO_AND_ONE[5]]
     assert goes(*on_node) == goes(*on_pod) == ["n1"]
 
 
@@ -181,14 +181,14 @@ def test_case_65_places_by_what_is_free() -> None:
 
 def test_case_67_a_node_whose_budget_cannot_pay_for_all_its_pods_at_once_goes_in_turns() -> None:
     items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "a"), pod("x-3", "b"), pod("x-4", "b"), pod("x-5", "b")]
-    found = planned(*items, budget("x", 1))
-    assert [(move.pod, move.turn) for move in found.all_steps[0].moves] == [("default/x-1", 0), ("default/x-2", 1)]
+    result = planned(*items, budget("x", 1))
+    assert [(move.pod, move.turn) for move in result.all_steps[0].moves] == [("default/x-1", 0), ("default/x-2", 1)]
 
 
 def test_case_69_the_second_node_under_a_spent_budget_waits_for_the_next_wave() -> None:
     items = [*(node(n) for n in "abc"), *(pod(f"x-{n}", n) for n in "abc"), keeper("k-1", "c", "1")]
-    found = planned(*items, budget("x", 1))
-    assert [[step.node for step in wave.steps] for wave in found.waves] == [["a"], ["b"]]
+    result = planned(*items, budget("x", 1))
+    assert [[step.node for step in wave.steps] for wave in result.waves] == [["a"], ["b"]]
     assert len(planned(*items, budget("x", 2)).waves) == 1
 
 
@@ -212,9 +212,9 @@ def test_evictions_per_hour_are_a_ceiling_but_one_large_node_may_go_alone() -> N
 
 def test_case_71b_a_minimum_leaves_only_the_empty_node() -> None:
     items = [node("a"), node("b"), node("c"), pod("x-1", "b"), pod("x-2", "c"), pod("x-3", "c")]
-    found = planned(*items, pool=replace(ALL, min_nodes=2))
-    assert [step.node for step in found.all_steps] == ["a"]
-    assert found.refusals["b"].code.name == "pool-at-minimum"
+    result = planned(*items, pool=replace(ALL, min_nodes=2))
+    assert [step.node for step in result.all_steps] == ["a"]
+    assert result.refusals["b"].code.name == "pool-at-minimum"
 
 
 def test_case_78_four_empty_nodes_and_a_minimum_of_three() -> None:
@@ -233,9 +233,9 @@ def test_ten_nodes_at_55_percent_are_compacted_where_a_threshold_of_half_finds_n
     items = [
         item for i in range(10) for item in (node(f"n{i}", "2"), *(pod(f"x-{i}{j}", f"n{i}", "550m") for j in (1, 2)))
     ]
-    found = planned(*items)
-    assert len(found.all_steps) == 3
-    assert found.bound.nodes == 4
+    result = planned(*items)
+    assert len(result.all_steps) == 3
+    assert result.bound.nodes == 4
 
 
 def test_the_goal_decides_between_one_dear_and_two_cheap_nodes() -> None:
@@ -253,14 +253,14 @@ def test_prices_from_settings_decide_when_all_are_known() -> None:
         {"labels": {"node.kubernetes.io/instance-type": "new"}},
     )
     items = [node("a", **kinds[0]), node("b", **kinds[1]), pod("x-1", "a", "3"), pod("x-2", "b", "1")]
-    found = planned(*items, pool=replace(ALL, prices={"old": 100, "new": 900}))
-    assert (found.unit, [step.node for step in found.all_steps]) == ("micro-dollars an hour", ["b"])
+    result = planned(*items, pool=replace(ALL, prices={"old": 100, "new": 900}))
+    assert (result.unit, [step.node for step in result.all_steps]) == ("micro-dollars an hour", ["b"])
 
 
 def test_a_node_without_a_price_is_taken_for_as_dear_as_the_others_by_its_cores() -> None:
     items = [node("a", "8"), node("b", "4", labels={"node.kubernetes.io/instance-type": "old"}), pod("x-1", "a", "1")]
-    found = planned(*items, pool=replace(ALL, prices={"old": 100}))
-    assert (found.unit, found.bound.unpinned_saves >= 200) == ("micro-dollars an hour", True)
+    result = planned(*items, pool=replace(ALL, prices={"old": 100}))
+    assert (result.unit, result.bound.unpinned_saves >= 200) == ("micro-dollars an hour", True)
 
 
 def test_a_cluster_of_daemons_alone_is_planned_though_one_may_not_go() -> None:
@@ -271,14 +271,14 @@ def test_a_cluster_of_daemons_alone_is_planned_though_one_may_not_go() -> None:
 def test_a_plan_that_saves_too_little_for_its_evictions_is_none() -> None:
     items = [node("a"), node("b"), *(pod(f"x-{i}", "a", "100m") for i in range(5)), keeper("k-1", "b", "1")]
     assert goes(*items, pool=replace(ALL, least_gain=100)) == ["a"]
-    found = planned(*items, pool=replace(ALL, least_gain=300))
-    assert found.refusals["a"].code.name == "not-worth-it"
+    result = planned(*items, pool=replace(ALL, least_gain=300))
+    assert result.refusals["a"].code.name == "not-worth-it"
 
 
 def test_a_pod_that_was_moved_is_left_in_peace() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
-    found = planned(*items, now=PlanningContext(now=NOW, moved_pods=frozenset({"default/x-1"})))
-    assert found.pods["default/x-1"].code.name == "moved-before"
+    result = planned(*items, now=PlanningContext(now=NOW, moved_pods=frozenset({"default/x-1"})))
+    assert result.pods["default/x-1"].code.name == "moved-before"
 
 
 def test_a_step_does_not_hold_when_a_new_pod_arrived() -> None:
@@ -294,8 +294,8 @@ def test_a_step_does_not_hold_when_a_new_pod_arrived() -> None:
 
 def test_every_node_is_in_a_wave_or_has_a_reason() -> None:
     items = [node(n) for n in "abcd"] + [pod(f"x-{n}", n, "3", spec=apart("x")) for n in "abc"]
-    found = planned(*items)
-    assert {step.node for step in found.all_steps} | set(found.refusals) == set("abcd")
+    result = planned(*items)
+    assert {step.node for step in result.all_steps} | set(result.refusals) == set("abcd")
 
 
 def test_an_offline_plan_says_what_it_assumed() -> None:

@@ -22,8 +22,8 @@ def test_of_a_node_with_gpus_the_autoscaler_looks_at_nothing_else(gpus: str, fla
     four = {"extra": {"nvidia.com/gpu": "4"}}
     busy = pod("x-1", "a", "3", extra={"nvidia.com/gpu": gpus})
     items = [node("a", **four), node("b", **four), busy, keeper("k-1", "b", "1")]
-    found = planned(*items, now=PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, gpu_threshold=flag)))
-    assert ("a" in found.refusals) == left
+    result = planned(*items, now=PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, gpu_threshold=flag)))
+    assert ("a" in result.refusals) == left
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_the_options_of_the_pools_own_group_count_before_the_flags(options: dict
     items = [node("a"), node("b"), pod("agent-1", "a", "2", owner="DaemonSet"), pod("x-1", "a", "1")]
     scaler = Autoscaler(updated=NOW, threshold=60)
     pool = replace(ALL, group_options=options)
-    found = planned(*items, keeper("k-1", "b", "1"), pool=pool, now=PlanningContext(now=NOW, autoscaler=scaler))
-    assert ("a" in found.left) is left
+    result = planned(*items, keeper("k-1", "b", "1"), pool=pool, now=PlanningContext(now=NOW, autoscaler=scaler))
+    assert ("a" in result.left) is left
 
 
 LEADS = replace(ALL, autoscaler=Precedence.LEAD)
@@ -76,9 +76,9 @@ def test_a_pool_that_leads_empties_what_the_autoscaler_would_empty_by_itself() -
 def test_a_pool_that_leads_keeps_off_nodes_that_the_autoscaler_means_to_remove() -> None:
     taint = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
     items = [node("a", taints=[taint]), node("b"), pod("x-1", "a", "1"), pod("y-1", "b", "1")]
-    found = planned(*items, pool=LEADS)
-    assert found.all_steps == ()
-    reasons = {name: reason.code.name for name, reason in found.refusals.items()}
+    result = planned(*items, pool=LEADS)
+    assert result.all_steps == ()
+    reasons = {name: reason.code.name for name, reason in result.refusals.items()}
     assert reasons == {"a": "autoscaler-removes-node", "b": "no-place"}
 
 
@@ -88,6 +88,6 @@ def test_a_pool_that_leads_and_acts_waits_while_the_autoscalers_threshold_is_hig
 ) -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "2")]
     pool = replace(LEADS, dry_run=dry_run, lead_max_threshold=most)
-    found = planned(*items, pool=pool, now=PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, threshold=60)))
-    assert len(found.all_steps) == count
-    assert count or found.pools["all"].code.name == "autoscaler-threshold-too-high"
+    result = planned(*items, pool=pool, now=PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, threshold=60)))
+    assert len(result.all_steps) == count
+    assert count or result.pools["all"].code.name == "autoscaler-threshold-too-high"

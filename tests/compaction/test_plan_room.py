@@ -36,17 +36,17 @@ def test_pods_that_go_to_another_pool_leave_that_pool_its_headroom() -> None:
     items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1"), keeper("k-1", "q1", "2500m")]
     for percent, gone in ((10, ["p1"]), (20, [])):
         pools = two_pools(headroom=Headroom(percent=percent))
-        found = make_plan(build_cluster_model(cluster(*items)), pools, PlanningContext(now=NOW))
-        assert [step.node for step in found.all_steps] == gone
+        plan = make_plan(build_cluster_model(cluster(*items)), pools, PlanningContext(now=NOW))
+        assert [step.node for step in plan.all_steps] == gone
 
 
 def test_a_full_pool_does_not_keep_another_pools_node_while_there_are_other_places() -> None:
     items = [of_pool("p1"), of_pool("p2"), of_pool("q1", "8"), pod("x-1", "p1", "200m"), keeper("k-1", "p2", "1500m")]
     pools = tuple(replace(pool, headroom=Headroom(percent=5)) for pool in two_pools())
-    found = make_plan(
+    plan = make_plan(
         build_cluster_model(cluster(*items, keeper("k-2", "q1", "7550m"))), pools, PlanningContext(now=NOW)
     )
-    assert [(move.pod, move.target) for move in found.all_moves] == [("default/x-1", "p2")]
+    assert [(move.pod, move.target) for move in plan.all_moves] == [("default/x-1", "p2")]
 
 
 def test_a_full_pool_is_left_out_for_pods_placed_by_the_exact_way_too() -> None:
@@ -54,10 +54,10 @@ def test_a_full_pool_is_left_out_for_pods_placed_by_the_exact_way_too() -> None:
         {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}]}}}  # fmt: skip
     items = [of_pool("p1"), of_pool("p2", "8"), of_pool("q1"), pod("x-1", "p1", "1", spec=near)]
     items += [keeper("k-1", "p2", "1500m"), keeper("k-2", "q1", "2500m")]
-    found = make_plan(
+    plan = make_plan(
         build_cluster_model(cluster(*items)), two_pools(headroom=Headroom(percent=20)), PlanningContext(now=NOW)
     )
-    assert [(move.pod, move.target) for move in found.all_moves] == [("default/x-1", "p2")]
+    assert [(move.pod, move.target) for move in plan.all_moves] == [("default/x-1", "p2")]
 
 
 def test_no_exchange_brings_back_a_node_that_leaves_its_pool_without_room() -> None:
@@ -69,16 +69,16 @@ def test_no_exchange_brings_back_a_node_that_leaves_its_pool_without_room() -> N
     ]
     pods = [keeper("k-1", "q1", "1900m"), pod("x-1", "p2", "1900m", "64Mi")]
     pools = [replace(ALL, everything=False, name=name, headroom=Headroom(percent=7)) for name in "pqr"]
-    found = make_plan(build_cluster_model(cluster(*nodes, *pods)), pools, PlanningContext(now=NOW))
-    assert {step.node for step in found.all_steps}.isdisjoint({"p1"}) or "p2" in {step.node for step in found.all_steps}
+    plan = make_plan(build_cluster_model(cluster(*nodes, *pods)), pools, PlanningContext(now=NOW))
+    assert {step.node for step in plan.all_steps}.isdisjoint({"p1"}) or "p2" in {step.node for step in plan.all_steps}
 
 
 def test_the_pool_that_would_lack_room_is_named() -> None:
     items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1"), keeper("k-1", "q1", "2500m")]
-    found = make_plan(
+    plan = make_plan(
         build_cluster_model(cluster(*items)), two_pools(headroom=Headroom(percent=20)), PlanningContext(now=NOW)
     )
-    reason = found.refusals["p1"]
+    reason = plan.refusals["p1"]
     assert reason.code.name == "headroom"
     assert "pod default/x-1 fits only on nodes of pool q" in str(reason)
 
@@ -89,8 +89,8 @@ def test_pods_placed_by_the_exact_way_leave_another_pool_its_headroom_too() -> N
     items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1", spec=near), keeper("k-1", "q1", "2500m")]
     for percent, gone in ((10, ["p1"]), (20, [])):
         pools = two_pools(headroom=Headroom(percent=percent))
-        found = make_plan(build_cluster_model(cluster(*items)), pools, PlanningContext(now=NOW))
-        assert [step.node for step in found.all_steps] == gone
+        plan = make_plan(build_cluster_model(cluster(*items)), pools, PlanningContext(now=NOW))
+        assert [step.node for step in plan.all_steps] == gone
 
 
 def test_a_dying_zone_must_find_room_elsewhere() -> None:

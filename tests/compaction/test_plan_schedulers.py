@@ -24,8 +24,8 @@ def test_pods_of_a_known_second_scheduler_move_like_all_others(name: str) -> Non
 
 def test_pods_of_a_scheduler_that_nobody_knows_keep_their_node_until_a_pool_says_how_it_places() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", spec=MY_SCHEDULER), keeper("k-1", "b", "1")]
-    found = planned(*items)
-    assert (found.all_steps, found.refusals["a"].code.name) == ((), "unknown-placement-rule")
+    result = planned(*items)
+    assert (result.all_steps, result.refusals["a"].code.name) == ((), "unknown-placement-rule")
     pool = replace(ALL, schedulers={"my-bin-packer": SchedulerPlacement.PACK})
     inventory = replace(cluster(*items), schedulers=schedulers_of([pool]))
     assert [
@@ -58,5 +58,5 @@ def test_in_a_simulation_each_pod_lands_where_its_own_scheduler_puts_it(schedule
         keeper("k-2", "empty", "1"),
     ]
     moving = pod("x-1", "small", spec={"schedulerName": scheduler})
-    made = simulate_rounds(cluster(*items, moving), [ALL], Scheduler.SPREAD, PlanningContext(now=NOW))
-    assert [landing.target for landing in made.rounds[0].landings] == [target]
+    simulation = simulate_rounds(cluster(*items, moving), [ALL], Scheduler.SPREAD, PlanningContext(now=NOW))
+    assert [landing.target for landing in simulation.rounds[0].landings] == [target]

@@ -45,16 +45,16 @@ def test_the_minimum_of_every_autoscaler_holds() -> None:
 
 
 def test_a_group_at_its_minimum_is_never_said_to_be_removed() -> None:
-    made = plan(autoscaler("asg-a", threshold=50), autoscaler("asg-b", min_size=3, threshold=50))
-    assert {name[0] for name in made.left} == {"a"}
-    assert {made.refusals[f"b{i}"].code.name for i in range(3)} == {"pool-at-minimum"}
+    proposed_plan = plan(autoscaler("asg-a", threshold=50), autoscaler("asg-b", min_size=3, threshold=50))
+    assert {name[0] for name in proposed_plan.left} == {"a"}
+    assert {proposed_plan.refusals[f"b{i}"].code.name for i in range(3)} == {"pool-at-minimum"}
 
 
 def test_the_threshold_of_its_own_autoscaler_counts_for_a_node() -> None:
-    made = plan(autoscaler("asg-a", threshold=50), autoscaler("asg-b"))
-    assert ({name[0] for name in made.left}, drained(made)) == ({"a"}, {"b"})
+    proposed_plan = plan(autoscaler("asg-a", threshold=50), autoscaler("asg-b"))
+    assert ({name[0] for name in proposed_plan.left}, drained(proposed_plan)) == ({"a"}, {"b"})
 
 
 def test_a_node_of_an_unknown_group_waits_for_every_autoscaler() -> None:
-    made = plan(autoscaler("other-a"), autoscaler("other-b", healthy=False))
-    assert drained(made) == set()
+    proposed_plan = plan(autoscaler("other-a"), autoscaler("other-b", healthy=False))
+    assert drained(proposed_plan) == set()

@@ -30,9 +30,15 @@ def status(memory: PoolState, pool: Pool = WEB, paused: str = "") -> PoolStatusF
 
 
 def test_a_pool_says_its_mode_its_nodes_and_what_is_next() -> None:
-    found = status(PoolState(plan=("n2", "n1"), plan_wave=1, drains={"n0": "d"}))
-    assert (found.mode, found.nodes, found.draining, found.next, found.wave) == ("act", 3, 1, "n2, n1", 1)
-    assert found.plan == ("n2", "n1")
+    actual_status = status(PoolState(plan=("n2", "n1"), plan_wave=1, drains={"n0": "d"}))
+    assert (
+        actual_status.mode,
+        actual_status.nodes,
+        actual_status.draining,
+        actual_status.next,
+        actual_status.wave,
+    ) == ("act", 3, 1, "n2, n1", 1)
+    assert actual_status.plan == ("n2", "n1")
 
 
 def test_what_it_waits_for_is_what_the_command_says() -> None:
@@ -45,14 +51,14 @@ def test_what_it_waits_for_is_what_the_command_says() -> None:
 
 
 def test_what_it_saved_is_said_in_the_unit_people_read() -> None:
-    found = status(PoolState(saved=2, worth={"micro-dollars an hour": 384_000}))
-    assert (found.saved_nodes, found.saved) == (2, "2 nodes, $280 a month")
+    actual_status = status(PoolState(saved=2, worth={"micro-dollars an hour": 384_000}))
+    assert (actual_status.saved_nodes, actual_status.saved) == (2, "2 nodes, $280 a month")
 
 
 def test_a_plan_of_a_thousand_nodes_makes_no_large_object() -> None:
-    found = status(PoolState(plan=tuple(f"n{number}" for number in range(1000))))
-    assert len(found.plan) == MAX_PLAN_NODES
-    assert found.next == "n0, n1, n2 and 997 more"
+    actual_status = status(PoolState(plan=tuple(f"n{number}" for number in range(1000))))
+    assert len(actual_status.plan) == MAX_PLAN_NODES
+    assert actual_status.next == "n0, n1, n2 and 997 more"
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ BIG = {"cpu": "4500m", "memory": "70Gi", "pods": "110"}
 
 
 def machine(name: str, cpu: str = "4", pods: int = 110, capacity: dict[str, str] = BIG, **more: Any) -> Item:
-    made = node(name, cpu, pods=pods, **more)
-    made["status"]["capacity"] = capacity
-    return made
+    described_node = node(name, cpu, pods=pods, **more)
+    described_node["status"]["capacity"] = capacity
+    return described_node
 
 
 def held(*items: Item) -> PoolUsage:
@@ -21,30 +21,34 @@ def held(*items: Item) -> PoolUsage:
 
 
 def test_sums_are_of_ready_nodes_and_of_pods_that_are_bound_and_not_finished() -> None:
-    found = held(
+    pool_usage = held(
         machine("n1"), machine("n2", ready=False), pod("a-1", "n1", "500m", "1Gi"), pod("a-2", "n2"), pod("a-3", ""),
         pod("a-4", "n1", phase="Succeeded"), pod("d-1", "n1", "100m", owner="DaemonSet"),
     )  # fmt: skip
-    assert (list(found.nodes), found.capacity["cpu"], found.allocatable["cpu"]) == (["n1", "n2"], 4500, 4000)
-    assert found.requested == {"cpu": 600, "memory": 1 << 30, "pods": 2}
+    assert (list(pool_usage.nodes), pool_usage.capacity["cpu"], pool_usage.allocatable["cpu"]) == (
+        ["n1", "n2"],
+        4500,
+        4000,
+    )
+    assert pool_usage.requested == {"cpu": 600, "memory": 1 << 30, "pods": 2}
 
 
 def test_a_node_is_full_by_what_there_is_least_of() -> None:
     packed = [pod(f"p-{number}", "n2", "10m") for number in range(3)]
-    found = held(machine("n1"), pod("a-1", "n1", "3960m"), machine("n2", pods=3), *packed, machine("n3"),
+    pool_usage = held(machine("n1"), pod("a-1", "n1", "3960m"), machine("n2", pods=3), *packed, machine("n3"),
                  pod("a-2", "n3", "3959m"))  # fmt: skip
-    assert found.full == {"cpu": 1, "pods": 1}
+    assert pool_usage.full == {"cpu": 1, "pods": 1}
 
 
 def test_a_node_without_a_price_is_counted_and_not_free() -> None:
-    found = held(machine("n1", labels={"trimtab.dev/price": "250000"}), machine("n2"))
-    assert (found.cost, found.unpriced) == (250_000, 1)
+    pool_usage = held(machine("n1", labels={"trimtab.dev/price": "250000"}), machine("n2"))
+    assert (pool_usage.cost, pool_usage.unpriced) == (250_000, 1)
 
 
 def test_what_makes_no_sense_is_in_no_sum_and_counted() -> None:
-    found = held(machine("n1", capacity={}), machine("n2"), pod("a-1", "n2", "nonsense"), pod("a-2", "n1"))
-    assert found.unread == {"nodes": 1, "pods": 1}
-    assert (found.requested["cpu"], found.allocatable["cpu"]) == (0, 4000)
+    pool_usage = held(machine("n1", capacity={}), machine("n2"), pod("a-1", "n2", "nonsense"), pod("a-2", "n1"))
+    assert pool_usage.unread == {"nodes": 1, "pods": 1}
+    assert (pool_usage.requested["cpu"], pool_usage.allocatable["cpu"]) == (0, 4000)
 
 
 def test_a_ready_node_at_or_below_every_line_is_under_used() -> None:
@@ -53,10 +57,10 @@ def test_a_ready_node_at_or_below_every_line_is_under_used() -> None:
         machine("n1"), pod("a-1", "n1", "2"), machine("n2"), pod("a-2", "n2", "2001m"), machine("n3", ready=False),
         machine("n4"), pod("a-3", "n4", "nonsense"), machine("n5"),
     )  # fmt: skip
-    found = pool_usages(ClusterView(now=NOW, inventory=world, pools=(replace(ALL, under={"cpu": 50, "pods": 50}),)))[
+    result = pool_usages(ClusterView(now=NOW, inventory=world, pools=(replace(ALL, under={"cpu": 50, "pods": 50}),)))[
         "all"
     ]
-    assert found.under_used == 2
+    assert result.under_used == 2
 
 
 def test_a_pool_without_nodes_holds_nothing() -> None:

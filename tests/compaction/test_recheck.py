@@ -21,8 +21,8 @@ def step(name: str, *pods: str, target: str = "c") -> DrainStep:
 def verdicts(*items: Item, pool: Pool = ALL, steps: tuple[DrainStep, ...]) -> list[str]:
     """Of each step in turn: the reason's code, or "holds"."""
     check = Recheck.prepare(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
-    found = [check.rejection_reason(one) for one in steps]
-    return [reason.code.name if reason is not None else "holds" for reason in found]
+    reasons = [check.rejection_reason(one) for one in steps]
+    return [reason.code.name if reason is not None else "holds" for reason in reasons]
 
 
 TWO = (step("a", "x-1"), step("b", "y-1"))
@@ -74,8 +74,8 @@ def test_the_second_step_would_go_below_the_pools_minimum() -> None:
 
 
 def test_the_second_step_would_take_the_room_that_the_pool_keeps() -> None:
-    kept = replace(ALL, headroom=Headroom(percent=40))
-    assert verdicts(*world(room="6"), pool=kept, steps=TWO) == ["holds", "headroom"]
+    rest = replace(ALL, headroom=Headroom(percent=40))
+    assert verdicts(*world(room="6"), pool=rest, steps=TWO) == ["holds", "headroom"]
 
 
 def test_an_empty_node_goes_only_where_the_pool_keeps_its_room_without_it() -> None:
@@ -87,6 +87,6 @@ def test_an_empty_node_goes_only_where_the_pool_keeps_its_room_without_it() -> N
 def test_a_step_that_does_not_hold_takes_nothing() -> None:
     items = [*world(cpu="3", room="4"), pod("z-1", "a", "1")]
     assert verdicts(*items, steps=(step("a", "x-1"), TWO[1])) == ["node-changed", "holds"]
-    kept = replace(ALL, headroom=Headroom(percent=30))
+    rest = replace(ALL, headroom=Headroom(percent=30))
     items = [node("a"), node("b"), node("c", "6"), pod("x-1", "a", "3"), pod("y-1", "b", "1")]
-    assert verdicts(*items, pool=kept, steps=TWO) == ["holds", "holds"]
+    assert verdicts(*items, pool=rest, steps=TWO) == ["holds", "holds"]

@@ -48,5 +48,8 @@ def test_case_75_a_budget_that_opens_again_is_tried_again() -> None:
     items = [node("a"), node("b"), pod("x-1", "a"), kept("k-1", "b", "1")]
     now = PlanningContext(now=NOW, observations=Observations(under_since={"a": 0, "b": 0}))
     spent = make_plan(build_cluster_model(cluster(*items, budget("x", 0, most=1))), [ALL], now)
-    again = make_plan(build_cluster_model(cluster(*items, budget("x", 1))), [ALL], now)
-    assert (spent.pods["default/x-1"].code.name, [step.node for step in again.all_steps]) == ("budget-spent", ["a"])
+    second_plan = make_plan(build_cluster_model(cluster(*items, budget("x", 1))), [ALL], now)
+    assert (spent.pods["default/x-1"].code.name, [step.node for step in second_plan.all_steps]) == (
+        "budget-spent",
+        ["a"],
+    )

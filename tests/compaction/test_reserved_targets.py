@@ -34,13 +34,15 @@ def test_the_target_of_a_later_wave_is_reserved_while_the_first_wave_has_room_el
 
 
 def test_a_scheduler_that_spreads_frees_the_later_node_too() -> None:
-    made = simulate_rounds(cluster(*small_first()), [ALL], Scheduler.SPREAD, PlanningContext(now=NOW), marked=True)
-    assert [landing.target for one in made.rounds for landing in one.landings] == ["narrow", "whole"]
+    simulation = simulate_rounds(
+        cluster(*small_first()), [ALL], Scheduler.SPREAD, PlanningContext(now=NOW), marked=True
+    )
+    assert [landing.target for one in simulation.rounds for landing in one.landings] == ["narrow", "whole"]
 
 
 def test_without_taints_the_small_pod_takes_the_place_of_the_large_one() -> None:
-    made = simulate_rounds(cluster(*small_first()), [ALL], Scheduler.SPREAD, PlanningContext(now=NOW))
-    assert [landing.target for one in made.rounds for landing in one.landings] == ["later"]
+    simulation = simulate_rounds(cluster(*small_first()), [ALL], Scheduler.SPREAD, PlanningContext(now=NOW))
+    assert [landing.target for one in simulation.rounds for landing in one.landings] == ["later"]
 
 
 def test_a_target_that_the_first_wave_needs_is_not_reserved() -> None:

@@ -43,8 +43,8 @@ def planned(items: list[Item], *said: str) -> Plan:
 
 
 def fate(items: list[Item], *said: str) -> str:
-    found = planned(items, *said)
-    return found.refusals["a"].code.name if "a" in found.refusals else "goes"
+    plan = planned(items, *said)
+    return plan.refusals["a"].code.name if "a" in plan.refusals else "goes"
 
 
 def full(name: str, cpu: str = "1", **more: object) -> Item:
@@ -122,9 +122,11 @@ def test_jobs_stay_unless_their_protection_is_taken_off() -> None:
 )
 def test_the_pace_is_kept(said: str, begin: int) -> None:
     items = [node("k", "8"), full("k"), *(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]
-    mine, seen = pool(said), Observations(under_since=dict.fromkeys("abck", 0))
-    wave = make_plan(build_cluster_model(cluster(*items)), [mine], PlanningContext(now=NOW, observations=seen)).waves[0]
-    assert (len(wave.steps), len(steps_within_pace(wave, mine, seen, NOW))) == (3, begin)
+    mine, observations = pool(said), Observations(under_since=dict.fromkeys("abck", 0))
+    wave = make_plan(
+        build_cluster_model(cluster(*items)), [mine], PlanningContext(now=NOW, observations=observations)
+    ).waves[0]
+    assert (len(wave.steps), len(steps_within_pace(wave, mine, observations, NOW))) == (3, begin)
 
 
 @pytest.mark.parametrize(

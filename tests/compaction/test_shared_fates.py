@@ -19,9 +19,9 @@ def template(cpu: str, name: str = "chunk") -> Item:
 
 
 def buffer(replicas: int | None = 1, name: str = "chunk", **status: Any) -> Item:
-    made = {"podTemplateRef": {"name": name}, **status}
-    told = made if replicas is None else {**made, "replicas": replicas}
-    return {"kind": "CapacityBuffer", "metadata": {"name": "spare", "namespace": "default"}, "status": told}
+    item = {"podTemplateRef": {"name": name}, **status}
+    message = item if replicas is None else {**item, "replicas": replicas}
+    return {"kind": "CapacityBuffer", "metadata": {"name": "spare", "namespace": "default"}, "status": message}
 
 
 @pytest.mark.parametrize(
@@ -46,30 +46,30 @@ def test_it_stays_for_the_buffer_by_name() -> None:
 
 
 def test_what_a_buffer_asks_for_beyond_all_nodes_stops_no_pool_and_is_told() -> None:
-    found = planned(*TWO, template("3"), buffer(5))
-    assert found.pools == {}
-    assert any("capacity is reserved for 2 of 5 pods of capacity buffer default/spare" in note for note in found.notes)
+    result = planned(*TWO, template("3"), buffer(5))
+    assert result.pools == {}
+    assert any("capacity is reserved for 2 of 5 pods of capacity buffer default/spare" in note for note in result.notes)
 
 
 @pytest.mark.parametrize("replicas", [500, 2_000_000_000])
 def test_a_buffer_of_any_number_of_pods_costs_no_more_than_its_room(replicas: int) -> None:
     large = [node("a", "4000", pods=5000), keeper("k", "a", "1")]
-    found = planned(*large, node("b"), pod("web-0", "b"), template("10m"), buffer(replicas))
-    assert [step.node for step in found.all_steps] == ["b"]
-    assert any("500 of 2000000000" in note for note in found.notes) is (replicas > 500)
+    result = planned(*large, node("b"), pod("web-0", "b"), template("10m"), buffer(replicas))
+    assert [step.node for step in result.all_steps] == ["b"]
+    assert any("500 of 2000000000" in note for note in result.notes) is (replicas > 500)
 
 
 @pytest.mark.parametrize("broken", [[buffer()], [template("3"), buffer(None)]])
 def test_a_buffer_that_cannot_be_told_keeps_no_room_and_is_named(broken: list[Item]) -> None:
-    found = planned(*TWO, *broken)
-    assert len(found.all_steps) == 1
-    assert any("capacity buffer default/spare" in note and "no room is reserved" in note for note in found.notes)
+    result = planned(*TWO, *broken)
+    assert len(result.all_steps) == 1
+    assert any("capacity buffer default/spare" in note and "no room is reserved" in note for note in result.notes)
 
 
 def test_what_is_not_resolved_yet_counts_as_the_buffer_says_itself() -> None:
     spec = {"podTemplateRef": {"name": "chunk"}, "replicas": 1}
-    asked = {"kind": "CapacityBuffer", "metadata": {"name": "spare", "namespace": "default"}, "spec": spec}
-    assert goes(*TWO, template("3"), asked) == []
+    capacity_buffer = {"kind": "CapacityBuffer", "metadata": {"name": "spare", "namespace": "default"}, "spec": spec}
+    assert goes(*TWO, template("3"), capacity_buffer) == []
 
 
 # ── groups of pods ───────────────────────────────────────────────────────
@@ -84,9 +84,9 @@ GROUPED = [
 
 @pytest.mark.parametrize("group", GROUPED)
 def test_a_group_on_several_nodes_keeps_them(group: dict[str, Any]) -> None:
-    found = planned(node("a"), node("b"), pod("web-0", "a", **group), pod("web-1", "b", **group))
-    assert found.all_steps == ()
-    assert {reason.code.name for reason in found.pods.values()} == {"pod-group-spans-nodes"}
+    result = planned(node("a"), node("b"), pod("web-0", "a", **group), pod("web-1", "b", **group))
+    assert result.all_steps == ()
+    assert {reason.code.name for reason in result.pods.values()} == {"pod-group-spans-nodes"}
 
 
 @pytest.mark.parametrize("group", GROUPED)
@@ -106,9 +106,9 @@ def test_a_group_whose_other_pods_wait_keeps_its_node() -> None:
 
 # ── maintenance ──────────────────────────────────────────────────────────
 def maintained(name: str, condition: str, status: str = "True") -> Item:
-    found = node(name)
-    found["status"]["conditions"].append({"type": condition, "status": status})
-    return found
+    described_node = node(name)
+    described_node["status"]["conditions"].append({"type": condition, "status": status})
+    return described_node
 
 
 CONDITIONS = ["MaintenancePlanned", "MaintenanceInProgress", "DrainInProgress", "Drained"]
@@ -116,8 +116,8 @@ CONDITIONS = ["MaintenancePlanned", "MaintenanceInProgress", "DrainInProgress", 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_node_in_maintenance_or_soon_to_be_receives_nothing(condition: str) -> None:
-    found = planned(maintained("a", condition), node("b"), pod("web-0", "b"))
-    assert found.all_moves == ()
+    result = planned(maintained("a", condition), node("b"), pod("web-0", "b"))
+    assert result.all_moves == ()
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -131,8 +131,8 @@ def test_a_node_whose_maintenance_is_planned_may_go_itself() -> None:
 
 @pytest.mark.parametrize("condition", CONDITIONS[1:])
 def test_a_node_that_another_client_drains_is_left_to_it(condition: str) -> None:
-    found = planned(maintained("a", condition), node("b"), pod("web-0", "a"))
-    assert found.refusals["a"].code.name == "node-in-maintenance"
+    result = planned(maintained("a", condition), node("b"), pod("web-0", "a"))
+    assert result.refusals["a"].code.name == "node-in-maintenance"
 
 
 def test_lifecycle_conditions_are_read() -> None:

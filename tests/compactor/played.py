@@ -122,13 +122,13 @@ class Played:
 
     def _make(self, app: str, on: str, cpu: str, *, ready: bool, number: int | None = None, **more: Any) -> Item:
         self._version += 1
-        made = pod(f"{app}-{self._version if number is None else number}", on, cpu, app=app, ready=ready, **more)
-        made["metadata"]["uid"] = f"u{self._version}"
-        made["like"] = (cpu, more)
+        created_pod = pod(f"{app}-{self._version if number is None else number}", on, cpu, app=app, ready=ready, **more)
+        created_pod["metadata"]["uid"] = f"u{self._version}"
+        created_pod["like"] = (cpu, more)
         if number is None:
-            made["metadata"]["creationTimestamp"] = format_timestamp(self.now)
-        self.pods[made["metadata"]["uid"]] = made
-        return made
+            created_pod["metadata"]["creationTimestamp"] = format_timestamp(self.now)
+        self.pods[created_pod["metadata"]["uid"]] = created_pod
+        return created_pod
 
     def _touch(self, item: Item) -> None:
         self._version += 1
@@ -150,17 +150,17 @@ class Played:
         )  # fmt: skip
 
     def items(self) -> list[Item]:
-        found = [*self.nodes.values(), *self.pods.values()]
-        found += [budget(app, self.room(app), most=allowed, namespace=self.namespaces[app])
+        results = [*self.nodes.values(), *self.pods.values()]
+        results += [budget(app, self.room(app), most=allowed, namespace=self.namespaces[app])
                   for app, allowed in self.budgets.items()]  # fmt: skip
-        for app, wanted in self.wanted.items():
+        for app, expected in self.wanted.items():
             for kind in ("ReplicaSet", "Deployment"):
-                found.append({
+                results.append({
                     "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": app, "namespace": self.namespaces[app]},
-                    "spec": {"replicas": wanted},
+                    "spec": {"replicas": expected},
                     "status": {"replicas": len(self.of(app)), "readyReplicas": len(self.healthy(app))},
                 })  # fmt: skip
-        return found
+        return results
 
     def of(self, app: str) -> list[Item]:
         """Pods that stay."""
@@ -199,41 +199,41 @@ class Played:
     def _node(self, name: str, version: str) -> Item:
         if name not in self.nodes:
             raise ActuatorNotFound(name)
-        found = self.nodes[name]
-        if found["metadata"]["resourceVersion"] != version:
+        node = self.nodes[name]
+        if node["metadata"]["resourceVersion"] != version:
             raise ActuatorConflict(name)
-        return found
+        return node
 
     def cordon_node(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
         fault = self._write(f"cordon {node.name}")
-        found = self._node(node.name, version)
-        found["spec"]["unschedulable"] = True
-        found["metadata"]["annotations"][CORDONED_BY_US] = note_text(note, node, self.keys)
-        self._touch(found)
+        item = self._node(node.name, version)
+        item["spec"]["unschedulable"] = True
+        item["metadata"]["annotations"][CORDONED_BY_US] = note_text(note, node, self.keys)
+        self._touch(item)
         self._after(fault, node.name)
 
     def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
         fault = self._write(f"release {node}")
-        found = self._node(node, version)
+        item = self._node(node, version)
         if uncordon:
-            assert CORDONED_BY_US in found["metadata"]["annotations"], "that cordon is not ours"
-            found["spec"]["unschedulable"] = False
-        found["metadata"]["annotations"].pop(CORDONED_BY_US, None)
-        self._touch(found)
+            assert CORDONED_BY_US in item["metadata"]["annotations"], "that cordon is not ours"
+            item["spec"]["unschedulable"] = False
+        item["metadata"]["annotations"].pop(CORDONED_BY_US, None)
+        self._touch(item)
         self._after(fault, node)
 
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         fault = self._write(f"evict {move.pod}")
-        found = self.pods.get(move.uid)
+        result = self.pods.get(move.uid)
         answer = EvictionResponse(became=EvictionResult.EVICTED)
-        if found is not None and not _ending(found):
-            app = found["metadata"]["labels"]["app"]
+        if result is not None and not _ending(result):
+            app = result["metadata"]["labels"]["app"]
             if app in self.budgets and not self.room(app):
                 self.refused += 1
                 answer = EvictionResponse(became=EvictionResult.REFUSED, message="no room")
             else:
-                found["metadata"]["deletionTimestamp"] = format_timestamp(self.now + 30)
-                found["ends"] = self.now + (10**6 if app in self.endless else self.ends_after)
+                result["metadata"]["deletionTimestamp"] = format_timestamp(self.now + 30)
+                result["ends"] = self.now + (10**6 if app in self.endless else self.ends_after)
         self._after(fault, move.pod)
         return answer
 
@@ -248,10 +248,10 @@ class Played:
 
     def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
         fault = self._write(f"taint {node.name} {' '.join(keys)}")
-        found = self._node(node.name, version)
-        taints = [taint for taint in found["spec"]["taints"] if taint["key"] not in SOFT_TAINTS]
-        found["spec"]["taints"] = [*taints, *({"key": key, "effect": "PreferNoSchedule"} for key in keys)]
-        self._touch(found)
+        item = self._node(node.name, version)
+        taints = [taint for taint in item["spec"]["taints"] if taint["key"] not in SOFT_TAINTS]
+        item["spec"]["taints"] = [*taints, *({"key": key, "effect": "PreferNoSchedule"} for key in keys)]
+        self._touch(item)
         self._after(fault, node.name)
 
     def record_decision(self, record: HistoryEntry) -> None:
@@ -275,28 +275,32 @@ class Played:
         """Kubelets end and start pods, workloads make theirs again, the scheduler binds, the autoscaler takes."""
         self.now += seconds
         self.pods = {uid: p for uid, p in self.pods.items() if p.get("ends", self.now + 1) > self.now}
-        for app, wanted in self.wanted.items():
-            self._scale(app, wanted)
+        for app, expected in self.wanted.items():
+            self._scale(app, expected)
         self._bind()
         self._buy()
-        for found in self.pods.values():
-            if found["spec"]["nodeName"] and not _ready(found) and self.now >= found.get("bound", 0) + self.ready_after:
-                found["status"]["conditions"][0]["status"] = "True"
+        for result in self.pods.values():
+            if (
+                result["spec"]["nodeName"]
+                and not _ready(result)
+                and self.now >= result.get("bound", 0) + self.ready_after
+            ):
+                result["status"]["conditions"][0]["status"] = "True"
         self._take()
         for app, allowed in self.budgets.items():
             if len(self.healthy(app)) < self.wanted[app] - allowed:
                 self.short.append(app)
 
-    def _scale(self, app: str, wanted: int) -> None:
+    def _scale(self, app: str, expected: int) -> None:
         here = self.of(app)
-        for _ in range(wanted - len(here)):
+        for _ in range(expected - len(here)):
             cpu, more = next(
                 (p["like"] for p in self.pods.values() if p["metadata"]["labels"]["app"] == app), ("1m", {})
             )
             self._make(app, "", self.successors.get(app, cpu), ready=False, **more)
         # The youngest that is not ready goes first.
         for extra in sorted(here, key=lambda p: (_ready(p), -int(p["metadata"]["uid"][1:])))[
-            : max(0, len(here) - wanted)
+            : max(0, len(here) - expected)
         ]:
             del self.pods[extra["metadata"]["uid"]]
 
@@ -306,16 +310,16 @@ class Played:
             return
         world = build_cluster_model(cluster(*deepcopy(self.items())))
         room = FreeCapacity(world)
-        for found, kind in world.pending_pods:
+        for result, kind in world.pending_pods:
             fits = [n for n in range(len(world.nodes)) if fits_on_node(room, kind, n)]
             if fits:
                 place = max(fits, key=lambda n: (-count_soft_taints(world.nodes[n], ""), room.major[n], -n))
                 room.add_pod(kind, place)
-                self.pods[found.uid]["spec"]["nodeName"] = world.nodes[place].name
-                self.pods[found.uid]["bound"] = self.now
-            conditions = self.pods[found.uid]["status"]["conditions"][:1]
+                self.pods[result.uid]["spec"]["nodeName"] = world.nodes[place].name
+                self.pods[result.uid]["bound"] = self.now
+            conditions = self.pods[result.uid]["status"]["conditions"][:1]
             tried = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-            self.pods[found.uid]["status"]["conditions"] = conditions if fits else [*conditions, tried]
+            self.pods[result.uid]["status"]["conditions"] = conditions if fits else [*conditions, tried]
 
     def _buy(self) -> None:
         """One node for all that have waited for long enough: the next look shows whether that will do."""
@@ -348,8 +352,8 @@ class Played:
     def annotate(self, name: str, note: DrainAnnotation | str, keys: SigningKeys = KEYS) -> None:
         """A note that somebody wrote on the node: signed with these keys, or a text as it is."""
         item = self.nodes[name]
-        [seen] = [node for node in self.look().inventory.nodes if node.name == name]
-        text = note if isinstance(note, str) else note_text(note, seen, keys)
+        [described_node] = [node for node in self.look().inventory.nodes if node.name == name]
+        text = note if isinstance(note, str) else note_text(note, described_node, keys)
         item["metadata"]["annotations"][CORDONED_BY_US] = text
         self._touch(item)
 

@@ -103,8 +103,8 @@ class PlayedMigration(Played):
         super().tick(seconds)
         self._command()
         waits = {
-            uid for uid, found in self.pods.items()
-            if not found["spec"]["nodeName"] and PLACEHOLDER_LABEL not in found["metadata"]["labels"]
+            uid for uid, pod in self.pods.items()
+            if not pod["spec"]["nodeName"] and PLACEHOLDER_LABEL not in pod["metadata"]["labels"]
         }  # fmt: skip
         self.waiting = {uid: self.waiting.get(uid, self.now) for uid in waits}
         self.longest_wait = max([self.longest_wait, *(self.now - since for since in self.waiting.values())])
@@ -122,21 +122,21 @@ class PlayedMigration(Played):
         )
 
     def _bind(self) -> None:
-        waiting = [found for found in self.pods.values() if not found["spec"]["nodeName"]]
+        waiting = [result for result in self.pods.values() if not result["spec"]["nodeName"]]
         if not waiting or self.dice.random() < self.pace.scheduler:
             return
         world = build_cluster_model(cluster(*deepcopy(self.items())))
         room = FreeCapacity(world)
-        for found, kind in sorted(
+        for actual_result, kind in sorted(
             world.pending_pods, key=lambda pair: PLACEHOLDER_LABEL in pair[0].requirements.labels
         ):
-            item = self.pods[found.uid]
+            item = self.pods[actual_result.uid]
             fits = [n for n in range(len(world.nodes)) if fits_on_node(room, kind, n)]
             if fits:
                 place = max(fits, key=lambda n: (room.major[n], -n))
                 room.add_pod(kind, place)
                 item["spec"]["nodeName"], item["bound"] = world.nodes[place].name, self.now
-            elif PLACEHOLDER_LABEL not in found.requirements.labels:
+            elif PLACEHOLDER_LABEL not in actual_result.requirements.labels:
                 self._preempt()
             conditions = item["status"]["conditions"][:1]
             tried = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -144,16 +144,20 @@ class PlayedMigration(Played):
 
     def _preempt(self) -> None:
         """One placeholder that runs gives way; the pod is bound at the next look."""
-        for found in self.pods.values():
-            if PLACEHOLDER_LABEL in found["metadata"]["labels"] and found["spec"]["nodeName"] and "ends" not in found:
-                found["ends"] = self.now
+        for result in self.pods.values():
+            if (
+                PLACEHOLDER_LABEL in result["metadata"]["labels"]
+                and result["spec"]["nodeName"]
+                and "ends" not in result
+            ):
+                result["ends"] = self.now
                 return
 
     def _buy(self) -> None:
         """In one look, nodes for all that fit on no open node and on none that boots."""
         waiting = [
-            found for found in self.pods.values()
-            if not found["spec"]["nodeName"] and "Unschedulable" in str(found["status"]["conditions"])
+            result for result in self.pods.values()
+            if not result["spec"]["nodeName"] and "Unschedulable" in str(result["status"]["conditions"])
         ]  # fmt: skip
         if not waiting or self.dice.random() < self.pace.autoscaler:
             return
@@ -168,13 +172,13 @@ class PlayedMigration(Played):
         used = dict.fromkeys(
             (item["metadata"]["name"] for item in self.nodes_of(NEW) if item.get("boots", 0) <= self.now), 0
         )  # fmt: skip
-        for found in self.pods.values():
-            if found["spec"]["nodeName"] in used:
-                used[found["spec"]["nodeName"]] += 1
+        for result in self.pods.values():
+            if result["spec"]["nodeName"] in used:
+                used[result["spec"]["nodeName"]] += 1
         return sum(4 - count for count in used.values())
 
     def _take(self) -> None:
-        holding = {found["spec"]["nodeName"] for found in self.pods.values()}
+        holding = {result["spec"]["nodeName"] for result in self.pods.values()}
         for item in [*self.nodes.values()]:
             name, pool = item["metadata"]["name"], item["metadata"]["labels"]["nodepool"]
             if name in holding or item.get("boots", 0) > self.now:
@@ -188,26 +192,26 @@ class PlayedMigration(Played):
 
     def _command(self) -> None:
         if self._planned is not None:
-            at, seen = self._planned
+            at, observation = self._planned
             if self.now < at:
                 return
             self._planned, self._next_step = None, self.now + self.pace.follow
-            self._act(seen)
+            self._act(observation)
         elif self.now >= self._next_step:
             inventory = cluster(*deepcopy(self.items()))
             self._planned = (self.now + self.dice.randint(0, 2 * self.pace.lag), inventory)
 
-    def _act(self, seen: Inventory) -> None:
-        legacy, target = ([one for one in seen.nodes if pool_name(one) == pool] for pool in (OLD, NEW))
-        taint = choose_taint(seen, legacy, {}).taint
+    def _act(self, inventory: Inventory) -> None:
+        legacy, target = ([one for one in inventory.nodes if pool_name(one) == pool] for pool in (OLD, NEW))
+        taint = choose_taint(inventory, legacy, {}).taint
         for one in legacy:
             if one.name in self.nodes:
                 self.nodes[one.name]["spec"]["taints"] = [{"key": taint.key, "value": "true", "effect": taint.effect}]
                 self._touch(self.nodes[one.name])
-        missing = find_missing_room(seen, SCOPE, legacy, target, {}, 6)
-        change = plan_placeholders(missing, SCOPE, seen.pods, is_draining=_is_draining(seen, legacy))
-        for found in change.delete:
-            self.pods.pop(found.uid, None)
+        missing = find_missing_room(inventory, SCOPE, legacy, target, {}, 6)
+        change = plan_placeholders(missing, SCOPE, inventory.pods, is_draining=_is_draining(inventory, legacy))
+        for result in change.delete:
+            self.pods.pop(result.uid, None)
         rendered: list[dict[str, Any]] = render_placeholders(change.create, SCOPE, {"nodepool": NEW}, "low", ())
         for manifest in rendered:
             self._version += 1
@@ -219,8 +223,8 @@ class PlayedMigration(Played):
             self.pods[uid] = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
 
 
-def _is_draining(seen: Inventory, legacy: list[NodeInfo]) -> bool:
-    occupied = {found.node for found in seen.pods}
+def _is_draining(inventory: Inventory, legacy: list[NodeInfo]) -> bool:
+    occupied = {pod.node for pod in inventory.pods}
     return any(one.is_cordoned and CORDONED_BY_US in one.annotations and one.name in occupied for one in legacy)
 
 

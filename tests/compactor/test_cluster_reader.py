@@ -20,16 +20,16 @@ def test_a_labelled_configmap_is_a_pool_and_its_mistakes_are_told() -> None:
     good = config_map("a", data={"pool.yaml": "mode: act"}, labels={POOL_LABEL: "web"})
     bad = config_map("b", data={"pool.yaml": "mode: acts"}, labels={POOL_LABEL: "odd"})
     other = config_map("c", data={"pool.yaml": "mode: act"})
-    found = pools_of([other, bad, good])
-    assert [(pool.name, pool.dry_run) for pool in found.pools] == [("web", False)]
-    assert len(found.mistakes) == 1
+    pools = pools_of([other, bad, good])
+    assert [(pool.name, pool.dry_run) for pool in pools.pools] == [("web", False)]
+    assert len(pools.mistakes) == 1
 
 
 def test_the_autoscaler_is_who_reports_in_kube_system() -> None:
     status = config_map("cluster-autoscaler-status", "kube-system", data={"status": STATUS}, annotations=UPDATED)
-    found = read_autoscaler_status([status], ["--scale-down-unneeded-time=2m"])
-    assert found is not None
-    assert (found.healthy, found.flags["scale-down-unneeded-time"]) == (True, "2m")
+    autoscaler_status = read_autoscaler_status([status], ["--scale-down-unneeded-time=2m"])
+    assert autoscaler_status is not None
+    assert (autoscaler_status.healthy, autoscaler_status.flags["scale-down-unneeded-time"]) == (True, "2m")
     assert (
         read_autoscaler_status([config_map("cluster-autoscaler-status", "team-a", data={"status": STATUS})], []) is None
     )
@@ -41,9 +41,9 @@ def test_the_autoscaler_is_who_reports_in_kube_system() -> None:
 def test_the_autoscaler_may_report_elsewhere_under_another_name() -> None:
     status = config_map("scaler-status", "scaling", data={"status": STATUS}, annotations=UPDATED)
     assert read_autoscaler_status([status], []) is None
-    found = read_autoscaler_status([status], [], ("scaling", "scaler-status"))
-    assert found is not None
-    assert found.healthy
+    autoscaler_status = read_autoscaler_status([status], [], ("scaling", "scaler-status"))
+    assert autoscaler_status is not None
+    assert autoscaler_status.healthy
 
 
 def test_of_config_maps_only_ours_and_the_autoscalers_are_asked_for() -> None:
@@ -55,14 +55,14 @@ def test_of_config_maps_only_ours_and_the_autoscalers_are_asked_for() -> None:
 
 
 def test_a_person_opens_a_pool_by_a_word_on_its_state() -> None:
-    said = config_map(
+    actual_config_map = config_map(
         "s",
         data={},
         labels={"trimtab.dev/state": "web"},
         annotations={"trimtab.dev/resumed-at": "2026-01-02T00:00:00Z"},
     )
-    assert reopened_at((said,), "web") == 1767312000
-    assert reopened_at((said,), "other") is None
+    assert reopened_at((actual_config_map,), "web") == 1767312000
+    assert reopened_at((actual_config_map,), "other") is None
 
 
 def test_an_autoscaler_that_took_its_status_away_restarts_until_its_silence_counts() -> None:

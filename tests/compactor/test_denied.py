@@ -74,9 +74,9 @@ def test_a_node_that_may_not_be_cordoned_keeps_no_other_from_being_emptied() -> 
     [(400, True), (403, True), (422, True), (500, True), (401, False), (429, False), (503, False), (504, False)],
 )
 def test_a_no_to_one_write_is_told_from_a_server_that_has_no_time(status: int, alone: bool) -> None:
-    with pytest.raises(ActuatorUnavailable) as found:
+    with pytest.raises(ActuatorUnavailable) as result:
         KubeActuator(Refusing(client=None, status=status), None, None).release_node("n1", "7", uncordon=True)  # type: ignore[arg-type]
-    assert isinstance(found.value, ActuatorForbidden) is alone
+    assert isinstance(result.value, ActuatorForbidden) is alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

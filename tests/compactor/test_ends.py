@@ -114,12 +114,12 @@ def test_a_closed_pool_is_opened_by_a_word_or_by_time() -> None:
     played = five()
     loop = process(played)
     closed = PoolState(strikes=2, closed=NOW)
-    said: dict[str, int] = {}
-    loop.reopened_at = said.get
+    texts: dict[str, int] = {}
+    loop.reopened_at = texts.get
     loop.pool_states.set_state("all", closed)
     run(played, 10, loop)
     assert played.cordoned == []
-    said["all"] = played.now
+    texts["all"] = played.now
     run(played, 10, loop)
     assert played.cordoned != []
     played = five()
@@ -173,14 +173,14 @@ def test_a_node_that_another_namespaces_compactor_left_is_told_of_and_takes_no_o
     note = DrainAnnotation(drain="d", pool="all", since=NOW, home="elsewhere")
     played.annotate("n5", note)
     played.nodes["n5"]["spec"]["unschedulable"] = True
-    told = StringIO()
+    stream = StringIO()
     loop = process(played)
-    loop.log = log.build_logger("warning", "json", told)
+    loop.log = log.build_logger("warning", "json", stream)
     run(played, 20, loop)
     assert loop.planner.last_plan is not None
     assert loop.planner.last_plan.refusals["n5"].code.name == "cordoned-by-another"
     assert played.noted != ["n5"], "others are emptied"
-    assert told.getvalue().count("node.of-another-compactor") == 1
+    assert stream.getvalue().count("node.of-another-compactor") == 1
 
 
 THEIRS = {"key": "theirs", "value": "", "effect": "PreferNoSchedule"}
@@ -191,15 +191,15 @@ def meddled(played: Played, loop: Loop) -> None:
     look = loop.read_view
 
     def late() -> ClusterView:
-        seen = look()
-        assert isinstance(seen, ClusterView)
+        view = look()
+        assert isinstance(view, ClusterView)
         for item in played.nodes.values():
             if THEIRS not in item["spec"]["taints"]:
                 item["spec"]["taints"].append(dict(THEIRS))
                 item["metadata"]["labels"]["theirs"] = "yes"
                 played._touch(item)
         loop.read_view = look
-        return seen
+        return view
 
     loop.read_view = late
 

@@ -85,7 +85,7 @@ def test_nothing_begins_in_a_round_in_which_a_drain_failed_for_an_error_of_ours(
 def test_a_round_that_cannot_look_is_told_and_the_next_one_goes_on() -> None:
     played = two_pools()
     loop = process(played)
-    seen = loop.read_view
+    view = loop.read_view
 
     def odd() -> ClusterView | NotYet:
         raise ZeroDivisionError("what nobody foresaw")
@@ -93,7 +93,7 @@ def test_a_round_that_cannot_look_is_told_and_the_next_one_goes_on() -> None:
     loop.read_view = odd
     assert loop.run_round() == loop.tick
     assert "what nobody foresaw" in loop.problem
-    loop.read_view = seen
+    loop.read_view = view
     run(played, 30, loop)
     assert len(played.cordoned) == 2
     assert loop.problem == ""

@@ -75,8 +75,8 @@ def failed(*namespaces: str, before: PoolState = EMPTY) -> PoolState:
 
 @given(st.lists(st.sampled_from(["a", "b", "c", ""])))
 def test_the_strikes_of_a_pool_are_its_failing_namespaces_and_its_failures_without_one(namespaces: list[str]) -> None:
-    known = {namespace for namespace in namespaces if namespace}
-    assert failed(*namespaces).strikes == len(known) + namespaces.count("")
+    actual_namespaces = {namespace for namespace in namespaces if namespace}
+    assert failed(*namespaces).strikes == len(actual_namespaces) + namespaces.count("")
 
 
 def test_strikes_that_were_stored_without_namespaces_count_as_before() -> None:

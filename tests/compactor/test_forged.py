@@ -18,8 +18,8 @@ FOREIGN = SigningKeys(b"the key of somebody who forges it")
 
 def forged(**more: object) -> DrainAnnotation:
     """A note that makes a compactor take a bank's replicas away, were it believed."""
-    said = {"drain": "x0", "pool": "all", "surges": {"default/bank": 1}, "surged": {"default/bank": 5}, **more}
-    return DrainAnnotation(since=five().now, **said)  # type: ignore[arg-type]
+    text = {"drain": "x0", "pool": "all", "surges": {"default/bank": 1}, "surged": {"default/bank": 5}, **more}
+    return DrainAnnotation(since=five().now, **text)  # type: ignore[arg-type]
 
 
 def bank() -> Played:
@@ -137,9 +137,9 @@ def test_a_second_replica_is_taken_back_by_a_fresh_process_where_state_and_note_
 def test_a_second_replica_of_which_the_state_says_nothing_stays() -> None:
     played, loop = surging()
     loop.pool_states.save_states()
-    kept = memories.decode_state("all", {memories.STATE_KEY: played.stored["all"]})
-    assert isinstance(kept, PoolState)
-    played.stored["all"] = memories.encode_state(change(kept, surged={}))
+    pool_state = memories.decode_state("all", {memories.STATE_KEY: played.stored["all"]})
+    assert isinstance(pool_state, PoolState)
+    played.stored["all"] = memories.encode_state(change(pool_state, surged={}))
     played.paused = "so that all is given back"
     run(played, 20)
     assert (played.wanted["one"], played.cordoned) == (2, [])
@@ -204,9 +204,9 @@ def test_a_process_that_dies_between_state_and_cordon_leaves_a_drain_that_the_ne
     played.tick()
     with pytest.raises(Killed):
         loop.run_round()
-    kept = memories.decode_state("all", {memories.STATE_KEY: played.stored["all"]})
-    assert isinstance(kept, PoolState)
-    assert kept.drains
+    pool_state = memories.decode_state("all", {memories.STATE_KEY: played.stored["all"]})
+    assert isinstance(pool_state, PoolState)
+    assert pool_state.drains
     played.cordon_node = cordon  # type: ignore[method-assign]
     fresh = process(played)
     fresh.run_round()

@@ -120,12 +120,12 @@ def test_a_pool_whose_pace_was_lowered_while_its_plan_settled_begins_no_more_tha
 
 def test_an_eviction_is_waited_for_longer_than_the_oldest_view_that_is_acted_on() -> None:
     drains = process(five()).drainer
-    seen = five().look()
-    uid = seen.inventory.pods[0].uid
+    view = five().look()
+    uid = view.inventory.pods[0].uid
     drains.evicted_at = {uid: 0.0}
     assert Settings().max_watch_age_seconds < drains.unobserved_seconds
-    assert drains.settle_flight(seen, Settings().max_watch_age_seconds + 1) == {uid}
-    assert drains.settle_flight(seen, drains.unobserved_seconds + 1) == frozenset()
+    assert drains.settle_flight(view, Settings().max_watch_age_seconds + 1) == {uid}
+    assert drains.settle_flight(view, drains.unobserved_seconds + 1) == frozenset()
 
 
 def test_pods_that_drains_under_way_still_have_to_evict_count_against_the_hour() -> None:

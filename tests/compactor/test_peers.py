@@ -45,9 +45,9 @@ def goes(**system: str) -> list[tuple[str, list[str]]]:
     """Nodes that go with their pods, where a pod of kube-system is on one of two."""
     pods = [pod(f"big-{number}", "b", "400m") for number in range(5)]
     dns = pod("dns-1", "a", "100m", namespace="kube-system", **system)
-    made = cluster(node("a"), node("b"), pod("web-1", "a"), dns, *pods)
-    found = make_plan(build_cluster_model(made), [ALL], PlanningContext(now=NOW))
-    return [(step.node, sorted(move.pod for move in step.moves)) for step in found.all_steps]
+    actual_cluster = cluster(node("a"), node("b"), pod("web-1", "a"), dns, *pods)
+    plan = make_plan(build_cluster_model(actual_cluster), [ALL], PlanningContext(now=NOW))
+    return [(step.node, sorted(move.pod for move in step.moves)) for step in plan.all_steps]
 
 
 def test_system_pods_move_with_their_node_or_keep_it_but_are_never_left_on_an_emptied_one() -> None:

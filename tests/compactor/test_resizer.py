@@ -75,13 +75,13 @@ class World(DryRunActuator):
 
     # ── what is read ─────────────────────────────────────────────────────
     def wanted_lookup(self) -> Any:
-        return lambda found: wants(cpu=self.target) if self.target else WantedRequests()
+        return lambda result: wants(cpu=self.target) if self.target else WantedRequests()
 
-    def top_owner_of(self, found: ResizablePod) -> str:
-        return f"default/Deployment/{found.name.partition('-')[0]}"
+    def top_owner_of(self, resizable_pod: ResizablePod) -> str:
+        return f"default/Deployment/{resizable_pod.name.partition('-')[0]}"
 
     def read_pods(self) -> dict[str, ResizablePod]:
-        reader, found = ResizablePodReader(), {}
+        reader, results = ResizablePodReader(), {}
         for name, one in self.pods.items():
             condition = (
                 (pending(one.answer),) if one.answer in ("Deferred", "Infeasible") and one.cpu != one.has else ()
@@ -91,8 +91,8 @@ class World(DryRunActuator):
                 conditions=condition, restarts=one.restarts, started=START - 7200, ready_changed=START - 7200,
                 ready=one.is_ready, last_state=oom_killed(one.killed_at) if one.killed_at else {},
             )  # fmt: skip
-            found[shape.metadata.uid] = reader.read_pod(shape)
-        return found
+            results[shape.metadata.uid] = reader.read_pod(shape)
+        return results
 
     def find_obstacle(self) -> Reason | None:
         return self.obstacle
@@ -127,16 +127,16 @@ class World(DryRunActuator):
         self.stored[pool] = memory
         self._write("save")
 
-    def resize_pod(self, found: ResizablePod, version: str, changes: Sequence[ResizeChange]) -> ResizeOutcome:
+    def resize_pod(self, resizable_pod: ResizablePod, version: str, changes: Sequence[ResizeChange]) -> ResizeOutcome:
         if self.down:
             raise ActuatorUnavailable("the API server is down")
-        one = self.pods[found.name]
+        one = self.pods[resizable_pod.name]
         if str(one.version) != version:
             return ResizeOutcome(ResizeStatus.CHANGED)
         if self.outcome is not ResizeStatus.RESIZED:
             return ResizeOutcome(self.outcome, "no")
         one.cpu, one.version = changes[0].amount_after, one.version + 1
-        self._write(f"{found.name} {changes[0].after}")
+        self._write(f"{resizable_pod.name} {changes[0].after}")
         return ResizeOutcome(ResizeStatus.RESIZED)
 
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
@@ -224,8 +224,8 @@ def test_what_was_there_before_is_saved_before_the_write() -> None:
 def test_pods_in_verification_count_with_what_they_had() -> None:
     world = World(replicas(1))
     resizer = run(world, 4)
-    (held,) = resizer.hold(world.view()).inventory.pods
-    assert held.requirements.requests == {"cpu": 500}
+    (pod,) = resizer.hold(world.view()).inventory.pods
+    assert pod.requirements.requests == {"cpu": 500}
     run(world, 20, resizer)
     (free,) = resizer.hold(world.view()).inventory.pods
     assert free.requirements.requests == {"cpu": 200}

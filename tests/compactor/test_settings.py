@@ -14,10 +14,10 @@ def test_settings_are_read_and_written_back() -> None:
 
 
 def test_the_default_lease_keeps_two_leaders_apart() -> None:
-    made = Settings()
-    assert made.renew_deadline_seconds + made.write_timeout_seconds < made.lease_duration_seconds
+    settings = Settings()
+    assert settings.renew_deadline_seconds + settings.write_timeout_seconds < settings.lease_duration_seconds
 
 
 def test_the_autoscalers_flags_are_read_as_on_its_command_line() -> None:
-    made = Settings(autoscaler_flags="--scale-down-unneeded-time=2m --scale-down-enabled false")
-    assert made.autoscaler_flag_values == {"scale-down-unneeded-time": "2m", "scale-down-enabled": "false"}
+    settings = Settings(autoscaler_flags="--scale-down-unneeded-time=2m --scale-down-enabled false")
+    assert settings.autoscaler_flag_values == {"scale-down-unneeded-time": "2m", "scale-down-enabled": "false"}

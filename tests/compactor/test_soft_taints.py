@@ -17,9 +17,9 @@ def small_first() -> Played:
     played.with_app("small", "first", cpu="1").with_app("large", "later", cpu="4")
     # Both pods have one budget that allows one disruption.
     for app in ("small", "large"):
-        [found] = played.of(app)
-        found["metadata"]["labels"]["app"] = "web"
-        found["metadata"]["ownerReferences"][0]["name"] = "web"
+        [histogram] = played.of(app)
+        histogram["metadata"]["labels"]["app"] = "web"
+        histogram["metadata"]["ownerReferences"][0]["name"] = "web"
     played.wanted = {"stays": 1, "keeps": 1, "web": 2}
     played.budgets["web"] = 1
     return played

@@ -67,9 +67,9 @@ def test_what_is_kept_is_read_by_pool() -> None:
 
 def test_what_the_previous_key_signed_is_signed_anew_and_its_number_rises() -> None:
     cluster = Cluster(kept("web", encode_state(PoolState(saved=3))))
-    found, keys = store(cluster), SigningKeys(b"n" * 32, KEYS.current)
-    found.signing.keys = keys
-    assert found.load_states() == {"web": PoolState(saved=3)}
+    actual_store, keys = store(cluster), SigningKeys(b"n" * 32, KEYS.current)
+    actual_store.signing.keys = keys
+    assert actual_store.load_states() == {"web": PoolState(saved=3)}
     [written] = cluster.written
     data = written["data"]
     assert keys.without_previous.verify(
@@ -81,10 +81,10 @@ def test_what_the_previous_key_signed_is_signed_anew_and_its_number_rises() -> N
 @pytest.mark.parametrize("text", ["{", '{"v":99}', '{"under":3}'])
 def test_what_cannot_be_read_is_put_aside_whole_before_anything_is_written_over_it(text: str) -> None:
     cluster = Cluster(kept("web", text, more="theirs"))
-    found = store(cluster).load_states()["web"]
+    result = store(cluster).load_states()["web"]
     [aside] = cluster.written
-    assert isinstance(found, Unreadable)
-    assert aside["metadata"]["name"] in found.problem
+    assert isinstance(result, Unreadable)
+    assert aside["metadata"]["name"] in result.problem
     assert aside["metadata"]["name"] != config_map_name("web")
     assert aside["metadata"]["labels"] == {UNREADABLE_STATE_LABEL: "web"}, "and it is nobody's state"
     assert aside["data"] == kept("web", text, more="theirs")["data"]
@@ -125,9 +125,9 @@ def test_a_state_that_somebody_else_wrote_is_put_aside_and_never_believed(change
     item = kept("web", STATE)
     item["data"] |= changed
     cluster = Cluster(item)
-    found = store(cluster).load_states()["web"]
-    assert isinstance(found, Unreadable)
-    assert why in found.problem
+    result = store(cluster).load_states()["web"]
+    assert isinstance(result, Unreadable)
+    assert why in result.problem
     assert cluster.written[0]["data"] == item["data"]
 
 
@@ -143,9 +143,9 @@ def test_an_older_state_that_is_written_back_is_not_believed() -> None:
     assert store(Cluster(kept("web", STATE, serial=9)), {"web": 9}).load_states() == {
         "web": PoolState(surged={"bank/web": "d1"})
     }
-    found = store(Cluster(kept("web", STATE, serial=8)), {"web": 9}).load_states()["web"]
-    assert isinstance(found, Unreadable)
-    assert "older" in found.problem
+    result = store(Cluster(kept("web", STATE, serial=8)), {"web": 9}).load_states()["web"]
+    assert isinstance(result, Unreadable)
+    assert "older" in result.problem
 
 
 def test_a_state_that_somebody_emptied_is_not_believed_once_one_was_final() -> None:
@@ -173,9 +173,9 @@ def test_each_state_has_a_higher_number_than_the_one_before() -> None:
 
 
 def test_a_state_that_somebody_deleted_is_lost_and_its_pool_is_not_as_good_as_new() -> None:
-    found = store(Cluster(), {"web": 9}).load_states()
-    assert isinstance(found["web"], Unreadable)
-    assert "deleted" in found["web"].problem
+    states = store(Cluster(), {"web": 9}).load_states()
+    assert isinstance(states["web"], Unreadable)
+    assert "deleted" in states["web"].problem
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ TERMS = AdmissionSettings(own_namespace="trimtab-system")
 
 
 def heard(*changes: WatchEvent) -> ReadmissionState:
-    found = ReadmissionState(TERMS, policies(RAISE))
+    readmission_state = ReadmissionState(TERMS, policies(RAISE))
     for change in changes:
-        found.apply_change(change)
-    return found
+        readmission_state.apply_change(change)
+    return readmission_state
 
 
 def of_web(made: PodTemplateSpec | None) -> WatchEvent:
@@ -61,8 +61,8 @@ def test_a_policy_that_came_or_went_counts_at_once():
 
 
 def test_a_pod_whose_successor_nobody_can_speak_for_keeps_its_node():
-    found = two_half_empty(lambda pod: Unreadable("the next pod", "a policy would deny the pod"))
-    assert found.all_steps == ()
+    plan = two_half_empty(lambda pod: Unreadable("the next pod", "a policy would deny the pod"))
+    assert plan.all_steps == ()
     world = build_cluster_model(
         cluster(node("n0"), pod("web-0", on="n0")), lambda pod: Unreadable("the next pod", "denied")
     )

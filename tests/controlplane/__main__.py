@@ -30,15 +30,15 @@ LABELS = {
 
 
 def main(folder: Path) -> None:
-    found = binaries.find()
+    finding = binaries.find()
     print("starting a control plane …", flush=True)
-    with ControlPlane.start(found) as plane:
+    with ControlPlane.start(finding) as plane:
         cluster = Cluster(plane.kubeconfig, plane=plane)
         print(f"making {NODES} nodes and a shop …", flush=True)
         cluster.pool(POOL, NODES, cpu="4", memory="16Gi", labels=LABELS)
         shop(cluster)
         with Autoscaler(cluster, group_of, lambda pod: added(cluster), unneeded=10.0):
-            file = written(folder, plane, found)
+            file = written(folder, plane, finding)
             print(f"ready: {NODES} nodes, and a shop on them; in another terminal: . {file}", flush=True)
             until_told()
     removed(folder)
@@ -46,12 +46,14 @@ def main(folder: Path) -> None:
 
 def shop(cluster: Cluster) -> None:
     """Everything of it runs on return."""
-    made = objects.documents(SHOP.read_text(encoding="utf-8"))
-    for found in made:
-        cluster.apply(found)
-    wanted = sum(found["spec"]["replicas"] for found in made if found["kind"] == "Deployment")
+    documents = objects.documents(SHOP.read_text(encoding="utf-8"))
+    for result in documents:
+        cluster.apply(result)
+    expected_total = sum(
+        each_result["spec"]["replicas"] for each_result in documents if each_result["kind"] == "Deployment"
+    )
     inside = Cluster(cluster.kubeconfig, "team-shop")
-    cluster.eventually(lambda: len(inside.running()) == wanted, within=60, what="the shop runs")
+    cluster.eventually(lambda: len(inside.running()) == expected_total, within=60, what="the shop runs")
 
 
 def group_of(node: objects.Object) -> str:
@@ -67,10 +69,10 @@ def added(cluster: Cluster) -> str:
     return POOL
 
 
-def written(folder: Path, plane: ControlPlane, found: Binaries) -> Path:
+def written(folder: Path, plane: ControlPlane, binaries: Binaries) -> Path:
     """What a shell sources; and beside it what runs processes of an installation."""
     folder.mkdir(parents=True, exist_ok=True)
-    programs = Path(found["kubectl"]).parent
+    programs = Path(binaries["kubectl"]).parent
     file = folder / "env"
     [port] = ports.free(1)
     settings = {"KUBECONFIG": plane.kubeconfig, "TESTBED": folder.resolve(), "TESTBED_WEBHOOK_PORT": port}
@@ -88,10 +90,10 @@ def removed(folder: Path) -> None:
 
 
 def until_told() -> None:
-    told = threading.Event()
+    event = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
-    told.wait()
+        signal.signal(number, lambda *_: event.set())
+    event.wait()
 
 
 if __name__ == "__main__":

@@ -78,9 +78,9 @@ class Api:
 
         `path` may be a whole URL, of another server of the same authority.
         """
-        given = {name: value for name, value in query.items() if value is not None}
+        values = {name: value for name, value in query.items() if value is not None}
         base = "" if path.startswith("http") else self.server
-        url = base + path + (f"?{urlencode(given, doseq=True)}" if given else "")
+        url = base + path + (f"?{urlencode(values, doseq=True)}" if values else "")
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         headers = {**self._headers, "Accept": "application/json", "Content-Type": content_type}
         try:
@@ -142,7 +142,7 @@ class Api:
 
     def _discovered(self, group_versions: list[str]) -> dict[tuple[str, str], Kind]:
         """The core group wins a name that several groups serve (Event)."""
-        found = dict(self._kinds)
+        kinds = dict(self._kinds)
         for group_version in group_versions:
             prefix = f"/api/{group_version}" if "/" not in group_version else f"/apis/{group_version}"
             for resource in self.request("GET", prefix)["resources"]:
@@ -150,9 +150,9 @@ class Api:
                     continue
                 kind = Kind(prefix, resource["name"], resource["namespaced"])
                 for name in (resource["name"], resource["kind"], *resource.get("shortNames", ())):
-                    found.setdefault(("", name.lower()), kind)
-                    found[(group_version, name.lower())] = kind
-        return found
+                    kinds.setdefault(("", name.lower()), kind)
+                    kinds[(group_version, name.lower())] = kind
+        return kinds
 
 
 def _warning_text(header: str) -> str:

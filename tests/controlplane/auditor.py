@@ -53,18 +53,18 @@ class Auditor:
     ) -> list[Write]:
         """In the order they were answered; only those that agree with everything given."""
         self._read_until_quiet()
-        wanted = {"user": user, "verb": verb, "resource": resource, "namespace": namespace, "name": name}
-        given = {key: value for key, value in wanted.items() if value is not None}
-        return [write for write in self._seen if all(getattr(write, key) == value for key, value in given.items())]
+        expected = {"user": user, "verb": verb, "resource": resource, "namespace": namespace, "name": name}
+        values = {key: value for key, value in expected.items() if value is not None}
+        return [write for write in self._seen if all(getattr(write, key) == value for key, value in values.items())]
 
     def _read_until_quiet(self) -> None:
         """A write may be answered milliseconds before its line is whole. A busy log is read for a second."""
         deadline = time.monotonic() + 1.0
         while True:
-            found = list(self._new())
-            self._seen.extend(found)
+            objects = list(self._new())
+            self._seen.extend(objects)
             time.sleep(0.02)
-            quiet = not found and self._offset == self._log.stat().st_size
+            quiet = not objects and self._offset == self._log.stat().st_size
             if quiet or time.monotonic() > deadline:
                 return
 

@@ -56,23 +56,23 @@ def status(
     minimums: Mapping[str, int] | None = None,
 ) -> Object:  # fmt: skip
     """Its status ConfigMap; group → nodes it has. `states` are scale-ups of single groups."""
-    told = f"autoscalerStatus: Running\nclusterWide:\n  health: {{status: {health}}}\n"
-    told += f"  scaleUp: {{status: {scale_up}}}\nnodeGroups:\n"
+    text = f"autoscalerStatus: Running\nclusterWide:\n  health: {{status: {health}}}\n"
+    text += f"  scaleUp: {{status: {scale_up}}}\nnodeGroups:\n"
     for group, size in groups.items():
         count = (candidates or {}).get(group, 0)
-        told += (
+        text += (
             f"- name: gke-{group}-grp\n  health: {{status: {health}, nodeCounts: {{registered: {{total: {size}}}}}, "
             f"cloudProviderTarget: {size}, minSize: {(minimums or {}).get(group, least)}, maxSize: 1000}}\n"
             f"  scaleUp: {{status: {(states or {}).get(group, scale_up)}}}\n"
             f"  scaleDown: {{status: {'CandidatesPresent' if count else 'NoCandidates'}, candidates: {count}}}\n"
         )
-    return _written(told, ago)
+    return _written(text, ago)
 
 
-def _written(told: str, ago: int = 0) -> Object:
+def _written(message: str, ago: int = 0) -> Object:
     when = (datetime.now(UTC) - timedelta(seconds=ago)).strftime("%Y-%m-%d %H:%M:%S.%f123 +0000 UTC")
     meta = {"name": "cluster-autoscaler-status", "namespace": "kube-system", "annotations": {UPDATED: when}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"status": f"time: {when}\n{told}"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"status": f"time: {when}\n{message}"}}
 
 
 @dataclass
@@ -173,9 +173,9 @@ class Autoscaler:
                 status(sizes, scale_up=busy, least=self.least, states=refused, candidates=ripe, minimums=self.minimums)
             )  # fmt: skip
 
-    def _report(self, told: str) -> None:
+    def _report(self, message: str) -> None:
         if self.reports:
-            self.cluster.apply(_written(told))
+            self.cluster.apply(_written(message))
 
     def _sight(self) -> Sight:
         nodes = {node["metadata"]["name"]: node for node in self._items("Node")}

@@ -51,17 +51,17 @@ def told_on_stderr(line: str) -> None:
 
 def find(kubernetes: str | None = None, tell: Tell = told_on_stderr) -> Binaries:
     """Every binary, built if it has to be. `kubernetes` is a minor such as "1.34"."""
-    wanted = [modules.etcd(), modules.kubernetes(kubernetes), modules.kwok()]
+    expected = [modules.etcd(), modules.kubernetes(kubernetes), modules.kwok()]
     paths: dict[str, Path] = {}
-    to_build = [module for module in wanted if is_missing(module)]
+    to_build = [module for module in expected if is_missing(module)]
     if to_build:
         minutes = sum(module.minutes for module in to_build)
-        tell(f"{len(to_build)} of {len(wanted)} programs are built first, once: about {minutes:g} min on two cores")
-    for module in wanted:
+        tell(f"{len(to_build)} of {len(expected)} programs are built first, once: about {minutes:g} min on two cores")
+    for module in expected:
         named = named_by_the_user(module)
         missing = module.packages.keys() - named.keys()
         paths |= (built(module, tell) if missing else {}) | named
-    return Binaries(paths=paths, kubernetes=wanted[1].version)
+    return Binaries(paths=paths, kubernetes=expected[1].version)
 
 
 def kubectl(tell: Tell = told_on_stderr) -> Path:
@@ -154,7 +154,7 @@ def go_build(module: Module, package: str, out: Path, tell: Tell) -> None:
         package,
     ]
     env = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
-    begun = told = time.monotonic()
+    begun = message = time.monotonic()
     lines: list[str] = []
     mine = os.getpid()
 
@@ -168,9 +168,9 @@ def go_build(module: Module, package: str, out: Path, tell: Tell) -> None:
         assert go.stderr is not None
         for line in go.stderr:  # -v prints a package a line, a mistake likewise
             lines.append(line)
-            if time.monotonic() - told > 10:
-                told = time.monotonic()
-                tell(f"  {out.name}: {told - begun:.0f} s, {len(lines)} packages, at {line.strip()}")
+            if time.monotonic() - message > 10:
+                message = time.monotonic()
+                tell(f"  {out.name}: {message - begun:.0f} s, {len(lines)} packages, at {line.strip()}")
     if go.returncode:
         raise CannotBuild(f"{' '.join(argv)}\nin {module.folder} ended with {go.returncode}:\n{''.join(lines[-20:])}")
     tell(f"  {out.name}: done in {time.monotonic() - begun:.0f} s")

@@ -50,10 +50,10 @@ class Cluster(Verbs):
         """Nodes `name-0`, `name-1`, … labelled `pool=name`, Ready on return. Taints as in kubectl."""
         self.needs_own("nodes made by the test (kwok)")
         names = [f"{name}-{number}" for number in range(nodes)]
-        given = {"pool": name, **(labels or {})}
-        wanted = [objects.taint(taint) for taint in taints]
+        values = {"pool": name, **(labels or {})}
+        expected_taints = [objects.taint(taint) for taint in taints]
         for node in names:
-            self.create(objects.node(node, cpu=cpu, memory=memory, pods=pods, labels=given, taints=wanted))
+            self.create(objects.node(node, cpu=cpu, memory=memory, pods=pods, labels=values, taints=expected_taints))
         within = 20 + nodes / 20
         self.eventually(lambda: all(map(self.is_ready, names)), within=within, what=f"pool {name} Ready")
         return names
@@ -65,9 +65,9 @@ class Cluster(Verbs):
 
     def is_ready(self, node: str) -> bool:
         """Ready, and no longer tainted as new."""
-        found = self.get("Node", node)
-        taints = [taint["key"] for taint in found["spec"].get("taints", ())]
-        return _has_ready(found) and not any(key.startswith("node.kubernetes.io/") for key in taints)
+        described_node = self.get("Node", node)
+        taints = [taint["key"] for taint in described_node["spec"].get("taints", ())]
+        return _has_ready(described_node) and not any(key.startswith("node.kubernetes.io/") for key in taints)
 
     def deployment(
         self,
@@ -223,8 +223,8 @@ class Cluster(Verbs):
 
     def clean_up(self) -> None:
         """Takes away what we made outside of the namespace, newest first, and it; does not wait."""
-        nodes = [made for made in self._outside if made[0] == "Node"]
-        others = [made for made in reversed(self._outside) if made[0] != "Node"]
+        nodes = [environment for environment in self._outside if environment[0] == "Node"]
+        others = [environment for environment in reversed(self._outside) if environment[0] != "Node"]
         for kind, name in [*others, *nodes]:  # a pod leaves its node before the node goes
             self.delete(kind, name)
         self.api.close()

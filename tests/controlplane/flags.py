@@ -47,12 +47,12 @@ def minor_of(version: str) -> tuple[int, int]:
 
 def stages(folder: Path, start_up: int) -> Path:
     """The stages, with pods that take so many seconds to be Ready unless their annotation says otherwise."""
-    told = (CONFIG / "stages.yaml").read_text()
-    head, mark, tail = told.partition("metadata: {name: pod-starts}")
+    text = (CONFIG / "stages.yaml").read_text()
+    head, mark, tail = text.partition("metadata: {name: pod-starts}")
     tail = tail.replace("durationMilliseconds: 0", f"durationMilliseconds: {start_up * 1000}", 1)
-    made = folder / "stages.yaml"
-    made.write_text(head + mark + tail)
-    return made
+    item = folder / "stages.yaml"
+    item.write_text(head + mark + tail)
+    return item
 
 
 def etcd(at: Layout) -> list[str]:

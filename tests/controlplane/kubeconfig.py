@@ -63,8 +63,8 @@ def read(path: Path) -> Access:
 
 
 def _named(document: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(entry for entry in document[kind] if entry["name"] == name)
-    return found
+    actual_entry: dict[str, Any] = next(entry for entry in document[kind] if entry["name"] == name)
+    return actual_entry
 
 
 def _content(path: Path, entry: dict[str, Any], field: str) -> bytes | None:

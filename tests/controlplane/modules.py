@@ -25,9 +25,9 @@ class Module:
     @property
     def version(self) -> str:
         """As required in go.mod, without the v."""
-        found = re.search(rf"{re.escape(self.path)} v(\S+)", (self.folder / "go.mod").read_text())
-        assert found, f"{self.folder}/go.mod does not require {self.path}"
-        return found[1]
+        result = re.search(rf"{re.escape(self.path)} v(\S+)", (self.folder / "go.mod").read_text())
+        assert result, f"{self.folder}/go.mod does not require {self.path}"
+        return result[1]
 
     @property
     def ldflags(self) -> str:
@@ -52,8 +52,8 @@ def kubernetes(minor: str | None = None) -> Module:
     minor = minor or os.environ.get("E2E_K8S") or DEFAULT_KUBERNETES
     folder = HERE / f"kubernetes-{minor}"
     if not folder.is_dir():
-        known = sorted(path.name.removeprefix("kubernetes-") for path in HERE.glob("kubernetes-*"))
-        raise LookupError(f"E2E_K8S={minor}: there is no {folder.name} in {HERE}; known are {', '.join(known)}")
+        facts = sorted(path.name.removeprefix("kubernetes-") for path in HERE.glob("kubernetes-*"))
+        raise LookupError(f"E2E_K8S={minor}: there is no {folder.name} in {HERE}; known are {', '.join(facts)}")
     tools = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     packages = {tool: f"k8s.io/kubernetes/cmd/{tool}" for tool in tools}
     return Module(folder=folder, path="k8s.io/kubernetes", packages=packages, minutes=6)

@@ -13,13 +13,13 @@ RANGE = range(15000, 30000)
 
 def free(count: int) -> list[int]:
     """`count` different ports nobody listens on now."""
-    with contextlib.ExitStack() as held:
-        found: list[int] = []
+    with contextlib.ExitStack() as exit_stack:
+        ports: list[int] = []
         for port in random.SystemRandom().sample(RANGE, len(RANGE)):
-            if len(found) == count:
+            if len(ports) == count:
                 break
-            attempt = held.enter_context(socket.socket())
+            attempt = exit_stack.enter_context(socket.socket())
             with contextlib.suppress(OSError):
                 attempt.bind(("127.0.0.1", port))
-                found.append(port)
-        return found
+                ports.append(port)
+        return ports

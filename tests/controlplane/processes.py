@@ -41,9 +41,9 @@ class Processes:
     def start(self, name: str, argv: Sequence[str], env: dict[str, str] | None = None) -> int:
         """Starts `argv` as `name` and returns its pid."""
         self._meant_to_end.discard(name)
-        given = {**os.environ, **(env or {})}
+        environment = {**os.environ, **(env or {})}
         log = str(self.logs / f"{name}.log")
-        return int(self._ask(do="start", name=name, argv=list(argv), env=given, log=log)["pid"])
+        return int(self._ask(do="start", name=name, argv=list(argv), env=environment, log=log)["pid"])
 
     def running(self) -> dict[str, int]:
         """Name → pid of what runs now."""

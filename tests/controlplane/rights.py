@@ -25,7 +25,7 @@ class Used:
 def used(log: Path, namespace: str, since: int = 0, until: int | None = None) -> Iterator[Used]:
     """Every request of this namespace's accounts that was answered, once for each kind of it; between these bytes."""
     beginning = f"system:serviceaccount:{namespace}:"
-    seen: set[Used] = set()
+    usages: set[Used] = set()
     with log.open("rb") as lines:
         lines.seek(since)
         for line in iter(lines.readline, b""):
@@ -39,12 +39,12 @@ def used(log: Path, namespace: str, since: int = 0, until: int | None = None) ->
             if target is None or not user.startswith(beginning) or event["stage"] == "RequestReceived":
                 continue
             sub = target.get("subresource")
-            found = Used(
+            usage = Used(
                 account=user.removeprefix(beginning), verb=event["verb"], group=target.get("apiGroup", ""),
                 resource=f"{target['resource']}/{sub}" if sub else target["resource"],
                 namespace=target.get("namespace", ""), name=target.get("name", ""),
                 status=event.get("responseStatus", {}).get("code", 0),
             )  # fmt: skip
-            if found not in seen:
-                seen.add(found)
-                yield found
+            if usage not in usages:
+                usages.add(usage)
+                yield usage

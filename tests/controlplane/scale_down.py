@@ -65,12 +65,12 @@ def free(node: Object, pods: Iterable[Object]) -> dict[str, int]:
 
 
 def asked(pod: Object) -> dict[str, int]:
-    found = dict.fromkeys(RESOURCES, 0) | {"pods": 1}
+    result = dict.fromkeys(RESOURCES, 0) | {"pods": 1}
     for container in pod["spec"]["containers"]:
         for name, written in container.get("resources", {}).get("requests", {}).items():
-            if name in found:
-                found[name] += quantity.scheduler_value(name, written)
-    return found
+            if name in result:
+                result[name] += quantity.scheduler_value(name, written)
+    return result
 
 
 def fits(pod: Object, node: Object, left: Mapping[str, int]) -> bool:
@@ -112,13 +112,13 @@ class ScaleDown:
     def look(self, sight: Sight, *, may_remove: bool) -> None:
         for name, since in list(self._leaving.items()):
             self._go_on(sight, name, since)
-        now, found = self.clock(), self._unneeded(sight)
-        for name in self.candidates.keys() - found:
+        now, unneeded_nodes = self.clock(), self._unneeded(sight)
+        for name in self.candidates.keys() - unneeded_nodes:
             if name in sight.nodes and name not in self._leaving:
                 self._taint(sight.nodes[name], None)
-        for name in found - self.candidates.keys():
+        for name in unneeded_nodes - self.candidates.keys():
             self._taint(sight.nodes[name], CANDIDATE)
-        self.candidates = {name: self.candidates.get(name, now) for name in found}
+        self.candidates = {name: self.candidates.get(name, now) for name in unneeded_nodes}
         if may_remove:
             self._remove(sight, [name for name, since in self.candidates.items() if now - since >= self.unneeded])
 
@@ -183,7 +183,7 @@ class ScaleDown:
         """Those it had found before come first; of the others the emptiest."""
         if not self.threshold:
             return {name for name in sight.groups if not _movable(sight.on(name)) and name not in self._leaving}
-        room, found, receivers = sight.open_nodes(), set[str](), set[str]()
+        room, result, receivers = sight.open_nodes(), set[str](), set[str]()
         allowed = {
             (budget["metadata"]["namespace"], budget["metadata"]["name"]): budget["status"].get("disruptionsAllowed", 0)
             for budget in sight.budgets
@@ -194,11 +194,11 @@ class ScaleDown:
             pods = _movable(sight.on(name))
             if name in receivers or name in self._leaving or (pods and used[name] >= self.threshold):
                 continue
-            places = self._places(sight, name, pods, room, found, allowed)
+            places = self._places(sight, name, pods, room, result, allowed)
             if places is not None:
-                found.add(name)
+                result.add(name)
                 receivers.update(places)
-        return found
+        return result
 
     def _places(
         self,
@@ -206,11 +206,11 @@ class ScaleDown:
         name: str,
         pods: list[Object],
         room: dict[str, dict[str, int]],
-        found: set[str],
+        result: set[str],
         allowed: dict[tuple[str, str], int],
     ) -> list[str] | None:
         """Where the node's pods would go; None where one must stay or finds no place."""
-        trial = {node: left.copy() for node, left in room.items() if node != name and node not in found}
+        trial = {node: left.copy() for node, left in room.items() if node != name and node not in result}
         spent, places = dict(allowed), []
         for pod in sorted(pods, key=lambda pod: -asked(pod)["cpu"]):
             budget = _budget(pod, sight.budgets)

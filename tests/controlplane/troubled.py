@@ -44,9 +44,9 @@ class Relay(http.server.ThreadingHTTPServer):
         """What becomes of a request: empty where all is well."""
         if self.chance.random() >= self.trouble:
             return ""
-        found = self.chance.choice(["429", "500", "hang", "untold"])
-        self.failed[found] += 1
-        return found
+        result = self.chance.choice(["429", "500", "hang", "untold"])
+        self.failed[result] += 1
+        return result
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -112,9 +112,9 @@ _HOP = ("host", "connection", "content-length", "transfer-encoding", "accept-enc
 @contextmanager
 def relay(login: Path, folder: Path) -> Iterator[tuple[Relay, Path]]:
     """The relay, and a kubeconfig that leads to it."""
-    made = Relay(login)
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    server = f"http://127.0.0.1:{made.server_address[1]}"
+    relay = Relay(login)
+    threading.Thread(target=relay.serve_forever, daemon=True).start()
+    server = f"http://127.0.0.1:{relay.server_address[1]}"
     named = {"name": "relay", "cluster": {"server": server}}
     document = {
         "apiVersion": "v1", "kind": "Config", "current-context": "relay", "clusters": [named],
@@ -124,7 +124,7 @@ def relay(login: Path, folder: Path) -> Iterator[tuple[Relay, Path]]:
     path = folder / "relay.kubeconfig"
     path.write_text(yaml.safe_dump(document))
     try:
-        yield made, path
+        yield relay, path
     finally:
-        made.shutdown()
-        made.server_close()
+        relay.shutdown()
+        relay.server_close()

@@ -50,9 +50,9 @@ class Verbs:
         everywhere: bool = False,
     ) -> Objects:
         """Those of our namespace unless told otherwise. `selector` is a label selector."""
-        found = self.api.kind(kind)
+        actual_kind = self.api.kind(kind)
         inside = None if everywhere else namespace or self.namespace
-        return list(self.api.items(found, inside, labelSelector=selector))
+        return list(self.api.items(actual_kind, inside, labelSelector=selector))
 
     def delete(self, kind: str, name: str, namespace: str | None = None, *, grace: int | None = None) -> None:
         """What is gone already is fine."""
@@ -103,9 +103,9 @@ class Verbs:
             path = self.api.path(kind, namespace, item["metadata"]["name"])
             how = {"fieldManager": "e2e", "force": "true", **query}
             stored = self._object("PATCH", path, item, content_type=APPLY, **how)
-        made = (item["kind"], stored["metadata"]["name"])
-        if not kind.namespaced and made not in self._outside:
-            self._outside.append(made)
+        objects = (item["kind"], stored["metadata"]["name"])
+        if not kind.namespaced and objects not in self._outside:
+            self._outside.append(objects)
         return stored
 
     def _ask(self, method: str, kind: str, name: str, namespace: str | None, **query: Any) -> Object:

@@ -64,8 +64,8 @@ class Witness:
     def __enter__(self) -> Witness:
         namespaces = self.cluster.list("Namespace", everywhere=True)
         self._ending = frozenset(n["metadata"]["name"] for n in namespaces if "deletionTimestamp" in n["metadata"])
-        for found in self.cluster.list("Deployment", everywhere=True):
-            self._wanted[_app(found["metadata"]["namespace"], found["spec"]["template"])] = found["spec"]["replicas"]
+        for result in self.cluster.list("Deployment", everywhere=True):
+            self._wanted[_app(result["metadata"]["namespace"], result["spec"]["template"])] = result["spec"]["replicas"]
         for budget in self.cluster.list("PodDisruptionBudget", everywhere=True):
             app = (budget["metadata"]["namespace"], budget["spec"]["selector"]["matchLabels"].get("app", ""))
             if app in self._wanted and app[0] not in self._ending and "maxUnavailable" in budget["spec"]:
@@ -118,41 +118,41 @@ class Witness:
         meta, now = pod["metadata"], time.monotonic()
         if meta["namespace"] in self._ending:
             return
-        seen = self.pods.get(meta["uid"])
-        if seen is None:
+        observation = self.pods.get(meta["uid"])
+        if observation is None:
             name = f"{meta['namespace']}/{meta['name']}"
-            seen = self.pods[meta["uid"]] = Seen(name, _app(meta["namespace"], pod), now, born_here=not first)
+            observation = self.pods[meta["uid"]] = Seen(name, _app(meta["namespace"], pod), now, born_here=not first)
             if not first:
                 self.born.add(name)
-        if seen.placed is None and pod["spec"].get("nodeName"):
-            seen.placed = now
-            if seen.born_here:
-                self.longest_wait = max(self.longest_wait, now - seen.since)
-        seen.node = pod["spec"].get("nodeName", "")
+        if observation.placed is None and pod["spec"].get("nodeName"):
+            observation.placed = now
+            if observation.born_here:
+                self.longest_wait = max(self.longest_wait, now - observation.since)
+        observation.node = pod["spec"].get("nodeName", "")
         if "deletionTimestamp" in meta:
-            self._leaves(seen)
-        self._set(seen, ready=_is_ready(pod) and "deletionTimestamp" not in meta, now=now)
+            self._leaves(observation)
+        self._set(observation, ready=_is_ready(pod) and "deletionTimestamp" not in meta, now=now)
 
     def _drop(self, uid: str) -> None:
-        seen = self.pods.pop(uid, None)
-        if seen is not None:
-            self._leaves(seen)
-            self._set(seen, ready=False, now=time.monotonic())
+        observation = self.pods.pop(uid, None)
+        if observation is not None:
+            self._leaves(observation)
+            self._set(observation, ready=False, now=time.monotonic())
 
-    def _leaves(self, seen: Seen) -> None:
-        if not seen.ending:
-            seen.ending = True
-            if seen.node:
-                self.left.append((seen.node, seen.name))
+    def _leaves(self, observation: Seen) -> None:
+        if not observation.ending:
+            observation.ending = True
+            if observation.node:
+                self.left.append((observation.node, observation.name))
 
-    def _set(self, seen: Seen, *, ready: bool, now: float) -> None:
-        if ready == seen.ready:
+    def _set(self, observation: Seen, *, ready: bool, now: float) -> None:
+        if ready == observation.ready:
             return
-        seen.ready = ready
-        self._ready[seen.app] += 1 if ready else -1
-        if ready and seen.born_here:
-            self.longest_start = max(self.longest_start, now - seen.since)
-        count, app = self._ready[seen.app], seen.app
+        observation.ready = ready
+        self._ready[observation.app] += 1 if ready else -1
+        if ready and observation.born_here:
+            self.longest_start = max(self.longest_start, now - observation.since)
+        count, app = self._ready[observation.app], observation.app
         if ready and count >= self._wanted.get(app, 1):
             self.fewest.setdefault(app, count)
         elif not ready and app in self.fewest:

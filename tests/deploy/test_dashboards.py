@@ -38,9 +38,9 @@ WANTED = [*asked(), *((rule.name, rule.asks) for rule in OLD_NAMES)]
 
 @pytest.mark.parametrize(("where", "expression"), WANTED, ids=lambda text: text[:60])
 def test_every_metric_and_label_that_is_asked_for_exists(where: str, expression: str) -> None:
-    found = series(expression)
-    assert found, "asks for nothing"
-    for name, labels in found.items():
+    actual_series = series(expression)
+    assert actual_series, "asks for nothing"
+    for name, labels in actual_series.items():
         assert name in KNOWN, f"{where}: nobody exports {name}"
         assert labels <= KNOWN[name], f"{where}: {name} has no label {labels - KNOWN[name]}"
 

@@ -25,9 +25,9 @@ def instructions() -> list[tuple[str, str]]:
 
 def final() -> dict[str, str]:
     """The last stage: instruction → argument."""
-    found = instructions()
-    begins = max(index for index, (word, _) in enumerate(found) if word == "FROM")
-    return dict(found[begins:])
+    actual_instructions = instructions()
+    begins = max(index for index, (word, _) in enumerate(actual_instructions) if word == "FROM")
+    return dict(actual_instructions[begins:])
 
 
 def test_there_are_two_stages_and_the_last_installs_nothing() -> None:
@@ -66,9 +66,9 @@ def test_base_images_are_variables_with_a_version() -> None:
 def pinned(file: str) -> dict[str, str]:
     """name → version; every one has a hash."""
     lines = _JOINED.sub(" ", (IMAGE / file).read_text()).splitlines()
-    found = [line.split() for line in lines if line and not line.startswith("#")]
-    assert all(len(words) > 1 and all(w.startswith("--hash=sha256:") for w in words[1:]) for words in found)
-    return dict(words[0].split("==") for words in found)
+    results = [line.split() for line in lines if line and not line.startswith("#")]
+    assert all(len(words) > 1 and all(w.startswith("--hash=sha256:") for w in words[1:]) for words in results)
+    return dict(words[0].split("==") for words in results)
 
 
 def constraints() -> dict[str, str]:
@@ -88,8 +88,8 @@ def test_what_is_installed_is_what_is_tested() -> None:
 
 
 def test_everything_we_ask_for_is_installed() -> None:
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    names = {_plain(re.split(r"[<>=\[]", one)[0]) for one in wanted}
+    expected_dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {_plain(re.split(r"[<>=\[]", one)[0]) for one in expected_dependencies}
     assert names <= {_plain(name) for name in pinned("requirements.txt")}
 
 
@@ -102,10 +102,10 @@ def test_only_what_the_wheel_is_made_of_goes_into_the_build() -> None:
     lines = [line for line in (ROOT / ".containerignore").read_text().splitlines() if line and line[0] != "#"]
     assert lines[0] == "*"
     let_in = [line[1:] for line in lines if line.startswith("!")]
-    held = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
         "packages"
     ]
-    assert {*held, "pyproject.toml", "deploy/image", "README.md", "LICENSE"} <= {*let_in}
+    assert {*packages, "pyproject.toml", "deploy/image", "README.md", "LICENSE"} <= {*let_in}
     assert not [line for line in let_in if fnmatch.fnmatch("tests", line) or fnmatch.fnmatch(".git", line)]
 
 

@@ -41,11 +41,11 @@ class Step:
 
 def steps(page: str) -> Iterator[Step]:
     """In the page's order."""
-    for found in _BLOCK.finditer(page):
-        how, text = found["how"] or "", found["text"]
+    for match in _BLOCK.finditer(page):
+        how, text = match["how"] or "", match["text"]
         if how.startswith("file "):
             yield Step(how, text, "")
-        elif found["kind"] == "console":
+        elif match["kind"] == "console":
             for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
                 yield Step(how, *_parted(part))
 
@@ -59,8 +59,10 @@ def _parted(text: str) -> tuple[str, str]:
 
 def differs(shown: str, got: str) -> str:
     """Where the output is other than shown; empty where it is not. Lines that are not shown need a `…`."""
-    wanted, lines = _lines(shown), _lines(got)
-    if not wanted or re.fullmatch("".join(map(_pattern, wanted)), "".join(f"{line}\n" for line in lines)):
+    expected_lines, lines = _lines(shown), _lines(got)
+    if not expected_lines or re.fullmatch(
+        "".join(map(_pattern, expected_lines)), "".join(f"{line}\n" for line in lines)
+    ):
         return ""
     return f"shown:\n{shown}\ngot:\n{got}"
 
@@ -140,6 +142,6 @@ class Shell:
         _, pid = self.run(f"{step.command} >{file} 2>&1 &\necho $!")
         self._background.append(int(pid))
         until = time.monotonic() + within
-        while differs(f"…\n{step.shown}\n…", said := file.read_text() if file.exists() else ""):
-            assert time.monotonic() < until, f"$ {step.command}\nwas to say:\n{step.shown}\nand said:\n{said}"
+        while differs(f"…\n{step.shown}\n…", text := file.read_text() if file.exists() else ""):
+            assert time.monotonic() < until, f"$ {step.command}\nwas to say:\n{step.shown}\nand said:\n{text}"
             time.sleep(0.2)

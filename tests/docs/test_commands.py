@@ -24,9 +24,9 @@ def shown(page: Path) -> Iterator[str]:
     fenced = [line for block in _BLOCKS.findall(text) for line in block.splitlines()]
     indented = [line for line in text.splitlines() if line.startswith("    ")]
     for line in [*fenced, *indented]:
-        found = _SHOWN.match(line)
-        if found:
-            yield re.split(r"\s+#|\s[|>;]|\s&&|\s&$", found[1])[0].strip()
+        result = _SHOWN.match(line)
+        if result:
+            yield re.split(r"\s+#|\s[|>;]|\s&&|\s&$", result[1])[0].strip()
 
 
 CASES = [(page, line) for page in PAGES if page.parent.name != "reference" for line in dict.fromkeys(shown(page))]
@@ -39,14 +39,16 @@ def problem(line: str) -> str:
     context = click.Context(cli, info_name="trimtab")
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name = words.pop(0)
-        found = command.get_command(context, name)
-        if found is None:
+        actual_command = command.get_command(context, name)
+        if actual_command is None:
             return f"no {name}"
-        command = found
+        command = actual_command
     takes = {option for one in command.params if not getattr(one, "is_flag", False) for option in one.opts}
     words = [word for before, word in pairwise(["", *words]) if before not in takes or not before.startswith("-")]
-    known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"-h", "--help"}
-    return ", ".join(f"no {word}" for word in words if re.match(r"--?[a-z]", word) and word.split("=")[0] not in known)
+    options = {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"-h", "--help"}
+    return ", ".join(
+        f"no {word}" for word in words if re.match(r"--?[a-z]", word) and word.split("=")[0] not in options
+    )
 
 
 @pytest.mark.parametrize(("page", "line"), CASES, ids=[f"{page.stem}: {line}" for page, line in CASES])
@@ -72,5 +74,7 @@ def test_whoever_applies_as_a_page_says_keeps_the_image() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_helm_is_told_the_namespace_of_the_release(page: Path) -> None:
-    said = re.findall(r"helm (?:install|upgrade|rollback|uninstall) trimtab\b[^`\n]*", page.read_text(encoding="utf-8"))
-    assert [command for command in said if "--namespace trimtab-system" not in command] == []
+    matches = re.findall(
+        r"helm (?:install|upgrade|rollback|uninstall) trimtab\b[^`\n]*", page.read_text(encoding="utf-8")
+    )
+    assert [command for command in matches if "--namespace trimtab-system" not in command] == []

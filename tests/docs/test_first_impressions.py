@@ -93,14 +93,14 @@ _ALWAYS_MANY = {"trimtab/cli/demo/command.py", "trimtab/cli/demo/sample_pool.py"
 
 
 def test_no_sentence_counts_a_length_with_a_noun_that_is_always_plural() -> None:
-    found = [
+    results = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
         for path in sorted((ROOT / "trimtab").rglob("*.py"))
         if str(path.relative_to(ROOT)) not in _ALWAYS_MANY
         for node in _texts(ast.parse(path.read_text(encoding="utf-8")))
         if _PLAIN_COUNT.search("".join(map(_as_text, node.values)))
     ]
-    assert found == []
+    assert results == []
 
 
 def _texts(tree: ast.AST) -> Iterator[ast.JoinedStr]:

@@ -26,15 +26,15 @@ def tokens(page: Path) -> tuple[Token, ...]:
 @cache
 def anchors(page: Path) -> frozenset[str]:
     """As GitHub names headings: small letters, no punctuation, a number where one comes again."""
-    seen: Counter[str] = Counter()
-    found = set()
+    counts: Counter[str] = Counter()
+    names = set()
     for here, text in zip(tokens(page), tokens(page)[1:], strict=False):
         if here.type == "heading_open":
             plain = "".join(part.content for part in text.children or () if part.type in ("text", "code_inline"))
             slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
-            found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
-            seen[slug] += 1
-    return frozenset(found)
+            names.add(f"{slug}-{counts[slug]}" if counts[slug] else slug)
+            counts[slug] += 1
+    return frozenset(names)
 
 
 def links(page: Path) -> Iterator[str]:
@@ -46,13 +46,13 @@ def links(page: Path) -> Iterator[str]:
 
 
 def broken(page: Path) -> list[str]:
-    found = []
+    actual_links = []
     for link in links(page):
         path, _, anchor = link.partition("#")
         to = (page.parent / path).resolve() if path else page
         if not to.exists() or (anchor and to.suffix == ".md" and anchor not in anchors(to)):
-            found.append(link)
-    return found
+            actual_links.append(link)
+    return actual_links
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -73,7 +73,7 @@ def test_every_page_can_be_reached_from_the_first_one() -> None:
     while waiting:
         page = waiting.pop()
         to = {(page.parent / link.partition("#")[0]).resolve() for link in links(page) if not link.startswith("#")}
-        new = {found for found in to if found.suffix == ".md" and found.exists()} - reached
+        new = {result for result in to if result.suffix == ".md" and result.exists()} - reached
         reached |= new
         waiting += new
     assert sorted(set((ROOT / "docs").rglob("*.md")) - reached) == []

@@ -45,8 +45,8 @@ def test_nodes_are_quoted_as_they_were_measured(quoted: str, measured: str) -> N
 
 def test_what_was_promised_is_quoted_beside_what_was_seen_live() -> None:
     _, cores, evictions, _, _ = cells(NODES, "**Trimtab, goal cost, places as planned**")
-    told = re.sub(r"(?<=\d)[\s\u202f\u00a0](?=\d)", "", PEERS)
-    assert f"promises {cores} cores for {evictions} evictions" in told
+    text = re.sub(r"(?<=\d)[\s\u202f\u00a0](?=\d)", "", PEERS)
+    assert f"promises {cores} cores for {evictions} evictions" in text
 
 
 def test_the_page_names_where_others_are_better() -> None:

@@ -24,7 +24,7 @@ def test_the_cgroup_of_a_pod_with_its_sandbox_is_read(tmp_path: Path) -> None:
     (tmp_path / "kubectl").write_text(KUBECTL)
     (tmp_path / "kubectl").chmod(0o755)
     section = RUNBOOKS.read_text().partition("## TrimtabOverheadWrong")[2].partition("\n## ")[0]
-    [block] = [found for found in re.findall(r"(?:^    .*\n)+", section, re.MULTILINE) if "cgroup" in found]
+    [block] = [match for match in re.findall(r"(?:^    .*\n)+", section, re.MULTILINE) if "cgroup" in match]
     script = re.sub("^    ", "", block, flags=re.MULTILINE).replace("/sys/fs/cgroup", str(tmp_path))
     path = f"{tmp_path}:{os.environ['PATH']}"
     done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, check=True, env={"PATH": path})

@@ -18,6 +18,6 @@ def named(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("where", ["trimtab/**/*.py", "webhook/**/*.py", "docs/**/*.md", "deploy/**/*.yaml"])
 def test_every_setting_that_is_named_is_one(where: str) -> None:
-    known = named(ROOT / REFERENCE) | NONE
-    unknown = {str(path.relative_to(ROOT)): named(path) - known for path in ROOT.glob(where)}
+    facts = named(ROOT / REFERENCE) | NONE
+    unknown = {str(path.relative_to(ROOT)): named(path) - facts for path in ROOT.glob(where)}
     assert {path: names for path, names in unknown.items() if names} == {}

@@ -36,8 +36,8 @@ def test_every_command_of_the_page_does_what_is_shown(tmp_path: Path) -> None:
     till[0]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "2Gi"
     (tmp_path / "later.json").write_text(world(*cart, *till))
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    found = list(steps(PAGE.read_text()))
-    assert len(found) >= 8
+    objects = list(steps(PAGE.read_text()))
+    assert len(objects) >= 8
     with Shell(tmp_path, {"PATH": path, "COLUMNS": "160", "NO_COLOR": "1"}) as shell:
-        for step in found:
+        for step in objects:
             shell.do(step)

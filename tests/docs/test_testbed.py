@@ -39,18 +39,18 @@ def test_it_says_first_what_has_to_be_built_and_how_long_that_takes(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
-    made: list[str] = []
+    keys: list[str] = []
 
     def build(module: modules.Module, place: Path, tell: binaries.Tell) -> None:
-        made.append(module.key)
+        keys.append(module.key)
         place.mkdir()
 
     monkeypatch.setattr(binaries, "build", build)
     lines: list[str] = []
     binaries.find(tell=lines.append)
-    wanted = [modules.etcd(), modules.kubernetes(), modules.kwok()]
-    assert made == [module.key for module in wanted]
-    minutes = sum(module.minutes for module in wanted)
+    expected = [modules.etcd(), modules.kubernetes(), modules.kwok()]
+    assert keys == [module.key for module in expected]
+    minutes = sum(module.minutes for module in expected)
     assert lines == [f"3 of 3 programs are built first, once: about {minutes:g} min on two cores"]
     lines.clear()
     binaries.find(tell=lines.append)

@@ -94,8 +94,8 @@ def test_the_page_and_the_roles_of_an_option_say_the_same(option: str) -> None:
     }
     section = PAGE.partition("### Rights of options\n")[2].partition("\n#")[0]
     lines = [line for line in section.splitlines() if line.startswith(f"| `{option}` | ")]
-    told = {right[1:] for line in lines for right in _rights(line.removeprefix(f"| `{option}` "))}
-    assert told == added
+    messages = {right[1:] for line in lines for right in _rights(line.removeprefix(f"| `{option}` "))}
+    assert messages == added
 
 
 @pytest.mark.parametrize("values", [InstallValues(), InstallValues(cert_manager=True), EVERY_OPTION])
@@ -134,8 +134,8 @@ def rows(heading: str) -> list[list[str]]:
 
 def begins(name: str, names: Iterable[str]) -> str:
     """The one of these that the name begins with."""
-    [found] = [one for one in names if re.match(rf"{re.escape(one)}(?!\w)", name)]
-    return found
+    [result] = [one for one in names if re.match(rf"{re.escape(one)}(?!\w)", name)]
+    return result
 
 
 def exists(test: str) -> bool:
@@ -145,8 +145,8 @@ def exists(test: str) -> bool:
 
 
 def test_each_thing_that_somebody_must_not_get_is_tried_by_a_test() -> None:
-    told = {begins(who, WHO): [item.strip() for item in must_not.split(";")] for who, _, must_not in rows(ACTORS)}
-    assert told == {who: list(items) for who, items in WHO.items()}
+    messages = {begins(who, WHO): [item.strip() for item in must_not.split(";")] for who, _, must_not in rows(ACTORS)}
+    assert messages == {who: list(items) for who, items in WHO.items()}
 
 
 def test_each_threat_has_tests_of_what_bounds_it() -> None:
@@ -154,9 +154,9 @@ def test_each_threat_has_tests_of_what_bounds_it() -> None:
 
 
 def test_the_tests_that_hold_the_threat_model_are_there() -> None:
-    named = {test for found in (*WHO.values(), WHAT) for tests in found.values() for test in tests}
+    named = {test for result in (*WHO.values(), WHAT) for tests in result.values() for test in tests}
     assert [test for test in sorted(named) if not exists(test)] == []
-    assert all(tests for found in (*WHO.values(), WHAT) for tests in found.values())
+    assert all(tests for result in (*WHO.values(), WHAT) for tests in result.values())
 
 
 def test_each_thing_that_namespaces_share_has_a_limit_that_is_tested_or_a_reason() -> None:
@@ -166,8 +166,8 @@ def test_each_thing_that_namespaces_share_has_a_limit_that_is_tested_or_a_reason
 
 
 def test_what_a_right_cannot_say_is_what_is_installed() -> None:
-    told = {name.split("`")[1] for name, _, _ in rows("What RBAC cannot express")}
-    assert told == {
+    messages = {name.split("`")[1] for name, _, _ in rows("What RBAC cannot express")}
+    assert messages == {
         item["metadata"]["name"]
         for item in (*render_manifests(EVERY_OPTION), *render_uninstall_policies(EVERY_OPTION))
         if item["kind"] == "ValidatingAdmissionPolicy"

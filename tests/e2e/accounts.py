@@ -33,8 +33,8 @@ def granted() -> dict[Right, Rule]:
     return {
         Right(process, verb, rule.group, resource, own): rule
         for own, rules in ((False, CLUSTER_RULES), (True, NAMESPACE_RULES))
-        for process, found in rules.items()
-        for rule in found
+        for process, actual_rule in rules.items()
+        for rule in actual_rule
         for resource in rule.resources
         for verb in rule.verbs
     }
@@ -50,12 +50,12 @@ def serves(right: Right, rule: Rule, asked: Used, namespace: str) -> bool:
 
 def unused(seen: Iterable[Used], namespace: str) -> Iterator[Right]:
     """Rights that no request needed: of two that allow it, the narrower one."""
-    asked, rights = tuple(seen), granted()
-    answered = (one for one in asked if one.status < 400 or one.status == 404)
-    needed = {found for one in answered for found in _narrowest(rights, one, namespace)}
+    request, rights = tuple(seen), granted()
+    answered = (one for one in request if one.status < 400 or one.status == 404)
+    needed = {right for one in answered for right in _narrowest(rights, one, namespace)}
     yield from sorted(rights.keys() - needed)
 
 
-def _narrowest(rights: dict[Right, Rule], asked: Used, namespace: str) -> list[Right]:
-    found = [right for right, rule in rights.items() if serves(right, rule, asked, namespace)]
-    return [right for right in found if right.own] or found
+def _narrowest(rights: dict[Right, Rule], usage: Used, namespace: str) -> list[Right]:
+    actual_rights = [right for right, rule in rights.items() if serves(right, rule, usage, namespace)]
+    return [right for right in actual_rights if right.own] or actual_rights

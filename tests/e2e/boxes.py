@@ -71,8 +71,8 @@ class Box:
         self.process = self._start()
 
     def port(self, name: str) -> int:
-        [found] = [port["containerPort"] for port in self.container["ports"] if port["name"] == name]
-        return int(found)
+        [container_port] = [port["containerPort"] for port in self.container["ports"] if port["name"] == name]
+        return int(container_port)
 
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -89,7 +89,7 @@ class Box:
         return sum(_proportional(pid) for pid in _family(self.process.pid))
 
     def _start(self) -> subprocess.Popen[bytes]:
-        binds = "\n".join(f"mkdir -p {path}; mount --bind {held} {path}" for path, held in self._mounts.items())
+        binds = "\n".join(f"mkdir -p {path}; mount --bind {mount} {path}" for path, mount in self._mounts.items())
         command = self.container.get("command") or [sys.executable, "-m", "trimtab"]
         inside = ["sh", "-c", _INSIDE.format(binds=binds), "sh", *command, *self.container.get("args", ())]
         with (self.home / "log").open("ab") as log:
@@ -109,7 +109,7 @@ class Box:
 
     def _volume(self, name: str) -> Path:
         """A folder with what the volume holds."""
-        [volume] = [found for found in self.pod["spec"]["volumes"] if found["name"] == name]
+        [volume] = [each_volume for each_volume in self.pod["spec"]["volumes"] if each_volume["name"] == name]
         folder = self.home / "volumes" / name
         folder.mkdir(parents=True)
         sources = volume["projected"]["sources"] if "projected" in volume else [volume]
@@ -143,8 +143,8 @@ class Box:
         account = (
             f"/api/v1/namespaces/{meta['namespace']}/serviceaccounts/{self.pod['spec']['serviceAccountName']}/token"
         )
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        (folder / source["path"]).write_text(self._api.request("POST", account, asked)["status"]["token"])
+        token_request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        (folder / source["path"]).write_text(self._api.request("POST", account, token_request)["status"]["token"])
 
     def _config_map(self, folder: Path, source: Object) -> None:
         for key, text in self._get("configmaps", source["name"])["data"].items():
@@ -160,10 +160,10 @@ class Box:
             (folder / item["path"]).write_text(self.pod["metadata"]["namespace"])
 
     def _get(self, plural: str, name: str) -> Object:
-        found: Object = self._api.request(
+        result: Object = self._api.request(
             "GET", f"/api/v1/namespaces/{self.pod['metadata']['namespace']}/{plural}/{name}"
         )
-        return found
+        return result
 
 
 def _family(pid: int) -> list[int]:

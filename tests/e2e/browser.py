@@ -15,7 +15,7 @@ NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chro
 
 def installed() -> str | None:
     """The first browser that is there."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((result for name in NAMES if (result := shutil.which(name))), None)
 
 
 class Browser:
@@ -24,16 +24,16 @@ class Browser:
     def __init__(self, folder: Path) -> None:
         program = installed()
         assert program is not None
-        told, self._tell = os.pipe()
-        self._hear, said = os.pipe()
+        message, self._tell = os.pipe()
+        self._hear, text = os.pipe()
         # The browser speaks on descriptors 3 and 4.
-        command = ["bash", "-c", f'exec "$0" "$@" 3<&{told} 4>&{said}', program]
+        command = ["bash", "-c", f'exec "$0" "$@" 3<&{message} 4>&{text}', program]
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={folder}"]
         self._process = subprocess.Popen(
-            [*command, *flags], pass_fds=(told, said), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*command, *flags], pass_fds=(message, text), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        os.close(told)
-        os.close(said)
+        os.close(message)
+        os.close(text)
         self._rest, self._count, self._session = b"", 0, ""
         self.asked: list[str] = []
         """Addresses of everything that the page loaded."""
@@ -68,9 +68,9 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """The value of an expression on the page; of a promise, what it resolves to."""
-        found = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        result = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     def _call(self, method: str, **params: Any) -> dict[str, Any]:
         self._count += 1
@@ -78,10 +78,10 @@ class Browser:
         if self._session:
             message["sessionId"] = self._session
         os.write(self._tell, json.dumps(message).encode() + b"\0")
-        while (found := self._listen()).get("id") != self._count:
+        while (actual_result := self._listen()).get("id") != self._count:
             pass
-        assert "error" not in found, found
-        result: dict[str, Any] = found["result"]
+        assert "error" not in actual_result, actual_result
+        result: dict[str, Any] = actual_result["result"]
         return result
 
     def _listen(self) -> dict[str, Any]:
@@ -90,9 +90,9 @@ class Browser:
             assert part, "the browser ended"
             self._rest += part
         text, _, self._rest = self._rest.partition(b"\0")
-        found: dict[str, Any] = json.loads(text)
-        if found.get("method") == "Network.requestWillBeSent":
-            self.asked.append(found["params"]["request"]["url"])
-        if found.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
-            self.errors.append(json.dumps(found["params"])[:300])
-        return found
+        document: dict[str, Any] = json.loads(text)
+        if document.get("method") == "Network.requestWillBeSent":
+            self.asked.append(document["params"]["request"]["url"])
+        if document.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
+            self.errors.append(json.dumps(document["params"])[:300])
+        return document

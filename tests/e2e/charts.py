@@ -47,13 +47,13 @@ class Helm:
     def run(self, *arguments: str | Path, values: Any = None, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """What it says. `values` are given as a file. Fails with helm's own words, unless `ok` is False."""
         homes = {f"HELM_{kind}_HOME": str(self.home) for kind in ("CACHE", "CONFIG", "DATA")}
-        given = ["-f", "-"] if values is not None else []
-        found = subprocess.run(
-            [str(self.path), *map(str, arguments), *given], env={"PATH": "/usr/bin:/bin", **homes}, cwd=self.home,
+        flags = ["-f", "-"] if values is not None else []
+        process = subprocess.run(
+            [str(self.path), *map(str, arguments), *flags], env={"PATH": "/usr/bin:/bin", **homes}, cwd=self.home,
             input=yaml.safe_dump(values or {}), capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
-        assert not ok or found.returncode == 0, found.stderr + found.stdout
-        return found
+        assert not ok or process.returncode == 0, process.stderr + process.stdout
+        return process
 
     def rendered(
         self, values: Any = None, *, namespace: str = NAMESPACE, crds: bool = True, hooks: bool = False
@@ -64,15 +64,15 @@ class Helm:
 
     def refusal(self, values: Any) -> str:
         """Why it renders nothing."""
-        found = self.run("template", "trimtab", CHART, values=values, ok=False)
-        assert found.returncode, "it was rendered"
-        return found.stderr
+        process = self.run("template", "trimtab", CHART, values=values, ok=False)
+        assert process.returncode, "it was rendered"
+        return process.stderr
 
 
 def objects(documents: str | Iterable[dict[str, Any]]) -> Objects:
     """By kind, namespace and name; two of one name would be one too few."""
-    listed = list(yaml.safe_load_all(documents)) if isinstance(documents, str) else list(documents)
-    listed = [found for found in listed if found]
-    made = {(o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in listed}
-    assert len(made) == len(listed)
-    return made
+    objects = list(yaml.safe_load_all(documents)) if isinstance(documents, str) else list(documents)
+    objects = [result for result in objects if result]
+    listed_objects = {(o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects}
+    assert len(listed_objects) == len(objects)
+    return listed_objects

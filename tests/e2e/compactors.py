@@ -48,16 +48,16 @@ class Compactor:
         signing_secret(cluster)
         self.ready = folder / f"ready-{time.monotonic_ns()}"
         self.log = folder / f"{self.ready.name}.log"
-        told = {
+        environment = {
             **QUICK,
             "NAMESPACE": cluster.namespace,
             "SCALE_NAMESPACES": cluster.namespace,
             "READY_FILE": str(self.ready),
             **more,
         }
-        user = told.pop("USER", USER)
-        told.setdefault("KUBECONFIG", str(cluster.plane.kubeconfig_for(user, "system:masters")))
-        settings = {variable_name("compactor", name.lower()): value for name, value in told.items()}
+        user = environment.pop("USER", USER)
+        environment.setdefault("KUBECONFIG", str(cluster.plane.kubeconfig_for(user, "system:masters")))
+        settings = {variable_name("compactor", name.lower()): value for name, value in environment.items()}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", *program], env={**environ.plain(), **settings}, stdout=log, stderr=log
@@ -83,29 +83,29 @@ class Compactor:
 
 def signing_secret(cluster: Cluster) -> None:
     """As the manifests render it: empty, and left as it is where it is there."""
-    if not [found for found in cluster.list("Secret") if found["metadata"]["name"] == SIGNING]:
+    if not [result for result in cluster.list("Secret") if result["metadata"]["name"] == SIGNING]:
         cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SIGNING}})
 
 
 @contextmanager
 def compactor(cluster: Cluster, folder: Path, **more: str) -> Iterator[Compactor]:
-    made = Compactor(cluster, folder, **more)
+    compactor = Compactor(cluster, folder, **more)
     try:
-        yield made
+        yield compactor
     except BaseException:
-        print(made.log.read_text()[-6000:])
+        print(compactor.log.read_text()[-6000:])
         raise
     finally:
-        made.stop(signal.SIGKILL)
+        compactor.stop(signal.SIGKILL)
 
 
 def pool(cluster: Cluster, name: str, **settings: Any) -> Object:
     """The pool's ConfigMap, as a person applies it: its nodes are those with `pool=NAME`."""
-    said = {**EAGER, "nodes": {"labels": {"pool": name}}, **settings}
+    text = {**EAGER, "nodes": {"labels": {"pool": name}}, **settings}
     return {
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": f"pool-{name}", "namespace": cluster.namespace, "labels": {"trimtab.dev/pool": name}},
-        "data": {"pool.yaml": json.dumps(said)},
+        "data": {"pool.yaml": json.dumps(text)},
     }  # fmt: skip
 
 
@@ -116,8 +116,8 @@ def budget(name: str, unavailable: int = 1) -> Object:
 
 def state(cluster: Cluster, name: str) -> Object:
     """What the compactor keeps of a pool."""
-    found: Object = json.loads(cluster.get("ConfigMap", f"trimtab-state-{name}")["data"]["state.json"])
-    return found
+    document: Object = json.loads(cluster.get("ConfigMap", f"trimtab-state-{name}")["data"]["state.json"])
+    return document
 
 
 def nodes(cluster: Cluster, name: str) -> list[Object]:
@@ -206,13 +206,13 @@ class Eye:
         self.longest_wait = max([self.longest_wait, *(now - since for since in self._waiting.values())])
 
     def _ready(self, pods: list[Object] | None = None) -> Counter[str]:
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for pod in self._pods() if pods is None else pods:
             conditions = pod["status"].get("conditions", ())
             is_ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
             if is_ready and "deletionTimestamp" not in pod["metadata"]:
-                found[pod["metadata"]["labels"].get("app", "")] += 1
-        return found
+                counts[pod["metadata"]["labels"].get("app", "")] += 1
+        return counts
 
 
 def planned(cluster: Cluster, name: str, capture: Path | None = None) -> list[str]:

@@ -31,7 +31,7 @@ OWNERS = ("Deployment.api", "Deployment.hpa", "StatefulSet.db", "Job.batch")
 
 def world(tag: str, now: int) -> list[Object]:
     """Everything that the pods stand in, the parameters included. Names end in the tag, but for classes."""
-    found: list[Object] = [
+    results: list[Object] = [
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "gvisor"}, "handler": "runsc",
          "overhead": {"podFixed": {"cpu": "100m", "memory": "64Mi"}},
          "scheduling": {"nodeSelector": {"sandbox": "yes"}, "tolerations": [{"key": "sandbox", "operator": "Exists"}]}},
@@ -45,10 +45,10 @@ def world(tag: str, now: int) -> list[Object]:
     workloads: dict[str, dict[str, ContainerUsage]] = {}
     for prefix, labels in PREFIXES.items():
         name = f"{prefix}-{tag}"
-        found.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+        results.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
         for (kind, owner), containers in usage.items():
             workloads[f"{name}/{kind}/{owner}"] = containers
-        found.append(_hpa(name))
+        results.append(_hpa(name))
         ruled = prefix == "ruled"
         rules = NamespaceRules(limit_ranges=int(ruled), quotas=int(ruled), hpas=("Deployment.hpa",))
         flat = {
@@ -56,16 +56,16 @@ def world(tag: str, now: int) -> list[Object]:
             for (kind, owner), containers in usage.items() for c, used in containers.items()
         }  # fmt: skip
         data = dict(build_parameters(flat, rules, now).data)
-        found.append({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+        results.append({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
                       "metadata": {"name": PARAMETERS_NAME, "namespace": name}})  # fmt: skip
         if ruled:
-            found += _rules(name)
-    found.append({
+            results += _rules(name)
+    results.append({
         "apiVersion": "v1", "kind": "ConfigMap", "data": {PAYLOAD_KEY: encode(workloads)},
         "metadata": {"name": "trimtab-recommendations-000", "namespace": "trimtab-system",
                      "labels": {RECOMMENDATIONS_LABEL: "v1"}},
     })  # fmt: skip
-    return found
+    return results
 
 
 def _usage(number: int, container: str) -> ContainerUsage:
@@ -132,7 +132,7 @@ def pod(chance: Random, name: str, tag: str) -> Object:
 
 
 def _labels(chance: Random) -> dict[str, str]:
-    known = {
+    facts = {
         "app": "web", "multi-arch": "true", "interruptible": "true",
         "machine": chance.choice(["small", "large", "huge"]),
         "sizing": "measured", "tier": "untrusted", "k8s-app": "x", "trimtab.dev/cpu-limit": "keep",
@@ -141,7 +141,7 @@ def _labels(chance: Random) -> dict[str, str]:
         "billing/cost-center": chance.choice(["c7", "c8"]),
     }  # fmt: skip
     rare = ("trimtab.dev/opt-out", "trimtab.dev/cpu-limit", "billed-machine", "billing/cost-center")
-    return {key: value for key, value in known.items() if chance.random() < (0.07 if key in rare else 0.45)}
+    return {key: value for key, value in facts.items() if chance.random() < (0.07 if key in rare else 0.45)}
 
 
 def _annotations(chance: Random) -> dict[str, str]:
@@ -159,16 +159,16 @@ def _container(chance: Random, name: str) -> Object:
          "registry.k8s.io/p:1",
          "localhost/x", "ghcr.io/o/y:2"]
     )  # fmt: skip
-    made: Object = {"name": name, "image": image}
+    item: Object = {"name": name, "image": image}
     cpu, memory, disk = ["0", "10m", "250m", "0.5", "2", "9"], ["64Mi", "100M", "1Gi", "3Gi"], ["1Gi", "1500M"]
     requests, limits = {}, {}
-    for resource, known in (("cpu", cpu), ("memory", memory), ("ephemeral-storage", disk)):
+    for resource, facts in (("cpu", cpu), ("memory", memory), ("ephemeral-storage", disk)):
         shape = chance.choice(["none", "none", "request", "limit", "both", "equal"])
-        low, high = sorted(chance.choices(range(len(known)), k=2))
+        low, high = sorted(chance.choices(range(len(facts)), k=2))
         if shape in ("request", "both", "equal"):
-            requests[resource] = known[low]
+            requests[resource] = facts[low]
         if shape in ("limit", "both", "equal"):
-            limits[resource] = known[low if shape == "equal" else high]
+            limits[resource] = facts[low if shape == "equal" else high]
         # A limit of zero is not what people write.
         if limits.get(resource) == "0":
             del limits[resource]
@@ -176,19 +176,19 @@ def _container(chance: Random, name: str) -> Object:
         gpu = chance.choice(["nvidia.com/gpu", "example.com/licence"])
         requests[gpu] = limits[gpu] = "1"
     if requests or limits:
-        made["resources"] = {k: v for k, v in (("requests", requests), ("limits", limits)) if v}
+        item["resources"] = {k: v for k, v in (("requests", requests), ("limits", limits)) if v}
     if chance.random() < 0.1:
-        made["env"] = [{"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]
-    return made
+        item["env"] = [{"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]
+    return item
 
 
 def _tolerations(chance: Random) -> Object:
-    known = [
+    entries = [
         {"key": "pool", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}, {"operator": "Exists"},
         {"key": "capacity", "operator": "Exists"}, {"key": "kubernetes.io/arch", "value": "arm64"},
         {"key": "pool", "value": "small", "effect": "NoExecute", "tolerationSeconds": 5},
     ]  # fmt: skip
-    return {"tolerations": chance.sample(known, 2)}
+    return {"tolerations": chance.sample(entries, 2)}
 
 
 def _affinity(chance: Random) -> Object:
@@ -217,12 +217,12 @@ def _affinity(chance: Random) -> Object:
 
 
 def _volumes(chance: Random) -> Object:
-    known: list[Object] = [
+    entries: list[Object] = [
         {"name": "tmp", "emptyDir": {}}, {"name": "x-tmp", "emptyDir": {"medium": "Memory"}},
         {"name": "scratch-a", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "other", "emptyDir": {}},
         {"name": "cfg", "configMap": {"name": "c", "optional": True}}, {"name": "scratch", "hostPath": {"path": "/x"}},
     ]  # fmt: skip
-    return {"volumes": chance.sample(known, chance.choice([1, 3]))}
+    return {"volumes": chance.sample(entries, chance.choice([1, 3]))}
 
 
 def _rest(chance: Random) -> Object:

@@ -118,8 +118,8 @@ def here(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
     """Trimtab as it is installed, and the namespace of a team."""
     whole_cluster.needs_own("webhooks on this machine")
     inside = whole_cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
-    with installed(inside, tmp_path_factory.mktemp("installed")) as found:
-        yield found
+    with installed(inside, tmp_path_factory.mktemp("installed")) as actual_installed:
+        yield actual_installed
     inside.clean_up()
 
 

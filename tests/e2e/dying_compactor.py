@@ -38,11 +38,11 @@ def main() -> None:
     plain = connect_to_cluster(str(settings.kubeconfig), deadlines=settings.client_deadlines)
     api = plain._api
     assert isinstance(api, ApiClient)
-    standing = create_leader_process(
+    leader_process = create_leader_process(
         NAME, settings, log.build_logger("info", "json"), Dying(api, settings.client_deadlines), hung=HUNG_SECONDS
     )
-    stop_on_signals(standing.shutdown)
-    Process(settings, standing, load_policy_files(settings.policies)).run()
+    stop_on_signals(leader_process.shutdown)
+    Process(settings, leader_process, load_policy_files(settings.policies)).run()
 
 
 if __name__ == "__main__":

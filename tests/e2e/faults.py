@@ -63,10 +63,10 @@ def changed(
 ) -> None:
     """The object with this done to it, as somebody does it."""
     namespace = here.values.namespace if kind in ("Deployment", "Secret", "Lease") else ""
-    found = objects.get_plain(here.client, kind, name, namespace)
-    assert found is not None
-    change(found)
-    objects.replace_plain(Writer(client=here.client), found)
+    stored_object = objects.get_plain(here.client, kind, name, namespace)
+    assert stored_object is not None
+    change(stored_object)
+    objects.replace_plain(Writer(client=here.client), stored_object)
 
 
 @contextmanager
@@ -102,8 +102,8 @@ def nobody_answers_behind_the_service(here: Installed) -> Iterator[None]:
 def another_authority_in_one_configuration(here: Installed) -> Iterator[None]:
     other = certs.issue(["x"], now=datetime.now(UTC)).bundle
     with nobody_keeps(here):
-        found = objects.get_plain(here.client, MUTATING, CONFIGURATION_NAME) or {}
-        objects.replace_plain(Writer(client=here.client), certificate_rotation.with_ca_bundle(found, other))
+        stored_object = objects.get_plain(here.client, MUTATING, CONFIGURATION_NAME) or {}
+        objects.replace_plain(Writer(client=here.client), certificate_rotation.with_ca_bundle(stored_object, other))
         yield
 
 
@@ -111,7 +111,7 @@ def another_authority_in_one_configuration(here: Installed) -> Iterator[None]:
 @contextmanager
 def a_configuration_without_a_bundle(here: Installed) -> Iterator[None]:
     with nobody_keeps(here):
-        changed(here, VALIDATING, lambda found: found["webhooks"][0]["clientConfig"].pop("caBundle"))
+        changed(here, VALIDATING, lambda result: result["webhooks"][0]["clientConfig"].pop("caBundle"))
         yield
 
 
@@ -136,7 +136,7 @@ def a_pair_of_another_name(here: Installed) -> Iterator[None]:
 @contextmanager
 def an_emptied_secret(here: Installed) -> Iterator[None]:
     with nobody_keeps(here):
-        changed(here, "Secret", lambda found: found.pop("data"), CERTIFICATE_SECRET)
+        changed(here, "Secret", lambda result: result.pop("data"), CERTIFICATE_SECRET)
         yield
 
 
@@ -153,7 +153,7 @@ def a_configuration_is_gone(here: Installed) -> Iterator[None]:
 def a_configuration_that_somebody_changed(here: Installed) -> Iterator[None]:
     wrong = {"failurePolicy": "Fail", "timeoutSeconds": 20, "reinvocationPolicy": "Never", "namespaceSelector": {}}
     with mended(here):
-        changed(here, MUTATING, lambda found: found["webhooks"][0].update(wrong))
+        changed(here, MUTATING, lambda result: result["webhooks"][0].update(wrong))
         yield
 
 
@@ -161,7 +161,7 @@ def a_configuration_that_somebody_changed(here: Installed) -> Iterator[None]:
 @contextmanager
 def a_role_that_somebody_cut(here: Installed) -> Iterator[None]:
     with mended(here):
-        changed(here, "ClusterRole", lambda found: found["rules"].pop(), "trimtab-compactor")
+        changed(here, "ClusterRole", lambda result: result["rules"].pop(), "trimtab-compactor")
         yield
 
 
@@ -179,10 +179,10 @@ def policies_on_accounts_that_somebody_softened(here: Installed) -> Iterator[Non
     kind, rule = "ValidatingAdmissionPolicy", {"expression": "true", "message": "any"}
     with mended(here):
         changed(
-            here, f"{kind}Binding", lambda found: found["spec"].update(validationActions=["Audit"]),
+            here, f"{kind}Binding", lambda result: result["spec"].update(validationActions=["Audit"]),
             "trimtab-recommender-configmaps",
         )  # fmt: skip
-        changed(here, kind, lambda found: found["spec"].update(validations=[rule]), "trimtab-compactor-nodes")
+        changed(here, kind, lambda result: result["spec"].update(validations=[rule]), "trimtab-compactor-nodes")
         yield
 
 
@@ -190,8 +190,8 @@ def policies_on_accounts_that_somebody_softened(here: Installed) -> Iterator[Non
 @contextmanager
 def a_pool_that_asks_for_what_nobody_may(here: Installed) -> Iterator[None]:
     meta = {"name": "pool-x", "namespace": here.values.namespace, "labels": {"trimtab.dev/pool": "x"}}
-    said = "nodes: {labels: {pool: x}}\nprotect: {singleReplicas: false}"
-    here.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pool.yaml": said}})
+    text = "nodes: {labels: {pool: x}}\nprotect: {singleReplicas: false}"
+    here.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pool.yaml": text}})
     yield
     inside(here, here.values.namespace).delete("ConfigMap", "pool-x")
 
@@ -199,7 +199,7 @@ def a_pool_that_asks_for_what_nobody_may(here: Installed) -> Iterator[None]:
 @finds("drain-annotation-not-authentic")
 @contextmanager
 def a_note_that_nobody_signed(here: Installed) -> Iterator[None]:
-    [node, *_] = [found["metadata"]["name"] for found in here.cluster.list("Node", selector="pool=doctor")]
+    [node, *_] = [result["metadata"]["name"] for result in here.cluster.list("Node", selector="pool=doctor")]
     say: Callable[[str | None], object] = lambda text: here.cluster.patch(  # noqa: E731
         "Node", node, {"metadata": {"annotations": {"trimtab.dev/cordoned-for": text}}}
     )
@@ -220,12 +220,12 @@ def a_deployment_is_gone(here: Installed) -> Iterator[None]:
 @finds("overhead-setting-mismatch")
 @contextmanager
 def a_setting_that_does_not_fit_the_server(here: Installed) -> Iterator[None]:
-    def set_it(found: dict[str, Any]) -> None:
-        [container] = found["spec"]["template"]["spec"]["containers"]
+    def set_it(result: dict[str, Any]) -> None:
+        [container] = result["spec"]["template"]["spec"]["containers"]
         container["env"].append({"name": "TRIMTAB_OVERHEAD", "value": "webhook"})
 
-    def take_it_away(found: dict[str, Any]) -> None:
-        [container] = found["spec"]["template"]["spec"]["containers"]
+    def take_it_away(result: dict[str, Any]) -> None:
+        [container] = result["spec"]["template"]["spec"]["containers"]
         container["env"] = [each for each in container["env"] if each["name"] != "TRIMTAB_OVERHEAD"]
 
     changed(here, "Deployment", set_it, "trimtab-watchdog")

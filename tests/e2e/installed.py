@@ -47,8 +47,8 @@ class Installed:
     def manifests(self) -> list[dict[str, Any]]:
         external = {"type": "ExternalName", "externalName": "localhost"}
         return [
-            {**found, "spec": external} if found["kind"] == "Service" else found
-            for found in render_manifests(self.values)
+            {**manifest, "spec": external} if manifest["kind"] == "Service" else manifest
+            for manifest in render_manifests(self.values)
         ]
 
     def apply(self) -> list[CleanupStep]:
@@ -62,15 +62,15 @@ class Installed:
     def start(self, count: int = 1) -> list[Replica]:
         """So many more, behind the balancer when they are ready."""
         self._count += count
-        made = [
+        replicas = [
             Replica(self.home / f"{self._count}-{n}", self.values, self.login, self.cluster.namespace)
             for n in range(count)
         ]
-        self.replicas += made
-        for replica in made:
+        self.replicas += replicas
+        for replica in replicas:
             self.cluster.eventually(replica.ready, within=60, what="a replica ready")
         self.route()
-        return made
+        return replicas
 
     def route(self) -> None:
         """What endpoints do: only who is ready is sent new connections."""
@@ -90,8 +90,12 @@ class Installed:
     def login_of(self, process: str) -> Path:
         """A kubeconfig with the token that the account gets in a pod, and nothing else."""
         path = f"/api/v1/namespaces/{self.values.namespace}/serviceaccounts/{account_name(process)}/token"
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-        token = self.cluster.api.request("POST", path, asked)["status"]["token"]
+        token_request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 3600},
+        }
+        token = self.cluster.api.request("POST", path, token_request)["status"]["token"]
         document = yaml.safe_load(self.cluster.kubeconfig.read_text())
         document["users"] = [{"name": document["contexts"][0]["context"]["user"], "user": {"token": token}}]
         file = self.home / f"{process}.kubeconfig"
@@ -101,9 +105,9 @@ class Installed:
     @property
     def store(self) -> certs.CertificateFiles:
         """What the Secret holds."""
-        found = certificate_rotation.files_in_secret(self._secret)
-        assert found is not None
-        return found
+        files = certificate_rotation.files_in_secret(self._secret)
+        assert files is not None
+        return files
 
     @property
     def _secret(self) -> dict[str, Any]:
@@ -116,8 +120,14 @@ class Installed:
     @property
     def places(self) -> set[bytes]:
         """Every caBundle there is of ours."""
-        found = (objects.get_plain(self.client, kind, CONFIGURATION_NAME) for kind in cert_manager.CONFIGURATIONS)
-        return {bundle for configuration in found for bundle in certificate_rotation.ca_bundles(configuration or {})}
+        stored_objects = (
+            objects.get_plain(self.client, kind, CONFIGURATION_NAME) for kind in cert_manager.CONFIGURATIONS
+        )
+        return {
+            bundle
+            for configuration in stored_objects
+            for bundle in certificate_rotation.ca_bundles(configuration or {})
+        }
 
     @property
     def served(self) -> set[bytes]:
@@ -126,8 +136,8 @@ class Installed:
 
     def command(self, *arguments: str) -> str:
         """The command as a person runs it; what it prints."""
-        given = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(self.cluster.kubeconfig)]
-        return subprocess.run(given, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
+        command = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(self.cluster.kubeconfig)]
+        return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
 
     def metric(self, series: str, **labels: str) -> float:
         """The sum over the API server's series of this name with these labels."""
@@ -148,25 +158,25 @@ class Installed:
     def missed(self) -> set[str]:
         """The pods of the team that came through without us, as the command names them."""
         report = json.loads(self.command("admit", "--cluster", "live", "--running", "-o", "json"))
-        found = [one for one in report["findings"] if one["namespace"] == self.cluster.namespace]
-        return {name for one in found if one["reason"]["code"] == "missed-by-webhook" for name in one["names"]}
+        findings = [one for one in report["findings"] if one["namespace"] == self.cluster.namespace]
+        return {name for one in findings if one["reason"]["code"] == "missed-by-webhook" for name in one["names"]}
 
     @contextlib.contextmanager
     def working(self, process: str) -> Iterator[Worker]:
         """`trimtab watchdog`, `compactor` or `recommender` under its account, leading on entry; it ends well."""
-        found = Worker(self.home / f"{process}-{time.monotonic_ns()}", process, self.values, self.login_of(process))
+        worker = Worker(self.home / f"{process}-{time.monotonic_ns()}", process, self.values, self.login_of(process))
         try:
             leads = f"{process}.leads"
-            self.cluster.eventually(lambda: leads in found.log.read_text(), within=60, what=f"{process} leads")
-            yield found
+            self.cluster.eventually(lambda: leads in worker.log.read_text(), within=60, what=f"{process} leads")
+            yield worker
         finally:
-            found.process.terminate()
-            assert found.process.wait(60) == 0
+            worker.process.terminate()
+            assert worker.process.wait(60) == 0
 
     def calls(self) -> bool:
         """Is a pod changed by us now? Nothing is stored."""
-        found = self.cluster.create(pod(), dryRun="All")
-        return changed(found)
+        result = self.cluster.create(pod(), dryRun="All")
+        return changed(result)
 
 
 def vacated(cluster: Cluster) -> None:
@@ -198,18 +208,18 @@ def changed(stored: dict[str, Any]) -> bool:
 @contextlib.contextmanager
 def installed(cluster: Cluster, home: Path) -> Iterator[Installed]:
     """Applied, two replicas ready, a policy in force; all taken away afterwards."""
-    found = Installed(cluster, home)
+    installation = Installed(cluster, home)
     vacated(cluster)
     try:
-        found.apply()
-        found.start(2)
+        installation.apply()
+        installation.start(2)
         cluster.apply(policy("e2e-sizes", cluster.namespace))
-        cluster.eventually(found.calls, what="pods changed")
-        yield found
+        cluster.eventually(installation.calls, what="pods changed")
+        yield installation
     finally:
-        found.stop(signal.SIGKILL)
-        found.remove()
-        found.balancer.close()
+        installation.stop(signal.SIGKILL)
+        installation.remove()
+        installation.balancer.close()
 
 
 def policy(name: str, namespace: str) -> dict[str, Any]:

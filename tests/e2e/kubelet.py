@@ -172,11 +172,11 @@ class Kubelet:
             "name": box.container["name"], "image": box.container["image"], "imageID": "", "ready": ready,
             "started": True, "restartCount": box.restarts, "state": state,
         }  # fmt: skip
-        told = {"phase": phase, "startTime": now, "podIP": box.address, "podIPs": [{"ip": box.address}],
+        message = {"phase": phase, "startTime": now, "podIP": box.address, "podIPs": [{"ip": box.address}],
                 "conditions": [*_kept(box), *conditions], "containerStatuses": [container]}  # fmt: skip
         with contextlib.suppress(ApiError):
             self.cluster.api.request(
-                "PATCH", f"{_path(box.pod)}/status", {"status": told}, content_type="application/merge-patch+json"
+                "PATCH", f"{_path(box.pod)}/status", {"status": message}, content_type="application/merge-patch+json"
             )
 
     def _route(self) -> None:

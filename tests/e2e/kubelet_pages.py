@@ -69,9 +69,9 @@ def serving_kubelets(
             path = head.split(b" ", 2)[1].decode()
             requests.asked.append((node, path))
             await asyncio.sleep(delay_seconds)
-            found = answers.summary() if path.startswith("/stats/summary") else answers.configz
-            body = json.dumps(found or {"message": "404 page not found"}).encode()
-            status = "200 OK" if found is not None else "404 Not Found"
+            summary = answers.summary() if path.startswith("/stats/summary") else answers.configz
+            body = json.dumps(summary or {"message": "404 page not found"}).encode()
+            status = "200 OK" if summary is not None else "404 Not Found"
             writer.write(f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n"
                          f"Content-Length: {len(body)}\r\n\r\n".encode() + body)  # fmt: skip
             await writer.drain()

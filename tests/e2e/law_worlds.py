@@ -103,10 +103,10 @@ class World:
         if not self.is_made:
             return []
         self._settle()
-        found = self._held_against()
-        found += [] if self._is_idempotent() else ["-o yaml again"]
+        result = self._held_against()
+        result += [] if self._is_idempotent() else ["-o yaml again"]
         self.ran_without_us = _all_run(self._pods(False))
-        return [f"{what}: {self._words()}" for what in found]
+        return [f"{what}: {self._words()}" for what in result]
 
     def _settle(self) -> None:
         """Every controller has made what it may, and the scheduler has looked at each pod; where it is worse with us,
@@ -149,16 +149,16 @@ class World:
         return self.inside[with_us].list("Pod", selector=OWN)
 
     def _held_against(self) -> list[str]:
-        plain, with_us, wanted = self._pods(False), self._pods(True), self.case.replicas
-        found = []
-        if len(plain) == wanted > len(with_us):
-            found.append(f"{len(with_us)} of {wanted} replicas were made")
-        if len(plain) == wanted and _all_run(plain) and not all(map(_is_scheduled, with_us)):
-            found.append("a pod has no node")
+        plain, with_us, replicas = self._pods(False), self._pods(True), self.case.replicas
+        texts = []
+        if len(plain) == replicas > len(with_us):
+            texts.append(f"{len(with_us)} of {replicas} replicas were made")
+        if len(plain) == replicas and _all_run(plain) and not all(map(_is_scheduled, with_us)):
+            texts.append("a pod has no node")
         if plain and with_us:
-            found += self._limits_below(plain[0], with_us[0])
-            found += self._half_placed(with_us[0])
-        return found
+            texts += self._limits_below(plain[0], with_us[0])
+            texts += self._half_placed(with_us[0])
+        return texts
 
     def _limits_below(self, plain: Object, with_us: Object) -> Iterator[str]:
         for was, now in zip(plain["spec"]["containers"], with_us["spec"]["containers"], strict=True):

@@ -45,24 +45,24 @@ def surroundings(cluster: Cluster) -> None:
     for name, value in PRIORITIES.items():
         cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
                        "value": value})  # fmt: skip
-    made = [node for slot in range(SLOTS) for node in _nodes(slot)]
-    for node in made:
+    nodes = [node for slot in range(SLOTS) for node in _nodes(slot)]
+    for node in nodes:
         cluster.create(node)
-    names = [node["metadata"]["name"] for node in made]
+    names = [node["metadata"]["name"] for node in nodes]
     cluster.eventually(lambda: all(map(cluster.is_ready, names)), within=120, what="nodes Ready")
 
 
 def _nodes(slot: int) -> list[Object]:
-    chance, found = Random(slot), []
+    chance, nodes = Random(slot), []
     for kind in range(3):
         cpu, memory = chance.choice(_SIZES)
-        given = {"pool": chance.choice(["", "batch", "web", "kata"]), "zone": chance.choice(["", "a", "b"])}
-        labels = {SLOT: str(slot)} | {name: value for name, value in given.items() if value}
+        values = {"pool": chance.choice(["", "batch", "web", "kata"]), "zone": chance.choice(["", "a", "b"])}
+        labels = {SLOT: str(slot)} | {name: value for name, value in values.items() if value}
         taints = [objects.taint(taint) for taint in chance.choice(_TAINTS)]
         for number in range(2 * REPLICAS):
             name = f"law-{slot}-{kind}-{number}"
-            found.append(objects.node(name, cpu=cpu, memory=memory, pods=110, labels=labels, taints=taints))
-    return found
+            nodes.append(objects.node(name, cpu=cpu, memory=memory, pods=110, labels=labels, taints=taints))
+    return nodes
 
 
 @dataclass
@@ -118,7 +118,7 @@ Drawn = tuple[list[Object], Case]
 
 def draw_world(number: int) -> Drawn:
     """The same for the same number, whichever others are drawn."""
-    found: list[Drawn] = []
+    results: list[Drawn] = []
 
     # The first example of a run is always the simplest; those of one run resemble each other.
     @seed(number)
@@ -126,10 +126,10 @@ def draw_world(number: int) -> Drawn:
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(some.documents(modes=("apply",)), cases())
     def draw(documents: list[Object], case: Case) -> None:
-        found.append((documents, case))
+        results.append((documents, case))
 
     draw()
-    documents, case = found[-1]
+    documents, case = results[-1]
     return documents, case.in_slot(number % SLOTS)
 
 
@@ -155,12 +155,12 @@ _GROUPS = {"VerticalPodAutoscaler": "autoscaling.k8s.io/v1", "LimitRange": "v1",
 def _api(rule: Any) -> Object:
     """As it is sent to the API server. A VPA of a Job is one of the Deployment here."""
     kind = type(rule).__name__
-    found: Object = msgspec.json.decode(msgspec.json.encode(rule))
+    text: Object = msgspec.json.decode(msgspec.json.encode(rule))
     if kind == "VerticalPodAutoscaler":
-        found["spec"]["targetRef"] = {"apiVersion": "apps/v1", "kind": "Deployment", "name": APP}
-    status = {"status": found["status"]} if kind == "VerticalPodAutoscaler" and "status" in found else {}
-    metadata = {"name": found["metadata"]["name"]}
-    return {"apiVersion": _GROUPS[kind], "kind": kind, "metadata": metadata, "spec": found["spec"], **status}
+        text["spec"]["targetRef"] = {"apiVersion": "apps/v1", "kind": "Deployment", "name": APP}
+    status = {"status": text["status"]} if kind == "VerticalPodAutoscaler" and "status" in text else {}
+    metadata = {"name": text["metadata"]["name"]}
+    return {"apiVersion": _GROUPS[kind], "kind": kind, "metadata": metadata, "spec": text["spec"], **status}
 
 
 def _workload(pod: Object, replicas: int) -> Object:
@@ -177,11 +177,11 @@ def _workload(pod: Object, replicas: int) -> Object:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "spec": whole}
 
 
-def documents(found: list[Object], name: str) -> list[Object]:
+def documents(result: list[Object], name: str) -> list[Object]:
     """Policies for the namespaces of one world."""
-    made = []
-    for number, document in enumerate(found):
+    objects = []
+    for number, document in enumerate(result):
         spec = copy.deepcopy(document["spec"])
         spec["match"] = {**spec["match"], "namespaces": {"include": [f"{name}-ours"]}}
-        made.append({**document, "metadata": {"name": f"{name}-{number}"}, "spec": spec})
-    return made
+        objects.append({**document, "metadata": {"name": f"{name}-{number}"}, "spec": spec})
+    return objects

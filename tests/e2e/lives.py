@@ -92,9 +92,9 @@ class Life:
 
     def rolled(self, **pool: Any) -> dict[str, Any]:
         """With what makes new pods of the webhook."""
-        found = self.values(**pool)
-        found["webhook"] |= {"podAnnotations": {"rolled": "once"}, "timeoutSeconds": 5}
-        return found
+        result = self.values(**pool)
+        result["webhook"] |= {"podAnnotations": {"rolled": "once"}, "timeoutSeconds": 5}
+        return result
 
     def upgrade(self, given: dict[str, Any]) -> None:
         self.helm.run("upgrade", "trimtab", CHART, *self._login, "--wait", "--timeout", "100s", values=given)
@@ -112,7 +112,7 @@ class Life:
         """Process → addresses that a PodMonitor would find."""
         port = {process: "https" if process == "webhook" else "http" for process in PROCESSES}
         ready = {process: self.ready(process) for process in PROCESSES}
-        return {name: [f"{box.address}:{box.port(port[name])}" for box in found] for name, found in ready.items()}
+        return {name: [f"{box.address}:{box.port(port[name])}" for box in result] for name, result in ready.items()}
 
     def stands(self) -> bool:
         """Two of each, ready."""
@@ -123,8 +123,8 @@ class Life:
 
     def command(self, *arguments: str, expect: int = 0) -> Any:
         """The command as a person runs it: its JSON."""
-        given = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(self.cluster.kubeconfig)]
-        done = subprocess.run(given, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        command = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(self.cluster.kubeconfig)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == expect, done.stderr + done.stdout
         return json.loads(done.stdout) if done.stdout.startswith("{") else done.stdout
 
@@ -135,18 +135,18 @@ def inventory(cluster: Cluster) -> Inventory:
     """
     groups = cluster.api.request("GET", "/apis")["groups"]
     paths = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
-    found: Inventory = {}
+    inventory: Inventory = {}
     for path in paths:
         for resource in _resources(cluster, path):
             for item in _items(cluster, f"{path}/{resource['name']}"):
                 meta = item["metadata"]
-                found[resource["kind"], meta.get("namespace", ""), meta["name"]] = _written(resource["kind"], item)
-    return found
+                inventory[resource["kind"], meta.get("namespace", ""), meta["name"]] = _written(resource["kind"], item)
+    return inventory
 
 
 def _resources(cluster: Cluster, path: str) -> list[dict[str, Any]]:
-    listed = cluster.api.request("GET", path)["resources"]
-    return [one for one in listed if "list" in one["verbs"] and one["kind"] not in ("Event", "ComponentStatus")]
+    resources = cluster.api.request("GET", path)["resources"]
+    return [one for one in resources if "list" in one["verbs"] and one["kind"] not in ("Event", "ComponentStatus")]
 
 
 def _items(cluster: Cluster, path: str) -> list[dict[str, Any]]:

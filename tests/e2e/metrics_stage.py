@@ -107,8 +107,8 @@ class MetricsStage:
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data},
             *render_metrics_api(self.values),
         ]
-        made = [{**one, "spec": external} if one["kind"] == "Service" else one for one in manifests]
-        list(apply_module.apply_manifests(Writer(client=self.client), made, self.values))
+        objects = [{**one, "spec": external} if one["kind"] == "Service" else one for one in manifests]
+        list(apply_module.apply_manifests(Writer(client=self.client), objects, self.values))
 
     def start(self, **settings: str) -> None:
         """Starts a replica with the rights of its account; it serves on return."""
@@ -142,8 +142,8 @@ class MetricsStage:
 
     def available(self) -> bool:
         """What the API server says of the APIService."""
-        found = self.cluster.get("APIService", API_SERVICE_NAME)
-        conditions = found.get("status", {}).get("conditions", ())
+        result = self.cluster.get("APIService", API_SERVICE_NAME)
+        conditions = result.get("status", {}).get("conditions", ())
         return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
 
     def ask(self, path: str, user: str | None, *groups: str, port: int = 0, verified: bool = True) -> tuple[int, Any]:
@@ -181,8 +181,12 @@ class MetricsStage:
     def _login(self) -> Path:
         """A kubeconfig with the token that the account gets in a pod, and nothing else."""
         path = f"/api/v1/namespaces/{self.values.namespace}/serviceaccounts/{NAME}/token"
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-        token = self.cluster.api.request("POST", path, asked)["status"]["token"]
+        token_request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 3600},
+        }
+        token = self.cluster.api.request("POST", path, token_request)["status"]["token"]
         document = yaml.safe_load(self.cluster.kubeconfig.read_text())
         document["users"] = [{"name": document["contexts"][0]["context"]["user"], "user": {"token": token}}]
         file = self.home.parent / "metrics-api.kubeconfig"
@@ -193,9 +197,9 @@ class MetricsStage:
         """In the order of `install --remove`."""
         self.stop()
         objects.delete(Writer(client=self.client), "APIService", API_SERVICE_NAME)
-        for found in reversed(list(render_metrics_api(self.values))):
-            meta = found["metadata"]
-            objects.delete(Writer(client=self.client), found["kind"], meta["name"], meta.get("namespace", ""))
+        for result in reversed(list(render_metrics_api(self.values))):
+            meta = result["metadata"]
+            objects.delete(Writer(client=self.client), result["kind"], meta["name"], meta.get("namespace", ""))
         self.client.close()
         # Another test's installation begins with this namespace.
         self.cluster.kubectl("delete", "namespace", self.values.namespace, "--wait")

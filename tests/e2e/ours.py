@@ -55,8 +55,8 @@ class Ours:
     def metric(self, name: str) -> float:
         """The value of a metric without labels, or with them as they are written."""
         lines = (line.rpartition(" ") for line in self.get("/metrics").splitlines() if not line.startswith("#"))
-        found = {series: value for series, _, value in lines}
-        return float(found.get(name, 0.0))
+        values = {series: value for series, _, value in lines}
+        return float(values.get(name, 0.0))
 
     @property
     def log(self) -> list[dict[str, Any]]:
@@ -68,8 +68,8 @@ class Ours:
 
     def serves(self, cluster: Cluster, name: str = "trimtab", **more: Any) -> None:
         """Called for the pods of this namespace from now on, as it is installed."""
-        given = {"failure_policy": "Ignore", "reinvocation_policy": "IfNeeded", "timeout_seconds": 5, **more}
-        cluster.webhook_configuration(name, self, **given)
+        values = {"failure_policy": "Ignore", "reinvocation_policy": "IfNeeded", "timeout_seconds": 5, **more}
+        cluster.webhook_configuration(name, self, **values)
 
     def policy(self, cluster: Cluster, name: str, actions: str, match: str = "", **spec: Any) -> str:
         """A PodPolicy for the pods of this namespace, in force on return; the name it has."""
@@ -105,22 +105,22 @@ def following(whole: Cluster, home: Path, **settings: Any) -> Iterator[Ours]:
     install_crd(own, build_crd())
     pair = certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC))
     certs.write_folder(home / "certs", pair)
-    given = {
+    environment = {
         "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": home / "certs", "CLUSTER": "live", "NAMESPACE": own.namespace,
         "READY_FILE": home / "ready.json", "SHUTDOWN_DELAY_SECONDS": 0, "GRACEFUL_TIMEOUT_SECONDS": 5,
         "LOG_FORMAT": "json", **settings,
     }  # fmt: skip
     surroundings = {**environ.plain(), "KUBECONFIG": str(whole.kubeconfig)}
-    surroundings |= {variable_name("webhook", name.lower()): str(value) for name, value in given.items()}
+    surroundings |= {variable_name("webhook", name.lower()): str(value) for name, value in environment.items()}
     with (home / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=ROOT, env=surroundings, stderr=log)
         try:
             own.eventually((home / "ready.json").exists, what="trimtab webhook listens")
             port = int(json.loads((home / "ready.json").read_text())["port"])
             bundle = base64.b64encode((home / "certs" / "ca.crt").read_bytes()).decode()
-            found = Ours(own, home, process, "127.0.0.1", port, bundle)
-            own.eventually(lambda: found.get("/readyz"), what="trimtab webhook is ready")
-            yield found
+            installation = Ours(own, home, process, "127.0.0.1", port, bundle)
+            own.eventually(lambda: installation.get("/readyz"), what="trimtab webhook is ready")
+            yield installation
         finally:
             process.terminate()
             process.wait(60)
@@ -133,9 +133,9 @@ def install_crd(cluster: Cluster, document: dict[str, Any]) -> None:
 
     def served() -> bool:
         cluster.apply(document)
-        found = cluster.get("CustomResourceDefinition", name)
-        conditions = {c["type"]: c["status"] for c in found.get("status", {}).get("conditions") or ()}
-        return conditions.get("Established") == "True" and "deletionTimestamp" not in found["metadata"]
+        result = cluster.get("CustomResourceDefinition", name)
+        conditions = {c["type"]: c["status"] for c in result.get("status", {}).get("conditions") or ()}
+        return conditions.get("Established") == "True" and "deletionTimestamp" not in result["metadata"]
 
     cluster.eventually(served, what=f"{name} served", every=0.2)
     kind, version = document["spec"]["names"]["kind"], document["spec"]["versions"][0]["name"]
@@ -167,10 +167,10 @@ class Said:
 
 def kubectl(cluster: Cluster, *arguments: str, stdin: Any = None) -> Said:
     """Like `Cluster.kubectl`, with all it says. `stdin`: one object, or several."""
-    given = stdin if isinstance(stdin, list) else [stdin]
+    values = stdin if isinstance(stdin, list) else [stdin]
     argv = [cluster.plane.binaries["kubectl"], "--namespace", cluster.namespace, *arguments]
     done = subprocess.run(
-        argv, input=yaml.safe_dump_all(given), env={**environ.plain(), "KUBECONFIG": str(cluster.kubeconfig)},
+        argv, input=yaml.safe_dump_all(values), env={**environ.plain(), "KUBECONFIG": str(cluster.kubeconfig)},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     return Said(done.returncode, done.stdout, done.stderr)

@@ -31,10 +31,10 @@ def overhearing(plane: ControlPlane) -> Iterator[Verdicts]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            names = asked["NodeNames"] or []  # without tags: named as in Go
+            document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            names = document["NodeNames"] or []  # without tags: named as in Go
             with lock:
-                heard.setdefault(asked["Pod"]["metadata"]["name"], []).append(frozenset(names))
+                heard.setdefault(document["Pod"]["metadata"]["name"], []).append(frozenset(names))
             refused = {"nodenames": [], "failedAndUnresolvableNodes": dict.fromkeys(names, "overheard")}
             body = json.dumps(refused).encode()
             self.send_response(200)

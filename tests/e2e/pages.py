@@ -12,14 +12,14 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def blocks(page: str, kind: str) -> list[str]:
     """Fenced blocks of one kind (`sh`, `yaml`), in their order. `page` is a path from the root."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    return [body for found, body in _BLOCK.findall(text) if found == kind]
+    return [body for result, body in _BLOCK.findall(text) if result == kind]
 
 
 def files(page: str) -> dict[str, str]:
     """Name → content of the YAML files that a page shows: those whose first line is a comment with their name."""
-    found = {}
+    results = {}
     for body in blocks(page, "yaml"):
         first, _, rest = body.partition("\n")
         if first.startswith("# "):
-            found[first.removeprefix("# ")] = rest
-    return found
+            results[first.removeprefix("# ")] = rest
+    return results

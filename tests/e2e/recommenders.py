@@ -51,7 +51,7 @@ class Recommender:
 
 
 def environment(own: Cluster, prometheus: str, **settings: object) -> dict[str, str]:
-    given = {
+    environment = {
         "LISTEN": "127.0.0.1:0", "NAMESPACE": own.namespace, "PROMETHEUS_URL": prometheus, "QUERY_STEP_SECONDS": 1800,
         "CPU_RATE_WINDOW": "2h",
         "KUBECONFIG": own.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "COLLECT_INTERVAL_SECONDS": 1,
@@ -60,7 +60,7 @@ def environment(own: Cluster, prometheus: str, **settings: object) -> dict[str, 
     }  # fmt: skip
     return {
         **environ.plain(),
-        **{variable_name("recommender", name.lower()): str(value) for name, value in given.items()},
+        **{variable_name("recommender", name.lower()): str(value) for name, value in environment.items()},
     }
 
 

@@ -115,10 +115,10 @@ class Replica:
         return answer
 
     def _ask(self, path: str, body: bytes | None = None) -> str:
-        asked = urllib.request.Request(
+        request = urllib.request.Request(
             f"https://127.0.0.1:{self.port}{path}", body, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(asked, timeout=5, context=_anything()) as answer:
+        with urllib.request.urlopen(request, timeout=5, context=_anything()) as answer:
             return str(answer.read().decode())
 
     @property
@@ -178,13 +178,13 @@ class Worker:
 
 def _anything() -> ssl.SSLContext:
     """Nothing of a certificate is checked, as the kubelet doesn't."""
-    found = ssl.create_default_context()
-    found.check_hostname, found.verify_mode = False, ssl.CERT_NONE
-    return found
+    result = ssl.create_default_context()
+    result.check_hostname, result.verify_mode = False, ssl.CERT_NONE
+    return result
 
 
 def total(text: str, series: str, labels: dict[str, str]) -> float:
     """The sum over the series of this name with these labels, in what a scrape gave."""
-    wanted = [f'{key}="{value}"' for key, value in labels.items()]
+    expected = [f'{key}="{value}"' for key, value in labels.items()]
     lines = [line for line in text.splitlines() if re.match(rf"{series}(\{{| )", line)]
-    return sum(float(line.rpartition(" ")[2]) for line in lines if all(word in line for word in wanted))
+    return sum(float(line.rpartition(" ")[2]) for line in lines if all(word in line for word in expected))

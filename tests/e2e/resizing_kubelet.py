@@ -67,12 +67,12 @@ class ResizingKubelet:
             pod for pod in self.cluster.list("Pod", everywhere=True)
             if pod["spec"].get("nodeName") in nodes and pod["status"].get("phase") == "Running"
         ]  # fmt: skip
-        held: dict[str, int] = defaultdict(int)
-        asked: dict[str, int] = defaultdict(int)
+        holdings: dict[str, int] = defaultdict(int)
+        requests: dict[str, int] = defaultdict(int)
         for pod in pods:
-            held[pod["spec"]["nodeName"]] += _cpu(_has(pod) or _spec(pod))
-            asked[pod["spec"]["nodeName"]] += _cpu(_spec(pod))
-        for name, amount in asked.items():
+            holdings[pod["spec"]["nodeName"]] += _cpu(_has(pod) or _spec(pod))
+            requests[pod["spec"]["nodeName"]] += _cpu(_spec(pod))
+        for name, amount in requests.items():
             if amount > _cpu(nodes[name]["status"]["allocatable"]):
                 self.overfull.append(name)
         for pod in pods:
@@ -82,7 +82,7 @@ class ResizingKubelet:
                 self.sizes[name].append(size)
             if "deletionTimestamp" not in pod["metadata"] and not self.old:
                 node = pod["spec"]["nodeName"]
-                room = _cpu(nodes[node]["status"]["allocatable"]) - held[node]
+                room = _cpu(nodes[node]["status"]["allocatable"]) - holdings[node]
                 self._answer(pod, room)
 
     def _answer(self, pod: Object, room: int) -> None:
@@ -108,8 +108,8 @@ class ResizingKubelet:
 
     def _tell(self, pod: Object, has: Object, conditions: list[tuple[str, str, str]], **more: Any) -> None:
         """Writes the status, as the kubelet does."""
-        kept = [c for c in pod["status"].get("conditions", []) if not c["type"].startswith("PodResize")]
-        kept += [
+        actual_conditions = [c for c in pod["status"].get("conditions", []) if not c["type"].startswith("PodResize")]
+        actual_conditions += [
             {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": _now()}
             for kind, reason, message in conditions
         ]
@@ -122,21 +122,21 @@ class ResizingKubelet:
             "restartCount": 0, "state": {"running": {"startedAt": _now()}}, **old, **more,
             "resources": resources, "allocatedResources": has,
         }  # fmt: skip
-        whole = {**pod, "status": {**pod["status"], "conditions": kept, "containerStatuses": [status]}}
+        whole = {**pod, "status": {**pod["status"], "conditions": actual_conditions, "containerStatuses": [status]}}
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
         self.cluster.api.request("PUT", path, whole)
 
 
 def _spec(pod: Object) -> Object:
-    found: Object = pod["spec"]["containers"][0]["resources"].get("requests", {})
-    return found
+    requests: Object = pod["spec"]["containers"][0]["resources"].get("requests", {})
+    return requests
 
 
 def _has(pod: Object) -> Object | None:
     statuses = pod["status"].get("containerStatuses") or [{}]
-    found: Object | None = statuses[0].get("resources", {}).get("requests")
-    return found
+    requests: Object | None = statuses[0].get("resources", {}).get("requests")
+    return requests
 
 
 def _cpu(amounts: Object) -> int:

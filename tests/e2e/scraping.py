@@ -96,8 +96,8 @@ class Prometheus:
 
     def get(self, path: str, **query: str) -> Any:
         """The answer's data; a query that is none raises."""
-        asked = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        text = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        with urllib.request.urlopen(text, timeout=10) as answer:
             return json.loads(answer.read())["data"]
 
     def query(self, expression: str) -> list[Any]:
@@ -110,8 +110,8 @@ class Prometheus:
 
     def scraped(self, targets: Mapping[str, Sequence[str]]) -> bool:
         """Were all of them, so often that a rate can be told, and the rules evaluated?"""
-        found = self.query("count_over_time(up[1m]) > 5 and up == 1")
-        return len(found) == sum(map(len, targets.values())) and bool(self.query('{__name__=~"pool.*:.*"}'))
+        result = self.query("count_over_time(up[1m]) > 5 and up == 1")
+        return len(result) == sum(map(len, targets.values())) and bool(self.query('{__name__=~"pool.*:.*"}'))
 
 
 def asked() -> Iterator[tuple[str, str]]:
@@ -148,7 +148,7 @@ def scraping(folder: Path, targets: Mapping[str, Sequence[str]]) -> Iterator[Pro
 
 def _job(process: str, addresses: Sequence[str]) -> dict[str, Any]:
     """As the chart's PodMonitor of this process."""
-    found: dict[str, Any] = {"job_name": f"trimtab-{process}", "static_configs": [{"targets": list(addresses)}]}
+    result: dict[str, Any] = {"job_name": f"trimtab-{process}", "static_configs": [{"targets": list(addresses)}]}
     if process == "webhook":
-        found |= {"scheme": "https", "tls_config": {"insecure_skip_verify": True}}
-    return found
+        result |= {"scheme": "https", "tls_config": {"insecure_skip_verify": True}}
+    return result

@@ -49,8 +49,8 @@ def _field(at: World) -> Object:
 
 
 def _affinity(pod: Object) -> Object:
-    found: Object = pod["spec"].setdefault("affinity", {})
-    return found
+    affinity: Object = pod["spec"].setdefault("affinity", {})
+    return affinity
 
 
 def tolerations(at: World, pod: Object) -> None:
@@ -151,19 +151,23 @@ def theirs(at: World, pod: Object) -> None:
 def spread(at: World, pod: Object) -> None:
     dice, constraints = at.dice, []
     for key in dice.sample(at.keys, dice.choice((1, 1, 1, 2))):
-        made: Object = {"maxSkew": dice.choice((1, 1, 2)), "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+        constraint: Object = {
+            "maxSkew": dice.choice((1, 1, 2)),
+            "topologyKey": key,
+            "whenUnsatisfiable": "DoNotSchedule",
+        }
         if dice.random() < 0.95:
-            made["labelSelector"] = _selector(dice)
+            constraint["labelSelector"] = _selector(dice)
             if dice.random() < 0.25:
-                made["matchLabelKeys"] = [dice.choice(("hash", "absent"))]
+                constraint["matchLabelKeys"] = [dice.choice(("hash", "absent"))]
         if dice.random() < 0.3:
-            made["minDomains"] = dice.randint(1, 4)
+            constraint["minDomains"] = dice.randint(1, 4)
         if dice.random() < 0.5:
-            made["nodeAffinityPolicy"] = dice.choice(("Honor", "Ignore"))
+            constraint["nodeAffinityPolicy"] = dice.choice(("Honor", "Ignore"))
         if dice.random() < 0.5:
-            made["nodeTaintsPolicy"] = dice.choice(("Honor", "Ignore"))
-        constraints.append(made)
+            constraint["nodeTaintsPolicy"] = dice.choice(("Honor", "Ignore"))
+        constraints.append(constraint)
     if dice.random() < 0.2:
-        constraints.append({**made, "topologyKey": at.key("soft"), "whenUnsatisfiable": "ScheduleAnyway"})
+        constraints.append({**constraint, "topologyKey": at.key("soft"), "whenUnsatisfiable": "ScheduleAnyway"})
         constraints[-1].pop("minDomains", None)
     pod["spec"]["topologySpreadConstraints"] = constraints

@@ -38,8 +38,8 @@ def init(at: World, pod: Object) -> None:
     """Init containers and sidecars in any order: what counts is who runs beside whom."""
     starting = []
     for number in range(at.dice.randint(1, 4)):
-        made = container(f"i{number}", some(at.dice))
-        starting.append({**made, "restartPolicy": "Always"} if at.dice.random() < 0.5 else made)
+        container_report = container(f"i{number}", some(at.dice))
+        starting.append({**container_report, "restartPolicy": "Always"} if at.dice.random() < 0.5 else container_report)
     pod["spec"]["initContainers"] = starting
     if at.dice.random() < 0.5:
         plain(at, pod)

@@ -31,19 +31,19 @@ from tests.e2e.situation import (
 
 
 def world(seed: int, number: int) -> World:
-    made = World(f"w{number}", Random(f"{seed}/{number}"))
-    for index in range(made.dice.randint(4, 6)):
-        made.nodes.append(_node(made, f"{made.name}-n{index}"))
-    for index in range(made.dice.randint(4, 11)):
-        made.bound.append(_bound(made, f"{made.name}-b{index}"))
-    volumes.furnish(made)
+    world = World(f"w{number}", Random(f"{seed}/{number}"))
+    for index in range(world.dice.randint(4, 6)):
+        world.nodes.append(_node(world, f"{world.name}-n{index}"))
+    for index in range(world.dice.randint(4, 11)):
+        world.bound.append(_bound(world, f"{world.name}-b{index}"))
+    volumes.furnish(world)
     for kind, shape in KINDS.items():
-        pod = _pod(made, f"{made.name}-{kind}")
+        pod = _pod(world, f"{world.name}-{kind}")
         pod["metadata"]["labels"][PROBE] = "yes"
-        _tolerate_most(made, pod)
-        shape(made, pod)
-        made.probes.append(Probe(kind=kind, pod=pod))
-    return made
+        _tolerate_most(world, pod)
+        shape(world, pod)
+        world.probes.append(Probe(kind=kind, pod=pod))
+    return world
 
 
 # ── nodes ────────────────────────────────────────────────────────────────────────────────────────────
@@ -78,8 +78,8 @@ def _node(at: World, name: str) -> Object:
 
 def _taint(dice: Random) -> Object:
     value = dice.choice(("a", "b", ""))
-    made = {"key": dice.choice(("team", "dedicated")), "effect": dice.choice(EFFECTS)}
-    return {**made, "value": value} if value else made
+    item = {"key": dice.choice(("team", "dedicated")), "effect": dice.choice(EFFECTS)}
+    return {**item, "value": value} if value else item
 
 
 # ── pods ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -26,14 +26,14 @@ class StandIn:
 @contextmanager
 def standing_in(here: Installed, folder: certs.CertificateFiles) -> Iterator[StandIn]:
     """Somebody with this pair in our place."""
-    found = StandIn()
+    stand_in = StandIn()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            found.asked.append(self.rfile.read(int(self.headers["Content-Length"])))
+            stand_in.asked.append(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(found.answer)
+            self.wfile.write(stand_in.answer)
 
         def log_message(self, *_: object) -> None:
             pass
@@ -50,7 +50,7 @@ def standing_in(here: Installed, folder: certs.CertificateFiles) -> Iterator[Sta
     here.stop(signal.SIGKILL)
     here.balancer.backends = [server.server_address[1]]
     try:
-        yield found
+        yield stand_in
     finally:
         server.shutdown()
         server.server_close()

@@ -48,8 +48,8 @@ def test_controllers_act_under_their_own_names(cluster: Cluster) -> None:
     auditor = cluster.auditor
     cluster.deployment("web", replicas=2)
     cluster.eventually(lambda: len(cluster.list("Pod")) == 2)
-    made = auditor.writes(verb="create", resource="pods", namespace=cluster.namespace)
-    assert {write.user for write in made} == {"system:serviceaccount:kube-system:replicaset-controller"}
+    item = auditor.writes(verb="create", resource="pods", namespace=cluster.namespace)
+    assert {write.user for write in item} == {"system:serviceaccount:kube-system:replicaset-controller"}
 
 
 def test_nothing_is_lost_when_the_api_server_is_killed(cluster: Cluster) -> None:
@@ -57,5 +57,5 @@ def test_nothing_is_lost_when_the_api_server_is_killed(cluster: Cluster) -> None
     cluster.pod(name="before")
     cluster.restart("kube-apiserver", signal.SIGKILL)
     cluster.pod(name="after")
-    made = auditor.writes(user="admin", verb="create", resource="pods", namespace=cluster.namespace)
-    assert [write.name for write in made] == ["before", "after"]
+    item = auditor.writes(user="admin", verb="create", resource="pods", namespace=cluster.namespace)
+    assert [write.name for write in item] == ["before", "after"]

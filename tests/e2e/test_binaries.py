@@ -51,8 +51,8 @@ def test_what_the_user_names_comes_first(cache: Path, monkeypatch: pytest.Monkey
     named.write_text("#!/bin/sh\n")
     named.chmod(0o755)
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(named.parent))
-    found = binaries.find(tell=quiet)
-    assert found["etcd"] == str(named)
+    finding = binaries.find(tell=quiet)
+    assert finding["etcd"] == str(named)
     assert builds(cache) == 5
 
 

@@ -25,5 +25,5 @@ def _calls(here: Installed, times: int) -> set[bool]:
 
 
 def _mode(cluster: Cluster) -> str:
-    found: str = cluster.get("PodPolicy", NAME)["spec"].get("mode", "apply")
-    return found
+    mode: str = cluster.get("PodPolicy", NAME)["spec"].get("mode", "apply")
+    return mode

@@ -85,9 +85,9 @@ def test_admit_answers_alike_from_the_cluster_and_from_its_capture(furnished: Cl
     manifest.write_text(DEPLOYMENT.replace("NAMESPACE", furnished.namespace))
     live = trimtab(furnished, "admit", "-f", str(manifest), "--cluster", "live", "-o", "json")
     trimtab(furnished, "capture", "-o", str(capture))
-    held = trimtab(furnished, "admit", "-f", str(manifest), "--cluster", str(capture), "-o", "json")
+    holding = trimtab(furnished, "admit", "-f", str(manifest), "--cluster", str(capture), "-o", "json")
     alone = trimtab(furnished, "admit", "-f", str(manifest), "-o", "json")
-    assert live == held
+    assert live == holding
     stored = json.loads(live)["pods"][0]["stored"]
     assert stored["spec"]["containers"][1]["resources"]["limits"] == {"cpu": "3", "memory": "256Mi"}
     assert json.loads(alone)["pods"] != json.loads(live)["pods"]
@@ -96,11 +96,11 @@ def test_admit_answers_alike_from_the_cluster_and_from_its_capture(furnished: Cl
 
 def test_a_plan_from_the_cluster_is_the_plan_from_its_capture(furnished: Cluster, tmp_path: Path) -> None:
     capture = tmp_path / "capture.json.gz"
-    asked = ("-o", "json", "--pool", "all=keen", "--explain", "pod", pod_of(furnished))
-    live = json.loads(trimtab(furnished, "plan", "--cluster", "live", *asked))
+    arguments = ("-o", "json", "--pool", "all=keen", "--explain", "pod", pod_of(furnished))
+    live = json.loads(trimtab(furnished, "plan", "--cluster", "live", *arguments))
     trimtab(furnished, "capture", "-o", str(capture))
-    held = json.loads(trimtab(furnished, "plan", "--cluster", str(capture), *asked))
-    assert live == held
+    document = json.loads(trimtab(furnished, "plan", "--cluster", str(capture), *arguments))
+    assert live == document
     jsonschema.validate(live, json.loads((SCHEMAS / "plan-report.schema.json").read_text()))
     assert live["explained"]
 
@@ -132,7 +132,7 @@ def test_hashed_names_are_consistent_and_nothing_of_the_names_is_left(furnished:
 def edges(items: list[dict[str, Any]]) -> list[tuple[int, ...]]:
     """How the objects hang together, by their places instead of their names: owners, nodes, selected pods."""
     place = {(i["kind"], i["metadata"].get("namespace"), i["metadata"]["name"]): n for n, i in enumerate(items)}
-    found = []
+    results = []
     for number, item in enumerate(items):
         meta, spec = item["metadata"], item.get("spec", {})
         owners = [place.get((o["kind"], meta.get("namespace"), o["name"]), -1) for o in meta.get("ownerReferences", ())]
@@ -143,17 +143,17 @@ def edges(items: list[dict[str, Any]]) -> list[tuple[int, ...]]:
             if selector and pod["kind"] == "Pod" and pod["metadata"].get("namespace") == meta.get("namespace")
             and selector.items() <= pod["metadata"].get("labels", {}).items()
         ]  # fmt: skip
-        found.append((number, *owners, node, *pods))
-    return found
+        results.append((number, *owners, node, *pods))
+    return results
 
 
 def test_a_cluster_that_is_not_there_is_told(furnished: Cluster, tmp_path: Path) -> None:
     dead = tmp_path / "dead.kubeconfig"
     text = furnished.kubeconfig.read_text()
     dead.write_text(text.replace(furnished.api.server, "https://127.0.0.1:1"))
-    said = trimtab(furnished, "capture", "--kubeconfig", str(dead), code=3)
-    assert "list pods" in said
-    assert "refused" in said
+    printed_text = trimtab(furnished, "capture", "--kubeconfig", str(dead), code=3)
+    assert "list pods" in printed_text
+    assert "refused" in printed_text
     assert "nowhere" in trimtab(furnished, "capture", "--kubeconfig", str(tmp_path / "nowhere"), code=2)
     missing = str(tmp_path / "nowhere" / "capture.json")
     assert "a file that can be written" in trimtab(furnished, "capture", "-o", missing, code=2)

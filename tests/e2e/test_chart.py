@@ -42,23 +42,26 @@ def test_chart_kustomize_base_and_install_are_the_same_objects(helm: Helm, built
 
 def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(built: Binaries, tmp_path: Path) -> None:
     shutil.copytree(BASE, tmp_path / "base")
-    wanted = {"resources": ["base"], "namespace": "ours", "replacements": [{"path": "base/elsewhere.yaml"}]}
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
-    made = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
-    placed = [of_the_cluster(item) for item in yaml.safe_load_all(made.stdout)]
+    expected = {"resources": ["base"], "namespace": "ours", "replacements": [{"path": "base/elsewhere.yaml"}]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(expected))
+    process = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
+    placed = [of_the_cluster(item) for item in yaml.safe_load_all(process.stdout)]
     assert objects(placed) == objects(render_manifests(InstallValues(namespace="ours")))
 
 
 @pytest.mark.parametrize("namespace", ["trimtab-system", "ours"])
 def test_the_metrics_api_is_a_component_of_the_kustomize_base(namespace: str, built: Binaries, tmp_path: Path) -> None:
     shutil.copytree(BASE, tmp_path / "base")
-    wanted: dict[str, Any] = {"resources": ["base"], "components": ["base/metrics-api", "base/metrics-api-monitoring"]}
+    expected: dict[str, Any] = {
+        "resources": ["base"],
+        "components": ["base/metrics-api", "base/metrics-api-monitoring"],
+    }
     if namespace != NAMESPACE:
         replacements = [{"path": f"base/{place}elsewhere.yaml"} for place in ("", "metrics-api/")]
-        wanted |= {"namespace": namespace, "replacements": replacements}
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
-    made = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
-    composed = objects([of_the_cluster(item) for item in yaml.safe_load_all(made.stdout)])
+        expected |= {"namespace": namespace, "replacements": replacements}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(expected))
+    process = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
+    composed = objects([of_the_cluster(item) for item in yaml.safe_load_all(process.stdout)])
     watched = {key: item for key, item in composed.items() if key[0] in ("PodMonitor", "PrometheusRule")}
     assert set(watched) == {(kind, namespace, "trimtab-metrics-api") for kind in ("PodMonitor", "PrometheusRule")}
     installed = objects(render_manifests(InstallValues(namespace=namespace, metrics_api=True)))
@@ -76,13 +79,15 @@ def test_the_chart_with_the_metrics_api_is_what_install_gives(helm: Helm) -> Non
 
 
 def test_the_autoscalers_status_elsewhere_is_read_there_and_granted_by_that_name(helm: Helm) -> None:
-    found = objects(helm.rendered({"compactor": {"autoscaler": {"namespace": "scaling", "status": "ours-status"}}}))
-    rules = found["ClusterRole", "", "trimtab-compactor"]["rules"]
+    listed_objects = objects(
+        helm.rendered({"compactor": {"autoscaler": {"namespace": "scaling", "status": "ours-status"}}})
+    )
+    rules = listed_objects["ClusterRole", "", "trimtab-compactor"]["rules"]
     assert [rule["resourceNames"] for rule in rules if "configmaps" in rule["resources"]] == [["ours-status"]]
-    [container] = found["Deployment", NAMESPACE, "trimtab-compactor"]["spec"]["template"]["spec"]["containers"]
-    told = {variable["name"]: variable.get("value") for variable in container["env"]}
-    assert told["TRIMTAB_AUTOSCALER_NAMESPACE"] == "scaling"
-    assert told["TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP"] == "ours-status"
+    [container] = listed_objects["Deployment", NAMESPACE, "trimtab-compactor"]["spec"]["template"]["spec"]["containers"]
+    values = {variable["name"]: variable.get("value") for variable in container["env"]}
+    assert values["TRIMTAB_AUTOSCALER_NAMESPACE"] == "scaling"
+    assert values["TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP"] == "ours-status"
 
 
 def of_the_cluster(item: dict[str, Any]) -> dict[str, Any]:
@@ -93,10 +98,10 @@ def of_the_cluster(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_kubectl_applies_the_policies_that_kustomize_took_for_namespaced_ones(cluster: Cluster) -> None:
-    found = [item for item in render_manifests(InstallValues()) if item["kind"].startswith("ValidatingAdmissionPolicy")]
-    placed = [{**item, "metadata": {**item["metadata"], "namespace": cluster.namespace}} for item in found]
+    items = [item for item in render_manifests(InstallValues()) if item["kind"].startswith("ValidatingAdmissionPolicy")]
+    placed = [{**item, "metadata": {**item["metadata"], "namespace": cluster.namespace}} for item in items]
     printed = cluster.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump_all(placed))
-    assert printed.count("serverside-applied") == len(found)
+    assert printed.count("serverside-applied") == len(items)
 
 
 @pytest.mark.parametrize("name", ["monitors", "rules", "dashboards"])
@@ -104,8 +109,8 @@ def test_what_only_some_want_is_the_same_object_from_the_chart_and_a_component(
     name: str, helm: Helm, built: Binaries, tmp_path: Path
 ) -> None:
     shutil.copytree(BASE, tmp_path / "base")
-    wanted = {"resources": ["base"], "components": [f"base/{name}"]}
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(wanted))
+    expected = {"resources": ["base"], "components": [f"base/{name}"]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(expected))
     command = [built["kubectl"], "kustomize", tmp_path]
     composed = subprocess.run(command, check=True, capture_output=True, text=True)
     rendered = objects(helm.rendered({name: {"enabled": True}, **ALSO_THE_NAMESPACE}))
@@ -114,18 +119,20 @@ def test_what_only_some_want_is_the_same_object_from_the_chart_and_a_component(
 
 def test_dashboards_and_rules_are_those_of_the_folders(helm: Helm) -> None:
     enabled = {"enabled": True}
-    found = objects(helm.rendered({"dashboards": enabled, "rules": enabled, "metricsApi": enabled}))
+    listed_objects = objects(helm.rendered({"dashboards": enabled, "rules": enabled, "metricsApi": enabled}))
     for one in dashboards.ALL:
-        model = found["ConfigMap", NAMESPACE, one.uid]["data"][f"{one.uid}.json"]
+        model = listed_objects["ConfigMap", NAMESPACE, one.uid]["data"][f"{one.uid}.json"]
         assert json.loads(model) == json.loads((ROOT / f"deploy/dashboards/{one.uid}.json").read_text())
     written = [yaml.safe_load((rules.FOLDER / name).read_text())["groups"] for name in rules.FILES]
-    assert found["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"] == [one for part in written for one in part]
+    assert listed_objects["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"] == [
+        one for part in written for one in part
+    ]
 
 
 def test_alerts_are_of_the_processes_that_are_there_and_lead_to_where_the_pages_are(helm: Helm) -> None:
     page = "https://pages.example.com/trimtab/how-to/runbooks.html"
-    given = {"recommender": {"enabled": False}, "rules": {"enabled": True, "runbooks": page}}
-    groups = objects(helm.rendered(given))["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"]
+    values = {"recommender": {"enabled": False}, "rules": {"enabled": True, "runbooks": page}}
+    groups = objects(helm.rendered(values))["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"]
     names = [group["name"] for group in groups]
     absent = {"trimtab.recommender.alerts", "trimtab.metricsApi.alerts"}
     assert names == [one["name"] for one in observed.groups() if one["name"] not in absent]
@@ -151,17 +158,17 @@ def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
     ],
 )  # fmt: skip
 def test_what_both_can_be_told_gives_the_same(values: InstallValues, given: dict[str, Any], helm: Helm) -> None:
-    found = objects(helm.rendered({**given, **ALSO_THE_NAMESPACE}, namespace=values.namespace))
+    listed_objects = objects(helm.rendered({**given, **ALSO_THE_NAMESPACE}, namespace=values.namespace))
     expected = objects(render_manifests(values)) | for_the_hook(values)
-    for one in (found, expected):
+    for one in (listed_objects, expected):
         for webhook in one.get(("MutatingWebhookConfiguration", "", "trimtab"), {}).get("webhooks", ()):
             webhook["namespaceSelector"]["matchExpressions"][0]["values"].sort()
-    assert found == expected
+    assert listed_objects == expected
 
 
 def test_every_value_arrives(helm: Helm) -> None:
-    found = objects(helm.rendered(MUCH))
-    deployment = found["Deployment", NAMESPACE, "trimtab-webhook"]["spec"]
+    listed_objects = objects(helm.rendered(MUCH))
+    deployment = listed_objects["Deployment", NAMESPACE, "trimtab-webhook"]["spec"]
     pod, [container] = deployment["template"]["spec"], deployment["template"]["spec"]["containers"]
     variables = {one["name"]: one["value"] for one in container["env"]}
     assert (deployment["replicas"], pod["priorityClassName"]) == (3, "system-cluster-critical")
@@ -169,68 +176,70 @@ def test_every_value_arrives(helm: Helm) -> None:
     assert (variables["TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS"], variables["TRIMTAB_LOG_FORMAT"]) == ("3", "console")
     assert len(variables) == len(container["env"])
     assert deployment["template"]["metadata"]["annotations"] == {"a": "b"}
-    watchdog = found["Deployment", NAMESPACE, "trimtab-watchdog"]["spec"]["template"]["spec"]
+    watchdog = listed_objects["Deployment", NAMESPACE, "trimtab-watchdog"]["spec"]["template"]["spec"]
     assert (watchdog["nodeSelector"], watchdog["tolerations"][0]["key"]) == ({"pool": "system"}, "pool")
     assert (watchdog["affinity"], watchdog["topologySpreadConstraints"][0]["whenUnsatisfiable"]) == (
         {"nodeAffinity": {}}, "DoNotSchedule",
     )  # fmt: skip
-    assert found["PodDisruptionBudget", NAMESPACE, "trimtab-watchdog"]["spec"]["maxUnavailable"] == 2
-    assert not [key for key in found if "compactor" in key[2]]
-    assert found["ConfigMap", NAMESPACE, "trimtab-pools"]["metadata"]["labels"]["grafana"] == "yes"
-    assert found["PodPolicy", "", "no-cpu-limits"]["spec"] == MUCH["policies"]["no-cpu-limits"]
-    pool = found["ConfigMap", NAMESPACE, "trimtab-pool-batch"]
+    assert listed_objects["PodDisruptionBudget", NAMESPACE, "trimtab-watchdog"]["spec"]["maxUnavailable"] == 2
+    assert not [key for key in listed_objects if "compactor" in key[2]]
+    assert listed_objects["ConfigMap", NAMESPACE, "trimtab-pools"]["metadata"]["labels"]["grafana"] == "yes"
+    assert listed_objects["PodPolicy", "", "no-cpu-limits"]["spec"] == MUCH["policies"]["no-cpu-limits"]
+    pool = listed_objects["ConfigMap", NAMESPACE, "trimtab-pool-batch"]
     assert yaml.safe_load(pool["data"]["pool.yaml"]) == MUCH["pools"]["batch"]
 
 
 def test_outward_only_what_is_named_is_open(helm: Helm) -> None:
-    found = objects(helm.rendered(MUCH))
-    policy = found["NetworkPolicy", NAMESPACE, "trimtab-watchdog"]["spec"]
+    listed_objects = objects(helm.rendered(MUCH))
+    policy = listed_objects["NetworkPolicy", NAMESPACE, "trimtab-watchdog"]["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     ports = [port["port"] for rule in policy["egress"] for port in rule["ports"]]
     assert ports == [53, 53, 6443, 9090]
     assert policy["ingress"][0]["from"] == MUCH["networkPolicy"]["metricsFrom"]
-    assert "from" not in found["NetworkPolicy", NAMESPACE, "trimtab-webhook"]["spec"]["ingress"][0]
+    assert "from" not in listed_objects["NetworkPolicy", NAMESPACE, "trimtab-webhook"]["spec"]["ingress"][0]
 
 
 def test_without_the_choice_there_is_no_network_policy_and_no_hook(helm: Helm) -> None:
-    given = {"networkPolicy": {"enabled": False}, "uninstall": {"hook": False}}
-    assert {"NetworkPolicy", "Job"}.isdisjoint(key[0] for key in objects(helm.rendered(given, hooks=True)))
+    values = {"networkPolicy": {"enabled": False}, "uninstall": {"hook": False}}
+    assert {"NetworkPolicy", "Job"}.isdisjoint(key[0] for key in objects(helm.rendered(values, hooks=True)))
 
 
 def test_the_hook_is_restricted_as_every_pod_of_ours_and_told_what_to_keep(helm: Helm) -> None:
-    found = objects(helm.rendered(MUCH, hooks=True))
-    job = found["Job", NAMESPACE, "trimtab-uninstall"]
+    listed_objects = objects(helm.rendered(MUCH, hooks=True))
+    job = listed_objects["Job", NAMESPACE, "trimtab-uninstall"]
     pod, [container] = job["spec"]["template"]["spec"], job["spec"]["template"]["spec"]["containers"]
-    other = found["Deployment", NAMESPACE, "trimtab-webhook"]["spec"]["template"]["spec"]
+    other = listed_objects["Deployment", NAMESPACE, "trimtab-webhook"]["spec"]["template"]["spec"]
     assert container["args"] == ["install", "--remove", "--traces", "--namespace", NAMESPACE, "--keep-usage"]
     assert (pod["securityContext"], container["securityContext"], container["image"]) == (
         other["securityContext"], other["containers"][0]["securityContext"], other["containers"][0]["image"],
     )  # fmt: skip
     assert (pod["nodeSelector"], pod["tolerations"]) == ({"pool": "system"}, [{"operator": "Exists"}])
     hooks = [
-        one for one in found.values() if one["metadata"].get("annotations", {}).get("helm.sh/hook") == "pre-delete"
+        one
+        for one in listed_objects.values()
+        if one["metadata"].get("annotations", {}).get("helm.sh/hook") == "pre-delete"
     ]
     assert len(hooks) == 6
     assert {one["metadata"]["name"] for one in hooks} == {"trimtab-uninstall"}
 
 
 def test_monitors_select_by_what_the_user_says(helm: Helm) -> None:
-    found = objects(helm.rendered({"monitors": {"enabled": True, "labels": {"release": "prometheus"}}}))
-    monitors = [one for key, one in found.items() if key[0] == "PodMonitor"]
+    listed_objects = objects(helm.rendered({"monitors": {"enabled": True, "labels": {"release": "prometheus"}}}))
+    monitors = [one for key, one in listed_objects.items() if key[0] == "PodMonitor"]
     assert len(monitors) == 4
     assert {one["metadata"]["labels"]["release"] for one in monitors} == {"prometheus"}
 
 
 def test_a_digest_comes_before_a_tag(helm: Helm) -> None:
     digest = f"sha256:{'a' * 64}"
-    found = objects(helm.rendered({"image": {"tag": "1", "digest": digest}}))
-    [container] = found["Deployment", NAMESPACE, "trimtab-webhook"]["spec"]["template"]["spec"]["containers"]
+    listed_objects = objects(helm.rendered({"image": {"tag": "1", "digest": digest}}))
+    [container] = listed_objects["Deployment", NAMESPACE, "trimtab-webhook"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == f"trimtab@{digest}"
 
 
 def test_a_default_that_is_taken_away_opens_no_port(helm: Helm) -> None:
-    found = objects(helm.rendered({"networkPolicy": {"egress": {"enabled": True, "apiServerPorts": None}}}))
-    policies = [item for (kind, _, _), item in found.items() if kind == "NetworkPolicy"]
+    listed_objects = objects(helm.rendered({"networkPolicy": {"egress": {"enabled": True, "apiServerPorts": None}}}))
+    policies = [item for (kind, _, _), item in listed_objects.items() if kind == "NetworkPolicy"]
     rules = [rule for policy in policies for rule in policy["spec"]["egress"]]
     assert rules
     assert all({port["port"] for port in rule["ports"]} == {53} for rule in rules)
@@ -278,16 +287,16 @@ def test_identities_labels_variables_and_volumes_go_where_they_are_chosen(helm: 
     plain = objects(helm.rendered())
     for process in ("webhook", "watchdog", "compactor", "recommender"):
         name = f"trimtab-{process}"
-        found = objects(helm.rendered({process: chosen}))
-        account = found["ServiceAccount", NAMESPACE, name]["metadata"]
+        listed_objects = objects(helm.rendered({process: chosen}))
+        account = listed_objects["ServiceAccount", NAMESPACE, name]["metadata"]
         assert account["annotations"] == chosen["serviceAccount"]["annotations"]
-        pod, before = (one["Deployment", NAMESPACE, name]["spec"]["template"] for one in (found, plain))
+        pod, before = (one["Deployment", NAMESPACE, name]["spec"]["template"] for one in (listed_objects, plain))
         assert pod["metadata"]["labels"] == {**before["metadata"]["labels"], "team": "platform"}
         [container], [container_before] = pod["spec"]["containers"], before["spec"]["containers"]
         assert container["env"] == [*container_before["env"], *chosen["extraEnv"]]
         assert pod["spec"]["volumes"] == [*before["spec"].get("volumes", []), *chosen["extraVolumes"]]
         assert container["volumeMounts"] == [*container_before.get("volumeMounts", []), *chosen["extraVolumeMounts"]]
-        assert {key for key in found if found[key] != plain[key]} == {
+        assert {key for key in listed_objects if listed_objects[key] != plain[key]} == {
             ("ServiceAccount", NAMESPACE, name), ("Deployment", NAMESPACE, name),
         }  # fmt: skip
 

@@ -59,24 +59,24 @@ class Kubectl:
         return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
 
     def __call__(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        found = self._run(*arguments, given=given)
-        assert found.returncode == 0, found.stderr + found.stdout
-        return found
+        process = self._run(*arguments, given=given)
+        assert process.returncode == 0, process.stderr + process.stdout
+        return process
 
 
 @pytest.mark.parametrize("values", [{}, MUCH], ids=["default", "much"])
 def test_a_real_api_server_takes_every_object_and_warns_of_none(helm: Helm, room: Kubectl, values: Any) -> None:
     rendered = helm.rendered(values, crds=False)
-    found = room("apply", "--dry-run=server", "-f", "-", given=rendered)
-    assert found.stdout.count("(server dry run)") == len(objects(rendered))
-    assert "Warning" not in found.stderr
+    kubectl = room("apply", "--dry-run=server", "-f", "-", given=rendered)
+    assert kubectl.stdout.count("(server dry run)") == len(objects(rendered))
+    assert "Warning" not in kubectl.stderr
 
 
 @pytest.fixture
 def release(helm: Helm, room: Kubectl, whole_cluster: Cluster) -> Iterator[Release]:
-    found = Release(helm, room, ("--kubeconfig", str(whole_cluster.kubeconfig), "--namespace", NAMESPACE))
-    yield found
-    found.run("uninstall", "--wait", "--no-hooks")
+    release = Release(helm, room, ("--kubeconfig", str(whole_cluster.kubeconfig), "--namespace", NAMESPACE))
+    yield release
+    release.run("uninstall", "--wait", "--no-hooks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class Release:
         return is_braked(self._stored())
 
     def _stored(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.kubectl("get", "podpolicy", "sizes", "-o", "json").stdout)
-        return found
+        document: dict[str, Any] = json.loads(self.kubectl("get", "podpolicy", "sizes", "-o", "json").stdout)
+        return document
 
 
 @pytest.mark.parametrize("way", [(), ("--server-side=false",)], ids=["helm-4", "as-helm-3"])
@@ -131,9 +131,9 @@ def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothin
         objects_module.replace_plain(Writer(client=client), certificate_rotation.with_ca_bundle(configuration, BUNDLE))
     helm.run("upgrade", "trimtab", CHART, *login, values={"webhook": {"timeoutSeconds": 2}})
     for kind in cert_manager.CONFIGURATIONS:
-        found = objects_module.get_plain(client, kind, "trimtab") or {}
-        assert set(certificate_rotation.ca_bundles(found)) == {BUNDLE}
-        assert {webhook["timeoutSeconds"] for webhook in found["webhooks"]} == {2}
+        stored_object = objects_module.get_plain(client, kind, "trimtab") or {}
+        assert set(certificate_rotation.ca_bundles(stored_object)) == {BUNDLE}
+        assert {webhook["timeoutSeconds"] for webhook in stored_object["webhooks"]} == {2}
     client.close()
     helm.run("uninstall", "trimtab", *login, "--wait", "--no-hooks")  # nobody runs its pod here: test_life does
     kinds = "all,secret,role,rolebinding,sa,pdb,netpol,clusterrole,clusterrolebinding,mutatingwebhookconfiguration"

@@ -55,8 +55,8 @@ def test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken(cluster: C
 def begun(auditor: Auditor) -> list[str]:
     """Nodes in the order in which they were cordoned, as the API server wrote it down."""
     notes = auditor.writes(user="compactor", resource="nodes", verb="patch")
-    found = [w.name or "" for w in notes if w.allowed and (w.asked or {}).get("spec", {}).get("unschedulable")]
-    return list(dict.fromkeys(found))
+    results = [w.name or "" for w in notes if w.allowed and (w.asked or {}).get("spec", {}).get("unschedulable")]
+    return list(dict.fromkeys(results))
 
 
 def test_nodes_go_one_after_the_other_as_planned_and_the_lowest_priority_leaves_first(
@@ -109,10 +109,10 @@ def test_a_rehearsal_changes_nothing_but_its_own_state_and_plans_as_the_command_
     auditor = cluster.auditor
     with compactor(cluster, tmp_path) as one:
         cluster.eventually(lambda: one.told("started"), within=30)
-        kept = state(cluster, name)
-        assert kept["plan"]
-        assert planned(cluster, name) == kept["plan"]
-        assert planned(cluster, name, captured(cluster, tmp_path)) == kept["plan"]
+        actual_state = state(cluster, name)
+        assert actual_state["plan"]
+        assert planned(cluster, name) == actual_state["plan"]
+        assert planned(cluster, name, captured(cluster, tmp_path)) == actual_state["plan"]
     assert not any(map(is_cordoned, nodes(cluster, name)))
     mine = {(write.resource, write.name) for write in auditor.writes(user="compactor")}
     assert mine - {("leases", None)} == {  # the audit log names an object that is created, or does not
@@ -120,7 +120,7 @@ def test_a_rehearsal_changes_nothing_but_its_own_state_and_plans_as_the_command_
         ("leases", "trimtab-compactor"),
         ("secrets", "trimtab-compactor-signing"),
     }
-    assert all(record["rehearsed"] for record in kept["ring"])
+    assert all(record["rehearsed"] for record in actual_state["ring"])
 
 
 def test_the_eye_sees_a_breach(cluster: Cluster) -> None:

@@ -18,10 +18,10 @@ def test_status_history_pause_and_resume(cluster: Cluster, tmp_path: Path) -> No
     cluster.apply(pool(cluster, name))
     with compactor(cluster, tmp_path) as one:
         cluster.eventually(lambda: one.told("planned"), within=30)
-        found = ask(cluster, "status", "-o", "json")
-        [mine] = found["pools"]
-        assert "not yet" in found["paused"]
-        assert (mine["mode"], found["leader"]) == ("act", one.told("ready")[0]["identity"])
+        answer = ask(cluster, "status", "-o", "json")
+        [mine] = answer["pools"]
+        assert "not yet" in answer["paused"]
+        assert (mine["mode"], answer["leader"]) == ("act", one.told("ready")[0]["identity"])
         assert mine["next"]
         assert "not yet" in mine["waitsFor"]
         assert ask(cluster, "resume") == "resumed\n"

@@ -20,16 +20,16 @@ def report(pool_name: str, **said: Any) -> Object:
 @pytest.fixture
 def name(cluster: Cluster) -> Iterator[str]:
     """A pool of three nodes more than half full, so not its own business; nobody has reported."""
-    found = f"asc-{cluster.namespace[-5:]}"
-    cluster.pool(found, nodes=3, cpu="4", memory="16Gi")
-    cluster.deployment("web", replicas=6, cpu="1100m", spec={"nodeSelector": {"pool": found}})
+    text = f"asc-{cluster.namespace[-5:]}"
+    cluster.pool(text, nodes=3, cpu="4", memory="16Gi")
+    cluster.deployment("web", replicas=6, cpu="1100m", spec={"nodeSelector": {"pool": text}})
     cluster.eventually(lambda: len(cluster.running("app=web")) == 6, within=60)
     cluster.patch("Deployment", "web", {"spec": {"paused": True}})  # so that the ReplicaSet's template stays as we say
     slow = {"metadata": {"annotations": {"testbed.trimtab.dev/ready-after": "60s"}}}
-    for made in cluster.list("ReplicaSet"):
-        cluster.patch("ReplicaSet", made["metadata"]["name"], {"spec": {"template": slow}})
-    cluster.apply(pool(cluster, found))
-    yield found
+    for item in cluster.list("ReplicaSet"):
+        cluster.patch("ReplicaSet", item["metadata"]["name"], {"spec": {"template": slow}})
+    cluster.apply(pool(cluster, text))
+    yield text
     cluster.delete("ConfigMap", "cluster-autoscaler-status", "kube-system")
 
 

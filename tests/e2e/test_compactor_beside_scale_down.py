@@ -46,9 +46,9 @@ def crowd(cluster: Cluster, name: str) -> int:
     for size, (count, cores) in SIZES.items():
         labels = {"pool": name, "size": size}
         for number in range(count):
-            made = f"{name}-{size}{number:02}"
+            text = f"{name}-{size}{number:02}"
             memory = f"{cores * 4}Gi"
-            cluster.create(objects.node(made, cpu=str(cores), memory=memory, pods=110, labels=labels, taints=()))
+            cluster.create(objects.node(text, cpu=str(cores), memory=memory, pods=110, labels=labels, taints=()))
     by, pods, spec = random.Random(5), 0, {"nodeSelector": {"pool": name}}
     for number in range(56):
         replicas, app = by.randint(2, 9), f"app{number:02}"
@@ -80,14 +80,14 @@ def both(cluster: Cluster, name: str, folder: Path, times: Times) -> Iterator[tu
     pace = {"drains": 4, "evictionsPerHour": 10_000}
     cluster.apply(pool(cluster, name, autoscaler="lead", pace=pace))
     scaler = Autoscaler.real(cluster, group_of(name), lambda pod: "", times)
-    told = {
+    environment = {
         "REQUIRE_AUTOSCALER_STATUS": "true",
         "AUTOSCALER_FLAGS": times.flags,
         "MAX_CONCURRENT_DRAINS": "4",
         "NODE_REMOVAL_TIMEOUT_SECONDS": "1200",
         "MOVE_COOLDOWN_SECONDS": f"{rest:.0f}",
     }
-    with scaler, Witness(cluster) as witness, compactor(cluster, folder, **told) as one:
+    with scaler, Witness(cluster) as witness, compactor(cluster, folder, **environment) as one:
         yield scaler, witness, one
 
 
@@ -97,14 +97,14 @@ def drained_by_both(scaler: Autoscaler, one: Compactor) -> list[str]:
     A drain that lasts longer than the unneeded time is the autoscaler's to end: the node fell under the threshold by
     it. One that is younger, we began on a node that was unneeded by no doing of ours.
     """
-    theirs, found = scaler.down.drained, []
+    theirs, nodes = scaler.down.drained, []
     for begun in one.told("started"):
         node, since = begun["node"], _seconds(begun)
         ends = [line for line in one.lines() if line.get("drain") == begun["drain"] and line["event"] in ENDS]
         until = min(map(_seconds, ends), default=float("inf"))
         if node in theirs and since - scaler.unneeded < theirs[node] < min(until, since + scaler.unneeded):
-            found.append(node)
-    return found
+            nodes.append(node)
+    return nodes
 
 
 def _seconds(line: Object) -> float:

@@ -102,8 +102,8 @@ def test_killed_after_every_single_write_of_a_drain(whole_cluster: Cluster, tmp_
     with ThreadPoolExecutor(AT_ONCE) as threads:
         while more:
             tries = range(number, number + AT_ONCE)
-            found = list(threads.map(lambda n: died_at(whole_cluster, tmp_path / str(n), n), tries))
-            number, more, deaths = number + AT_ONCE, all(found), deaths + sum(found)
+            objects = list(threads.map(lambda n: died_at(whole_cluster, tmp_path / str(n), n), tries))
+            number, more, deaths = number + AT_ONCE, all(objects), deaths + sum(objects)
     print(f"died after each of {deaths} writes")
     assert deaths >= 11, "cordon, a surge and its end, three evictions, the end, state and Events in between"
 

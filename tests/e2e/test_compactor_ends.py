@@ -38,8 +38,8 @@ class Stage:
         """Only pods to come: the ReplicaSet's template, and a Deployment that is paused leaves it so."""
         self.cluster.patch("Deployment", "web", {"spec": {"paused": True}})
         template = {"metadata": {"annotations": {"testbed.trimtab.dev/ready-after": ready_after}}}
-        for found in self.cluster.list("ReplicaSet"):
-            self.cluster.patch("ReplicaSet", found["metadata"]["name"], {"spec": {"template": template}})
+        for result in self.cluster.list("ReplicaSet"):
+            self.cluster.patch("ReplicaSet", result["metadata"]["name"], {"spec": {"template": template}})
 
     def began(self, one: Compactor) -> str:
         """The node that is being emptied."""
@@ -58,9 +58,9 @@ class Stage:
 
 @pytest.fixture
 def stage(cluster: Cluster) -> Iterator[Stage]:
-    made = Stage(cluster)
-    cluster.apply(pool(cluster, made.name))
-    yield made
+    stage = Stage(cluster)
+    cluster.apply(pool(cluster, stage.name))
+    yield stage
     for pod in cluster.list("Pod"):
         if pod["metadata"].get("finalizers"):
             cluster.patch("Pod", pod["metadata"]["name"], {"metadata": {"finalizers": None}})
@@ -283,11 +283,11 @@ def test_state_that_cannot_be_read_is_put_aside_and_told(stage: Stage, cluster: 
     with compactor(cluster, tmp_path) as one:
         [line] = cluster.eventually(lambda: one.told("unreadable"), within=30)
         cluster.eventually(
-            lambda: [told["what"] for told in state(cluster, stage.name).get("ring", ())][:1] == ["unreadable"]
+            lambda: [ring["what"] for ring in state(cluster, stage.name).get("ring", ())][:1] == ["unreadable"]
         )
-        [kept] = cluster.list("ConfigMap", selector=f"trimtab.dev/unreadable-state={stage.name}")
-        assert kept["data"] == {"state.json": theirs}
-        assert kept["metadata"]["name"] in line["why"]
+        [rest] = cluster.list("ConfigMap", selector=f"trimtab.dev/unreadable-state={stage.name}")
+        assert rest["data"] == {"state.json": theirs}
+        assert rest["metadata"]["name"] in line["why"]
         cluster.eventually(lambda: one.told("planned"), within=30)
         assert not one.told("started"), "nobody knows what failed in this pool"
         cluster.eventually(lambda: "PoolStateUnreadable" in cluster.kubectl("get", "events", "-A"))

@@ -48,7 +48,7 @@ def test_a_minute_of_refusals_errors_and_silence(cluster: Cluster, tmp_path: Pat
         compactor(cluster, tmp_path, KUBECONFIG=str(path)) as one,
     ):
         cluster.eventually(lambda: one.told("evicted"), within=30)
-        before = cluster.eventually(lambda: (kept := remembered(cluster, name)) and kept["evictions"] and kept)
+        before = cluster.eventually(lambda: (state := remembered(cluster, name)) and state["evictions"] and state)
         troubled.trouble, until = 0.5, time.monotonic() + MINUTE
         while time.monotonic() < until:
             assert one.process.poll() is None
@@ -64,8 +64,8 @@ def test_a_minute_of_refusals_errors_and_silence(cluster: Cluster, tmp_path: Pat
 
 def remembered(cluster: Cluster, name: str) -> dict[str, Any]:
     """What must outlive an outage."""
-    kept = state(cluster, name)
-    return {"under": kept.get("under", {}), "evictions": kept.get("evictions", [])}
+    actual_state = state(cluster, name)
+    return {"under": actual_state.get("under", {}), "evictions": actual_state.get("evictions", [])}
 
 
 def is_kept(before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ def test_an_api_server_that_is_killed_and_starts_anew(cluster: Cluster, tmp_path
     # The played kubelets, which start anew too, wait for their nodes' old leases: 40 s in which no pod ends.
     with Witness(cluster) as witness, compactor(cluster, tmp_path, POD_TERMINATION_TIMEOUT_SECONDS="60") as one:
         cluster.eventually(lambda: one.told("evicted"), within=30)
-        before = cluster.eventually(lambda: (kept := remembered(cluster, name)) and kept["evictions"] and kept)
+        before = cluster.eventually(lambda: (state := remembered(cluster, name)) and state["evictions"] and state)
         cluster.restart("kube-apiserver", signal.SIGKILL)
         cluster.eventually(lambda: len(empty(cluster, name)) == 2, within=150, what="two nodes emptied")
         cluster.eventually(lambda: is_sound(cluster, one, name) or True, within=10)
@@ -99,7 +99,7 @@ def test_what_was_observed_goes_on_in_a_fresh_process(cluster: Cluster, tmp_path
     five_nodes(cluster, name)
     with compactor(cluster, tmp_path / "one") as one:
         cluster.eventually(lambda: one.told("evicted"), within=30)
-        before = cluster.eventually(lambda: (kept := remembered(cluster, name)) and kept["evictions"] and kept)
+        before = cluster.eventually(lambda: (state := remembered(cluster, name)) and state["evictions"] and state)
         one.stop(signal.SIGKILL)
     with compactor(cluster, tmp_path / "two"):
         cluster.eventually(lambda: len(empty(cluster, name)) == 2, within=90, what="two nodes emptied")

@@ -17,17 +17,17 @@ from tests.e2e.ours import Ours, following
 
 @pytest.fixture
 def ours(whole_cluster: Cluster, tmp_path: Path) -> Iterator[Ours]:
-    with following(whole_cluster, tmp_path / "ours") as found:
-        yield found
+    with following(whole_cluster, tmp_path / "ours") as installation:
+        yield installation
 
 
 @pytest.fixture
 def team(cluster: Cluster) -> Iterator[Cluster]:
     """A namespace that is not the compactor's own: policies leave that alone."""
-    found = cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
-    yield found
-    found.clean_up()
-    found.delete("Namespace", found.namespace)
+    actual_cluster = cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
+    yield actual_cluster
+    actual_cluster.clean_up()
+    actual_cluster.delete("Namespace", actual_cluster.namespace)
 
 
 def test_what_a_policy_would_raise_is_planned_with_what_it_would_be(
@@ -49,10 +49,10 @@ def test_what_a_policy_would_raise_is_planned_with_what_it_would_be(
     cluster.apply(pool(cluster, name, mode="rehearse"))
     with compactor(cluster, tmp_path / "dry") as one:
         cluster.eventually(lambda: one.told("started"), within=30)
-        kept = state(cluster, name)["plan"]
-        assert len(kept) == 2, "without the policy one node holds all eight, and three could go"
-        assert planned(cluster, name) == kept
-        assert planned(cluster, name, captured(cluster, tmp_path)) == kept
+        plan = state(cluster, name)["plan"]
+        assert len(plan) == 2, "without the policy one node holds all eight, and three could go"
+        assert planned(cluster, name) == plan
+        assert planned(cluster, name, captured(cluster, tmp_path)) == plan
     cluster.apply(pool(cluster, name))
     with Witness(cluster) as witness, compactor(cluster, tmp_path / "one", MOVE_COOLDOWN_SECONDS="0") as one:
         cluster.eventually(lambda: len(one.told("emptied")) == 2, within=60, what="two nodes emptied")
@@ -60,5 +60,5 @@ def test_what_a_policy_would_raise_is_planned_with_what_it_would_be(
         gone = [node for node in nodes(cluster, name) if (noted(node) or {}).get("emptied")]
         assert (len(gone), one.told("released")) == (2, [])
     assert witness.longest_wait < 5
-    asked = sorted(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in team.running("app=web"))
-    assert asked == ["1500m"] * 4 + ["500m"] * 4
+    cpus = sorted(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in team.running("app=web"))
+    assert cpus == ["1500m"] * 4 + ["500m"] * 4

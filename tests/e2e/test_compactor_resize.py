@@ -39,10 +39,10 @@ spec:
 @pytest.fixture
 def team(cluster: Cluster) -> Iterator[Cluster]:
     """A namespace that is not the compactor's own: policies leave that alone."""
-    found = cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
-    yield found
-    found.clean_up()
-    found.delete("Namespace", found.namespace)
+    actual_cluster = cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
+    yield actual_cluster
+    actual_cluster.clean_up()
+    actual_cluster.delete("Namespace", actual_cluster.namespace)
 
 
 class Stage:
@@ -91,8 +91,8 @@ class Stage:
         return sorted(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in pods)
 
     def records(self) -> Object:
-        found: Object = state(self.cluster, self.name).get("resizes", {})
-        return found
+        resizes: Object = state(self.cluster, self.name).get("resizes", {})
+        return resizes
 
     def compactor(self, **more: str) -> Any:
         return compactor(self.cluster, self.folder, POLICIES=str(self.policy), **{**SOON, **more})
@@ -131,8 +131,8 @@ def test_a_workload_follows_its_recommendation_in_waves_without_a_restart(stage:
     assert told(one, "resized") == ["resize-shrinks"] * 4
 
 
-def _changed(asked: Object) -> list[str]:
-    return [key for container in asked["spec"]["containers"] for key in container["resources"]]
+def _changed(request: Object) -> list[str]:
+    return [key for container in request["spec"]["containers"] for key in container["resources"]]
 
 
 def test_a_pod_that_runs_out_of_memory_is_reverted_within_two_minutes(stage: Stage) -> None:
@@ -222,8 +222,8 @@ def test_what_autoscalers_count_on_and_what_is_guaranteed_is_left_alone(stage: S
         stage.team.eventually(lambda: stage.records().get("verified") == 1, within=30)
         time.sleep(5)
         assert [stage.sizes(app) for app in ("scaled", "managed", "sure")] == [["500m"]] * 3
-        kept = stage.records()["refusals"]
-    assert kept["resize-hpa-divides"] == kept["resize-vpa-manages"] == 1
+        refusals = stage.records()["refusals"]
+    assert refusals["resize-hpa-divides"] == refusals["resize-vpa-manages"] == 1
     assert all(len(classes) == 1 for classes in kubelet.qos.values())
 
 
@@ -304,8 +304,8 @@ def test_killed_after_every_single_write_of_a_resize(cluster: Cluster, tmp_path:
     with ThreadPoolExecutor(AT_ONCE) as threads:
         while more:
             tries = range(number, number + AT_ONCE)
-            found = list(threads.map(lambda write: _killed_at(cluster, tmp_path / str(write), write), tries))
-            number, more, deaths = number + AT_ONCE, all(found), deaths + sum(found)
+            objects = list(threads.map(lambda write: _killed_at(cluster, tmp_path / str(write), write), tries))
+            number, more, deaths = number + AT_ONCE, all(objects), deaths + sum(objects)
     print(f"died after each of {deaths} writes")
     assert deaths >= 8, "three writes come before the first resize"
 

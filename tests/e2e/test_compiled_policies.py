@@ -108,10 +108,10 @@ def prepare(cluster: Cluster, pods: int) -> Bench:
         [("world.json", msgspec.json.encode({"kind": "List", "apiVersion": "v1", "items": items}))]
     )
     assert not snapshot.mistakes
-    given = [compiled_pods.pod(chance, f"pod-{number}", tag) for number in range(pods)]
-    cluster.eventually(lambda: not isinstance(send(cluster, given[0], "none"), str) or True, what="pods")
+    actual_pods = [compiled_pods.pod(chance, f"pod-{number}", tag) for number in range(pods)]
+    cluster.eventually(lambda: not isinstance(send(cluster, actual_pods[0], "none"), str) or True, what="pods")
     with ThreadPoolExecutor(THREADS) as pool:
-        stored = list(pool.map(lambda pod: send(cluster, pod, "none"), given))
+        stored = list(pool.map(lambda pod: send(cluster, pod, "none"), actual_pods))
     everything = shipped()
     compiled = [(p, compile_mutating_policy(p, (p,), with_parameters=True)) for p in everything]
     for _, one in compiled:
@@ -121,12 +121,12 @@ def prepare(cluster: Cluster, pods: int) -> Bench:
              "spec": {"containers": [{"name": "c", "image": "i"}]}}  # fmt: skip
 
     def in_force() -> bool:
-        found = send(cluster, probe, "labels-for-cost-allocation")
-        return not isinstance(found, str) and "cost-center" in found["metadata"]["labels"]
+        answer = send(cluster, probe, "labels-for-cost-allocation")
+        return not isinstance(answer, str) and "cost-center" in answer["metadata"]["labels"]
 
     cluster.eventually(in_force, what="the last policy in force")
     time.sleep(2)  # all policies are read at once; their parameters' informers start then
-    return Bench(cluster, from_snapshot(snapshot.snapshot), given, stored, compiled)
+    return Bench(cluster, from_snapshot(snapshot.snapshot), actual_pods, stored, compiled)
 
 
 def webhook_pod(bench: Bench, policy: PodPolicy, stored: Object) -> Object:
@@ -169,15 +169,19 @@ def compare(bench: Bench, policy: PodPolicy, number: int) -> tuple[str, Object |
     if isinstance(alone, str) and isinstance(by_policy, str):
         return "refused anyway", by_policy, alone
     # What the server alone refuses (overhead without a class) it refuses after webhooks too, which see it as sent.
-    seen = bench.given[number] if isinstance(alone, str) else alone
-    wanted = webhook_pod(bench, policy, seen)
-    by_webhook = alone if normal(wanted) == normal(seen) else send(bench.cluster, wanted, "none")
+    observation = bench.given[number] if isinstance(alone, str) else alone
+    expected_webhook_pod = webhook_pod(bench, policy, observation)
+    by_webhook = (
+        alone
+        if normal(expected_webhook_pod) == normal(observation)
+        else send(bench.cluster, expected_webhook_pod, "none")
+    )
     if isinstance(by_policy, str):
         return "refused", by_policy, by_webhook
     if isinstance(by_webhook, str):
         return "webhook refused", by_policy, by_webhook
     same = normal(by_policy) == normal(by_webhook)
-    changed = normal(by_policy) != normal(seen)
+    changed = normal(by_policy) != normal(observation)
     return ("equal, changed" if changed else "equal") if same else "differs", by_policy, by_webhook
 
 
@@ -191,7 +195,9 @@ def reason_for(bench: Bench, policy: PodPolicy, number: int) -> str:
         return "namespace-rules"
     before = msgspec.convert(without_nulls({key: stored[key] for key in ("metadata", "spec")}), Pod)
     decision = decide(before, Policies.from_policies(policy), bench.facts, pod["metadata"]["namespace"])
-    if any(kept.reason.code.name in ("contradiction", "runtimeclass-conflict") for kept in decision.fields_kept):
+    if any(
+        kept_field.reason.code.name in ("contradiction", "runtimeclass-conflict") for kept_field in decision.fields_kept
+    ):
         return "own-contradiction"
     containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())]
     if any(c.get("resources", {}).get("requests", {}).get("cpu") == "0" for c in containers) and actions.limits:
@@ -238,8 +244,8 @@ def compare_all(bench: Bench) -> Comparison:
             continue
         numbers = range(len(bench.given))
         with ThreadPoolExecutor(THREADS) as pool:
-            found = list(pool.map(lambda number: compare(bench, policy, number), numbers))  # noqa: B023 - done here
-        for number, (verdict, by_policy, by_webhook) in enumerate(found):
+            objects = list(pool.map(lambda number: compare(bench, policy, number), numbers))  # noqa: B023 - done here
+        for number, (verdict, by_policy, by_webhook) in enumerate(objects):
             code = reason_for(bench, policy, number) if verdict == "differs" else ""
             verdicts[f"{verdict} ({code})" if code else verdict] += 1
             changed[policy.name] += verdict == "equal, changed"
@@ -265,10 +271,10 @@ def _sized(cluster: Cluster, namespace: str, name: str = "fuzz") -> Callable[[],
     }  # fmt: skip
 
     def resources() -> Object:
-        found = send(cluster, pod, "burstable-by-default")
-        assert not isinstance(found, str), found
-        asked: Object = found["spec"]["containers"][0]["resources"].get("requests", {})
-        return asked
+        answer = send(cluster, pod, "burstable-by-default")
+        assert not isinstance(answer, str), answer
+        requests: Object = answer["spec"]["containers"][0]["resources"].get("requests", {})
+        return requests
 
     return resources
 
@@ -291,12 +297,14 @@ def parameters(bench: Bench) -> Iterator[Callable[[dict[str, str]], None]]:
 
 def test_requests_are_set_without_any_process_until_their_end(bench: Bench, parameters: Any) -> None:
     """Neither recommender nor webhook runs here: the last parameters hold, and end by the server's own time."""
-    asked, later = _sized(bench.cluster, parameters.namespace), time.gmtime(time.time() + 25)
+    request, later = _sized(bench.cluster, parameters.namespace), time.gmtime(time.time() + 25)
     rules = "until=2099-01-01T00:00:00Z limitranges=0 quotas=0 hpas= vpas="
     end = time.strftime("%Y-%m-%dT%H:%M:%SZ", later)
     parameters({"_namespace": rules, "Deployment.api.main": f"until={end} cpu=333 memory=209715200"})
-    bench.cluster.eventually(lambda: asked() == {"cpu": "333m", "memory": "200Mi"}, what="the parameters", within=20)
-    bench.cluster.eventually(lambda: asked() == {"cpu": "50m", "memory": "128Mi"}, what="their end", within=60, every=1)
+    bench.cluster.eventually(lambda: request() == {"cpu": "333m", "memory": "200Mi"}, what="the parameters", within=20)
+    bench.cluster.eventually(
+        lambda: request() == {"cpu": "50m", "memory": "128Mi"}, what="their end", within=60, every=1
+    )
     assert time.gmtime() >= later
 
 
@@ -310,8 +318,8 @@ def test_half_a_mebibyte_of_parameters_stays_within_the_cost_limits(bench: Bench
     }
     data["padding"] = "x" * (512 * 1024 - sum(len(key) + len(text) for key, text in data.items()))
     parameters(data)
-    asked = _sized(bench.cluster, parameters.namespace)
-    bench.cluster.eventually(lambda: asked() == {"cpu": "251m", "memory": "200Mi"}, what="the large parameters")
+    request = _sized(bench.cluster, parameters.namespace)
+    bench.cluster.eventually(lambda: request() == {"cpu": "251m", "memory": "200Mi"}, what="the large parameters")
 
 
 GARBAGE = (
@@ -338,8 +346,8 @@ def test_no_parameters_of_a_tenant_refuse_a_pod_or_break_the_server(bench: Bench
         time.sleep(0.1)
         for number in chance.sample([n for n in mine if not isinstance(bench.stored[n], str)], 8):
             for name in names:
-                found = send(bench.cluster, bench.given[number], name)
-                assert not isinstance(found, str), (name, number, found)
+                answer = send(bench.cluster, bench.given[number], name)
+                assert not isinstance(answer, str), (name, number, answer)
                 tried += 1
     print(f"tried={tried}")
     assert bench.cluster.api.request("GET", "/readyz") == "ok"

@@ -24,11 +24,11 @@ LATER = "rollout"
 
 def earlier() -> dict[str, Any]:
     """Without a field, without columns for people, and nothing said of our policy's status."""
-    found = copy.deepcopy(build_crd())
-    [version] = found["spec"]["versions"]
+    schema = copy.deepcopy(build_crd())
+    [version] = schema["spec"]["versions"]
     version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].pop(LATER)
     version.pop("additionalPrinterColumns", None)
-    return found
+    return schema
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def test_the_documented_command_upgrades_it_and_policies_stay(before: Cluster, t
     stored = before.get("CustomResourceDefinition", NAME)
     assert stored["spec"]["versions"][0]["schema"] == build_crd()["spec"]["versions"][0]["schema"]
     assert stored["status"]["storedVersions"] == ["v1alpha1"]
-    kept = before.get("PodPolicy", "kept")["spec"]
-    assert (kept["mode"], kept["actions"]["limits"]["cpu"]) == ("audit", "remove")
+    spec = before.get("PodPolicy", "kept")["spec"]
+    assert (spec["mode"], spec["actions"]["limits"]["cpu"]) == ("audit", "remove")
 
     def refused() -> bool:
         """The server knows the field now: nonsense in it is refused."""

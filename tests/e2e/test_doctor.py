@@ -39,8 +39,17 @@ def wired(here: Installed) -> Iterator[Installed]:
 
 def doctor(here: Installed, *more: str, login: Path | None = None) -> subprocess.CompletedProcess[str]:
     kubeconfig = str(login or here.cluster.kubeconfig)
-    given = [sys.executable, "-m", "trimtab", "doctor", "--ask-in", here.cluster.namespace, "--kubeconfig", kubeconfig]
-    return subprocess.run([*given, *more], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "trimtab",
+        "doctor",
+        "--ask-in",
+        here.cluster.namespace,
+        "--kubeconfig",
+        kubeconfig,
+    ]
+    return subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
 # ── all is well ──────────────────────────────────────────────────────────────────────────────────────
@@ -48,32 +57,32 @@ def doctor(here: Installed, *more: str, login: Path | None = None) -> subprocess
 
 def test_an_installation_that_stands_is_green(wired: Installed) -> None:
     reports(wired)
-    found = doctor(wired, "-o", "json")
-    told = json.loads(found.stdout)
-    severities = {each["check"]: each["severity"] for each in told["findings"] if each["severity"] != "ok"}
+    process = doctor(wired, "-o", "json")
+    document = json.loads(process.stdout)
+    severities = {each["check"]: each["severity"] for each in document["findings"] if each["severity"] != "ok"}
     assert severities == {"usage-source": "warn"}, "a test bed has no metrics-server"
-    assert (told["well"], found.returncode) == (True, 0)
+    assert (document["well"], process.returncode) == (True, 0)
 
 
 def test_strictly_a_warning_is_a_finding_and_a_check_may_be_left_out(wired: Installed) -> None:
     reports(wired)
     assert doctor(wired, "--strict").returncode == 1
-    found = doctor(wired, "--strict", "--without", "usage-source")
-    assert (found.returncode, "this check was skipped: usage-source" in found.stdout) == (0, True), found.stdout
+    process = doctor(wired, "--strict", "--without", "usage-source")
+    assert (process.returncode, "this check was skipped: usage-source" in process.stdout) == (0, True), process.stdout
 
 
 def test_nothing_of_what_it_tried_is_stored(wired: Installed) -> None:
     doctor(wired)
-    names = [found["metadata"]["name"] for found in wired.cluster.list("Pod")]
+    names = [result["metadata"]["name"] for result in wired.cluster.list("Pod")]
     assert not [name for name in names if name.startswith("trimtab-doctor")]
     assert objects.get_plain(wired.client, "PodPolicy", "trimtab-doctor-asks") is None
 
 
 def test_who_may_not_look_is_told_which_right_is_missing_and_nothing_is_called_well(wired: Installed) -> None:
-    found = doctor(wired, "-o", "json", login=wired.login_of("recommender"))
-    told = json.loads(found.stdout)
-    unknown = {each["check"]: each["reason"]["text"] for each in told["findings"] if each["severity"] == "unknown"}
-    assert found.returncode == 1
+    process = doctor(wired, "-o", "json", login=wired.login_of("recommender"))
+    document = json.loads(process.stdout)
+    unknown = {each["check"]: each["reason"]["text"] for each in document["findings"] if each["severity"] == "unknown"}
+    assert process.returncode == 1
     assert 'cannot create resource "pods"' in unknown["answers"]
     assert 'cannot create resource "subjectaccessreviews"' in unknown["rights"]
     assert (
@@ -90,13 +99,13 @@ def test_the_rights_of_the_how_to_are_enough_to_look_at_everything(wired: Instal
     last["metadata"]["namespace"] = wired.cluster.namespace
     reports(wired)
     with contextlib.ExitStack() as stack:
-        for made in (made for role in (*roles, last) for made in (role, bound(role))):
-            wired.cluster.apply(made)
-            namespace = made["metadata"].get("namespace")
-            stack.callback(wired.cluster.delete, made["kind"], "trimtab-doctor", namespace)
-        found = doctor(wired, "-o", "json", login=wired.cluster.plane.kubeconfig_for("somebody-on-call"))
-    told = json.loads(found.stdout)["findings"]
-    assert [each["reason"]["text"] for each in told if each["severity"] in ("unknown", "error")] == []
+        for item in (each_item for role in (*roles, last) for each_item in (role, bound(role))):
+            wired.cluster.apply(item)
+            namespace = item["metadata"].get("namespace")
+            stack.callback(wired.cluster.delete, item["kind"], "trimtab-doctor", namespace)
+        process = doctor(wired, "-o", "json", login=wired.cluster.plane.kubeconfig_for("somebody-on-call"))
+    findings = json.loads(process.stdout)["findings"]
+    assert [each["reason"]["text"] for each in findings if each["severity"] in ("unknown", "error")] == []
 
 
 def bound(role: dict[str, Any]) -> dict[str, Any]:
@@ -132,9 +141,9 @@ def test_rights_that_cert_manager_makes_needless_are_not_missed(wired: Installed
         changed(wired, "ClusterRole", cut, account_name("webhook"))
         wired.cluster.eventually(lambda: "permission-missing" in codes(wired), within=20)
         kept_by("trimtab-system/trimtab-webhook")
-        found = codes(wired)
+        actual_codes = codes(wired)
         kept_by(None)
-    assert "permission-missing" not in found
+    assert "permission-missing" not in actual_codes
 
 
 # ── planted faults ───────────────────────────────────────────────────────────────────────────────────
@@ -142,16 +151,16 @@ def test_rights_that_cert_manager_makes_needless_are_not_missed(wired: Installed
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found_by_name(wired: Installed, name: str) -> None:
-    fault, wanted = FAULTS[name]
+    fault, expected = FAULTS[name]
     reports(wired)
-    assert not wanted & codes(wired)
+    assert not expected & codes(wired)
     with fault(wired):
-        found = wired.cluster.eventually(lambda: planted(wired, wanted), what=f"{wanted} found")
-    assert all(each.finding.fix for each in found)
-    wired.cluster.eventually(lambda: not wanted & codes(wired), what=f"{wanted} no more")
+        result = wired.cluster.eventually(lambda: planted(wired, expected), what=f"{expected} found")
+    assert all(each.finding.fix for each in result)
+    wired.cluster.eventually(lambda: not expected & codes(wired), what=f"{expected} no more")
 
 
 def planted(here: Installed, wanted: set[str]) -> list[CheckResult]:
     """Those findings, once there are all of them: an API server goes on calling whom it knew for a moment."""
-    found = [each for each in seen(here) if each.finding.reason.code.name in wanted]
-    return found if {each.finding.reason.code.name for each in found} == wanted else []
+    results = [each for each in seen(here) if each.finding.reason.code.name in wanted]
+    return results if {each.finding.reason.code.name for each in results} == wanted else []

@@ -21,9 +21,9 @@ from trimtab.kube.objects import Writer
 
 @pytest.fixture
 def client(cluster: Cluster) -> Iterator[Client]:
-    found = connect_to_cluster(str(cluster.kubeconfig), deadlines=Deadlines(write=2))
-    yield found
-    found.close()
+    client = connect_to_cluster(str(cluster.kubeconfig), deadlines=Deadlines(write=2))
+    yield client
+    client.close()
 
 
 @pytest.fixture
@@ -71,11 +71,11 @@ def test_a_budget_nobody_has_looked_at_says_when_to_ask_again(cluster: Cluster, 
     cluster.freeze("kube-controller-manager")
     try:
         cluster.apply(budget("new", maxUnavailable=1))
-        found = evict.evict(writer, cluster.namespace, first["name"], first["uid"])
+        result = evict.evict(writer, cluster.namespace, first["name"], first["uid"])
     finally:
         cluster.thaw("kube-controller-manager")
-    assert (found.eviction_status, found.retry_after) == (EvictionStatus.WAIT, 10)
-    assert "still being processed" in found.message
+    assert (result.eviction_status, result.retry_after) == (EvictionStatus.WAIT, 10)
+    assert "still being processed" in result.message
 
 
 def test_two_budgets_over_one_pod_are_named(cluster: Cluster, writer: Writer) -> None:
@@ -103,9 +103,9 @@ def test_a_cordon_and_its_note_come_and_go_in_one_patch(cluster: Cluster, client
     node = objects.read_object(client, "Node", name)
     assert isinstance(node, Node)
     stored = nodes.cordon(writer, name, node.metadata.resource_version, {"trimtab.dev/cordoned": "why"})
-    found = cluster.get("Node", name)
-    assert found["spec"]["unschedulable"] is True
-    assert found["metadata"]["annotations"]["trimtab.dev/cordoned"] == "why"
+    described_node = cluster.get("Node", name)
+    assert described_node["spec"]["unschedulable"] is True
+    assert described_node["metadata"]["annotations"]["trimtab.dev/cordoned"] == "why"
     with pytest.raises(Conflict, match=f"uncordon Node {name}: 409"):
         nodes.uncordon(writer, name, node.metadata.resource_version, ("trimtab.dev/cordoned",))
     cluster.eventually(lambda: _open_again(cluster, writer, name))
@@ -118,8 +118,8 @@ def _open_again(cluster: Cluster, writer: Writer, name: str) -> bool:
         nodes.uncordon(writer, name, version, ("trimtab.dev/cordoned",))
     except Conflict:
         return False  # the controller has just written its taint
-    found = cluster.get("Node", name)
-    return "unschedulable" not in found["spec"] and "trimtab.dev/cordoned" not in found["metadata"]["annotations"]
+    node = cluster.get("Node", name)
+    return "unschedulable" not in node["spec"] and "trimtab.dev/cordoned" not in node["metadata"]["annotations"]
 
 
 def test_a_rehearsed_cordon_changes_nothing(cluster: Cluster, client: Client, writer: Writer) -> None:
@@ -163,13 +163,13 @@ def test_what_happens_again_is_one_event_that_counts(cluster: Cluster, writer: W
         return Recorder(writer=writer, controller="trimtab.dev/compactor", instance="one", quiet_seconds=quiet)
 
     first = recorder(quiet=300)
-    told = [first.record_event(about, "Kept", "It keeps its node.", action="Plan") for _ in range(10)]
-    assert told == [True, True] + [False] * 8
+    record_events = [first.record_event(about, "Kept", "It keeps its node.", action="Plan") for _ in range(10)]
+    assert record_events == [True, True] + [False] * 8
     assert first.lost_events == 0
     recorder(quiet=0).record_event(about, "Kept", "It keeps its node.", action="Plan")
     ours = "trimtab.dev/compactor"
-    found = [event for event in cluster.list("Event") if event["reportingComponent"] == ours]
-    assert [(event["reason"], event["series"]["count"]) for event in found] == [("Kept", 3)]
+    events = [event for event in cluster.list("Event") if event["reportingComponent"] == ours]
+    assert [(event["reason"], event["series"]["count"]) for event in events] == [("Kept", 3)]
     assert "It keeps its node." in cluster.kubectl("get", "events")
 
 

@@ -50,8 +50,8 @@ def test_the_class_alone_brings_overhead_selector_and_tolerations(cluster: Clust
     assert spec["overhead"] == AMOUNTS
     assert spec["nodeSelector"] == {"pool": "a"}
     assert RC_TOLERATION in spec["tolerations"]
-    seen = [call["object"]["spec"].get("overhead") for call in hook.calls]
-    assert seen == ([None] if again == "Never" else [None, AMOUNTS])
+    overheads = [call["object"]["spec"].get("overhead") for call in hook.calls]
+    assert overheads == ([None] if again == "Never" else [None, AMOUNTS])
 
 
 def test_a_class_the_user_chose_is_complete_at_the_first_call(cluster: Cluster, sandbox: str) -> None:

@@ -39,10 +39,10 @@ def test_the_class_alone_brings_nothing(without_it: Cluster) -> None:
 
 @pytest.mark.parametrize("cpu", ["100m", "200m"])
 def test_the_webhooks_overhead_is_kept_right_or_wrong(without_it: Cluster, cpu: str) -> None:
-    wanted = {"cpu": cpu, "memory": "64Mi"}
-    with WebhookServer([add("/spec/runtimeClassName", "oh"), add("/spec/overhead", wanted)]) as hook:
+    expected = {"cpu": cpu, "memory": "64Mi"}
+    with WebhookServer([add("/spec/runtimeClassName", "oh"), add("/spec/overhead", expected)]) as hook:
         without_it.webhook_configuration("overhead", hook)
-        assert without_it.pod(name=f"own-{cpu}")["spec"]["overhead"] == wanted
+        assert without_it.pod(name=f"own-{cpu}")["spec"]["overhead"] == expected
         without_it.delete("MutatingWebhookConfiguration", "without-it-overhead")
 
 

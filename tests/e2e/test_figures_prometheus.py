@@ -79,11 +79,11 @@ MACHINES = generated()
 
 def series() -> dict[str, dict[str, tuple[float, float]]]:
     """Metric → labels → (value now, growth in a second)."""
-    found: dict[str, dict[str, tuple[float, float]]] = {}
+    results: dict[str, dict[str, tuple[float, float]]] = {}
 
     def add(metric: str, value: float, growth: float = 0.0, **labels: str) -> None:
         text = ",".join(f'{name}="{label}"' for name, label in labels.items())
-        found.setdefault(metric, {})[text] = (value, growth)
+        results.setdefault(metric, {})[text] = (value, growth)
 
     scrape = {"instance": "c", "job": "c"}
     for pool in ("web", "db"):
@@ -129,7 +129,7 @@ def series() -> dict[str, dict[str, tuple[float, float]]]:
             if pod.used is not None:
                 add("container_cpu_usage_seconds_total", 0, pod.used[0], **container, image="i")
                 add("container_memory_working_set_bytes", pod.used[1], **container, image="i")
-    return found
+    return results
 
 
 def write(path: Path, now: int) -> None:
@@ -157,8 +157,8 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     with serving_file(folder, folder / "metrics.txt", rules=shipped) as url:
 
         def values(query: str) -> dict[tuple[tuple[str, str], ...], float]:
-            asked = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
-            with urllib.request.urlopen(asked, timeout=30) as answer:
+            printed_text = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
+            with urllib.request.urlopen(printed_text, timeout=30) as answer:
                 result = json.loads(answer.read())["data"]["result"]
             return {
                 tuple(sorted((name, text) for name, text in one["metric"].items() if name != "__name__")):
@@ -215,8 +215,8 @@ def test_the_parts_are_those_of_the_pods_and_add_up_to_the_bill(ask: object, poo
     assert parts == pytest.approx(expected, rel=0.001)
     bill = sum(machine.price for machine in own)
     assert sum(parts.values()) == pytest.approx(bill, rel=0.001)
-    [told] = ask(f'pool:trimtab_cost:dollars_per_hour{{pool="{pool}"}}').values()
-    assert told == pytest.approx(bill)
+    [message] = ask(f'pool:trimtab_cost:dollars_per_hour{{pool="{pool}"}}').values()
+    assert message == pytest.approx(bill)
 
 
 @pytest.mark.parametrize("pool", ["web", "db"])
@@ -225,8 +225,8 @@ def test_what_is_unused_of_the_capacity_counts_kubelets_too(ask: object, pool: s
     own = of_pool(pool)
     used = [pod.used for machine in own for pod in machine.pods if pod.used is not None]
     expected = priced(pool, [m.size for m in own]) - priced(pool, [*used, *(m.overhead for m in own)])
-    [told] = ask(f'pool:trimtab_unused_capacity:dollars_per_hour{{pool="{pool}"}}').values()
-    assert told == pytest.approx(expected, rel=0.001)
+    [message] = ask(f'pool:trimtab_unused_capacity:dollars_per_hour{{pool="{pool}"}}').values()
+    assert message == pytest.approx(expected, rel=0.001)
 
 
 @pytest.mark.parametrize("pool", ["web", "db"])
@@ -238,8 +238,8 @@ def test_memory_per_core_is_normalized_by_the_speed_of_the_type(ask: object, poo
         ("memory_per_normalized_core",
          sum(use[1] for speed, use in used if speed) / sum(use[0] * speed for speed, use in used if speed)),
     ):  # fmt: skip
-        [told] = ask(f'pool:trimtab_used_{metric}:bytes{{pool="{pool}"}}').values()
-        assert told == pytest.approx(expected, rel=0.001)
+        [message] = ask(f'pool:trimtab_used_{metric}:bytes{{pool="{pool}"}}').values()
+        assert message == pytest.approx(expected, rel=0.001)
 
 
 def test_nodes_money_and_work_are_told_by_zone_type_and_label(ask: object) -> None:
@@ -261,7 +261,7 @@ def test_nodes_money_and_work_are_told_by_zone_type_and_label(ask: object) -> No
 
 def test_every_panel_about_money_and_reservations_finds_series(ask: object) -> None:
     assert callable(ask)
-    asked = [(panel.title, without_choices(query.asks))
+    rows = [(panel.title, without_choices(query.asks))
              for row in POOLS.rows if row.title in ROWS for panel in row.panels for query in panel.queries]  # fmt: skip
-    assert len(asked) > 20
-    assert [(title, text) for title, text in asked if not ask(text)] == []
+    assert len(rows) > 20
+    assert [(title, text) for title, text in rows if not ask(text)] == []

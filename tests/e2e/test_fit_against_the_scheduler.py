@@ -66,17 +66,17 @@ def judged(overheard: tuple[Cluster, Verdicts]) -> list[Situation]:
     worlds = [situations.world(SEED, number) for number in range(WORLDS)]
     _furnish(cluster, worlds, verdicts)
     stored = _items(cluster, "Node", "Namespace", "Pod", "PersistentVolume", "PersistentVolumeClaim", "CSINode")
-    asked = _asked(cluster, worlds)
-    messages = _answered(cluster, len(asked))
-    return [found for world in worlds for found in _judge(world, stored, asked, verdicts, messages)]
+    request = _asked(cluster, worlds)
+    messages = _answered(cluster, len(request))
+    return [situation for world in worlds for situation in _judge(world, stored, request, verdicts, messages)]
 
 
 def test_we_never_say_fits_where_the_scheduler_says_no(judged: list[Situation]) -> None:
-    told = Counter((s.probe.kind, not s.ours, s.theirs) for s in judged)
+    counts = Counter((s.probe.kind, not s.ours, s.theirs) for s in judged)
     print(f"\n{'kind':24}{'both yes':>9}{'both no':>9}{'only we':>9}{'only it':>9}")
     for kind in situations.KINDS:
         row = [
-            told[kind, ours, theirs] for ours, theirs in ((True, True), (False, False), (True, False), (False, True))
+            counts[kind, ours, theirs] for ours, theirs in ((True, True), (False, False), (True, False), (False, True))
         ]
         print(f"{kind:24}" + "".join(f"{number:9}" for number in row))
     wrong = [s for s in judged if not s.ours and not s.theirs]
@@ -91,26 +91,26 @@ def test_what_we_refuse_and_the_scheduler_would_not_is_of_a_known_kind(judged: l
     assert not unknown, _replay(unknown)
 
 
-def _stricter(found: Situation) -> str:
+def _stricter(situation: Situation) -> str:
     """The documented kind of a refusal of ours that the scheduler does not share; "" where there is none."""
-    spec = found.probe.pod["spec"]
-    node = next(node for node in found.world.nodes if node["metadata"]["name"] == found.node)
-    if found.ours == "node-takes-no-pods" and node["spec"].get("unschedulable"):
+    spec = situation.probe.pod["spec"]
+    node = next(node for node in situation.world.nodes if node["metadata"]["name"] == situation.node)
+    if situation.ours == "node-takes-no-pods" and node["spec"].get("unschedulable"):
         return "a cordoned node, tolerated"
-    if found.ours == "csi-driver-missing":
+    if situation.ours == "csi-driver-missing":
         return "a driver that is registered on other nodes only"
-    if found.ours == "unknown-placement-rule" and "resourceClaims" in spec:
+    if situation.ours == "unknown-placement-rule" and "resourceClaims" in spec:
         return "resource claims"
     spreads = spec.get("topologySpreadConstraints", ())
-    if found.ours == "topology-spread" and any(spread.get("labelSelector") == {} for spread in spreads):
+    if situation.ours == "topology-spread" and any(spread.get("labelSelector") == {} for spread in spreads):
         return "a spread over all pods"
-    if found.ours != "affinity-not-met":
+    if situation.ours != "affinity-not-met":
         return ""
     terms = spec["affinity"]["podAffinity"][REQUIRED]
     expressions = [e for term in terms for e in term.get("namespaceSelector", {}).get("matchExpressions", ())]
     if any(expression["operator"] in ("NotIn", "DoesNotExist") for expression in expressions):
         return "company by a negative namespace selector"
-    return "company on its way out" if any(map(situations.lingers, found.world.bound)) else ""
+    return "company on its way out" if any(map(situations.lingers, situation.world.bound)) else ""
 
 
 # ── the cluster ──────────────────────────────────────────────────────────────────────────────────────
@@ -149,10 +149,10 @@ def _furnish(cluster: Cluster, worlds: list[World], verdicts: Verdicts) -> None:
 
 def _shrinking(pod: Object) -> list[Object]:
     """As a kubelet tells of a container whose spec and allocation are small already, and which is not."""
-    asked = pod["spec"]["containers"][0]["resources"]["requests"]
-    really = {"requests": {**asked, "cpu": situations.really_has(pod)}}
-    kept = {"image": "pause", "imageID": "", "ready": True, "restartCount": 0}
-    return [{"name": "main", **kept, "allocatedResources": asked, "resources": really}]
+    requests = pod["spec"]["containers"][0]["resources"]["requests"]
+    really = {"requests": {**requests, "cpu": situations.really_has(pod)}}
+    rest = {"image": "pause", "imageID": "", "ready": True, "restartCount": 0}
+    return [{"name": "main", **rest, "allocatedResources": requests, "resources": really}]
 
 
 def _claimed(claim: Object) -> bool:
@@ -162,9 +162,9 @@ def _claimed(claim: Object) -> bool:
 def _settled(node: Object) -> bool:
     """Ready, and tainted as cordoned if it is, by the controllers."""
     taints = {taint["key"] for taint in node["spec"].get("taints", ()) if taint["key"].startswith("node.kubernetes.io")}
-    wanted = {"node.kubernetes.io/unschedulable"} if node["spec"].get("unschedulable") else set()
+    expected = {"node.kubernetes.io/unschedulable"} if node["spec"].get("unschedulable") else set()
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ()))
-    return ready and taints == wanted
+    return ready and taints == expected
 
 
 def _seen(cluster: Cluster, verdicts: Verdicts) -> None:
@@ -194,24 +194,24 @@ def _asked(cluster: Cluster, worlds: list[World]) -> dict[str, Object]:
             return None
 
     probes = [probe for world in worlds for probe in world.probes]
-    asked = {stored["metadata"]["name"]: stored for stored in _all(create, probes) if stored}
+    request = {stored["metadata"]["name"]: stored for stored in _all(create, probes) if stored}
     assert len(refused) * 50 < len(probes), refused
-    return asked
+    return request
 
 
 def _answered(cluster: Cluster, number: int) -> dict[str, str]:
     """Probe → what its status says; every one was tried at least once."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
 
     def complete() -> bool:
         for pod in cluster.list("Pod", everywhere=True, selector=PROBE):
             for condition in pod["status"].get("conditions", ()):
                 if condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
-                    found.setdefault(pod["metadata"]["name"], condition["message"])
-        return len(found) == number
+                    results.setdefault(pod["metadata"]["name"], condition["message"])
+        return len(results) == number
 
     cluster.eventually(complete, within=180, what="every probe tried", every=2.0)
-    return found
+    return results
 
 
 def _items(cluster: Cluster, *kinds: str) -> list[Object]:
@@ -221,21 +221,21 @@ def _items(cluster: Cluster, *kinds: str) -> list[Object]:
     ]  # fmt: skip
 
 
-def _all(do: Callable[[T], R], given: Iterable[T]) -> list[R]:
+def _all(do: Callable[[T], R], values: Iterable[T]) -> list[R]:
     with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(do, given))
+        return list(pool.map(do, values))
 
 
 # ── the judgement ────────────────────────────────────────────────────────────────────────────────────
 def _judge(
-    world: World, stored: list[Object], asked: dict[str, Object], verdicts: Verdicts, messages: dict[str, str]
+    world: World, stored: list[Object], request: dict[str, Object], verdicts: Verdicts, messages: dict[str, str]
 ) -> Iterator[Situation]:
     """Ours from what the API server held of this world, theirs as overheard; a verdict is the same every time."""
     own = [
         item for item in stored if item["kind"] == "Namespace" or item["metadata"]["name"].startswith(f"{world.name}-")
     ]
-    tried = [probe for probe in world.probes if probe.name in asked]
-    probes = [{"apiVersion": "v1", "kind": "Pod", **asked[probe.name]} for probe in tried]
+    tried = [probe for probe in world.probes if probe.name in request]
+    probes = [{"apiVersion": "v1", "kind": "Pod", **request[probe.name]} for probe in tried]
     reading = build_snapshot(Document(file="api", index=n, value=item) for n, item in enumerate([*own, *probes]))
     assert not reading.mistakes, reading.mistakes
     ours = packing.build_cluster_model(snapshot_inventory(reading.snapshot))
@@ -255,24 +255,24 @@ def _judge(
 
 def _replay(wrong: list[Situation]) -> str:
     """How many of what, a line for each, and the world of the first, to be applied or read offline."""
-    found, lines = wrong[0], []
+    result, lines = wrong[0], []
     for each in wrong:
-        asked = {k: v for k, v in each.probe.pod["spec"].items() if k not in ("containers", "initContainers")}
+        requests = {k: v for k, v in each.probe.pod["spec"].items() if k not in ("containers", "initContainers")}
         verdict = f"we say {each.ours or 'fits'}, the scheduler {'fits' if each.theirs else 'no'}"
-        lines.append(f"{each.probe.name} on {each.node}: {verdict}: {asked}")
+        lines.append(f"{each.probe.name} on {each.node}: {verdict}: {requests}")
     spaces = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         for name, labels in NAMESPACES.items()
     ]
-    world = [*spaces, *found.world.nodes, *found.world.things, *found.world.bound, found.probe.pod]
+    world = [*spaces, *result.world.nodes, *result.world.things, *result.world.bound, result.probe.pod]
     counted = dict(Counter((s.probe.kind, s.ours) for s in wrong))
     head = (
         f"{len(wrong)} times, {counted}\n"
         + "\n".join(lines)
         + (
             "\nthe world of the first:\n"
-            f"# seed {SEED}, pod {found.probe.name} ({found.probe.kind}) on node {found.node}\n"
-            f"# ours: {found.ours or 'fits'}; scheduler: {'fits' if found.theirs else 'no'}: {found.message}\n"
+            f"# seed {SEED}, pod {result.probe.name} ({result.probe.kind}) on node {result.node}\n"
+            f"# ours: {result.ours or 'fits'}; scheduler: {'fits' if result.theirs else 'no'}: {result.message}\n"
         )
     )
     return head + yaml.safe_dump_all(world, sort_keys=False)

@@ -213,11 +213,11 @@ def test_a_report_covers_four_clusters_and_names_the_one_that_cannot_be_read(fle
     problem, summary = done.error.splitlines()
     assert problem.startswith(f"broken: {fleet.clusters / 'broken.json'}")
     assert summary == "1 of 5 clusters is left out; the report covers the others."
-    found = done.report
-    jsonschema.validate(found, json.loads((ROOT / "deploy/schemas/fleet-report.schema.json").read_text()))
-    assert [f"{one['cluster']}: {one['problem']}" for one in found["failures"]] == [problem]
-    by_name = {line["cluster"]: line for line in found["clusters"]}
-    assert found["clusters"][0]["cluster"] == "east", "the worst is first"
+    actual_report = done.report
+    jsonschema.validate(actual_report, json.loads((ROOT / "deploy/schemas/fleet-report.schema.json").read_text()))
+    assert [f"{one['cluster']}: {one['problem']}" for one in actual_report["failures"]] == [problem]
+    by_name = {line["cluster"]: line for line in actual_report["clusters"]}
+    assert actual_report["clusters"][0]["cluster"] == "east", "the worst is first"
     assert by_name.keys() == CLUSTERS.keys() - {"broken"}
     for name, line in by_name.items():
         work = CLUSTERS[name].work
@@ -230,8 +230,8 @@ def test_a_report_covers_four_clusters_and_names_the_one_that_cannot_be_read(fle
     # Both have an empty node, and pods that are the only replica; Karpenter's nodes are left to Karpenter.
     assert (by_name["karp"]["karpenterNodes"], by_name["karp"]["nodesToRemove"]) == (2, 0)
     assert (by_name["east"]["karpenterNodes"], by_name["east"]["nodesToRemove"]) == (0, 1)
-    assert {team["value"]: team["containers"] for team in found["teams"]} == {"front": 3, "back": 2}
-    assert found["monthlyCost"] == pytest.approx(7 * NODE_COST, abs=0.01)
+    assert {team["value"]: team["containers"] for team in actual_report["teams"]} == {"front": 3, "back": 2}
+    assert actual_report["monthlyCost"] == pytest.approx(7 * NODE_COST, abs=0.01)
     text = report(fleet, usage)
     assert text.code == 3
     assert "broken is left out" in text.out
@@ -240,8 +240,8 @@ def test_a_report_covers_four_clusters_and_names_the_one_that_cannot_be_read(fle
     whole = trimtab("fleet", "report", *others, "--usage", usage, "--now", format_timestamp(MIDNIGHT + 2 * DAY),
                     "-o", "json")  # fmt: skip
     assert (whole.code, whole.error) == (0, "")
-    assert whole.report["clusters"] == found["clusters"]
-    assert whole.report["merges"] == found["merges"]
+    assert whole.report["clusters"] == actual_report["clusters"]
+    assert whole.report["merges"] == actual_report["merges"]
 
 
 def test_a_context_that_does_not_answer_is_named_and_the_other_is_reported(fleet: Fleet, tmp_path: Path) -> None:

@@ -52,17 +52,17 @@ def test_a_report_of_five_clusters_is_the_same_from_spark(cluster: SparkCluster,
     clusters, usage = five_clusters(tmp_path), history(tmp_path)
     # Executors have another working directory than the command.
     here = (clusters.relative_to(tmp_path), usage.relative_to(tmp_path))
-    asked = ("report", "--clusters", here[0], "--usage", here[1], "--now", NOW, "-o", "json")
-    local = finished(fleet(*asked, folder=tmp_path), code=3)
+    arguments = ("report", "--clusters", here[0], "--usage", here[1], "--now", NOW, "-o", "json")
+    local = finished(fleet(*arguments, folder=tmp_path), code=3)
     assert b'"failures": [\n    {\n      "cluster": "broken"' in local
-    assert finished(fleet(*asked, "--engine", cluster.url, *DRIVER_OPTIONS, folder=tmp_path), code=3) == local
+    assert finished(fleet(*arguments, "--engine", cluster.url, *DRIVER_OPTIONS, folder=tmp_path), code=3) == local
 
 
 def test_a_worker_that_dies_in_mid_shuffle_changes_no_byte(cluster: SparkCluster, tmp_path: Path) -> None:
     usage = write_generated(tmp_path / "usage", containers=2000, days=4, clusters=10)
-    asked = ("recommend", "--usage", usage, "-o", "json")
-    local = finished(fleet(*asked, "--write", tmp_path / "local"))
-    running = fleet(*asked, "--write", tmp_path / "spark", "--engine", cluster.url, *DRIVER_OPTIONS)
+    arguments = ("recommend", "--usage", usage, "-o", "json")
+    local = finished(fleet(*arguments, "--write", tmp_path / "local"))
+    running = fleet(*arguments, "--write", tmp_path / "spark", "--engine", cluster.url, *DRIVER_OPTIONS)
     # The first bucket is decided: every block has been shuffled, and most of them are still to be fetched.
     deadline = time.monotonic() + 600
     while not (tmp_path / "spark").exists() and running.poll() is None and time.monotonic() < deadline:

@@ -94,8 +94,8 @@ def desk(here: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def test_read_a_refusal(desk: Desk) -> None:
     desk.add_cart()
-    listed, offline, why, running, explained, counted = desk.page("read-a-refusal")
-    assert "What to do" in listed
+    names, offline, why, running, explained, counted = desk.page("read-a-refusal")
+    assert "What to do" in names
     assert "the policy removes the limit" in offline
     assert "shop/cart-5d4f-x2x7k" in why
     assert "running pods lack changes that policies would make" in running
@@ -133,8 +133,8 @@ def test_upgrade(desk: Desk) -> None:
 
 
 def _mode(desk: Desk, mode: str) -> Any:
-    found = desk.here.cluster.patch("PodPolicy", "e2e-sizes", {"spec": {"mode": mode}})
-    return found["spec"]["mode"]
+    result = desk.here.cluster.patch("PodPolicy", "e2e-sizes", {"spec": {"mode": mode}})
+    return result["spec"]["mode"]
 
 
 def test_switch_everything_off(desk: Desk) -> None:

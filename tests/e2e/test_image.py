@@ -36,14 +36,14 @@ exec setpriv --reuid 65532 --regid 65532 --clear-groups --no-new-privs --boundin
 
 def python() -> Path:
     """The image's Python, where it is here."""
-    found = [
+    results = [
         sys.executable,
         shutil.which("python3.13"),
         *map(str, Path.home().glob(".pyenv/versions/3.13*/bin/python3")),
     ]
-    for one in filter(None, found):
-        asked = [one, "-c", "import sys; print(*sys.version_info[:2], sys.base_prefix)"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    for one in filter(None, results):
+        arguments = [one, "-c", "import sys; print(*sys.version_info[:2], sys.base_prefix)"]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         if done.stdout.startswith("3 13 "):
             return Path(done.stdout.split(" ", 2)[2].strip()) / "bin" / "python3"
     pytest.skip("the image's Python, 3.13, is not here")
@@ -52,10 +52,10 @@ def python() -> Path:
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     """Where another user may look, too."""
-    made = Path(tempfile.mkdtemp(prefix="trimtab-image-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    path = Path(tempfile.mkdtemp(prefix="trimtab-image-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.fixture(scope="module")

@@ -39,8 +39,8 @@ def test_both_replicas_serve_the_one_pair_and_both_configurations_trust_it(here:
 
 
 def test_the_status_says_that_all_is_well_and_names_what_is_not(here: Installed) -> None:
-    said = json.loads(here.command("certs", "status", "--live", "-o", "json"))
-    assert (said["folder"], said["usable"], said["problems"]) == (
+    document = json.loads(here.command("certs", "status", "--live", "-o", "json"))
+    assert (document["folder"], document["usable"], document["problems"]) == (
         f"Secret trimtab-system/{CERTIFICATE_SECRET}",
         True,
         [],
@@ -67,8 +67,8 @@ def test_a_dry_run_of_a_removal_removes_nothing(here: Installed, scope: tuple[st
 
     def stored() -> dict[tuple[str, str, str], str]:
         """The uid of each object of the kinds that an installation has, by kind, namespace and name."""
-        found = [(kind, one["metadata"]) for kind in kinds for one in here.cluster.list(kind, everywhere=True)]
-        return {(kind, meta.get("namespace", ""), meta["name"]): meta["uid"] for kind, meta in found}
+        rows = [(kind, one["metadata"]) for kind in kinds for one in here.cluster.list(kind, everywhere=True)]
+        return {(kind, meta.get("namespace", ""), meta["name"]): meta["uid"] for kind, meta in rows}
 
     before = stored()
     printed = here.command("install", "--remove", *scope, "--dry-run")
@@ -82,10 +82,10 @@ def test_a_dry_run_of_a_removal_removes_nothing(here: Installed, scope: tuple[st
 def test_every_pod_of_ours_is_admitted_under_the_restricted_standard(here: Installed) -> None:
     def processes() -> list[str]:
         pods = here.cluster.list("Pod", here.values.namespace)
-        return sorted(found["metadata"]["labels"]["app.kubernetes.io/component"] for found in pods)
+        return sorted(result["metadata"]["labels"]["app.kubernetes.io/component"] for result in pods)
 
-    wanted = sorted(PROCESSES * 2)
-    here.cluster.eventually(lambda: processes() == wanted, within=40, what="two pods of each process")
+    expected = sorted(PROCESSES * 2)
+    here.cluster.eventually(lambda: processes() == expected, within=40, what="two pods of each process")
 
 
 def test_applying_again_changes_neither_pair_nor_trust(here: Installed) -> None:
@@ -118,9 +118,13 @@ def test_a_configuration_that_cert_manager_keeps_is_left_alone_until_it_no_longe
     kind = cert_manager.CONFIGURATIONS[1]
     ours = here.store.bundle
     both = ours + certs.issue(["x"], now=datetime.now(UTC)).bundle
-    found = certificate_rotation.with_ca_bundle(objects.get_plain(here.client, kind, CONFIGURATION_NAME) or {}, both)
-    found["metadata"]["annotations"] = {certificate_rotation.INJECTION_ANNOTATIONS[0]: "trimtab-system/trimtab-webhook"}
-    objects.replace_plain(Writer(client=here.client), found)
+    kube_object = certificate_rotation.with_ca_bundle(
+        objects.get_plain(here.client, kind, CONFIGURATION_NAME) or {}, both
+    )
+    kube_object["metadata"]["annotations"] = {
+        certificate_rotation.INJECTION_ANNOTATIONS[0]: "trimtab-system/trimtab-webhook"
+    }
+    objects.replace_plain(Writer(client=here.client), kube_object)
     time.sleep(4 * EVERY)
     assert here.places == {ours, both}
     here.cluster.patch(
@@ -130,9 +134,9 @@ def test_a_configuration_that_cert_manager_keeps_is_left_alone_until_it_no_longe
 
 
 def test_a_pair_that_expired_in_the_secret_is_renewed_by_the_replicas(here: Installed) -> None:
-    held, then = here.store, datetime.now(UTC) - timedelta(days=30)
+    store, then = here.store, datetime.now(UTC) - timedelta(days=30)
     names = certificate_names(WEBHOOK_NAME, here.values.namespace)
-    here.write(certs.reissued_pair(held, names, now=then, life=timedelta(days=1)))
+    here.write(certs.reissued_pair(store, names, now=then, life=timedelta(days=1)))
     here.cluster.eventually(lambda: certs.is_usable(here.store, datetime.now(UTC)), within=10)
     here.cluster.eventually(here.calls)
 
@@ -153,11 +157,11 @@ def test_the_pair_and_its_authority_rotated_twice_under_a_thousand_pods_lose_no_
     done = threading.Event()
     rotations = threading.Thread(target=lambda: (rotate(here), rotate(here), done.set()))
     rotations.start()
-    made: list[dict[str, Any]] = []
-    while len(made) < 1000 or not done.is_set():
-        made += here.create(100)
+    objects: list[dict[str, Any]] = []
+    while len(objects) < 1000 or not done.is_set():
+        objects += here.create(100)
     rotations.join()
-    assert [changed(found) for found in made].count(False) == 0
+    assert [changed(result) for result in objects].count(False) == 0
     assert here.lost == lost
     assert here.store.bundle.count(b"BEGIN") == begun.bundle.count(b"BEGIN") + 2
     assert here.served == {here.store.pair.certificate} != {begun.pair.certificate}
@@ -169,8 +173,8 @@ def rotate(here: Installed) -> None:
     here.command("certs", "rotate", "--authority")
 
     def everywhere() -> bool:
-        held = here.store.pair
-        return held != before.pair and here.served == {held.certificate}
+        pair = here.store.pair
+        return pair != before.pair and here.served == {pair.certificate}
 
     here.cluster.eventually(everywhere, within=30, what="the new pair served")
 

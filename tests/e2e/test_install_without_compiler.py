@@ -29,9 +29,9 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             if not is_compiler(program.name) and not (folder / program.name).exists():
                 (folder / program.name).symlink_to(program)
     assert shutil.which("cc", path=str(folder)) is None
-    kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    values = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     home = {"HOME": str(Path.home()), "CC": "/nonexistent/cc"}
-    return {**environ.plain(), **kept, **home, "PATH": str(folder), "PYTHON3": sys.executable}
+    return {**environ.plain(), **values, **home, "PATH": str(folder), "PYTHON3": sys.executable}
 
 
 def run(surroundings: dict[str, str], folder: Path, *command: str) -> str:

@@ -116,7 +116,7 @@ def test_a_pod_of_another_groups_stateful_set_belongs_to_an_unknown_owner(furnis
            "spec": {"containers": [{"name": "main", "image": furnished.image}]}}  # fmt: skip
     furnished.apply({"apiVersion": "v1", "kind": "Pod", **pod})
     furnished.eventually(lambda: furnished.get("Pod", "cache-0")["status"].get("phase") == "Running")
-    asked = ("--pool", "all=keen", "--explain", "pod", f"{furnished.namespace}/cache-0")
-    explained = trimtab(furnished, "plan", "--cluster", "live", "-o", "json", *asked)
+    arguments = ("--pool", "all=keen", "--explain", "pod", f"{furnished.namespace}/cache-0")
+    explained = trimtab(furnished, "plan", "--cluster", "live", "-o", "json", *arguments)
     assert "pod-of-unknown-owner" in explained
     assert f"StatefulSet.{GROUP}/cache" in explained

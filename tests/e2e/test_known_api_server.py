@@ -71,14 +71,14 @@ def test_the_api_server_shows_its_certificate_and_is_answered(cluster: Cluster, 
 def test_one_that_shows_another_authoritys_is_refused_until_that_is_known_too(
     cluster: Cluster, ours: Ours, home: Path
 ) -> None:
-    known = home / "callers-ca.crt"
-    before, other = known.read_bytes(), create_authority(now=datetime.now(UTC)).certificate
-    known.write_bytes(other)
+    facts = home / "callers-ca.crt"
+    before, other = facts.read_bytes(), create_authority(now=datetime.now(UTC)).certificate
+    facts.write_bytes(other)
     cluster.api.close()  # connections that were let in stay: the API server is given new ones by a restart
     cluster.plane.restart("kube-apiserver")
     with pytest.raises(ApiError, match="failed calling webhook"):
         cluster.pod(name="two")
-    known.write_bytes(other + before)
+    facts.write_bytes(other + before)
     cluster.eventually(lambda: cluster.pod(name="three"), within=20)
 
 
@@ -97,14 +97,14 @@ def test_the_values_of_the_page_make_the_chart_ask_for_it(helm: Helm) -> None:
 
 def asks(rendered: str) -> None:
     """The webhook reads the authorities from where the ConfigMap is mounted, and what was there is still there."""
-    [found] = [
+    [document] = [
         one for one in yaml.safe_load_all(rendered)
         if one and (one["kind"], one["metadata"]["name"]) == ("Deployment", "trimtab-webhook")
     ]  # fmt: skip
-    [container] = found["spec"]["template"]["spec"]["containers"]
+    [container] = document["spec"]["template"]["spec"]["containers"]
     environ = {one["name"]: one["value"] for one in container["env"]}
     [mount] = [one for one in container["volumeMounts"] if one["name"] == "callers"]
-    [volume] = [one for one in found["spec"]["template"]["spec"]["volumes"] if one["name"] == "callers"]
+    [volume] = [one for one in document["spec"]["template"]["spec"]["volumes"] if one["name"] == "callers"]
     assert environ["TRIMTAB_WEBHOOK_CLIENT_CA_FILE"].startswith(mount["mountPath"])
     assert volume["configMap"]["name"] in blocks(PAGE, "sh")[1]
     assert environ["TRIMTAB_WEBHOOK_LISTEN"]

@@ -40,7 +40,7 @@ class Scene:
         cluster.apply(pool(cluster, self.name))
 
     def leftovers(self) -> set[str]:
-        return {found for node in nodes(self.cluster, self.name) for found in left(node)}
+        return {each_left for node in nodes(self.cluster, self.name) for each_left in left(node)}
 
     def killed(self, folder: Path) -> None:
         """A leader that emptied a node is gone from one moment to the next, and nobody is there who would lead."""
@@ -53,8 +53,8 @@ class Scene:
 
 @pytest.fixture
 def scene(cluster: Cluster) -> Iterator[Scene]:
-    made = Scene(cluster)
-    yield made
+    scene = Scene(cluster)
+    yield scene
     for pod in cluster.list("Pod"):
         cluster.delete("Pod", pod["metadata"]["name"], grace=0)
 
@@ -71,8 +71,8 @@ def test_whoever_leads_next_cleans_up_after_a_leader_that_was_killed(
 
 def test_a_removal_cleans_up_after_a_leader_that_was_killed(scene: Scene, cluster: Cluster, tmp_path: Path) -> None:
     scene.killed(tmp_path)
-    asked = ["install", "--remove", "--traces", "--namespace", cluster.namespace]
-    command = [sys.executable, "-m", "trimtab", *asked, "--kubeconfig", str(cluster.kubeconfig)]
-    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=120).stdout
-    assert told.count("restored") == 1
+    arguments = ["install", "--remove", "--traces", "--namespace", cluster.namespace]
+    command = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(cluster.kubeconfig)]
+    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=120).stdout
+    assert output.count("restored") == 1
     assert not scene.leftovers()

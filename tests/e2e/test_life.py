@@ -43,9 +43,9 @@ def life(whole_cluster: Cluster, helm: Helm, tmp_path_factory: pytest.TempPathFa
     team = whole_cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
     team.pool(POOL, nodes=3, labels={"trimtab.dev/price": "100000"})
     with Kubelet(team, tmp_path_factory.mktemp("pods")) as kubelet:
-        found = Life(team, helm, kubelet)
-        found.install()
-        yield found
+        life = Life(team, helm, kubelet)
+        life.install()
+        yield life
         crds = ("podpolicies.trimtab.dev", "poolstatuses.trimtab.dev")
         for kind, name in (("namespace", NAMESPACE), *(("crd", crd) for crd in crds)):
             team.kubectl("delete", kind, name, "--ignore-not-found", "--wait")
@@ -53,10 +53,10 @@ def life(whole_cluster: Cluster, helm: Helm, tmp_path_factory: pytest.TempPathFa
 
 
 def test_every_process_runs_as_it_is_rendered(life: Life) -> None:
-    told = [
+    lines = [
         line for _, log in life.kubelet.logs for line in log.splitlines() if "orbidden" in line or "Traceback" in line
     ]
-    assert told == []
+    assert lines == []
     assert life.kubelet.troubles == []
     assert {box.container["args"][0] for process in PROCESSES for box in life.ready(process)} == set(PROCESSES)
 
@@ -64,8 +64,8 @@ def test_every_process_runs_as_it_is_rendered(life: Life) -> None:
 def test_no_process_holds_more_than_its_pod_asks_for(life: Life) -> None:
     for process in PROCESSES:
         for box in life.ready(process):
-            asked = int(box.container["resources"]["requests"]["memory"].removesuffix("Mi")) * 2**20
-            assert box.memory < asked, f"{process}: {box.memory / 2**20:.0f} MiB"
+            request = int(box.container["resources"]["requests"]["memory"].removesuffix("Mi")) * 2**20
+            assert box.memory < request, f"{process}: {box.memory / 2**20:.0f} MiB"
 
 
 def test_a_deployment_is_mutated(life: Life) -> None:
@@ -77,9 +77,9 @@ def test_a_deployment_is_mutated(life: Life) -> None:
 
 def test_the_compactor_rehearses(life: Life) -> None:
     def planned() -> list[Any]:
-        [found] = life.command("compactor", "status", "-o", "json")["pools"]
-        assert found["mode"] == "rehearse"
-        return list(found["next"])
+        [pool] = life.command("compactor", "status", "-o", "json")["pools"]
+        assert pool["mode"] == "rehearse"
+        return list(pool["next"])
 
     life.cluster.eventually(planned, within=30, what="a plan")
     assert not any(is_cordoned(node) or noted(node) for node in nodes(life.cluster, POOL))
@@ -102,11 +102,11 @@ def test_every_query_of_the_dashboards_finds_what_the_processes_export(life: Lif
 
 
 def test_an_upgrade_under_load_loses_no_review(life: Life) -> None:
-    lost, over, made = failed_open(life), threading.Event(), list[dict[str, Any]]()
+    lost, over, item = failed_open(life), threading.Event(), list[dict[str, Any]]()
 
     def load() -> None:
         while not over.is_set():
-            made.append(life.cluster.create(pod(), dryRun="All"))
+            item.append(life.cluster.create(pod(), dryRun="All"))
 
     clients = [threading.Thread(target=load) for _ in range(4)]
     before = {box.uid for box in life.ready("webhook")}
@@ -118,8 +118,8 @@ def test_an_upgrade_under_load_loses_no_review(life: Life) -> None:
     for client in clients:
         client.join()
     assert before.isdisjoint(box.uid for box in life.ready("webhook"))
-    assert len(made) > 100
-    assert [changed(found) for found in made].count(False) == 0
+    assert len(item) > 100
+    assert [changed(result) for result in item].count(False) == 0
     assert failed_open(life) == lost
     assert life.kubelet.troubles == []
 

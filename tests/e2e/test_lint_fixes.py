@@ -36,12 +36,12 @@ Finding = tuple[str, str, str, str, str]
 @pytest.fixture(scope="module")
 def cluster(built: Binaries) -> Iterator[Cluster]:
     with ControlPlane.start(built) as plane:
-        found = Cluster(plane.kubeconfig, plane=plane)
+        cluster = Cluster(plane.kubeconfig, plane=plane)
         for definition in (vpa.definition(), buffer_definition(), *yaml.safe_load_all(CRD.read_text())):
-            found.apply(definition)
+            cluster.apply(definition)
         for kind in ("VerticalPodAutoscaler", "CapacityBuffer", "PodPolicy"):
-            found.eventually(partial(is_served, found, kind), what=kind)
-        yield found
+            cluster.eventually(partial(is_served, cluster, kind), what=kind)
+        yield cluster
 
 
 def is_served(cluster: Cluster, kind: str) -> bool:

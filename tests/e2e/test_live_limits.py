@@ -21,8 +21,8 @@ NO_LIMITS = "{limits: {cpu: remove, memory: remove}}"
 
 @pytest.fixture(scope="module")
 def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
-        yield found
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as installation:
+        yield installation
 
 
 def bounded(cluster: Cluster, **limits: Any) -> None:
@@ -33,8 +33,8 @@ def bounded(cluster: Cluster, **limits: Any) -> None:
 
 
 def resources(pod: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = pod["spec"]["containers"][0].get("resources", {})
-    return found
+    resources: dict[str, Any] = pod["spec"]["containers"][0].get("resources", {})
+    return resources
 
 
 def container(**given: Any) -> dict[str, Any]:
@@ -55,10 +55,10 @@ def test_a_maximum_keeps_the_limit_and_bounds_the_request(ours: Ours, cluster: C
     bounded(cluster, max={"cpu": "800m"})
     ours.policy(cluster, "sizes", SIZES)
     ours.serves(cluster, reinvocation_policy=again)
-    given = container(requests={"cpu": "50m"}, limits={"cpu": "600m", "memory": "64Mi"})
-    wanted = {"requests": {"cpu": "600m", "memory": "64Mi"}, "limits": {"cpu": "600m"}}
-    cluster.eventually(lambda: resources(cluster.pod(given, dry_run=True)) == wanted)
-    assert resources(cluster.pod(given)) == wanted
+    container_report = container(requests={"cpu": "50m"}, limits={"cpu": "600m", "memory": "64Mi"})
+    expected = {"requests": {"cpu": "600m", "memory": "64Mi"}, "limits": {"cpu": "600m"}}
+    cluster.eventually(lambda: resources(cluster.pod(container_report, dry_run=True)) == expected)
+    assert resources(cluster.pod(container_report)) == expected
 
 
 @BOTH
@@ -66,9 +66,9 @@ def test_a_minimum_raises_what_we_give(ours: Ours, cluster: Cluster, again: str)
     bounded(cluster, min={"cpu": "200m"})
     ours.policy(cluster, "small", "{requests: {cpu: {from: policy, otherwise: 50m, when: always}}}")
     ours.serves(cluster, reinvocation_policy=again)
-    given = container(requests={"cpu": "1"})
-    cluster.eventually(lambda: resources(cluster.pod(given, dry_run=True))["requests"]["cpu"] == "200m")
-    assert resources(cluster.pod(given))["requests"]["cpu"] == "200m"
+    container_report = container(requests={"cpu": "1"})
+    cluster.eventually(lambda: resources(cluster.pod(container_report, dry_run=True))["requests"]["cpu"] == "200m")
+    assert resources(cluster.pod(container_report))["requests"]["cpu"] == "200m"
 
 
 @BOTH
@@ -79,12 +79,12 @@ def test_limits_that_a_quota_counts_stay_and_kubectl_says_why(ours: Ours, cluste
     cluster.eventually(lambda: cluster.get("ResourceQuota", "team").get("status", {}).get("hard") == hard)
     ours.policy(cluster, "limits", NO_LIMITS)
     ours.serves(cluster, reinvocation_policy=again)
-    given = container(requests={"cpu": "100m"}, limits=LIMITS)
-    cluster.eventually(lambda: resources(cluster.pod(given, dry_run=True))["limits"] == {"cpu": "1"})
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": given}
-    said = kubectl(cluster, "create", "-f", "-", stdin=pod)
-    assert said.code == 0
-    assert [line for line in said.warnings if "team" in line]
+    container_report = container(requests={"cpu": "100m"}, limits=LIMITS)
+    cluster.eventually(lambda: resources(cluster.pod(container_report, dry_run=True))["limits"] == {"cpu": "1"})
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": container_report}
+    client = kubectl(cluster, "create", "-f", "-", stdin=pod)
+    assert client.code == 0
+    assert [line for line in client.warnings if "team" in line]
     assert resources(cluster.get("Pod", "web"))["limits"] == {"cpu": "1"}
 
 
@@ -95,8 +95,8 @@ def test_a_quota_gone_lets_the_limits_go(ours: Ours, cluster: Cluster) -> None:
     cluster.eventually(lambda: cluster.get("ResourceQuota", "team").get("status", {}).get("hard") == hard)
     ours.policy(cluster, "limits", NO_LIMITS)
     ours.serves(cluster)
-    given = container(requests={"cpu": "100m"}, limits=LIMITS)
-    cluster.eventually(lambda: resources(cluster.pod(given, dry_run=True)).get("limits") == {"cpu": "1"})
+    container_report = container(requests={"cpu": "100m"}, limits=LIMITS)
+    cluster.eventually(lambda: resources(cluster.pod(container_report, dry_run=True)).get("limits") == {"cpu": "1"})
     cluster.delete("ResourceQuota", "team")
-    cluster.eventually(lambda: "limits" not in resources(cluster.pod(given, dry_run=True)))
-    assert "limits" not in resources(cluster.pod(given))
+    cluster.eventually(lambda: "limits" not in resources(cluster.pod(container_report, dry_run=True)))
+    assert "limits" not in resources(cluster.pod(container_report))

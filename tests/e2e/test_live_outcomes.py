@@ -19,17 +19,19 @@ RULES = "{requests: {cpu: {from: usage, when: always}}}"
 
 @pytest.fixture(scope="module")
 def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
-        yield found
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as installation:
+        yield installation
 
 
 def known(ours: Ours, cluster: Cluster, p95: str, *names: str) -> None:
     """What `main` of Deployment web uses, or of these, is known, and a policy goes by it."""
     usage = ContainerUsage(cpu=Percentiles(p5="10m", p95=p95), days=14)
-    seen = {f"{cluster.namespace}/Deployment/{name}": {"main": usage} for name in names or ("web",)}
+    observations = {f"{cluster.namespace}/Deployment/{name}": {"main": usage} for name in names or ("web",)}
     name = f"trimtab-recommendations-{cluster.namespace[-5:]}"
     metadata = {"name": name, "namespace": ours.namespace, "labels": {RECOMMENDATIONS_LABEL: "v1"}}
-    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(seen)}})
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(observations)}}
+    )
     ours.policy(cluster, "usage", RULES)
     ours.serves(cluster)
 
@@ -43,8 +45,8 @@ def all_of(cluster: Cluster, count: int) -> list[dict[str, Any]]:
         pods = cluster.list("Pod", selector="app=web")
         return pods if len(pods) == count else None
 
-    found: list[dict[str, Any]] = cluster.eventually(there)
-    return found
+    result: list[dict[str, Any]] = cluster.eventually(there)
+    return result
 
 
 def test_a_pod_that_had_a_node_still_has_one(ours: Ours, cluster: Cluster) -> None:
@@ -82,8 +84,8 @@ def test_tolerations_of_two_policies_for_one_key_leave_no_pod_pending(ours: Ours
     ours.policy(cluster, "batch", batch, priority=400)
     ours.serves(cluster)
     cluster.deployment("web", replicas=2, cpu="100m")
-    found = cluster.eventually(lambda: all_running(cluster, 2))
-    assert {pod["spec"]["nodeName"] for pod in found} == {"batch-0"}
+    result = cluster.eventually(lambda: all_running(cluster, 2))
+    assert {pod["spec"]["nodeName"] for pod in result} == {"batch-0"}
 
 
 def test_a_strict_spread_over_a_zone_that_is_closed_leaves_no_pod_pending(ours: Ours, cluster: Cluster) -> None:
@@ -103,15 +105,15 @@ def test_a_strict_spread_over_a_zone_that_is_closed_leaves_no_pod_pending(ours: 
     ours.policy(cluster, "spread", rule)
     ours.serves(cluster)
     cluster.deployment("web", replicas=3, cpu="10m")
-    found = cluster.eventually(lambda: all_running(cluster, 3))
-    assert not any(pod["spec"].get("topologySpreadConstraints") for pod in found)
+    result = cluster.eventually(lambda: all_running(cluster, 3))
+    assert not any(pod["spec"].get("topologySpreadConstraints") for pod in result)
     assert len(cluster.running("app=strict")) == 1
     cluster.delete("ConfigMap", "cluster-autoscaler-status", "kube-system")
 
 
 def all_running(cluster: Cluster, count: int) -> list[dict[str, Any]] | None:
-    found = cluster.running("app=web")
-    return found if len(found) == count else None
+    running_pod = cluster.running("app=web")
+    return running_pod if len(running_pod) == count else None
 
 
 def counts(cluster: Cluster, hard: dict[str, str]) -> None:
@@ -134,9 +136,13 @@ def test_all_replicas_fit_the_quota_with_one_answer_for_all(
     # Pods of a Deployment of which the watch does not tell yet are not raised.
     assert answer in {given, "50m"}
     if given != "50m":
-        again = {"name": "again", "labels": {"app": "web"}, "ownerReferences": pods[0]["metadata"]["ownerReferences"]}
+        second_result = {
+            "name": "again",
+            "labels": {"app": "web"},
+            "ownerReferences": pods[0]["metadata"]["ownerReferences"],
+        }
         container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "50m"}}}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": again, "spec": {"containers": [container]}}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": second_result, "spec": {"containers": [container]}}
         cluster.eventually(lambda: requested([cluster.pod(pod, dry_run=True)]) == [given], what="one more is raised")
 
 
@@ -159,8 +165,8 @@ def test_pods_of_fresh_deployments_are_mostly_raised_where_all_of_them_fit(ours:
     known(ours, cluster, "200m", *names)
     for name in names:
         cluster.deployment(name, replicas=4, cpu="50m")
-    found = [cluster.eventually(partial(of_four, cluster, name)) for name in names]
-    answers = [set(requested(pods)) for pods in found]
+    result = [cluster.eventually(partial(of_four, cluster, name)) for name in names]
+    answers = [set(requested(pods)) for pods in result]
     assert {len(answer) for answer in answers} == {1}
     print("raised:", answers.count({"200m"}), "of", len(answers))
     assert answers.count({"200m"}) > len(names) // 2
@@ -180,8 +186,8 @@ def test_a_rollout_under_a_quota_is_of_one_answer_and_ends(ours: Ours, cluster: 
     cluster.patch("Deployment", "web", {"spec": {"template": {"metadata": {"annotations": {"again": "1"}}}}})
 
     def is_done() -> bool:
-        found = cluster.get("Deployment", "web")
-        status, generation = found["status"], found["metadata"]["generation"]
+        deployment = cluster.get("Deployment", "web")
+        status, generation = deployment["status"], deployment["metadata"]["generation"]
         is_seen = status.get("observedGeneration", 0) >= generation
         return is_seen and bool(status.get("updatedReplicas") == status.get("replicas") == 6)
 
@@ -217,9 +223,9 @@ def test_a_bare_pod_that_kubectl_keeps_is_placed_whole_or_not_at_all(
         "spec": {"containers": [container], **own},
     }  # fmt: skip
     cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(pod))
-    [found] = cluster.eventually(lambda: cluster.running("app=web"))
-    assert found["spec"]["nodeName"] != f"batch-{tag}-0"
-    assert batch not in found["spec"]["tolerations"]
+    [result] = cluster.eventually(lambda: cluster.running("app=web"))
+    assert result["spec"]["nodeName"] != f"batch-{tag}-0"
+    assert batch not in result["spec"]["tolerations"]
 
 
 def test_a_class_that_selects_nodes_keeps_no_daemon_from_its_node(ours: Ours, cluster: Cluster) -> None:
@@ -275,9 +281,9 @@ def test_a_bare_pod_can_be_applied_on_the_server_again_and_again(ours: Ours, clu
     ours.serves(cluster)
     for _ in range(2):
         cluster.kubectl("apply", "--server-side", "-f", "-", stdin=SSA)
-    found = cluster.get("Pod", "bare")
-    [main] = found["spec"]["containers"]
+    pod = cluster.get("Pod", "bare")
+    [main] = pod["spec"]["containers"]
     assert main["resources"]["limits"] == {"cpu": "100m", "memory": "64Mi"}
-    assert (main["resources"]["requests"], found["metadata"]["labels"]) == (
+    assert (main["resources"]["requests"], pod["metadata"]["labels"]) == (
         {"cpu": "50m", "memory": "64Mi"}, {"team": "a", "cost": "low"},
     )  # fmt: skip

@@ -22,8 +22,8 @@ SWITCH = "trimtab.dev/paused"
 
 @pytest.fixture(scope="module")
 def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
-        yield found
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as installation:
+        yield installation
 
 
 def manifest(cluster: Cluster, name: str = "web") -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_a_broken_edit_that_got_past_everybody_leaves_the_policy_as_it_was(ours:
     cluster.patch("PodPolicy", name, {"spec": {"wat": 1}})
     cluster.eventually(lambda: ours.metric("trimtab_invalid_objects") == 1.0, within=5)
     assert not limited(cluster)
-    [line] = [found for found in ours.log if found.get("policy") == name]
+    [line] = [log for log in ours.log if log.get("policy") == name]
     assert "the unknown field 'wat'" in line["why"][0]
 
 
@@ -105,9 +105,9 @@ CONDITION = (
 
 def test_a_policy_that_makes_no_sense_is_refused_with_the_loaders_message(validated: Cluster) -> None:
     wrong = podpolicy(validated, "wrong", "{requests: {cpu: {otherwise: 50 apples}}}")
-    said = kubectl(validated, "apply", "-f", "-", stdin=wrong)
-    assert said.code == 1
-    assert f"PodPolicy {wrong['metadata']['name']} spec.actions.requests.cpu.otherwise: expected" in said.err
+    client = kubectl(validated, "apply", "-f", "-", stdin=wrong)
+    assert client.code == 1
+    assert f"PodPolicy {wrong['metadata']['name']} spec.actions.requests.cpu.otherwise: expected" in client.err
     assert validated.list("PodPolicy", selector=None) == []
 
 
@@ -129,10 +129,10 @@ def test_a_pool_that_makes_no_sense_is_refused_with_its_line(validated: Cluster)
     labels = {"trimtab.dev/pool": "batch"}
     metadata = {"name": "batch", "namespace": validated.namespace, "labels": labels}
     pool = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"pool.yaml": "goal: cots\n"}}
-    said = kubectl(validated, "apply", "-f", "-", stdin=pool)
-    assert said.code == 1
-    assert "ConfigMap batch pool.yaml:1:" in said.err
-    assert "did you mean 'cost'?" in said.err
+    client = kubectl(validated, "apply", "-f", "-", stdin=pool)
+    assert client.code == 1
+    assert "ConfigMap batch pool.yaml:1:" in client.err
+    assert "did you mean 'cost'?" in client.err
     sound = {**pool, "data": {"pool.yaml": "goal: cost\n"}}
     assert kubectl(validated, "apply", "-f", "-", stdin=sound).code == 0
 
@@ -141,9 +141,9 @@ def test_a_dry_run_is_answered_and_leaves_no_trace(ours: Ours, cluster: Cluster)
     ours.serves(cluster)
     ours.policy(cluster, "limits", NO_LIMITS)
     auditor = cluster.auditor
-    said = kubectl(cluster, "create", "--dry-run=server", "-o", "yaml", "-f", "-", stdin=manifest(cluster))
-    assert said.code == 0
-    assert "limits:\n" not in said.out.split("resources:")[1].split("terminationMessage")[0]
+    client = kubectl(cluster, "create", "--dry-run=server", "-o", "yaml", "-f", "-", stdin=manifest(cluster))
+    assert client.code == 0
+    assert "limits:\n" not in client.out.split("resources:")[1].split("terminationMessage")[0]
     assert cluster.list("Pod") == []
     written = [write for write in auditor.writes(namespace=cluster.namespace) if not write.dry_run]
     assert written == []
@@ -153,8 +153,8 @@ def test_a_dry_run_is_answered_and_leaves_no_trace(ours: Ours, cluster: Cluster)
 def test_a_pod_we_added_to_may_be_applied_twice(ours: Ours, cluster: Cluster) -> None:
     ours.serves(cluster)
     ours.policy(cluster, "sizes", "{requests: {memory: {from: policy, otherwise: 64Mi}}}")
-    said = [kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster)) for _ in range(2)]
-    assert [each.out.strip() for each in said] == ["pod/web created", "pod/web unchanged"]
+    client = [kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster)) for _ in range(2)]
+    assert [each.out.strip() for each in client] == ["pod/web created", "pod/web unchanged"]
     assert cluster.get("Pod", "web")["spec"]["containers"][0]["resources"]["requests"]["memory"] == "64Mi"
 
 
@@ -163,15 +163,15 @@ def test_a_pod_whose_limit_a_policy_would_take_may_be_applied_twice_and_says_why
 ) -> None:
     ours.serves(cluster)
     ours.policy(cluster, "limits", NO_LIMITS)
-    said = [kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster)) for _ in range(2)]
-    assert [each.out.strip() for each in said] == ["pod/web created", "pod/web unchanged"]
-    assert "applied-as-written" in said[0].err
+    client = [kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster)) for _ in range(2)]
+    assert [each.out.strip() for each in client] == ["pod/web created", "pod/web unchanged"]
+    assert "applied-as-written" in client[0].err
     kubectl(cluster, "create", "-f", "-", stdin=manifest(cluster, "made-once"))
-    kept = {
+    rest = {
         name: "limits" in cluster.get("Pod", name)["spec"]["containers"][0]["resources"]
         for name in ("web", "made-once")
     }
-    assert kept == {"web": True, "made-once": False}
+    assert rest == {"web": True, "made-once": False}
 
 
 def test_a_pod_with_tolerations_of_its_own_may_be_applied_twice(ours: Ours, cluster: Cluster) -> None:
@@ -179,9 +179,9 @@ def test_a_pod_with_tolerations_of_its_own_may_be_applied_twice(ours: Ours, clus
     ours.policy(cluster, "tolerate", "{placement: {tolerate: [{key: pool, value: web, effect: NoSchedule}]}}")
     written = manifest(cluster)
     written["spec"]["tolerations"] = [{"key": "other", "operator": "Exists"}]
-    said = [kubectl(cluster, "apply", "-f", "-", stdin=written) for _ in range(2)]
-    assert [each.code for each in said] == [0, 0], said[1].err
-    assert "applied-as-written" in said[0].err
+    client = [kubectl(cluster, "apply", "-f", "-", stdin=written) for _ in range(2)]
+    assert [each.code for each in client] == [0, 0], client[1].err
+    assert "applied-as-written" in client[0].err
 
 
 def test_a_deployment_whose_pods_lost_their_limits_may_be_applied_twice(ours: Ours, cluster: Cluster) -> None:
@@ -190,8 +190,8 @@ def test_a_deployment_whose_pods_lost_their_limits_may_be_applied_twice(ours: Ou
     template = {"metadata": {"labels": {"app": "web"}}, "spec": manifest(cluster)["spec"]}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
-    said = [kubectl(cluster, "apply", "-f", "-", stdin=web) for _ in range(2)]
-    assert [each.out.strip() for each in said] == ["deployment.apps/web created", "deployment.apps/web unchanged"]
+    client = [kubectl(cluster, "apply", "-f", "-", stdin=web) for _ in range(2)]
+    assert [each.out.strip() for each in client] == ["deployment.apps/web created", "deployment.apps/web unchanged"]
     [pod] = cluster.eventually(lambda: cluster.list("Pod", selector="app=web"))
     assert "limits" not in pod["spec"]["containers"][0]["resources"]
 

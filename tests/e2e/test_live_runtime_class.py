@@ -19,8 +19,8 @@ TOLERATION = {"key": "kata", "operator": "Exists", "effect": "NoSchedule"}
 
 @pytest.fixture(scope="module")
 def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
-        yield found
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as installation:
+        yield installation
 
 
 def runtime_class(cluster: Cluster, handler: str, **more: Any) -> str:
@@ -32,8 +32,8 @@ def runtime_class(cluster: Cluster, handler: str, **more: Any) -> str:
 
 
 def kata(cluster: Cluster, **scheduling: Any) -> str:
-    found = {"nodeSelector": {"pool": cluster.namespace}, "tolerations": [TOLERATION], **scheduling}
-    return runtime_class(cluster, "kata", overhead={"podFixed": OVERHEAD}, scheduling=found)
+    result = {"nodeSelector": {"pool": cluster.namespace}, "tolerations": [TOLERATION], **scheduling}
+    return runtime_class(cluster, "kata", overhead={"podFixed": OVERHEAD}, scheduling=result)
 
 
 def chosen(ours: Ours, cluster: Cluster, name: str, more: str = "") -> None:
@@ -45,8 +45,8 @@ def chosen(ours: Ours, cluster: Cluster, name: str, more: str = "") -> None:
 def rounds(auditor: Auditor, cluster: Cluster) -> list[bool]:
     """Of the one pod made there: did our webhook change it, call by call?"""
     [write] = auditor.writes(verb="create", resource="pods", namespace=cluster.namespace)
-    told = sorted((key, text) for key, text in write.annotations.items() if key.startswith("mutation.webhook"))
-    return [json.loads(text)["mutated"] for _, text in told]
+    rows = sorted((key, text) for key, text in write.annotations.items() if key.startswith("mutation.webhook"))
+    return [json.loads(text)["mutated"] for _, text in rows]
 
 
 def test_class_overhead_selector_and_tolerations_are_stored_and_the_second_call_changes_nothing(
@@ -90,9 +90,9 @@ def manifest(cluster: Cluster, **spec: Any) -> dict[str, Any]:
 
 def test_a_missing_class_leaves_the_pod_and_kubectl_shows_why(ours: Ours, cluster: Cluster) -> None:
     chosen(ours, cluster, "nowhere")
-    said = kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster))
-    assert said.code == 0
-    assert [line for line in said.warnings if "RuntimeClass nowhere does not exist" in line]
+    client = kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster))
+    assert client.code == 0
+    assert [line for line in client.warnings if "RuntimeClass nowhere does not exist" in line]
     assert "runtimeClassName" not in cluster.get("Pod", "web")["spec"]
 
 
@@ -112,9 +112,9 @@ def test_a_class_whose_scheduling_contradicts_the_pod_is_not_chosen(ours: Ours, 
     name = kata(cluster)
     chosen(ours, cluster, name)
     cluster.eventually(lambda: "overhead" in cluster.pod(dry_run=True)["spec"])
-    said = kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster, nodeSelector={"pool": "web"}))
-    assert said.code == 0
-    assert [line for line in said.warnings if f"requires pool={cluster.namespace}, but the pod selects" in line]
+    client = kubectl(cluster, "apply", "-f", "-", stdin=manifest(cluster, nodeSelector={"pool": "web"}))
+    assert client.code == 0
+    assert [line for line in client.warnings if f"requires pool={cluster.namespace}, but the pod selects" in line]
     assert "runtimeClassName" not in cluster.get("Pod", "web")["spec"]
 
 

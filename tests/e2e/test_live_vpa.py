@@ -24,18 +24,20 @@ ORDERS = pytest.mark.parametrize(("vpas", "mine"), [("a-vpa", "b-ours"), ("z-vpa
 
 @pytest.fixture(scope="module")
 def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
-        install_crd(found.cluster, vpa.definition())  # it comes while our process runs
-        yield found
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as installation:
+        install_crd(installation.cluster, vpa.definition())  # it comes while our process runs
+        yield installation
 
 
 @pytest.fixture
 def web(ours: Ours, cluster: Cluster) -> Ours:
     """What `main` of Deployment web uses is known, and a policy goes by it."""
-    seen = {f"{cluster.namespace}/Deployment/web": {"main": ContainerUsage(cpu=Percentiles(p5=P5, p95=P95), days=14)}}
+    observation = {
+        f"{cluster.namespace}/Deployment/web": {"main": ContainerUsage(cpu=Percentiles(p5=P5, p95=P95), days=14)}
+    }
     name = f"trimtab-recommendations-{cluster.namespace[-5:]}"
     metadata = {"name": name, "namespace": ours.namespace, "labels": {RECOMMENDATIONS_LABEL: "v1"}}
-    shard = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(seen)}}
+    shard = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(observation)}}
     cluster.apply(shard)
     ours.policy(cluster, "usage", RULES)
     return ours
@@ -52,8 +54,8 @@ def owned(cluster: Cluster, **resources: Any) -> dict[str, Any]:
 
 def stored(cluster: Cluster, **resources: Any) -> dict[str, Any]:
     """What `main` asks for as stored (of a dry run)."""
-    found: dict[str, Any] = cluster.create(owned(cluster, **resources), dryRun="All")["spec"]["containers"][0]
-    return dict(found.get("resources", {}))
+    container: dict[str, Any] = cluster.create(owned(cluster, **resources), dryRun="All")["spec"]["containers"][0]
+    return dict(container.get("resources", {}))
 
 
 def test_without_a_vpa_it_is_p95(web: Ours, cluster: Cluster) -> None:
@@ -136,8 +138,8 @@ def test_a_vpa_that_recommends_decides(web: Ours, cluster: Cluster, vpas: str, m
     with vpa.webhook(recommended) as hook:
         vpa.registered(cluster, vpas, hook)
         web.serves(cluster, mine)
-        given = {"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}}
-        cluster.eventually(lambda: stored(cluster, **given) == {"requests": recommended})
+        values = {"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}}
+        cluster.eventually(lambda: stored(cluster, **values) == {"requests": recommended})
 
 
 def test_a_vpa_switched_off_is_none(web: Ours, cluster: Cluster) -> None:
@@ -170,12 +172,12 @@ def test_p5_only_while_somebody_answers_behind_the_vpas_service(web: Ours, clust
 
 
 def endpoints(cluster: Cluster, service: str, *, ready: bool) -> None:
-    found = {
+    endpoint_slice = {
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {"name": service, "labels": {"kubernetes.io/service-name": service}},
         "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}],
     }  # fmt: skip
-    cluster.apply(found)
+    cluster.apply(endpoint_slice)
 
 
 def test_the_first_pods_of_a_rollout_are_known_by_name(web: Ours, cluster: Cluster) -> None:

@@ -39,11 +39,11 @@ def without_it(built: Binaries) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def ours(without_it: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    with following(without_it, tmp_path_factory.mktemp("ours"), OVERHEAD="webhook") as found:
-        found.policy(without_it, "class", "{runtimeClass: {name: kata}}", "{podLabels: {tier: untrusted}}")
-        found.policy(without_it, "overhead", "{overhead: {stray: warn}}")
-        found.serves(without_it)
-        yield found
+    with following(without_it, tmp_path_factory.mktemp("ours"), OVERHEAD="webhook") as installation:
+        installation.policy(without_it, "class", "{runtimeClass: {name: kata}}", "{podLabels: {tier: untrusted}}")
+        installation.policy(without_it, "overhead", "{overhead: {stray: warn}}")
+        installation.serves(without_it)
+        yield installation
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:
@@ -84,15 +84,15 @@ def test_equal_overhead_written_otherwise_is_no_contradiction(without_it: Cluste
 @pytest.mark.usefixtures("ours")
 def test_stray_overhead_is_told(without_it: Cluster) -> None:
     stray = pod("stray", overhead={"cpu": "1m"})
-    said = kubectl(without_it, "apply", "-f", "-", stdin={**stray, "metadata": {"name": "stray"}})
-    assert said.code == 0
-    assert [line for line in said.warnings if "has overhead cpu 1m, but no RuntimeClass" in line]
+    client = kubectl(without_it, "apply", "-f", "-", stdin={**stray, "metadata": {"name": "stray"}})
+    assert client.code == 0
+    assert [line for line in client.warnings if "has overhead cpu 1m, but no RuntimeClass" in line]
 
 
 def test_doctor_sees_that_the_server_does_not_and_which_setting_fits(without_it: Cluster) -> None:
     with closing(connect_to_cluster(str(without_it.kubeconfig))) as client:
-        seen = read_cluster(client, "trimtab-system", without_it.namespace)
+        cluster = read_cluster(client, "trimtab-system", without_it.namespace)
     both = {name: DeploymentState(replicas=2, ready_replicas=2) for name in PROCESSES}
-    [webhook, watchdog] = check_integrations.check_runtime_class(replace(seen, processes=both))
+    [webhook, watchdog] = check_integrations.check_runtime_class(replace(cluster, processes=both))
     assert {webhook.reason.code, watchdog.reason.code} == {OVERHEAD_MISMATCH}
     assert webhook.fix == "TRIMTAB_OVERHEAD=webhook of webhook"

@@ -21,8 +21,8 @@ LICENCE = "example.com/licence"
 
 @pytest.fixture(scope="module")
 def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
-        yield found
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as installation:
+        yield installation
 
 
 @pytest.fixture
@@ -45,18 +45,18 @@ def pod(spec: Object | None = None, name: str = "pod", **metadata: Object) -> Ob
 
 
 def labels_of(stored: Object) -> Object:
-    found: Object = stored["metadata"].get("labels", {})
-    return found
+    labels: Object = stored["metadata"].get("labels", {})
+    return labels
 
 
 def resources(stored: Object, name: str = "main") -> Object:
-    [found] = [each for each in stored["spec"]["containers"] if each["name"] == name]
-    return dict(found.get("resources", {}))
+    [container] = [each for each in stored["spec"]["containers"] if each["name"] == name]
+    return dict(container.get("resources", {}))
 
 
 def requests(stored: Object) -> Object:
-    found: Object = resources(stored).get("requests", {})
-    return found
+    requests: Object = resources(stored).get("requests", {})
+    return requests
 
 
 # Which pods are meant ------------------------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ def known(ours: Ours, cluster: Cluster) -> None:
 def made_by_deployment(cluster: Cluster, **written: str) -> Object:
     cluster.deployment("web", **written)
     [stored] = cluster.eventually(lambda: cluster.list("Pod", selector="app=web"))
-    found: Object = stored
-    return found
+    result: Object = stored
+    return result
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,10 @@ def test_a_share_is_taken_once_of_what_the_author_wrote(serving: Ours, cluster: 
     """What is stored is created again, as by a backup: half of a half would be a quarter."""
     serving.policy(cluster, "half", "{requests: {cpu: {from: request, percent: 50%}}}")
     stored = cluster.create(pod(asking(cpu="2")))
-    told = stored["metadata"]["annotations"][ANNOTATION]
-    assert json.loads(told) == {"containers[main].requests.cpu": {"written": "2", "given": "1"}}
-    again = cluster.create(pod(asking(**requests(stored)), "again", annotations={ANNOTATION: told}))
-    assert requests(again) == {"cpu": "1"}
+    annotation = stored["metadata"]["annotations"][ANNOTATION]
+    assert json.loads(annotation) == {"containers[main].requests.cpu": {"written": "2", "given": "1"}}
+    second_result = cluster.create(pod(asking(**requests(stored)), "again", annotations={ANNOTATION: annotation}))
+    assert requests(second_result) == {"cpu": "1"}
 
 
 def test_local_storage_gets_a_request_and_a_limit_and_an_authors_own_limit_stays(
@@ -188,10 +188,10 @@ def test_local_storage_gets_a_request_and_a_limit_and_an_authors_own_limit_stays
     disk = "{requests: {ephemeral-storage: {otherwise: 1Gi}}, limits: {ephemeral-storage: request x 4}}"
     serving.policy(cluster, "disk", disk)
     own = {"requests": {"ephemeral-storage": "2Gi"}, "limits": {"ephemeral-storage": "100Gi"}}
-    stored = [cluster.create(pod({"containers": [container(resources=given)]}, f"pod-{number}"))
-              for number, given in enumerate(({}, own))]  # fmt: skip
-    given = {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": "4Gi"}}
-    assert [resources(each) for each in stored] == [given, own]
+    stored = [cluster.create(pod({"containers": [container(resources=values)]}, f"pod-{number}"))
+              for number, values in enumerate(({}, own))]  # fmt: skip
+    actual_values = {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": "4Gi"}}
+    assert [resources(each) for each in stored] == [actual_values, own]
 
 
 def test_a_scratch_volume_ends_unless_its_author_says_otherwise(serving: Ours, cluster: Cluster) -> None:
@@ -257,9 +257,9 @@ def test_a_namespace_without_the_label_places_nothing_whatever_the_pods_own_labe
     cluster.some_nodes()
     tainted(cluster, "green")
     serving.policy(cluster, "teams", OF_NAMESPACE)
-    told = kubectl(cluster, "create", "-f", "-", stdin=pod(labels={"team": "green"}))
+    client = kubectl(cluster, "create", "-f", "-", stdin=pod(labels={"team": "green"}))
     stored = cluster.get("Pod", "pod")
-    assert ("namespace-label-missing" in told.err, pools_that_are_tolerated(stored)) == (True, [])
+    assert ("namespace-label-missing" in client.err, pools_that_are_tolerated(stored)) == (True, [])
     assert node_of(cluster).startswith("any-")
 
 
@@ -269,8 +269,8 @@ def test_a_pods_label_chooses_among_the_values_that_the_policy_lists(serving: Ou
     serving.policy(cluster, "machines", OF_POD)
     stored = cluster.create(pod(labels={"machine": "large"}))
     assert (labels_of(stored)["billed-machine"], pools_that_are_tolerated(stored)) == ("large", ["large"])
-    told = kubectl(cluster, "create", "-f", "-", stdin=pod(name="other", labels={"machine": "gold"}))
-    assert ("pod-label-not-listed" in told.err, pools_that_are_tolerated(cluster.get("Pod", "other"))) == (True, [])
+    client = kubectl(cluster, "create", "-f", "-", stdin=pod(name="other", labels={"machine": "gold"}))
+    assert ("pod-label-not-listed" in client.err, pools_that_are_tolerated(cluster.get("Pod", "other"))) == (True, [])
     assert node_of(cluster) == "large-0"
     assert node_of(cluster, "other").startswith("any-")
 
@@ -288,9 +288,9 @@ def test_the_scheduler_is_named_where_the_author_named_none(serving: Ours, clust
         return str(stored["spec"]["schedulerName"])
 
     assert scheduler_of("before", {}) == "default-scheduler"
-    held = {"holderIdentity": "replica", "leaseDurationSeconds": 15, "renewTime": "2999-01-01T00:00:00.000000Z"}
+    holding = {"holderIdentity": "replica", "leaseDurationSeconds": 15, "renewTime": "2999-01-01T00:00:00.000000Z"}
     lease_object = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "packs"}}
-    cluster.create({**lease_object, "spec": held})
+    cluster.create({**lease_object, "spec": holding})
     cluster.eventually(lambda: scheduler_of("pod", {}) == "packing-scheduler", within=20)
     assert scheduler_of("own", {"schedulerName": "mine"}) == "mine"
     cluster.patch("Lease", "packs", {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
@@ -332,6 +332,6 @@ def test_each_of_a_pods_own_terms_gets_each_group(serving: Ours, cluster: Cluste
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": own}}
     stored = cluster.create(pod({"affinity": {"nodeAffinity": required}}))
     arm, amd = ["kubernetes.io/arch In arm64"], ["kubernetes.io/arch In amd64", "machine-generation Gt 7"]
-    wanted = [[f"zone In {zone}", *group] for zone in ("a", "b") for group in (arm, amd)]
-    assert sorted(map(sorted, terms_of(stored))) == sorted(map(sorted, wanted))
+    expected = [[f"zone In {zone}", *group] for zone in ("a", "b") for group in (arm, amd)]
+    assert sorted(map(sorted, terms_of(stored))) == sorted(map(sorted, expected))
     assert node_of(cluster) == "newest-0"

@@ -18,8 +18,8 @@ GIVEN = {"requests": {"cpu": "10m"}, "limits": {"cpu": "1"}}
 
 @pytest.fixture(scope="module")
 def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found:
-        yield found
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as installation:
+        yield installation
 
 
 def template(cluster: Cluster, app: str, **spec: Any) -> dict[str, Any]:
@@ -38,8 +38,8 @@ def all_changed(ours: Ours, cluster: Cluster, owner: str, count: int) -> None:
     pods = cluster.eventually(
         lambda: enough(cluster.list("Pod", selector=selector), count), within=60, what=f"{count} pods of {owner}"
     )
-    kept = [pod["metadata"]["name"] for pod in pods if "limits" in pod["spec"]["containers"][0]["resources"]]
-    assert kept == []
+    names = [pod["metadata"]["name"] for pod in pods if "limits" in pod["spec"]["containers"][0]["resources"]]
+    assert names == []
     assert len(pods) >= count
 
 

@@ -57,8 +57,8 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
         if selector.get("nodepool") != new and selector.get("fleet") != fleet:
             return ""
         machine = f"{new}-{time.monotonic_ns()}"
-        given = {"pool": new, **labels_of("new", new, fleet)}
-        cluster.create(objects.node(machine, cpu="8", memory="32Gi", pods=110, labels=given, taints=()))
+        values = {"pool": new, **labels_of("new", new, fleet)}
+        cluster.create(objects.node(machine, cpu="8", memory="32Gi", pods=110, labels=values, taints=()))
         return new
 
     def group_of(node: Object) -> str:
@@ -92,9 +92,9 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
             finally:
                 following.kill()
                 following.wait()
-            said = log.read_text()
-            assert following.returncode == 0, said
-            assert "taint trimtab.dev/legacy:NoSchedule" in said
+            text = log.read_text()
+            assert following.returncode == 0, text
+            assert "taint trimtab.dev/legacy:NoSchedule" in text
             # The stand-in takes an empty node after 25 looks, which take longer where the machine is busy.
             cluster.eventually(lambda: not nodes(cluster, old), within=300, what="the old nodes are gone")
         cluster.eventually(lambda: len(cluster.running()) >= 60, within=60)
@@ -116,14 +116,14 @@ def test_undo_leaves_nothing(cluster: Cluster) -> None:
     cluster.pool(new, nodes=1, cpu="1", memory="2Gi", labels=labels_of("new", new, old))
     cluster.deployment("web", replicas=2, cpu="1700m", spec={"nodeSelector": {"nodepool": old}})
     cluster.eventually(lambda: len(cluster.running()) == 2, within=60)
-    said = trimtab(cluster, "legacy", "--pool", old, "--to", new, "--apply", "--no-compare",
+    process = trimtab(cluster, "legacy", "--pool", old, "--to", new, "--apply", "--no-compare",
                    "--namespace", cluster.namespace)  # fmt: skip
-    assert said.returncode == 0, said.stderr
-    assert "trimtab.dev/legacy:PreferNoSchedule" in said.stdout, said.stdout
-    held = "trimtab.dev/placeholder"
-    assert len(cluster.list("Pod", selector=held)) == 2
+    assert process.returncode == 0, process.stderr
+    assert "trimtab.dev/legacy:PreferNoSchedule" in process.stdout, process.stdout
+    text = "trimtab.dev/placeholder"
+    assert len(cluster.list("Pod", selector=text)) == 2
     undone = trimtab(cluster, "legacy", "--pool", old, "--undo", "--namespace", cluster.namespace)
     assert undone.returncode == 0, undone.stderr
-    cluster.eventually(lambda: not cluster.list("Pod", selector=held))
+    cluster.eventually(lambda: not cluster.list("Pod", selector=text))
     for node in nodes(cluster, old):
         assert [taint["key"] for taint in node["spec"].get("taints", ())] == ["team"]

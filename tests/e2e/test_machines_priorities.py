@@ -59,9 +59,9 @@ def read_map(cluster: Cluster) -> Object | None:
 
 
 def read_priorities(cluster: Cluster) -> dict[int, list[str]]:
-    found = read_map(cluster)
-    assert found is not None
-    return dict(yaml.safe_load(found["data"]["priorities"]))
+    result = read_map(cluster)
+    assert result is not None
+    return dict(yaml.safe_load(result["data"]["priorities"]))
 
 
 def test_a_map_of_another_client_is_taken_over_only_when_told_and_comes_back(
@@ -72,8 +72,8 @@ def test_a_map_of_another_client_is_taken_over_only_when_told_and_comes_back(
     refused = run_priorities(cluster, fleet, "--apply")
     assert refused.returncode == 2, refused.stderr
     assert "--take-over" in refused.stderr
-    taken = run_priorities(cluster, fleet, "--apply", "--take-over")
-    assert taken.returncode == 0, taken.stderr
+    process = run_priorities(cluster, fleet, "--apply", "--take-over")
+    assert process.returncode == 0, process.stderr
     ours = {100: [f"^gke-{fleet['new']}-grp$"], 1: [f"^gke-{fleet['old']}-grp$"], 0: [".*"]}
     assert read_priorities(cluster) == ours
     # A second time it is Trimtab's own map that is replaced; what was there first stays what --undo puts back.

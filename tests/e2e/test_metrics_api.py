@@ -45,13 +45,13 @@ def team(whole_cluster: Cluster) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def played(team: Cluster) -> Iterator[PlayedApplication]:
-    found = PlayedApplication()
-    found.vectors[QUERY] = [
+    played_application = PlayedApplication()
+    played_application.vectors[QUERY] = [
         {"metric": {"namespace": team.namespace, "pod": name}, "value": [time.time(), str(value)]}
         for name, value in DEPTHS.items()
     ]
-    yield found
-    found.close()
+    yield played_application
+    played_application.close()
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +65,11 @@ def stage(
             {"name": "queue_depth", "from": "query", "kind": "gauge", "namespaces": [team.namespace], "query": QUERY},
         ]
     }  # fmt: skip
-    found = MetricsStage(control_plane, team, tmp_path_factory.mktemp("metrics-api") / "home", rules)
-    found.start(PROMETHEUS_URL=f"http://127.0.0.1:{played.port}")
-    team.eventually(found.available, within=60, what="the APIService is available")
-    yield found
-    found.remove()
+    metrics_stage = MetricsStage(control_plane, team, tmp_path_factory.mktemp("metrics-api") / "home", rules)
+    metrics_stage.start(PROMETHEUS_URL=f"http://127.0.0.1:{played.port}")
+    team.eventually(metrics_stage.available, within=60, what="the APIService is available")
+    yield metrics_stage
+    metrics_stage.remove()
 
 
 def path(team: Cluster, metric: str, pod: str = "*", selector: str = "") -> str:
@@ -92,8 +92,8 @@ def test_a_rate_is_served_for_every_pod(stage: MetricsStage, team: Cluster, play
     played.change(load=30, replicas=3)
 
     def near_ten() -> bool:
-        found = stage.raw(path(team, "http_requests"))["items"]
-        return len(found) == 3 and all(9_500 <= int(one["value"].removesuffix("m")) <= 10_500 for one in found)
+        items = stage.raw(path(team, "http_requests"))["items"]
+        return len(items) == 3 and all(9_500 <= int(one["value"].removesuffix("m")) <= 10_500 for one in items)
 
     team.eventually(near_ten, within=20, what="10 requests per second")
 
@@ -150,14 +150,14 @@ def test_discovery_and_values_equal_those_of_the_reference_implementation(
             lambda: len(stage.ask(path(team, "queue_depth"), *masters, port=port)[1].get("items", ())) == len(DEPTHS),
             what="values of the reference implementation",
         )
-        for asked in (
+        for request in (
             path(team, "queue_depth"), path(team, "queue_depth", selector="number%3D1"),
             path(team, "queue_depth", selector="app+in+(web),number!%3D2"), path(team, "queue_depth", pod="web-1"),
             path(team, "queue_depth", selector="app%3Dnone"),
             path(team, "queue_depth", pod="no-such-pod"), f"{API}/namespaces/{team.namespace}/pods/web-1",
         ):  # fmt: skip
-            ours, theirs = stage.ask(asked, *masters), stage.ask(asked, *masters, port=port)
-            assert _comparable(*ours) == _comparable(*theirs), asked
+            ours, theirs = stage.ask(request, *masters), stage.ask(request, *masters, port=port)
+            assert _comparable(*ours) == _comparable(*theirs), request
         # The reference implementation knows no rules, so it cannot know that a name is wrong.
         assert stage.ask(path(team, "no_such_metric"), *masters)[0] == 404
         ours, theirs = stage.ask(API, *masters)[1], stage.ask(API, *masters, port=port)[1]
@@ -177,9 +177,9 @@ def test_discovery_and_values_equal_those_of_the_reference_implementation(
 def test_clients_find_the_version_that_is_served_in_the_discovery_of_the_api_server(stage: MetricsStage) -> None:
     """The API server makes this from its APIServices, and an HPA takes the version that it prefers."""
     ours = stage.ask(GROUP, *HPA)[1]
-    [listed] = [one for one in stage.raw("/apis")["groups"] if one["name"] == NAME]
+    [group] = [one for one in stage.raw("/apis")["groups"] if one["name"] == NAME]
     assert stage.raw(GROUP) == ours
-    assert {"kind": ours["kind"], "apiVersion": ours["apiVersion"], **listed} == ours
+    assert {"kind": ours["kind"], "apiVersion": ours["apiVersion"], **group} == ours
     assert stage.raw(f"/apis/{ours['preferredVersion']['groupVersion']}") == stage.ask(API, *HPA)[1]
 
 
@@ -210,8 +210,8 @@ def test_kubectl_gets_the_same_discovery_from_the_reference_implementation_in_ou
 def _discover(team: Cluster) -> dict[str, str]:
     """What `kubectl get --raw` prints of the group, of its version, and of the group among all groups, by path."""
     groups = json.loads(team.kubectl("get", "--raw", "/apis"))["groups"]
-    [listed] = [one for one in groups if one["name"] == NAME]
-    return {"/apis": json.dumps(listed), **{at: team.kubectl("get", "--raw", at).strip() for at in (GROUP, API)}}
+    [name] = [one for one in groups if one["name"] == NAME]
+    return {"/apis": json.dumps(name), **{at: team.kubectl("get", "--raw", at).strip() for at in (GROUP, API)}}
 
 
 def _serves(stage: MetricsStage, port: int) -> bool:
@@ -254,8 +254,8 @@ def test_the_stored_ca_bundle_is_the_only_field_that_the_account_may_change(stag
     from tests.controlplane.api import Api, ApiError
 
     account = Api(stage._login())
-    found = team.get("APIService", API_SERVICE_NAME)
-    assert found["spec"]["caBundle"]
-    taken = {**found, "spec": {**found["spec"], "service": {"name": "mine", "namespace": "mine", "port": 443}}}
+    result = team.get("APIService", API_SERVICE_NAME)
+    assert result["spec"]["caBundle"]
+    records = {**result, "spec": {**result["spec"], "service": {"name": "mine", "namespace": "mine", "port": 443}}}
     with pytest.raises(ApiError, match="only the caBundle of an APIService"):
-        account.request("PUT", f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE_NAME}", taken)
+        account.request("PUT", f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE_NAME}", records)

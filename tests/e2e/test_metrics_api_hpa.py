@@ -27,8 +27,8 @@ OUTAGE_SECONDS = 120
 def plane(built: Binaries) -> Iterator[ControlPlane]:
     """With an HPA controller that does not sleep for 15 seconds between two looks."""
     flags = {"kube-controller-manager": ["--horizontal-pod-autoscaler-sync-period=2s"]}
-    with ControlPlane.start(built, extra_flags=flags) as found:
-        yield found
+    with ControlPlane.start(built, extra_flags=flags) as start:
+        yield start
 
 
 class World:
@@ -65,18 +65,18 @@ class World:
         proposal = HpaProposal(
             threshold=10, requests_per_core=100, base_cores=0, correlation=1, min_replicas=3, max_replicas=12, points=0
         )
-        found = render_hpa(proposal, terms)
-        found["spec"]["behavior"]["scaleDown"]["policies"] = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
-        return found
+        hpa = render_hpa(proposal, terms)
+        hpa["spec"]["behavior"]["scaleDown"]["policies"] = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
+        return hpa
 
     def _live(self) -> None:
         """Shares the load between the pods that run, and notes what the HPA asks for."""
         resized = 0.0
         while not self._stop.wait(0.25):
             try:
-                wanted = int(self.cluster.get("Deployment", "web")["spec"]["replicas"])
-                if not self.seen or self.seen[-1] != wanted:
-                    self.seen.append(wanted)
+                expected = int(self.cluster.get("Deployment", "web")["spec"]["replicas"])
+                if not self.seen or self.seen[-1] != expected:
+                    self.seen.append(expected)
                 running = self.cluster.running("app=web")
                 self.played.change(replicas=len(running))
                 if time.monotonic() - resized > 5:
@@ -112,12 +112,12 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    found = World(plane, tmp_path_factory.mktemp("hpa") / "home")
+    world = World(plane, tmp_path_factory.mktemp("hpa") / "home")
     try:
-        found.start()
-        yield found
+        world.start()
+        yield world
     finally:
-        found.close()
+        world.close()
 
 
 def reversals(seen: list[int]) -> int:

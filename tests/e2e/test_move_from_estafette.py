@@ -73,7 +73,7 @@ def leftovers(here: Installed, tmp_path: Path) -> Iterator[Leftovers]:
 
 
 def _is_gone(cluster: Cluster, namespace: str) -> bool:
-    return all(found["metadata"]["name"] != namespace for found in cluster.list("Namespace"))
+    return all(result["metadata"]["name"] != namespace for result in cluster.list("Namespace"))
 
 
 def _deployment(metadata: dict[str, str]) -> dict[str, Any]:
@@ -89,33 +89,33 @@ def test_the_page_moves_over_in_ten_minutes(leftovers: Leftovers) -> None:
     """Nothing changes before step 4; after it the old one is gone, its cordon opened, a person's cordon kept."""
     desk, pool, cluster = leftovers.desk, leftovers.pool, leftovers.desk.here.cluster
     began = time.monotonic()
-    written, imported, looked, taken, status = (partial(desk.types, block) for block in blocks(PAGE, "sh"))
+    written, imported, looked, records, status = (partial(desk.types, block) for block in blocks(PAGE, "sh"))
     before = leftovers.nodes()
     written()
     imported()
     assert f"pool-{pool}" in (desk.home / "pools.yaml").read_text()
     assert pool in looked()
     assert [node["spec"] for node in leftovers.nodes()] == [node["spec"] for node in before]
-    told = taken()
-    assert "scaled from 1 to 0" in told
-    assert f"pool-{pool}: created" in told
+    message = records()
+    assert "scaled from 1 to 0" in message
+    assert f"pool-{pool}: created" in message
     assert not cluster.list("Pod", "estafette")
     assert leftovers.states() == [(False, False), (True, False), (False, False), (False, False)]
     settings = cluster.get("ConfigMap", f"pool-{pool}", "trimtab-system")["data"]["pool.yaml"]
     assert '"for":"60s"' in settings
     assert pool in status()
     assert time.monotonic() - began < TEN_MINUTES
-    again = taken()
-    assert "exists already" in again
-    assert "scaled" not in again
+    second_result = records()
+    assert "exists already" in second_result
+    assert "scaled" not in second_result
 
 
 def test_a_pool_that_was_edited_is_left_alone(leftovers: Leftovers) -> None:
-    written, _, _, taken, _ = blocks(PAGE, "sh")
+    written, _, _, records, _ = blocks(PAGE, "sh")
     cluster, name = leftovers.desk.here.cluster, f"pool-{leftovers.pool}"
     edited = {"data": {"pool.yaml": "preset: careful"}, "metadata": {
         "name": name, "namespace": "trimtab-system", "labels": {"trimtab.dev/pool": leftovers.pool}}}  # fmt: skip
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", **edited})
     leftovers.desk.types(written)
-    assert f"{name}: the ConfigMap exists with other settings and was not changed" in leftovers.desk.types(taken)
+    assert f"{name}: the ConfigMap exists with other settings and was not changed" in leftovers.desk.types(records)
     assert cluster.get("ConfigMap", name, "trimtab-system")["data"] == edited["data"]

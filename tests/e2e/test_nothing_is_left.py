@@ -43,39 +43,39 @@ def another(built: Binaries) -> Iterator[tuple[subprocess.Popen[str], dict[str, 
     env = {**environ.plain(), "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        assert len(told["pids"]) == 6
-        assert all(map(is_alive, told["pids"]))
-        yield process, told
+        document = json.loads(process.stdout.readline())
+        assert len(document["pids"]) == 6
+        assert all(map(is_alive, document["pids"]))
+        yield process, document
         process.kill()
         process.wait()
-    shutil.rmtree(told["folder"], ignore_errors=True)  # left where the supervisor itself was killed
+    shutil.rmtree(document["folder"], ignore_errors=True)  # left where the supervisor itself was killed
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_when_the_test_process_dies(
     another: tuple[subprocess.Popen[str], dict[str, Any]], number: int
 ) -> None:
-    process, told = another
+    process, message = another
     process.send_signal(number)
     process.wait(timeout=90)
-    assert gone_within(10, told["pids"])
-    assert not Path(told["folder"]).exists()
+    assert gone_within(10, message["pids"])
+    assert not Path(message["folder"]).exists()
 
 
 def test_no_component_is_left_when_the_supervisor_is_killed(
     another: tuple[subprocess.Popen[str], dict[str, Any]],
 ) -> None:
-    _, told = another
-    os.kill(told["supervisor"], signal.SIGKILL)
-    assert gone_within(10, [pid for pid in told["pids"] if pid != told["supervisor"]])
+    _, message = another
+    os.kill(message["supervisor"], signal.SIGKILL)
+    assert gone_within(10, [pid for pid in message["pids"] if pid != message["supervisor"]])
 
 
 def test_a_frozen_component_is_no_hindrance(another: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
-    process, told = another
-    os.kill(told["pids"][0], signal.SIGSTOP)
+    process, message = another
+    os.kill(message["pids"][0], signal.SIGSTOP)
     process.kill()
-    assert gone_within(10, told["pids"])
+    assert gone_within(10, message["pids"])
 
 
 def is_alive(pid: int) -> bool:

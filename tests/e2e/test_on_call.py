@@ -47,9 +47,9 @@ def test_the_pools_of_the_cluster_are_checked(cluster: Cluster) -> None:
 def test_a_compactor_that_never_ran_is_said_to_be_so(cluster: Cluster) -> None:
     done = asked(cluster, "compactor", "status", "-n", cluster.namespace)
     assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
-    assert "no compactor leads: there is no Lease" in said
-    assert "there is no Deployment" in said
+    text = " ".join(done.stdout.split())
+    assert "no compactor leads: there is no Lease" in text
+    assert "there is no Deployment" in text
 
 
 def test_an_enforced_policy_is_listed_with_what_it_does(cluster: Cluster) -> None:

@@ -40,14 +40,14 @@ def watchdog(here: Installed) -> Iterator[Watchdog]:
 @contextmanager
 def told(here: Installed, watchdog: Watchdog) -> Iterator[list[dict[str, Any]]]:
     """For pods as they were created. Afterwards those we did not change are told: they and no other."""
-    made = list[dict[str, Any]]()
-    yield made
-    watchdog.told.update(one["metadata"]["name"] for one in made if not changed(one))
+    item = list[dict[str, Any]]()
+    yield item
+    watchdog.told.update(one["metadata"]["name"] for one in item if not changed(one))
     assert here.missed == watchdog.told
 
     def counted() -> bool:
-        found = watchdog.worker.metric("trimtab_unpatched_pods", policy="e2e-sizes", reason="missed-by-webhook")
-        return found == len(watchdog.told)
+        metric = watchdog.worker.metric("trimtab_unpatched_pods", policy="e2e-sizes", reason="missed-by-webhook")
+        return metric == len(watchdog.told)
 
     here.cluster.eventually(counted, within=30, what="as many in the watchdog's metric")
 
@@ -64,65 +64,65 @@ def test_one_of_two_replicas_stopped_under_load_loses_no_review(here: Installed)
     following = threading.Thread(target=endpoints)
     following.start()
     try:
-        made = here.create(100)
+        item = here.create(100)
         leaving.process.send_signal(signal.SIGTERM)
         while leaving.process.poll() is None:
-            made += here.create(50)
-        made += here.create(100)
+            item += here.create(50)
+        item += here.create(100)
     finally:
         routing.set()
         following.join()
     assert leaving.process.returncode == 0
-    assert [changed(found) for found in made].count(False) == 0
+    assert [changed(result) for result in item].count(False) == 0
     assert here.lost == lost
 
 
 def test_killed_every_pod_is_created_and_exactly_those_are_told(here: Installed, watchdog: Watchdog) -> None:
     lost = here.lost
-    with told(here, watchdog) as made:
-        made += here.create(5)
+    with told(here, watchdog) as report:
+        report += here.create(5)
         here.stop(signal.SIGKILL)
         away = here.create(20)
-        made += away
-    assert [changed(found) for found in away] == [False] * 20
+        report += away
+    assert [changed(result) for result in away] == [False] * 20
     assert here.lost == lost + 20
 
 
 def test_hung_every_pod_is_created_when_the_server_gives_up(here: Installed, watchdog: Watchdog) -> None:
-    with told(here, watchdog) as made:
+    with told(here, watchdog) as report:
         for replica in here.replicas:
             replica.send(signal.SIGSTOP)
         try:
             begun = time.monotonic()
-            made.append(here.cluster.create(pod()))
-            assert not changed(made[0])
+            report.append(here.cluster.create(pod()))
+            assert not changed(report[0])
             assert time.monotonic() - begun < here.values.timeout + 2
         finally:
             for replica in here.replicas:
                 replica.send(signal.SIGCONT)
         here.cluster.eventually(here.calls, what="called again")
-        made += here.create(5)
+        report += here.create(5)
 
 
 GARBAGE = (b"", b"garbage", b'{"response":{}}', b'{"kind":"AdmissionReview"}', b"[" * 9999)
 
 
 def test_a_stand_in_that_answers_garbage_blocks_no_pod(here: Installed, watchdog: Watchdog) -> None:
-    with told(here, watchdog) as made, standing_in(here, here.store) as other:
+    with told(here, watchdog) as report, standing_in(here, here.store) as other:
         for other.answer in GARBAGE:
             other.asked.clear()
             # A connection that was kept to those before ends without a question: that pod is created, too.
-            made += [here.cluster.create(pod()) for _ in range(10)]
+            report += [here.cluster.create(pod()) for _ in range(10)]
             assert other.asked
-        assert not any(map(changed, made))
+        assert not any(map(changed, report))
 
 
 def test_a_stand_in_whose_certificate_expired_blocks_no_pod(here: Installed, watchdog: Watchdog) -> None:
     then, names = datetime.now(UTC) - timedelta(days=30), certificate_names(WEBHOOK_NAME, here.values.namespace)
     over = certs.reissued_pair(here.store, names, now=then, life=timedelta(days=1))
-    with told(here, watchdog) as made, standing_in(here, over) as other:
-        made += [here.cluster.create(pod()) for _ in range(10)]
-        assert not any(map(changed, made))
+    with told(here, watchdog) as report, standing_in(here, over) as other:
+        report += [here.cluster.create(pod()) for _ in range(10)]
+        assert not any(map(changed, report))
         assert not other.asked
 
 
@@ -151,8 +151,8 @@ def patched(replica: Replica) -> bool:
 def test_the_api_server_restarted_is_answered_again_and_no_pod_is_refused(here: Installed) -> None:
     here.cluster.restart("kube-apiserver")
     here.cluster.eventually(here.calls, within=30, what="called again")
-    made = here.create(50)
-    assert [changed(found) for found in made].count(False) == here.lost == 0, failed_open(here)
+    item = here.create(50)
+    assert [changed(result) for result in item].count(False) == here.lost == 0, failed_open(here)
 
 
 def failed_open(here: Installed) -> list[str]:

@@ -29,19 +29,19 @@ WORLDS = int(os.environ.get("LAW_WORLDS", "600"))
 
 @pytest.fixture(scope="module")
 def ours(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
-    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as found, vpa.webhook() as hook:
-        install_crd(found.cluster, vpa.definition())
-        laws.surroundings(found.cluster)
+    with following(whole_cluster, tmp_path_factory.mktemp("ours")) as installation, vpa.webhook() as hook:
+        install_crd(installation.cluster, vpa.definition())
+        laws.surroundings(installation.cluster)
         with_us = {"namespaceSelector": {"matchLabels": {"law": "ours"}}}
-        vpa.registered(found.cluster, "z-vpa", hook, **with_us)
-        found.serves(found.cluster, "b-ours", **with_us)
-        found.cluster.apply(autoscaler.status({"law": 3}))  # no group may get its first node
-        yield found
+        vpa.registered(installation.cluster, "z-vpa", hook, **with_us)
+        installation.serves(installation.cluster, "b-ours", **with_us)
+        installation.cluster.apply(autoscaler.status({"law": 3}))  # no group may get its first node
+        yield installation
 
 
 @pytest.mark.slow
 def test_what_ran_without_us_runs_with_us(ours: Ours, capfd: pytest.CaptureFixture[str]) -> None:
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     findings: list[str] = []
 
     def run_slot(slot: int) -> None:
@@ -49,37 +49,37 @@ def test_what_ran_without_us_runs_with_us(ours: Ours, capfd: pytest.CaptureFixtu
         for number in range(FIRST, FIRST + WORLDS):
             if number % SLOTS != slot:
                 continue
-            found = _judge(ours, number, seen)
-            findings.extend(found)
+            result = _judge(ours, number, counts)
+            findings.extend(result)
             with capfd.disabled():
-                print(f"world {number}: {found or 'held'}; {dict(seen)}", flush=True)
+                print(f"world {number}: {result or 'held'}; {dict(counts)}", flush=True)
 
     with ThreadPoolExecutor(SLOTS) as pool:
         list(pool.map(run_slot, range(SLOTS)))
     assert findings == []
-    assert seen["worlds"] == WORLDS
-    assert seen["ran without us"] > WORLDS // 10
-    assert seen["changed"] > WORLDS // 10
+    assert counts["worlds"] == WORLDS
+    assert counts["ran without us"] > WORLDS // 10
+    assert counts["changed"] > WORLDS // 10
 
 
-def _judge(ours: Ours, number: int, seen: Counter[str]) -> list[str]:
+def _judge(ours: Ours, number: int, counts: Counter[str]) -> list[str]:
     """What does not hold. A finding counts if it is there again in the same world made anew: a watch of ours may be
     behind on a busy machine, which is no law's business."""
-    found: list[str] = []
+    results: list[str] = []
     for attempt in range(2):
         world = World(ours, number, attempt)
         try:
             world.begin()
-            found = world.broken()
+            results = world.broken()
         except AssertionError as error:
-            found = [f"world {number}: {error}"]
+            results = [f"world {number}: {error}"]
         finally:
             world.end()
-        if not found:
+        if not results:
             break
-        seen["looked at again"] += 1
-    seen["worlds"] += 1
-    seen["made"] += world.is_made
-    seen["ran without us"] += world.ran_without_us
-    seen["changed"] += world.was_changed
-    return found
+        counts["looked at again"] += 1
+    counts["worlds"] += 1
+    counts["made"] += world.is_made
+    counts["ran without us"] += world.ran_without_us
+    counts["changed"] += world.was_changed
+    return results

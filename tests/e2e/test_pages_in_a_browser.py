@@ -23,17 +23,18 @@ LABELS = {"node.kubernetes.io/instance-type": "m5.xlarge", "topology.kubernetes.
 def cluster(count: int) -> list[Item]:
     """Two pools; every fifth pod must not move, every node has at most one pod."""
     nodes = [node(f"node-{n:04}", labels={**LABELS, "nodepool": "ab"[n % 2]}) for n in range(count)]
-    held = {"annotations": {SAFE: "false"}}
+    holding = {"annotations": {SAFE: "false"}}
     pods = [
-        pod(f"web-{n}", f"node-{n:04}", f"{100 + n % 7 * 100}m", **(held if n % 5 == 0 else {})) for n in range(count)
+        pod(f"web-{n}", f"node-{n:04}", f"{100 + n % 7 * 100}m", **(holding if n % 5 == 0 else {}))
+        for n in range(count)
     ]
     return [*nodes, *pods]
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("browser")) as found:
-        yield found
+    with Browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
 
 
 def opened(browser: Browser, folder: Path, items: list[Item], verb: str = "plan", width: int = 1280) -> Browser:
@@ -91,9 +92,9 @@ def test_the_search_leaves_what_has_all_words(browser: Browser, tmp_path: Path) 
     opened(browser, tmp_path, cluster(50))
     browser.run("search.value = 'NODE-001 stays'; search.dispatchEvent(new Event('input'))")
     shown = "[...document.querySelectorAll('#nodes tbody tr:not(.out)')].map(row => row.cells[0].textContent)"
-    found = browser.run(shown)
-    assert found
-    assert all(name.startswith("node-001") for name in found)
+    process = browser.run(shown)
+    assert process
+    assert all(name.startswith("node-001") for name in process)
 
 
 def test_what_keeps_nodes_is_priced_dearest_first(browser: Browser, tmp_path: Path) -> None:
@@ -114,8 +115,8 @@ def test_it_fits_a_telephone(browser: Browser, tmp_path: Path) -> None:
 def test_no_page_is_wider_than_its_window(browser: Browser, tmp_path: Path, verb: str) -> None:
     page = tmp_path / "page.html"
     shop = ROOT / "docs" / "tutorial" / "shop.yaml"
-    given = ("-f", shop) if verb in ("admit", "lint") else ("--cluster", snapshot(tmp_path, *cluster(20)))
-    assert trimtab(verb, *given, "-o", "html", "--output-file", page).exit_code in (0, 1)
+    values = ("-f", shop) if verb in ("admit", "lint") else ("--cluster", snapshot(tmp_path, *cluster(20)))
+    assert trimtab(verb, *values, "-o", "html", "--output-file", page).exit_code in (0, 1)
     for width in (420, 900, 1280):
         browser.open(page, width)
         assert browser.run("document.documentElement.scrollWidth") <= width
@@ -140,13 +141,13 @@ def find_violations(browser: Browser, html: str, folder: Path, width: int, schem
 @pytest.mark.parametrize("name", NAMES)
 def test_axe_finds_no_fault_of_accessibility(browser: Browser, tmp_path: Path, name: str) -> None:
     html = build_page(name, tmp_path)
-    found = [
+    faults = [
         fault
         for scheme in ("light", "dark")
         for width in (420, 900, 1280)
         for fault in find_violations(browser, html, tmp_path, width, scheme)
     ]
-    assert found == []
+    assert faults == []
 
 
 def test_axe_finds_a_fault_that_is_there(browser: Browser, tmp_path: Path) -> None:

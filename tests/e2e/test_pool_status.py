@@ -16,8 +16,8 @@ from trimtab.compaction.pool_status import build_pool_status_crd
 
 def status(cluster: Cluster, name: str) -> dict[str, Any]:
     with contextlib.suppress(ApiError):
-        found: dict[str, Any] = cluster.get("PoolStatus", name)["status"]
-        return found
+        status: dict[str, Any] = cluster.get("PoolStatus", name)["status"]
+        return status
     return {}
 
 

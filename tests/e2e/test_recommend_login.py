@@ -34,8 +34,8 @@ def recommend(url: str, *more: str) -> subprocess.CompletedProcess[str]:
 def containers(url: str, *more: str) -> list[dict[str, Any]]:
     done = recommend(url, "-o", "json", *more)
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)["containers"]
-    return found
+    containers: list[dict[str, Any]] = json.loads(done.stdout)["containers"]
+    return containers
 
 
 def cores(text: str) -> float:
@@ -60,16 +60,16 @@ def test_two_clusters_are_refused_with_their_names_and_what_to_do(both: str) -> 
 
 @pytest.mark.parametrize("one", [PROD, STAGE], ids=["prod", "stage"])
 def test_a_matcher_reads_one_of_them_alone(both: str, one: Used) -> None:
-    (found,) = containers(both, "--matcher", f'cluster="{one.cluster}"')
-    assert cores(found["cpu"]["proposed"]) == pytest.approx(3 * one.base, rel=MAX_RELATIVE_ERROR, abs=0.0011)
+    (container,) = containers(both, "--matcher", f'cluster="{one.cluster}"')
+    assert cores(container["cpu"]["proposed"]) == pytest.approx(3 * one.base, rel=MAX_RELATIVE_ERROR, abs=0.0011)
 
 
 def test_by_cluster_reports_each_on_its_own(both: str) -> None:
-    found = {one["cluster"]: one for one in containers(both, "--by", "cluster")}
-    assert found.keys() == {"prod", "stage"}
-    assert {one["workload"] for one in found.values()} == {PROD.workload}
+    results = {one["cluster"]: one for one in containers(both, "--by", "cluster")}
+    assert results.keys() == {"prod", "stage"}
+    assert {one["workload"] for one in results.values()} == {PROD.workload}
     for one in (PROD, STAGE):
-        assert cores(found[one.cluster]["cpu"]["proposed"]) == pytest.approx(
+        assert cores(results[one.cluster]["cpu"]["proposed"]) == pytest.approx(
             3 * one.base, rel=MAX_RELATIVE_ERROR, abs=0.0011
         )
 
@@ -117,9 +117,9 @@ def own(files: Path, name: str = "client") -> tuple[str, ...]:
 
 
 def test_with_certificate_and_password_usage_is_read(guarded: str, files: Path) -> None:
-    (found,) = containers(guarded.replace("://", f"://bob:{PASSWORD}@"), *own(files))
-    assert found["workload"] == Used(number=3).workload
-    assert found["memory"]["proposed"]
+    (container,) = containers(guarded.replace("://", f"://bob:{PASSWORD}@"), *own(files))
+    assert container["workload"] == Used(number=3).workload
+    assert container["memory"]["proposed"]
 
 
 def test_without_a_certificate_the_options_that_it_takes_are_named(guarded: str, files: Path) -> None:

@@ -30,13 +30,13 @@ def recommend(url: str, *more: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "trimtab", "recommend", "--prometheus", url, *ASKED, "-o", "json", *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 @pytest.fixture(scope="module")
 def told(prometheus: str) -> dict[str, dict[str, Any]]:
-    return {found["workload"]: found for found in recommend(prometheus)["containers"]}
+    return {container["workload"]: container for container in recommend(prometheus)["containers"]}
 
 
 def cores(text: str) -> float:
@@ -49,8 +49,8 @@ def mebibytes(text: str) -> float:
 
 def test_every_container_is_found_and_belongs_to_its_deployment(told: dict[str, dict[str, Any]]) -> None:
     assert told.keys() == {one.workload for one in everybody()}
-    assert {found["kind"] for found in told.values()} == {"Deployment"}
-    assert len({found["namespace"] for found in told.values()}) == 20
+    assert {result["kind"] for result in told.values()} == {"Deployment"}
+    assert len({result["namespace"] for result in told.values()}) == 20
 
 
 def test_cpu_is_told_within_the_error_of_a_sketch(told: dict[str, dict[str, Any]]) -> None:
@@ -77,14 +77,14 @@ def test_memory_is_told_by_its_peaks(told: dict[str, dict[str, Any]]) -> None:
 
 
 def test_two_weeks_make_sure(told: dict[str, dict[str, Any]]) -> None:
-    assert {found["memory"]["confidence"] for found in told.values()} == {1.0}
-    assert all(found["cpu"]["days"] >= DAYS - 0.2 for found in told.values())
+    assert {result["memory"]["confidence"] for result in told.values()} == {1.0}
+    assert all(result["cpu"]["days"] >= DAYS - 0.2 for result in told.values())
 
 
 def test_a_namespace_alone_is_asked_for_alone(prometheus: str) -> None:
-    found = recommend(prometheus, "--namespace", "team-7")["containers"]
-    assert {one["namespace"] for one in found} == {"team-7"}
-    assert len(found) == real_prometheus.CONTAINERS // 20
+    containers = recommend(prometheus, "--namespace", "team-7")["containers"]
+    assert {one["namespace"] for one in containers} == {"team-7"}
+    assert len(containers) == real_prometheus.CONTAINERS // 20
 
 
 def test_half_an_hour_of_history_proposes_nothing(prometheus: str) -> None:
@@ -93,9 +93,9 @@ def test_half_an_hour_of_history_proposes_nothing(prometheus: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     containers = json.loads(done.stdout)["containers"]
     assert containers
-    for found in containers:
-        assert found["memory"]["missing"]["reason"]["code"] == "insufficient-history"
-        assert found["memory"]["proposed"] is None
+    for result in containers:
+        assert result["memory"]["missing"]["reason"]["code"] == "insufficient-history"
+        assert result["memory"]["proposed"] is None
 
 
 def test_reading_a_cluster_stays_small(told: dict[str, dict[str, Any]]) -> None:

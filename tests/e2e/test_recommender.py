@@ -71,12 +71,12 @@ class Town:
         return list(self.own.list("ConfigMap", selector=label))
 
     def published(self) -> Workloads:
-        found: Workloads = {}
+        workloads: Workloads = {}
         for shard in self.shards(f"{RECOMMENDATIONS_LABEL}=v1"):
             read = decode(shard["metadata"]["name"], shard["data"][PAYLOAD_KEY])
             assert isinstance(read, dict), read
-            found |= read
-        return found
+            workloads |= read
+        return workloads
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +95,12 @@ def town(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
         install_crd(ours.cluster, build_crd())
         allow(whole_cluster, ours.cluster)
         one = stack.enter_context(recommender(ours.cluster, prometheus, home / "one"))
-        found = Town(ours, where, prometheus, one, home)
+        town = Town(ours, where, prometheus, one, home)
         written = lambda: one.value('writes_total{what="recommendations"}')  # noqa: E731  told when all of them are
         ours.cluster.eventually(written, within=60, what="recommendations published")
         ours.policy(where, "usage", RULES)
         ours.serves(where)
-        yield found
+        yield town
 
 
 def owned(town: Town, name: str) -> dict[str, Any]:
@@ -122,16 +122,16 @@ def about(cores: float) -> Any:
 
 
 def test_a_thousand_containers_are_published_within_the_error_of_a_sketch(town: Town) -> None:
-    found = town.published()
-    assert len(found) == CONTAINERS + 1  # of `new` too little is known
+    workloads = town.published()
+    assert len(workloads) == CONTAINERS + 1  # of `new` too little is known
     for one in everybody():
-        seen = found[f"team-{one.number % 20}/Deployment/{one.workload}"]["app"]
-        assert seen.cpu is not None
-        assert seen.memory is not None
-        assert quantity.scheduler_value("cpu", seen.cpu.p5) == about(one.base)
-        assert quantity.scheduler_value("cpu", seen.cpu.p95) == about(3 * one.base)
-        assert quantity.scheduler_value("memory", seen.memory.max or 0) == pytest.approx(2 * one.held, abs=MI)
-        assert (seen.days or 0) >= DAYS - 1
+        app = workloads[f"team-{one.number % 20}/Deployment/{one.workload}"]["app"]
+        assert app.cpu is not None
+        assert app.memory is not None
+        assert quantity.scheduler_value("cpu", app.cpu.p5) == about(one.base)
+        assert quantity.scheduler_value("cpu", app.cpu.p95) == about(3 * one.base)
+        assert quantity.scheduler_value("memory", app.memory.max or 0) == pytest.approx(2 * one.held, abs=MI)
+        assert (app.days or 0) >= DAYS - 1
 
 
 def test_a_deployments_pods_get_p95(town: Town) -> None:
@@ -139,8 +139,8 @@ def test_a_deployments_pods_get_p95(town: Town) -> None:
     town.where.deployment("web", replicas=2)
     pods = town.where.eventually(lambda: two(town.where.list("Pod", selector="app=web")))
     assert [cpu(pod) for pod in pods] == [about(3 * BASE)] * 2
-    told = json.dumps(pods[0]["metadata"].get("annotations", {}))
-    assert "trimtab.dev/changed" in told
+    text = json.dumps(pods[0]["metadata"].get("annotations", {}))
+    assert "trimtab.dev/changed" in text
 
 
 def two(pods: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
@@ -206,8 +206,8 @@ def test_checkpoints_go_into_a_file_and_come_back_by_the_documented_commands(tow
 
 def test_a_leader_that_slept_writes_nothing_when_it_wakes(town: Town) -> None:
     def versions() -> dict[str, str]:
-        found = [*town.shards(f"{USAGE_LABEL}=v1"), *town.shards(f"{RECOMMENDATIONS_LABEL}=v1")]
-        return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in found}
+        results = [*town.shards(f"{USAGE_LABEL}=v1"), *town.shards(f"{RECOMMENDATIONS_LABEL}=v1")]
+        return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in results}
 
     with recommender(town.own, town.prometheus, town.home / "sleeper", CHECKPOINT_INTERVAL_SECONDS=1) as sleeper:
         writing = lambda: sleeper.value('writes_total{what="usage"}')  # noqa: E731

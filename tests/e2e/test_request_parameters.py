@@ -79,8 +79,8 @@ def requests(cluster: Cluster) -> dict[str, Any]:
     }  # fmt: skip
     stored = send(cluster, pod, POLICY)
     assert not isinstance(stored, str), stored
-    given: dict[str, Any] = stored["spec"]["containers"][0]["resources"].get("requests", {})
-    return given
+    requests: dict[str, Any] = stored["spec"]["containers"][0]["resources"].get("requests", {})
+    return requests
 
 
 def test_only_the_recommender_writes_parameters_and_pods_get_them_without_any_process(guarded: Cluster) -> None:

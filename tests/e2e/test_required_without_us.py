@@ -36,10 +36,12 @@ def installed(cluster: Cluster, name: str, actions: str, *, match: str, enforce:
     assert not compiled.problem
     for manifest in compiled.manifests:
         cluster.apply(manifest)
-    kind, made = "ValidatingAdmissionPolicy", compiled.manifests[0]["metadata"]["name"]
-    cluster.eventually(lambda: "typeChecking" in cluster.get(kind, made).get("status", {}), what="types are checked")
-    assert not cluster.get(kind, made)["status"]["typeChecking"].get("expressionWarnings")
-    return made
+    kind, actual_name = "ValidatingAdmissionPolicy", compiled.manifests[0]["metadata"]["name"]
+    cluster.eventually(
+        lambda: "typeChecking" in cluster.get(kind, actual_name).get("status", {}), what="types are checked"
+    )
+    assert not cluster.get(kind, actual_name)["status"]["typeChecking"].get("expressionWarnings")
+    return actual_name
 
 
 def refused(cluster: Cluster, given: dict[str, Any]) -> str:

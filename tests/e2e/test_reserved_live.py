@@ -125,9 +125,9 @@ def test_kubelets_are_measured_through_the_node_proxy(pools: tuple[Cluster, dict
     assert mute["missing"]["reason"]["code"] == "overhead-not-measured"
     assert mute["reservedNowFrom"] == "allocatable"
     # One request for each node, and one configuration of each pool that answers.
-    asked = [path for node, path in requests.asked]
-    assert asked.count("/stats/summary?only_cpu_and_memory=true") == 3 * NODES
-    assert asked.count("/configz") == 2
+    paths = [path for node, path in requests.asked]
+    assert paths.count("/stats/summary?only_cpu_and_memory=true") == 3 * NODES
+    assert paths.count("/configz") == 2
 
 
 def test_the_fallback_is_told_in_words(pools: tuple[Cluster, dict[str, str], Requests]) -> None:
@@ -175,9 +175,9 @@ def test_a_pool_of_a_hundred_nodes_is_measured_within_a_minute(cluster: Cluster,
         began = time.monotonic()
         text = measure(cluster, "-o", "json", "--pool", pool)
         took = time.monotonic() - began
-    found = pool_of(text, pool)
-    assert (found["nodes"], found["measuredNodes"], found["change"]) == (100, 100, "raise")
-    assert found["memory"]["fit"]["perPod"] == pytest.approx(10 * MIB, rel=0.02)
+    actual_pool = pool_of(text, pool)
+    assert (actual_pool["nodes"], actual_pool["measuredNodes"], actual_pool["change"]) == (100, 100, "raise")
+    assert actual_pool["memory"]["fit"]["perPod"] == pytest.approx(10 * MIB, rel=0.02)
     assert len([path for _, path in requests.asked if path.startswith("/stats")]) == 100
     assert took < 60
     print(f"RESULT reserved_100_nodes_s={took:.1f}")

@@ -89,12 +89,12 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize(("pool", "source"), [("web", "system-containers"), ("db", "node-less-pods")])
 def test_slope_and_base_are_recovered(pools: dict[str, Any], pool: str, source: str) -> None:
-    found = pools[pool]
-    assert (found["nodes"], found["measuredNodes"], found["runtime"]) == (12, 12, "containerd")
-    assert found["sources"] == {source: 12}
-    assert found["cpu"]["fit"]["perPod"] == pytest.approx(0.84, rel=0.02)
-    assert found["memory"]["fit"]["perPod"] == pytest.approx(13.5 * MB, rel=0.02)
-    assert found["cpu"]["fit"]["base"] == pytest.approx(17, rel=0.05)
+    result = pools[pool]
+    assert (result["nodes"], result["measuredNodes"], result["runtime"]) == (12, 12, "containerd")
+    assert result["sources"] == {source: 12}
+    assert result["cpu"]["fit"]["perPod"] == pytest.approx(0.84, rel=0.02)
+    assert result["memory"]["fit"]["perPod"] == pytest.approx(13.5 * MB, rel=0.02)
+    assert result["cpu"]["fit"]["base"] == pytest.approx(17, rel=0.05)
 
 
 @pytest.mark.parametrize(("pool", "node"), [("web", 5), ("db", 17)])

@@ -64,9 +64,9 @@ def resources(cluster: Cluster) -> set[tuple[str, str]]:
     groups = cluster.api.request("GET", "/apis")["groups"]
     served = {f"/apis/{version['groupVersion']}": group["name"] for group in groups for version in group["versions"]}
     return {
-        (group, found["name"])
+        (group, resource["name"])
         for path, group in {"/api/v1": "", **served}.items()
-        for found in cluster.api.request("GET", path)["resources"]
+        for resource in cluster.api.request("GET", path)["resources"]
     }
 
 
@@ -96,10 +96,10 @@ def test_an_account_may_do_exactly_what_its_roles_say(here: Installed, process: 
     def allowed(question: Question) -> bool:
         return bool(here.cluster.api.request("POST", path, question.asked(own))["status"]["allowed"])
 
-    asked = list(questions(process, resources(here.cluster), own))
+    objects = list(questions(process, resources(here.cluster), own))
     with ThreadPoolExecutor(8) as pool:
-        answers = dict(zip(asked, pool.map(allowed, asked), strict=True))
-    assert len(asked) > 1500
+        answers = dict(zip(objects, pool.map(allowed, objects), strict=True))
+    assert len(objects) > 1500
     assert [one for one, yes in answers.items() if yes != one.granted(own)] == []
 
 
@@ -155,5 +155,5 @@ def test_who_works_behind_a_lease_is_refused_nothing(here: Installed, process: s
 
 
 def test_the_webhooks_were_refused_nothing(here: Installed) -> None:
-    told = [line for replica in here.replicas for line in replica.log if "forbidden" in str(line).lower()]
-    assert told == []
+    lines = [line for replica in here.replicas for line in replica.log if "forbidden" in str(line).lower()]
+    assert lines == []

@@ -61,12 +61,12 @@ def test_a_cost_that_leaves_the_range_of_its_own_weekday_is_told(tmp_path: Path)
 def test_kubelets_series_give_every_figure_about_reservations(tmp_path: Path) -> None:
     board = next(board for board in ALL if board.uid == "trimtab-pools")
     row = next(row for row in board.rows if row.title == "Reserved for kubelet and runtime")
-    asked = [without_choices(query.asks) for panel in row.panels for query in panel.queries]
-    assert len(asked) > 10
+    request = [without_choices(query.asks) for panel in row.panels for query in panel.queries]
+    assert len(request) > 10
     # 1 where the panel's query finds a series.
     shown = [
         {"expr": f"clamp_max(count({text}), 1)", "eval_time": "30m", "exp_samples": [{"labels": "{}", "value": 1}]}
-        for text in asked
+        for text in request
     ]
     text = (HERE / "reserved.test.yaml").read_text("utf-8")
     lines = "".join(f"      - {json.dumps(one)}\n" for one in shown)
@@ -88,8 +88,8 @@ def played(folder: Path, text: str) -> None:
 
 
 def test_every_query_of_the_dashboards_is_promql(tmp_path: Path) -> None:
-    asked = [query.asks for board in ALL for panel in board.panels for query in panel.queries]
-    meant = [without_choices(text) for text in asked]
-    made = [{"record": f"asked:{number}", "expr": text} for number, text in enumerate(meant)]
-    (tmp_path / "asked.json").write_text(json.dumps({"groups": [{"name": "asked", "rules": made}]}))
-    assert f"{len(asked)} rules found" in promtool("check", "rules", tmp_path / "asked.json")
+    request = [query.asks for board in ALL for panel in board.panels for query in panel.queries]
+    meant = [without_choices(text) for text in request]
+    objects = [{"record": f"asked:{number}", "expr": text} for number, text in enumerate(meant)]
+    (tmp_path / "asked.json").write_text(json.dumps({"groups": [{"name": "asked", "rules": objects}]}))
+    assert f"{len(request)} rules found" in promtool("check", "rules", tmp_path / "asked.json")

@@ -111,10 +111,10 @@ class Marked:
         ]  # fmt: skip
 
     def verb(self, *arguments: str, kubeconfig: Path | None = None, stdin: str = "") -> int:
-        given = [sys.executable, "-m", "trimtab", *arguments]
+        command = [sys.executable, "-m", "trimtab", *arguments]
         surroundings = {**environ.plain(), "KUBECONFIG": str(kubeconfig or self.here.cluster.kubeconfig)}
         done = subprocess.run(
-            given, cwd=ROOT, env=surroundings, input=stdin.encode(), capture_output=True, timeout=120, check=False
+            command, cwd=ROOT, env=surroundings, input=stdin.encode(), capture_output=True, timeout=120, check=False
         )
         self.said(" ".join(arguments) + (" (bad login)" if kubeconfig else ""), done.stdout + b"\n" + done.stderr)
         return done.returncode
@@ -125,7 +125,9 @@ class Marked:
         home = self.home / f"{name}-{time.monotonic_ns()}"
         home.mkdir()
         values = self.here.values
-        given = webhook_environment(values) if name == "webhook" else deployments.process_environment(name, values)
+        actual_webhook_environment = (
+            webhook_environment(values) if name == "webhook" else deployments.process_environment(name, values)
+        )
         own = {
             "LISTEN": "127.0.0.1:0", "READY_FILE": home / "ready.json", "LOG_LEVEL": "debug",
             "SHUTDOWN_DELAY_SECONDS": 0,
@@ -134,7 +136,7 @@ class Marked:
         own = {key: value for key, value in own.items() if name == "webhook" or key not in WEBHOOK_ONLY}
         if name != "webhook":
             own[INTERVALS[name].upper()] = 1
-        surroundings = {**environ.plain(), **given, "KUBECONFIG": str(kubeconfig)}
+        surroundings = {**environ.plain(), **actual_webhook_environment, "KUBECONFIG": str(kubeconfig)}
         surroundings |= {variable_name(name, key.lower()): str(value) for key, value in own.items()}
         with (home / "log").open("wb") as log:
             argv = [sys.executable, "-m", "trimtab", name]
@@ -160,18 +162,18 @@ WEBHOOK_ONLY = ("SHUTDOWN_DELAY_SECONDS", "CERTS_FOLDER", "CERTS_CHECK_INTERVAL_
 
 @pytest.fixture(scope="module")
 def marked(here: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Marked]:
-    found = Marked(here, tmp_path_factory.mktemp("marked"))
-    yield found
-    found.echo.server.shutdown()
-    found.echo.server.server_close()
+    marker = Marked(here, tmp_path_factory.mktemp("marked"))
+    yield marker
+    marker.echo.server.shutdown()
+    marker.echo.server.server_close()
 
 
 @pytest.mark.parametrize("name", ["webhook", "watchdog", "compactor", "recommender"])
 def test_a_process_that_works_writes_no_secret(marked: Marked, name: str) -> None:
     with marked.process(name, marked.here.login_of(name)) as home:
         marked.here.cluster.eventually((home / "ready.json").exists, within=60)
-        said = "ready" if name == "webhook" else f"{name}.leads"
-        marked.here.cluster.eventually(lambda: said in (home / "log").read_text(), within=60)
+        text = "ready" if name == "webhook" else f"{name}.leads"
+        marked.here.cluster.eventually(lambda: text in (home / "log").read_text(), within=60)
         marked.here.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p-{name}"}, "spec": {
             "containers": [{"name": "app", "image": "a:1", "env": [{"name": "X", "value": VARIABLE}]}]}})  # fmt: skip
         time.sleep(3)  # some rounds

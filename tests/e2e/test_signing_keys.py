@@ -32,8 +32,8 @@ class Scene:
     @property
     def node(self) -> str:
         """The one that is closed."""
-        [found] = [node["metadata"]["name"] for node in nodes(self.cluster, self.name) if is_cordoned(node)]
-        return str(found)
+        [name] = [node["metadata"]["name"] for node in nodes(self.cluster, self.name) if is_cordoned(node)]
+        return str(name)
 
     @property
     def note(self) -> str:
@@ -41,14 +41,14 @@ class Scene:
 
     @property
     def state(self) -> dict[str, str]:
-        found: dict[str, str] = self.cluster.get("ConfigMap", f"trimtab-state-{self.name}")["data"]
-        return found
+        data: dict[str, str] = self.cluster.get("ConfigMap", f"trimtab-state-{self.name}")["data"]
+        return data
 
     def says(self, *words: str, expect: int = 0) -> str:
         """What the command prints, on both streams."""
         login = ["--namespace", self.cluster.namespace, "--kubeconfig", str(self.cluster.kubeconfig)]
-        given = [sys.executable, "-m", "trimtab", *words, *login]
-        done = subprocess.run(given, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+        command = [sys.executable, "-m", "trimtab", *words, *login]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == expect, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -58,8 +58,8 @@ class Scene:
     @property
     def found(self) -> set[str]:
         """What `doctor` says of the drains; it is not well otherwise: nothing else is installed."""
-        told = json.loads(self.says("doctor", "--ask-in", self.cluster.namespace, "-o", "json", expect=1))
-        codes = {each["reason"]["code"] for each in told["findings"] if each["check"] == "drains"}
+        document = json.loads(self.says("doctor", "--ask-in", self.cluster.namespace, "-o", "json", expect=1))
+        codes = {each["reason"]["code"] for each in document["findings"] if each["check"] == "drains"}
         return codes - {"drain-without-compactor"}  # it was killed; its Lease may have expired by now, or not yet
 
 
@@ -88,9 +88,9 @@ def test_after_one_rotation_a_drain_goes_on_and_is_signed_anew(scene: Scene, clu
 
 def test_after_two_rotations_it_is_nobodys_and_doctor_says_so(scene: Scene, cluster: Cluster, tmp_path: Path) -> None:
     scene.rotate("--yes")
-    told = scene.rotate("--yes", expect=2)
-    assert f"annotation on node {scene.node}" in told
-    assert f"state of pool {scene.name}" in told
+    message = scene.rotate("--yes", expect=2)
+    assert f"annotation on node {scene.node}" in message
+    assert f"state of pool {scene.name}" in message
     assert scene.found == {"no-problem-found"}, "nothing was rotated"
     scene.rotate("--yes", "--force")
     assert scene.found == {"drain-annotation-not-authentic", "state-not-authentic"}

@@ -53,8 +53,8 @@ class Ours(WebhookServer):
 
     def answer(self, review: dict[str, Any]) -> dict[str, Any]:
         self.calls.append(review["request"])
-        found = answer_review(json.dumps(review).encode(), self.policies, self.facts)
-        decoded: dict[str, Any] = msgspec.json.decode(found.body)
+        answer = answer_review(json.dumps(review).encode(), self.policies, self.facts)
+        decoded: dict[str, Any] = msgspec.json.decode(answer.body)
         return decoded
 
 
@@ -68,7 +68,7 @@ def test_what_is_simulated_is_what_is_stored(cluster: Cluster, seed: int) -> Non
     pods = [worlds.pod(chance, f"pod-{number}", tag) for number in range(PODS)]
     with Ours(policies, facts) as hook:
         cluster.webhook_configuration("ours", hook, reinvocation_policy="IfNeeded")
-        differences = [found for pod in pods if (found := lasting(cluster, pod, policies, facts))]
+        differences = [result for pod in pods if (result := lasting(cluster, pod, policies, facts))]
     cluster.delete("MutatingWebhookConfiguration", f"{cluster.namespace}-ours")
     assert hook.calls
     assert not differences, f"{len(differences)} of {PODS}:\n" + "\n\n".join(differences)
@@ -82,9 +82,9 @@ SAYS = {
 }  # fmt: skip
 
 
-def _by(said: Any) -> str:
+def _by(printed_text: Any) -> str:
     """Who refused it."""
-    text = str(said)
+    text = str(printed_text)
     return next((who for who, words in SAYS.items() if re.search(words, text)), "somebody else")
 
 
@@ -107,15 +107,15 @@ def the_policies(tag: str) -> Policies:
 def settled(cluster: Cluster) -> None:
     """The quota controller has confirmed every quota, and the API server's caches have seen all of it."""
     cluster.eventually(lambda: all("used" in quota["status"] for quota in cluster.list("ResourceQuota")))
-    taken = worlds.pod(Random(1), "taken", "none")
-    taken["spec"] = {"containers": [{"name": "c", "image": "pause", "resources": {
+    pod = worlds.pod(Random(1), "taken", "none")
+    pod["spec"] = {"containers": [{"name": "c", "image": "pause", "resources": {
         "requests": {"cpu": "500m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
         "limits": {"cpu": "500m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
     }}]}  # fmt: skip
-    taken["metadata"] = {"name": "taken"}
+    pod["metadata"] = {"name": "taken"}
     time.sleep(1)
     try:
-        cluster.create(taken)
+        cluster.create(pod)
         time.sleep(1)
     except ApiError:
         return  # some worlds take no such pod
@@ -133,9 +133,9 @@ def lasting(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: C
     """A difference that is still there after some seconds: caches of the API server may be behind what was applied."""
     for pause in (0.0, 1.0, 3.0, 6.0):
         time.sleep(pause)
-        if not (found := difference(cluster, sent, policies, facts)):
+        if not (actual_difference := difference(cluster, sent, policies, facts)):
             return ""
-    return found
+    return actual_difference
 
 
 def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts: ClusterFacts) -> str:
@@ -146,13 +146,13 @@ def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts
     possible = [told(preview_admission(pod, policies, each, cluster.namespace).result, sent) for each in orders(facts)]
     if real in possible:
         return ""
-    said = possible[0]
-    if isinstance(real, dict) and isinstance(said, dict):
+    text = possible[0]
+    if isinstance(real, dict) and isinstance(text, dict):
         parts = [
-            f"  {field}\n    real {real[field]}\n    ours {said[field]}" for field in real if real[field] != said[field]
+            f"  {field}\n    real {real[field]}\n    ours {text[field]}" for field in real if real[field] != text[field]
         ]
         return f"{json.dumps(sent)}\n" + "\n".join(parts)
-    return f"{json.dumps(sent)}\n    real {real}\n    ours {said}"
+    return f"{json.dumps(sent)}\n    real {real}\n    ours {text}"
 
 
 def orders(facts: ClusterFacts) -> Iterator[ClusterFacts]:
@@ -160,16 +160,16 @@ def orders(facts: ClusterFacts) -> Iterator[ClusterFacts]:
     for ranges, quotas in product((1, -1), (1, -1)):
         yield replace(
             facts,
-            limit_ranges={namespace: found[::ranges] for namespace, found in facts.limit_ranges.items()},
-            quotas={namespace: found[::quotas] for namespace, found in facts.quotas.items()},
+            limit_ranges={namespace: limit_range[::ranges] for namespace, limit_range in facts.limit_ranges.items()},
+            quotas={namespace: quota[::quotas] for namespace, quota in facts.quotas.items()},
         )
 
 
-def told(found: PodAdmitted | PodRejected, sent: dict[str, Any]) -> Any:
+def told(admission: PodAdmitted | PodRejected, sent: dict[str, Any]) -> Any:
     """The server's ServiceAccount plugin, which is not simulated, names the account of a pod that names none."""
-    if isinstance(found, PodRejected):
-        return refusal(found, sent["metadata"]["name"])
-    stored = plain(found.pod)
+    if isinstance(admission, PodRejected):
+        return refusal(admission, sent["metadata"]["name"])
+    stored = plain(admission.pod)
     return {**stored, "service_account_name": stored["service_account_name"] or "default"}
 
 
@@ -181,14 +181,17 @@ def created(cluster: Cluster, sent: dict[str, Any]) -> Any:
     return plain(msgspec.convert(stored, Pod))
 
 
-def refusal(found: PodRejected, name: str) -> tuple[int, Any]:
+def refusal(admission: PodRejected, name: str) -> tuple[int, Any]:
     """As the API server words it."""
-    if found.plugin == "decoding":
-        return (found.code, words(found.message))
-    if found.plugin == "trimtab":
-        return (found.code, words(f'admission webhook "ours.testbed.trimtab.dev" denied the request: {found.message}'))
-    begin = f'Pod "{name}" is invalid' if found.code == 422 else f'pods "{name}" is forbidden'
-    return (found.code, words(f"{begin}: {found.message}"))
+    if admission.plugin == "decoding":
+        return (admission.code, words(admission.message))
+    if admission.plugin == "trimtab":
+        return (
+            admission.code,
+            words(f'admission webhook "ours.testbed.trimtab.dev" denied the request: {admission.message}'),
+        )
+    begin = f'Pod "{name}" is invalid' if admission.code == 422 else f'pods "{name}" is forbidden'
+    return (admission.code, words(f"{begin}: {admission.message}"))
 
 
 def words(message: str) -> Any:
@@ -201,7 +204,9 @@ def words(message: str) -> Any:
 def plain(pod: Pod) -> dict[str, Any]:
     """What of a pod is compared: all that our shapes read, without what every stored pod is given beside admission."""
     volumes = tuple(v for v in pod.spec.volumes if not v.name.startswith("kube-api-access-"))
-    found = serialization.to_canonical(change(pod, spec=change(pod.spec, volumes=volumes)))
-    fields = {field: getattr(found.spec, field) for field in found.spec.__struct_fields__}
-    labels, annotations = (value_or(part, {}) for part in (found.metadata.labels, found.metadata.annotations))
+    canonical_object = serialization.to_canonical(change(pod, spec=change(pod.spec, volumes=volumes)))
+    fields = {field: getattr(canonical_object.spec, field) for field in canonical_object.spec.__struct_fields__}
+    labels, annotations = (
+        value_or(part, {}) for part in (canonical_object.metadata.labels, canonical_object.metadata.annotations)
+    )
     return {**fields, "labels": labels, "annotations": annotations}

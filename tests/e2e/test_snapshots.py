@@ -21,23 +21,23 @@ def test_a_saved_cluster_lives_again(built: Binaries, tmp_path: Path) -> None:
         plane.save(saved)
         assert three_run(first), "the cluster that was saved goes on"
     with ControlPlane.start(built, saved=saved) as plane:
-        again = Cluster(plane.kubeconfig, "before", plane)
-        assert three_run(again)
-        again.delete("Pod", again.running()[0]["metadata"]["name"])
-        assert three_run(again), "its controllers, scheduler and fake kubelets work"
+        second_cluster = Cluster(plane.kubeconfig, "before", plane)
+        assert three_run(second_cluster)
+        second_cluster.delete("Pod", second_cluster.running()[0]["metadata"]["name"])
+        assert three_run(second_cluster), "its controllers, scheduler and fake kubelets work"
 
 
 def test_a_prepared_cluster_is_made_once(built: Binaries, tmp_path: Path) -> None:
-    made: list[str] = []
+    namespaces: list[str] = []
 
     def prepare(cluster: Cluster) -> None:
-        made.append(cluster.namespace)
+        namespaces.append(cluster.namespace)
         three_pods(cluster.in_namespace("ready"))
 
     for _ in range(2):
         with prepared.start(built, "three-pods", "1", prepare, cache=tmp_path) as plane:
             assert three_run(Cluster(plane.kubeconfig, "ready", plane))
-    assert len(made) == 1
+    assert len(namespaces) == 1
 
 
 @pytest.mark.skipif(not os.environ.get("E2E_LARGE"), reason="takes minutes the first time: set E2E_LARGE=1 to run it")

@@ -19,9 +19,9 @@ Configuration = dict[str, Any]
 @pytest.fixture(scope="module")
 def thief(here: Installed) -> Cluster:
     """The webhook's account, where the installation's own policy holds."""
-    found = Cluster(here.login, here.values.namespace)
-    here.cluster.eventually(lambda: _refused(found, "MutatingWebhookConfiguration", lambda c: _first(c).update(OURS)))
-    return found
+    cluster = Cluster(here.login, here.values.namespace)
+    here.cluster.eventually(lambda: _refused(cluster, "MutatingWebhookConfiguration", lambda c: _first(c).update(OURS)))
+    return cluster
 
 
 OURS = {"timeoutSeconds": 9}
@@ -29,16 +29,16 @@ ELSEWHERE = {"url": "https://198.51.100.1/all", "caBundle": None}
 
 
 def _first(configuration: Configuration) -> Configuration:
-    found: Configuration = configuration["webhooks"][0]
-    return found
+    actual_configuration: Configuration = configuration["webhooks"][0]
+    return actual_configuration
 
 
 def _put(thief: Cluster, kind: str, change: Callable[[Configuration], Any]) -> None:
     """Tried, and never stored."""
-    found = thief.get(kind, CONFIGURATION_NAME)
-    change(found)
+    result = thief.get(kind, CONFIGURATION_NAME)
+    change(result)
     path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{CONFIGURATION_NAME}?dryRun=All"
-    thief.api.request("PUT", path, found)
+    thief.api.request("PUT", path, result)
 
 
 def _refused(thief: Cluster, kind: str, change: Callable[[Configuration], Any]) -> bool:

@@ -66,18 +66,18 @@ def test_the_screen_is_drawn_on_a_terminal_and_q_ends_it(cluster: Cluster, colum
             {**environ.plain(), "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": str(lines)},
         )  # fmt: skip
     fcntl.ioctl(hand, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    shown, deadline, asked = b"", time.monotonic() + 60, False
+    shown, deadline, request = b"", time.monotonic() + 60, False
     while time.monotonic() < deadline:
         ready, _, _ = select.select([hand], [], [], 0.5)
         try:
             shown += os.read(hand, 1 << 16) if ready else b""
         except OSError:
             break  # the process has closed its terminal
-        if b"NODE" in shown and b"Quit" in shown and not asked:
-            asked = True
+        if b"NODE" in shown and b"Quit" in shown and not request:
+            request = True
             os.write(hand, b"q")
     _, status = os.waitpid(process, 0)
     os.close(hand)
     assert os.waitstatus_to_exitcode(status) == 0
-    assert asked
+    assert request
     assert f"screen-{cluster.namespace[-5:]}".encode() in shown

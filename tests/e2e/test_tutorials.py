@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """The repository as a reader has it, with everything installed already: `.venv` is the one that runs the tests."""
-    listed = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")
+    arguments = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.split("\0")
     for name in filter(None, names):
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -82,8 +82,8 @@ def done(clone: Path, page: str, more: dict[str, str]) -> int:
     environment = {**environ.plain(), "PYTHONPATH": str(clone), "COLUMNS": "120", **more}
     if not more:
         environment.pop("KUBECONFIG", None)
-    found = list(steps((clone / "docs" / "tutorial" / f"{page}.md").read_text(encoding="utf-8")))
+    objects = list(steps((clone / "docs" / "tutorial" / f"{page}.md").read_text(encoding="utf-8")))
     with Shell(clone, environment) as shell:
-        for step in found:
+        for step in objects:
             shell.do(step)
-    return len(found)
+    return len(objects)

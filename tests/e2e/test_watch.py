@@ -26,38 +26,38 @@ OURS = {"trimtab.dev/pool": "a"}
 @pytest.fixture
 def client(cluster: Cluster) -> Iterator[Client]:
     cluster.needs_own("a control plane whose other users keep still")
-    found = connect_to_cluster(str(cluster.kubeconfig))
-    yield found
-    found.close()
+    client = connect_to_cluster(str(cluster.kubeconfig))
+    yield client
+    client.close()
 
 
 @pytest.fixture(params=["paged", "streamed"])
 def watch(client: Client, request: pytest.FixtureRequest) -> Iterator[ClusterInformers]:
     terms = WatchSettings(page_size=50, idle_seconds=120, stream_initial_list=request.param == "streamed")
-    with ClusterInformers(client, KINDS, terms=terms) as found:
-        assert found.wait_until_synced(60)
-        yield found
+    with ClusterInformers(client, KINDS, terms=terms) as cluster_informers:
+        assert cluster_informers.wait_until_synced(60)
+        yield cluster_informers
 
 
 def fresh(client: Client) -> dict[str, dict[decode.Key, str]]:
     """Kind → key → version, by listing now."""
-    found: dict[str, dict[decode.Key, str]] = {}
+    results: dict[str, dict[decode.Key, str]] = {}
     for source in list_sources(KINDS):
         if source.optional:
             continue
         for page in listing.iter_pages(client, source):
             for raw in page.items:
                 meta = decode.decode_metadata(raw)
-                found.setdefault(source.kind, {})[decode.object_key(meta)] = meta.resource_version
-    return found
+                results.setdefault(source.kind, {})[decode.object_key(meta)] = meta.resource_version
+    return results
 
 
 def held(watch: ClusterInformers) -> dict[str, dict[decode.Key, str]]:
-    found: dict[str, dict[decode.Key, str]] = {}
+    results: dict[str, dict[decode.Key, str]] = {}
     for reflector in watch.reflectors:
         if versions := reflector.store.versions_by_key():
-            found.setdefault(reflector.source.kind, {}).update(versions)
-    return found
+            results.setdefault(reflector.source.kind, {}).update(versions)
+    return results
 
 
 def is_equal(cluster: Cluster, client: Client, watch: ClusterInformers, within: float = 40) -> None:

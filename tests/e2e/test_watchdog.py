@@ -57,7 +57,7 @@ def watchdog(cluster: Cluster, home: Path, **settings: object) -> Iterator[Watch
     """`trimtab watchdog` under a login of its own, stopped at the end."""
     home.mkdir(exist_ok=True)
     ready = home / f"watchdog-{time.monotonic_ns()}.json"
-    given = {
+    environment = {
         "LISTEN": "127.0.0.1:0", "READY_FILE": ready, "NAMESPACE": OURS, "CHECK_INTERVAL_SECONDS": 1,
         "STATUS_WRITE_INTERVAL_SECONDS": 1,
         "KUBECONFIG": cluster.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "LEASE_DURATION_SECONDS": 4,
@@ -67,7 +67,7 @@ def watchdog(cluster: Cluster, home: Path, **settings: object) -> Iterator[Watch
     }  # fmt: skip
     surroundings = {
         **environ.plain(),
-        **{variable_name("watchdog", name.lower()): str(value) for name, value in given.items()},
+        **{variable_name("watchdog", name.lower()): str(value) for name, value in environment.items()},
     }
     process = subprocess.Popen([sys.executable, "-m", "trimtab", "watchdog"], cwd=ROOT, env=surroundings)
     try:
@@ -113,9 +113,9 @@ def with_policies(cluster: Cluster) -> None:
     apart.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OURS}})
 
     def established() -> bool:
-        [found] = apart.apply(build_crd())
-        conditions = {c["type"]: c["status"] for c in found.get("status", {}).get("conditions") or ()}
-        return "deletionTimestamp" not in found["metadata"] and conditions.get("Established") == "True"
+        [result] = apart.apply(build_crd())
+        conditions = {c["type"]: c["status"] for c in result.get("status", {}).get("conditions") or ()}
+        return "deletionTimestamp" not in result["metadata"] and conditions.get("Established") == "True"
 
     cluster.eventually(established, within=30, what="the CRD in force")
     allow(cluster)
@@ -133,13 +133,13 @@ def put(cluster: Cluster, name: str, actions: str, match: str = "{}", **spec: ob
 
 
 def event(cluster: Cluster, reason: str) -> dict[str, Any] | None:
-    found = json.loads(cluster.kubectl("get", "events", "-o", "json"))["items"]
-    return next((one for one in found if one["reason"] == reason), None)
+    items = json.loads(cluster.kubectl("get", "events", "-o", "json"))["items"]
+    return next((one for one in items if one["reason"] == reason), None)
 
 
 def status(cluster: Cluster, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = cluster.get("PodPolicy", name).get("status", {})
-    return found
+    status: dict[str, Any] = cluster.get("PodPolicy", name).get("status", {})
+    return status
 
 
 def condition(cluster: Cluster, name: str, kind: str = "HarmBrake") -> dict[str, Any]:
@@ -172,16 +172,16 @@ def test_pods_made_while_the_webhook_was_away_are_told(
         cluster.eventually(lambda: len(cluster.running("app=seen")) == 2)
     cluster.deployment("missed", replicas=3)
     cluster.eventually(lambda: len(cluster.running("app=missed")) == 3, within=30)
-    with watchdog(cluster, tmp_path / "w") as found:
+    with watchdog(cluster, tmp_path / "w") as process:
         cluster.eventually(
-            lambda: found.value("trimtab_unpatched_pods", policy=name, reason="missed-by-webhook") == 3,
+            lambda: process.value("trimtab_unpatched_pods", policy=name, reason="missed-by-webhook") == 3,
             within=30, what="three missed pods in the metrics",
         )  # fmt: skip
         cluster.eventually(lambda: status(cluster, name).get("unpatched") == 3, within=20, what="the policy's status")
-        told = cluster.eventually(lambda: event(cluster, "MissedByWebhook"), within=20)
+        result = cluster.eventually(lambda: event(cluster, "MissedByWebhook"), within=20)
         shown = status(cluster, name)
-    assert (told["involvedObject"]["kind"], told["involvedObject"]["name"]) == ("Deployment", "missed")
-    assert "containers[main].requests.cpu: none → 50m" in told["message"]
+    assert (result["involvedObject"]["kind"], result["involvedObject"]["name"]) == ("Deployment", "missed")
+    assert "containers[main].requests.cpu: none → 50m" in result["message"]
     assert (shown["matched"], shown["changed"], shown["observedGeneration"]) == (5, 2, 1)
     assert {c["type"]: c["status"] for c in shown["conditions"]} == {"Loaded": "True", "HarmBrake": "False"}
     assert touched(auditor) == []
@@ -194,11 +194,12 @@ def test_a_pod_older_than_its_policy_is_told_as_such(ready: Cluster, tmp_path: P
     time.sleep(1.1)
     cluster.deployment("web", replicas=2)
     cluster.eventually(lambda: len(cluster.running("app=web")) == 2)
-    with watchdog(cluster, tmp_path) as found:
+    with watchdog(cluster, tmp_path) as process:
         time.sleep(1.1)
         put(cluster, name, "{labels: {add: {team: a}}}")
         cluster.eventually(
-            lambda: found.value("trimtab_unpatched_pods", policy=name, reason="created-before-policy") == 2, within=30
+            lambda: process.value("trimtab_unpatched_pods", policy=name, reason="created-before-policy") == 2,
+            within=30,
         )
         report = running_report(cluster)
     mine = [one for one in report["findings"] if one["policy"] == name]
@@ -223,8 +224,8 @@ def running_report(cluster: Cluster, *more: str) -> dict[str, Any]:
     ]  # fmt: skip
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def runtime_class(cluster: Cluster, overhead: dict[str, str] = OVERHEAD) -> dict[str, Any]:
@@ -240,15 +241,17 @@ def test_overhead_of_before_the_classs_change_is_stale(ready: Cluster, tmp_path:
     cluster.apply(kata)
     cluster.deployment("boxed", spec={"runtimeClassName": kata["metadata"]["name"]})
     cluster.eventually(lambda: len(cluster.running("app=boxed")) == 1)
-    with watchdog(cluster, tmp_path) as found:
-        cluster.eventually(lambda: found.value("trimtab_running_pods"), within=20)
-        assert found.value("trimtab_wrong_overhead_pods") is None
+    with watchdog(cluster, tmp_path) as process:
+        cluster.eventually(lambda: process.value("trimtab_running_pods"), within=20)
+        assert process.value("trimtab_wrong_overhead_pods") is None
         time.sleep(1.1)
         cluster.apply(runtime_class(cluster, {**OVERHEAD, "cpu": "500m"}))
-        cluster.eventually(lambda: found.value("trimtab_wrong_overhead_pods", reason="overhead-stale") == 1, within=20)
-        told = cluster.eventually(lambda: event(cluster, "OverheadStale"), within=20)
-    assert "cpu 250m, memory 160Mi" in told["message"]
-    assert "now defines cpu 500m, memory 160Mi" in told["message"]
+        cluster.eventually(
+            lambda: process.value("trimtab_wrong_overhead_pods", reason="overhead-stale") == 1, within=20
+        )
+        result = cluster.eventually(lambda: event(cluster, "OverheadStale"), within=20)
+    assert "cpu 250m, memory 160Mi" in result["message"]
+    assert "now defines cpu 500m, memory 160Mi" in result["message"]
 
 
 def test_a_setting_that_says_webhook_where_the_server_writes_is_told(ready: Cluster, tmp_path: Path) -> None:
@@ -257,10 +260,10 @@ def test_a_setting_that_says_webhook_where_the_server_writes_is_told(ready: Clus
     cluster.apply(kata)
     cluster.deployment("boxed", spec={"runtimeClassName": kata["metadata"]["name"]})
     cluster.eventually(lambda: len(cluster.running("app=boxed")) == 1)
-    with watchdog(cluster, tmp_path, OVERHEAD="webhook") as found:
-        cluster.eventually(lambda: found.value("trimtab_overhead_setting_wrong") == 1, within=20)
-    with watchdog(cluster, tmp_path, OVERHEAD="server") as found:
-        cluster.eventually(lambda: found.value("trimtab_overhead_setting_wrong") == 0, within=20)
+    with watchdog(cluster, tmp_path, OVERHEAD="webhook") as process:
+        cluster.eventually(lambda: process.value("trimtab_overhead_setting_wrong") == 1, within=20)
+    with watchdog(cluster, tmp_path, OVERHEAD="server") as process:
+        cluster.eventually(lambda: process.value("trimtab_overhead_setting_wrong") == 0, within=20)
 
 
 @pytest.fixture(scope="module")
@@ -281,13 +284,13 @@ def test_where_the_servers_admission_is_off_missing_overhead_is_told(
     time.sleep(4)  # a pod from just after the class's change shows nothing
     cluster.deployment("boxed", spec={"runtimeClassName": kata["metadata"]["name"]})
     cluster.eventually(lambda: len(cluster.running("app=boxed")) == 1)
-    with watchdog(cluster, tmp_path) as found:
+    with watchdog(cluster, tmp_path) as process:
         cluster.eventually(
-            lambda: found.value("trimtab_wrong_overhead_pods", reason="overhead-missing") == 1, within=20
+            lambda: process.value("trimtab_wrong_overhead_pods", reason="overhead-missing") == 1, within=20
         )
-        assert found.value("trimtab_overhead_setting_wrong") == 1
-    with watchdog(cluster, tmp_path, OVERHEAD="webhook") as found:
-        cluster.eventually(lambda: found.value("trimtab_overhead_setting_wrong") == 0, within=20)
+        assert process.value("trimtab_overhead_setting_wrong") == 1
+    with watchdog(cluster, tmp_path, OVERHEAD="webhook") as process:
+        cluster.eventually(lambda: process.value("trimtab_overhead_setting_wrong") == 0, within=20)
 
 
 def kill(cluster: Cluster, pods: list[dict[str, Any]]) -> None:
@@ -307,7 +310,7 @@ def test_a_policy_that_has_pods_killed_is_set_to_warn(
     cluster.eventually(lambda: len(cluster.running("app=before")) == 6)
     time.sleep(1.1)
     rules = put(cluster, name, "{requests: {memory: {from: policy, otherwise: 16Mi}}}")
-    with trimtab(tmp_path, rules, []) as running, watchdog(cluster, tmp_path / "w") as found:
+    with trimtab(tmp_path, rules, []) as running, watchdog(cluster, tmp_path / "w") as process:
         register(running)
         cluster.deployment("after", replicas=8)
         cluster.eventually(lambda: len(cluster.running("app=after")) == 8)
@@ -315,14 +318,16 @@ def test_a_policy_that_has_pods_killed_is_set_to_warn(
         pods = cluster.running("app=after")
         kill(cluster, pods[:2])
         cluster.eventually(
-            lambda: found.value("trimtab_harm_pods", policy=name, trouble="oom-killed", side="after", count="hit") == 2,
+            lambda: (
+                process.value("trimtab_harm_pods", policy=name, trouble="oom-killed", side="after", count="hit") == 2
+            ),
             within=20,
-        )  # fmt: skip
+        )
         assert status(cluster, name).get("brakedGeneration", 0) == 0, "two may be chance"
         kill(cluster, pods[2:4])
         cluster.eventually(lambda: status(cluster, name).get("brakedGeneration") == 1, within=20)
         cluster.eventually(lambda: condition(cluster, name).get("status") == "True", within=20)
-        assert found.value("trimtab_harm_brakes_total", policy=name, done="set-to-warn") == 1
+        assert process.value("trimtab_harm_brakes_total", policy=name, done="set-to-warn") == 1
     says = condition(cluster, name)["message"]
     assert "of 8 pods with a change of policy" in says
     assert "0 of 6 pods that the policy matches and did not change" in says

@@ -45,13 +45,13 @@ def attached(at: World, pod: Object) -> None:
 def alone(at: World, pod: Object) -> None:
     """A claim of its own, one that another pod has, or one that is not there."""
     name, how = f"{pod['metadata']['name']}-v", at.dice.random()
-    taken = [
+    records = [
         thing
         for thing in at.things
         if ALONE in thing["spec"].get("accessModes", ()) and "claimRef" not in thing["spec"]
     ]
-    if how < 0.4 and taken:
-        claim = at.dice.choice(taken)["metadata"]
+    if how < 0.4 and records:
+        claim = at.dice.choice(records)["metadata"]
         pod["metadata"]["namespace"], name = claim["namespace"], claim["name"]
         _mount(pod, name)
     elif how < 0.5:

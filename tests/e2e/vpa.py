@@ -33,14 +33,14 @@ def autoscaler(cluster: Cluster, target: str, recommends: Mapping[str, str] | No
     """Of `Kind/name`, for a container called `main`."""
     kind, _, name = target.partition("/")
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": name}
-    found = {
+    vertical_pod_autoscaler = {
         "apiVersion": f"{GROUP}/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": name},
         "spec": {"targetRef": reference, "updatePolicy": {"updateMode": "Recreate"}, **spec},
     }  # fmt: skip
     if recommends:
-        said = [{"containerName": "main", "target": dict(recommends)}]
-        found["status"] = {"recommendation": {"containerRecommendations": said}}
-    return cluster.apply(found)[0]
+        texts = [{"containerName": "main", "target": dict(recommends)}]
+        vertical_pod_autoscaler["status"] = {"recommendation": {"containerRecommendations": texts}}
+    return cluster.apply(vertical_pod_autoscaler)[0]
 
 
 def webhook(recommends: Mapping[str, str] | None = None, names: Sequence[str] = ()) -> WebhookServer:

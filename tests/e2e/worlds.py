@@ -115,18 +115,18 @@ def _class(group: str, kind: str, name: str, more: Object) -> Object:
 
 def rules(chance: Random) -> list[Object]:
     """LimitRanges and quotas of one namespace, or none."""
-    found: list[Object] = []
+    result: list[Object] = []
     if chance.random() < 0.8:
         kinds = chance.choice([["Container"], ["Container"], ["Pod"], ["Container", "Pod"]])
-        found.append(_v1("LimitRange", "bounds", {"limits": [_item(chance, kind) for kind in kinds]}))
+        result.append(_v1("LimitRange", "bounds", {"limits": [_item(chance, kind) for kind in kinds]}))
     if chance.random() < 0.2:
-        found.append(_v1("LimitRange", "more", {"limits": [MORE]}))
+        result.append(_v1("LimitRange", "more", {"limits": [MORE]}))
     if chance.random() < 0.7:
-        found.append(_v1("ResourceQuota", "quota", {"hard": _hard(chance)}))
+        result.append(_v1("ResourceQuota", "quota", {"hard": _hard(chance)}))
     if chance.random() < 0.25:
         scope = chance.choice(["BestEffort", "NotBestEffort", "NotTerminating"])
-        found.append(_v1("ResourceQuota", "scoped", {"hard": {"pods": chance.choice(["0", "4"])}, "scopes": [scope]}))
-    return found
+        result.append(_v1("ResourceQuota", "scoped", {"hard": {"pods": chance.choice(["0", "4"])}, "scopes": [scope]}))
+    return result
 
 
 # The server visits several LimitRanges in an order that differs from call to call: two that give defaults for the same
@@ -141,14 +141,14 @@ def _v1(kind: str, name: str, spec: Object) -> Object:
 def _item(chance: Random, kind: str) -> Object:
     """Coherent, as the API demands: min ≤ defaultRequest ≤ default ≤ max."""
     steps: dict[str, list[str]] = {"cpu": ["10m", "100m", "500m", "2"], "memory": ["16Mi", "64Mi", "512Mi", "2Gi"]}
-    found: Object = {"type": kind}
-    for name, known in steps.items():
-        for field, value in zip(("min", "defaultRequest", "default", "max"), known, strict=True):
+    result: Object = {"type": kind}
+    for name, step in steps.items():
+        for field, value in zip(("min", "defaultRequest", "default", "max"), step, strict=True):
             if chance.random() < 0.4 and not (kind == "Pod" and field.startswith("default")):
-                found.setdefault(field, {})[name] = value
+                result.setdefault(field, {})[name] = value
         if chance.random() < 0.15:
-            found.setdefault("maxLimitRequestRatio", {})[name] = chance.choice(["1", "4"])
-    return found
+            result.setdefault("maxLimitRequestRatio", {})[name] = chance.choice(["1", "4"])
+    return result
 
 
 def _hard(chance: Random) -> Object:
@@ -178,58 +178,60 @@ def pod(chance: Random, name: str, tag: str) -> Object:
 
 
 def _container(chance: Random, name: str, *, init: bool = False) -> Object:
-    found: Object = {"name": name, "image": "pause"}
+    result: Object = {"name": name, "image": "pause"}
     if init and chance.random() < 0.4:
-        found["restartPolicy"] = "Always"
+        result["restartPolicy"] = "Always"
     if chance.random() < 0.75:
-        found["resources"] = _resources(chance)
+        result["resources"] = _resources(chance)
     if chance.random() < 0.15:
-        found["ports"] = [{"containerPort": 8080}]
-    return found
+        result["ports"] = [{"containerPort": 8080}]
+    return result
 
 
 def _resources(chance: Random) -> Object:
-    asked: Object = {}
+    requests: Object = {}
     limited: Object = {}
-    for name, known in AMOUNTS.items():
+    for name, facts in AMOUNTS.items():
         if name == "ephemeral-storage" and chance.random() < 0.85:
             continue
-        low, high = sorted(chance.sample(range(len(known)), 2))
+        low, high = sorted(chance.sample(range(len(facts)), 2))
         shape = chance.choice(["none", "request", "limit", "both", "equal"])
         if shape in ("request", "both"):
-            asked[name] = known[low]
+            requests[name] = facts[low]
         if shape in ("limit", "both", "equal"):
-            limited[name] = known[high]
+            limited[name] = facts[high]
         if shape == "equal":
-            asked[name] = known[high]
+            requests[name] = facts[high]
     if chance.random() < 0.08:
-        limited["nvidia.com/gpu"] = asked["nvidia.com/gpu"] = chance.choice(["1", "2"])
+        limited["nvidia.com/gpu"] = requests["nvidia.com/gpu"] = chance.choice(["1", "2"])
     if chance.random() < 0.015:
-        asked["cpu"] = chance.choice(["-1", "abc", "1.5Gi"])
-    return {key: value for key, value in (("requests", asked), ("limits", limited)) if value or chance.random() < 0.2}
+        requests["cpu"] = chance.choice(["-1", "abc", "1.5Gi"])
+    return {
+        key: value for key, value in (("requests", requests), ("limits", limited)) if value or chance.random() < 0.2
+    }
 
 
 def _class_of(chance: Random, tag: str) -> Object:
-    found: Object = {"runtimeClassName": chance.choice([f"kata-{tag}", f"gvisor-{tag}", f"plain-{tag}", "nope"])}
+    result: Object = {"runtimeClassName": chance.choice([f"kata-{tag}", f"gvisor-{tag}", f"plain-{tag}", "nope"])}
     if chance.random() < 0.25:
-        found["overhead"] = chance.choice([{"cpu": "250m", "memory": "160Mi"}, {"memory": "65536Ki"}, {"cpu": "1"}])
+        result["overhead"] = chance.choice([{"cpu": "250m", "memory": "160Mi"}, {"memory": "65536Ki"}, {"cpu": "1"}])
     if chance.random() < 0.2:
-        found["nodeSelector"] = {"sandbox": chance.choice(["yes", "no"])}
-    return found
+        result["nodeSelector"] = {"sandbox": chance.choice(["yes", "no"])}
+    return result
 
 
 def _priority_of(chance: Random, tag: str) -> Object:
     name = chance.choice([f"p1000-{tag}", f"p100000-{tag}", "system-cluster-critical", "nope", ""])
-    found: Object = {"priorityClassName": name} if name else {}
+    result: Object = {"priorityClassName": name} if name else {}
     if chance.random() < 0.3:
-        found["priority"] = chance.choice([1000, 5, 0])
+        result["priority"] = chance.choice([1000, 5, 0])
     if chance.random() < 0.2:
-        found["preemptionPolicy"] = chance.choice(["Never", "PreemptLowerPriority"])
-    return found
+        result["preemptionPolicy"] = chance.choice(["Never", "PreemptLowerPriority"])
+    return result
 
 
 def _tolerations(chance: Random, tag: str) -> Object:
-    known = [
+    entries = [
         {"key": "sandbox", "operator": "Exists"}, {"key": "pool", "value": "batch", "effect": "NoSchedule"},
         {"key": "pool", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}, {"operator": "Exists"},
         {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60},
@@ -237,7 +239,7 @@ def _tolerations(chance: Random, tag: str) -> Object:
         {"key": "bad", "operator": "Exists", "value": "z"}, {"key": "x", "operator": "Lt", "value": "3"},
         {"key": "s", "effect": "NoSchedule", "tolerationSeconds": 5},
     ]  # fmt: skip
-    return {"tolerations": chance.sample(known[:6] if chance.random() < 0.9 else known, chance.choice([1, 2, 3]))}
+    return {"tolerations": chance.sample(entries[:6] if chance.random() < 0.9 else entries, chance.choice([1, 2, 3]))}
 
 
 def _affinity(chance: Random, tag: str) -> Object:

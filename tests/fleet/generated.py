@@ -22,8 +22,8 @@ POINTS = {"cpu": 288, "memory": 4}
 
 def _templates(resource: str) -> list[tuple[int, bytes, float]]:
     """(base, counts, largest value) of days of one container; counts leave room for one more in each bucket."""
-    drawn, found = random.Random(resource), []
-    while len(found) < TEMPLATES:
+    drawn, results = random.Random(resource), []
+    while len(results) < TEMPLATES:
         histogram, center = UsageHistogram(), drawn.lognormvariate(-1.5, 1.0) * (1 if resource == "cpu" else 2e9)
         spread = drawn.uniform(0.05, 0.4) if resource == "cpu" else 0.02
         for _ in range(POINTS[resource]):
@@ -31,8 +31,8 @@ def _templates(resource: str) -> list[tuple[int, bytes, float]]:
         packed = pack_canonical_day(0, histogram)
         _, base, length, width, _, top = _HEAD.unpack_from(packed)
         if width == 1 and length and max(packed[_HEAD.size :]) < 255:
-            found.append((base, packed[_HEAD.size :], top))
-    return found
+            results.append((base, packed[_HEAD.size :], top))
+    return results
 
 
 _TEMPLATES = {resource: _templates(resource) for resource in POINTS}

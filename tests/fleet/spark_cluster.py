@@ -33,10 +33,10 @@ def missing_part() -> str:
 
 
 def spark_home() -> Path:
-    found = importlib.util.find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
 
 
 def environment() -> dict[str, str]:
@@ -103,9 +103,9 @@ class SparkCluster:
 def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
     """A cluster for the time of a test."""
     folder.mkdir(parents=True, exist_ok=True)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    with socket.socket() as actual_socket:
+        actual_socket.bind(("127.0.0.1", 0))
+        port = actual_socket.getsockname()[1]
     url = f"spark://127.0.0.1:{port}"
     master = _java(
         folder, "master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port),
@@ -151,12 +151,12 @@ def descendants(pid: int) -> list[int]:
         with contextlib.suppress(OSError, ValueError, IndexError):
             parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(int(path.name))
-    found, waiting = [], [pid]
+    results, waiting = [], [pid]
     while waiting:
         one = waiting.pop()
-        found.append(one)
+        results.append(one)
         waiting += children.get(one, [])
-    return found
+    return results
 
 
 def cpu_seconds(pid: int) -> float:

@@ -39,8 +39,8 @@ def decide(folder: Path, shuffle: int | None = None, **more: object) -> FleetDec
     return decide_fleet(LocalEngine(), files, [], settings(folder, **more), lambda _: [])
 
 
-def encode(found: FleetDecisions) -> bytes:
-    return msgspec.msgpack.encode(found.sums, order="sorted")
+def encode(fleet_decisions: FleetDecisions) -> bytes:
+    return msgspec.msgpack.encode(fleet_decisions.sums, order="sorted")
 
 
 def test_any_number_of_buckets_and_any_order_of_files_gives_the_same_bytes(
@@ -50,9 +50,9 @@ def test_any_number_of_buckets_and_any_order_of_files_gives_the_same_bytes(
     expected = encode(decide(folder))
     for bytes_per_bucket, seed in ((4000, 1), (900, 2)):
         monkeypatch.setattr(container_blocks, "BYTES_PER_BUCKET", bytes_per_bucket)
-        found = decide(folder, seed)
-        assert found.bucket_count > 1
-        assert encode(found) == expected
+        fleet_decisions = decide(folder, seed)
+        assert fleet_decisions.bucket_count > 1
+        assert encode(fleet_decisions) == expected
 
 
 def test_rows_of_a_day_in_several_files_add_up(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_a_cluster_with_a_damaged_file_is_left_out_as_a_whole_and_the_rest_is_as
     folder = fleet(tmp_path / "both")
     damaged = next(one for one in DailyStore(str(folder)).list_days() if one.cluster == "west")
     (folder / damaged.path).write_bytes(b"PAR1 and no more")
-    found = decide(folder)
+    fleet_decisions = decide(folder)
     rows = [row for workload in WORKLOADS for row in daily_rows(workload, 3, cores=0.1)]
     alone = decide(write_history(tmp_path / "east", {"east": rows}))
-    assert [failure.cluster for failure in found.failures] == ["west"]
-    assert damaged.path in found.failures[0].problem
-    assert found.sums == alone.sums
+    assert [failure.cluster for failure in fleet_decisions.failures] == ["west"]
+    assert damaged.path in fleet_decisions.failures[0].problem
+    assert fleet_decisions.sums == alone.sums

@@ -20,12 +20,14 @@ def test_a_book_holds_what_a_window_would_that_saw_it_live(values: list[float], 
     book.add_series(APP, "cpu", times, values)
     for at, value in zip(times, values, strict=True):
         live.add_value(at, value)
-    found = book.compressed_window(APP, "cpu")
-    assert (found.merge_days().total_count, found.merge_days().top) == (
+    histograms = book.compressed_window(APP, "cpu")
+    assert (histograms.merge_days().total_count, histograms.merge_days().top) == (
         live.merge_days().total_count,
         live.merge_days().top,
     )
-    assert found.compute_percentiles((0.05, 0.95)) == pytest.approx(live.compute_percentiles((0.05, 0.95)), rel=1 / 32)
+    assert histograms.compute_percentiles((0.05, 0.95)) == pytest.approx(
+        live.compute_percentiles((0.05, 0.95)), rel=1 / 32
+    )
 
 
 def test_memory_is_kept_as_the_peaks_of_intervals_of_each_pod() -> None:
@@ -53,8 +55,12 @@ def test_an_empty_series_is_no_container() -> None:
 def test_days_before_the_window_are_left_out() -> None:
     book = BatchHistory(2)
     book.add_series(APP, "cpu", [START + n * DAY for n in range(5)], [9.0, 9.0, 9.0, 1.0, 2.0])
-    found = book.compressed_window(APP, "cpu")
-    assert (found.merge_days().total_count, found.merge_days().top, found.first) == (2, 2.0, START + 3 * DAY)
+    histograms = book.compressed_window(APP, "cpu")
+    assert (histograms.merge_days().total_count, histograms.merge_days().top, histograms.first) == (
+        2,
+        2.0,
+        START + 3 * DAY,
+    )
 
 
 @pytest.mark.parametrize(("samples", "seconds"), [(100, 2 * 3600), (3 * 1440, 3 * DAY), (50_000, 3 * DAY)])
@@ -62,9 +68,12 @@ def test_values_that_are_counted_already_count_for_their_last_day(samples: int, 
     book, bucket = BatchHistory(), bucket_of(0.25)
     assert bucket is not None
     book.add_bucket_counts(APP, "cpu", {bucket: samples}, START, START + 3 * DAY)
-    found = book.compressed_window(APP, "cpu")
-    assert (found.merge_days().total_count, found.observed_seconds) == (samples, pytest.approx(seconds, abs=3600))
-    assert found.compute_percentiles((0.5,))[0] == pytest.approx(0.25, rel=1 / 64)
+    histograms = book.compressed_window(APP, "cpu")
+    assert (histograms.merge_days().total_count, histograms.observed_seconds) == (
+        samples,
+        pytest.approx(seconds, abs=3600),
+    )
+    assert histograms.compute_percentiles((0.5,))[0] == pytest.approx(0.25, rel=1 / 64)
 
 
 @given(st.lists(st.floats(0, 9000), min_size=1, max_size=400), st.sampled_from(["cpu", "memory"]))
@@ -72,9 +81,9 @@ def test_what_no_machine_has_is_left_out_wherever_it_stands(values: list[float],
     most = MAX_AMOUNT[resource]
     values = [value * most / 4096 for value in values]
     book, clean, times = BatchHistory(), BatchHistory(), range(START, START + 300 * len(values), 300)
-    kept = [(at, value) for at, value in zip(times, values, strict=True) if value <= most]
+    rows = [(at, value) for at, value in zip(times, values, strict=True) if value <= most]
     book.add_series(APP, resource, times, values)
-    clean.add_series(APP, resource, [at for at, _ in kept], [value for _, value in kept])
+    clean.add_series(APP, resource, [at for at, _ in rows], [value for _, value in rows])
     assert book.list_containers() == clean.list_containers()
     assert book.compressed_window(APP, resource) == clean.compressed_window(APP, resource)
 

@@ -28,17 +28,17 @@ def kept() -> LiveHistory:
 
 
 def again(text: str) -> LiveHistory:
-    found, shard = LiveHistory(), decode("here", text)
+    history, shard = LiveHistory(), decode("here", text)
     assert not isinstance(shard, Unreadable)
-    restore_history(found, [shard])
-    return found
+    restore_history(history, [shard])
+    return history
 
 
 def test_a_checkpoint_gives_back_what_went_into_it() -> None:
     diary = kept()
-    found = again(encode(diary, diary.list_containers(), ShardLayout(4)))
-    assert found.list_containers() == diary.list_containers()
-    assert (found.windows, found.open_peaks, found.imported_until, found.last_kills, found.oom_records) == (
+    history = again(encode(diary, diary.list_containers(), ShardLayout(4)))
+    assert history.list_containers() == diary.list_containers()
+    assert (history.windows, history.open_peaks, history.imported_until, history.last_kills, history.oom_records) == (
         diary.windows, diary.open_peaks, diary.imported_until, diary.last_kills, diary.oom_records)  # fmt: skip
 
 
@@ -63,8 +63,8 @@ def of_schema_1(diary: LiveHistory) -> str:
 def test_what_the_version_before_stored_is_read() -> None:
     diary = kept()
     text = of_schema_1(diary)
-    found, shard = again(text), decode("here", text)
-    assert (found.windows, found.open_peaks, found.imported_until, found.last_kills, found.oom_records) == (
+    history, shard = again(text), decode("here", text)
+    assert (history.windows, history.open_peaks, history.imported_until, history.last_kills, history.oom_records) == (
         diary.windows, diary.open_peaks, diary.imported_until, diary.last_kills, diary.oom_records)  # fmt: skip
     assert not isinstance(shard, Unreadable)
     assert (shard.count, shard.widths) == (4, {"shop": 2})
@@ -75,12 +75,16 @@ def test_a_text_from_before_averages_of_pods_were_stored_is_read() -> None:
     diary = kept()
     text = msgspec.json.decode(TEXT, type=checkpoint._Text)
     rows = msgspec.msgpack.decode(zlib.decompress(text.workloads))
-    before = {name: {one: row[:5] for one, row in held.items()} for name, held in rows.items()}
+    before = {name: {one: row[:5] for one, row in actual_row.items()} for name, actual_row in rows.items()}
     assert before != rows
-    found = again(checkpoint._with_checksum(msgspec.structs.replace(
+    history = again(checkpoint._with_checksum(msgspec.structs.replace(
         text, checksum="", workloads=zlib.compress(msgspec.msgpack.encode(before)))))  # fmt: skip
-    assert (found.windows, found.open_peaks, found.oom_records) == (diary.windows, diary.open_peaks, diary.oom_records)
-    assert (found.average_pod_uses(APP, "cpu"), len(diary.average_pod_uses(APP, "cpu"))) == ([], 2)
+    assert (history.windows, history.open_peaks, history.oom_records) == (
+        diary.windows,
+        diary.open_peaks,
+        diary.oom_records,
+    )
+    assert (history.average_pod_uses(APP, "cpu"), len(diary.average_pod_uses(APP, "cpu"))) == ([], 2)
 
 
 @pytest.mark.parametrize("wrong", [[-1, 1, 1], [1, 0, 1], [1, 1, -1], [1, 1, 0.5], [1, 1]])
@@ -95,16 +99,16 @@ def test_averages_of_pods_that_make_no_sense_are_unreadable(wrong: list[float]) 
 def test_what_was_counted_before_the_checkpoint_is_not_counted_after_it() -> None:
     diary = LiveHistory()
     diary.add_sample(APP, "web-0", "cpu", START, 1.0)
-    found = again(encode(diary, diary.list_containers(), ShardLayout()))
-    assert not found.add_sample(APP, "web-0", "cpu", START, 1.0)
-    assert found.add_sample(APP, "web-0", "cpu", START + 60, 1.0)
-    assert not found.add_oom_kill(OTHER, "api-0", OomKill(at=0, limit=1.0)) or found.last_kills
+    history = again(encode(diary, diary.list_containers(), ShardLayout()))
+    assert not history.add_sample(APP, "web-0", "cpu", START, 1.0)
+    assert history.add_sample(APP, "web-0", "cpu", START + 60, 1.0)
+    assert not history.add_oom_kill(OTHER, "api-0", OomKill(at=0, limit=1.0)) or history.last_kills
 
 
 def test_only_what_is_asked_for_is_written() -> None:
     diary = kept()
-    found = again(encode(diary, [OTHER], ShardLayout()))
-    assert (found.list_containers(), found.imported_until) == ([OTHER], {})
+    history = again(encode(diary, [OTHER], ShardLayout()))
+    assert (history.list_containers(), history.imported_until) == ([OTHER], {})
 
 
 @given(st.data())
@@ -112,15 +116,15 @@ def test_a_checkpoint_that_was_changed_anywhere_is_unreadable_or_says_the_same(d
     text = TEXT
     at = data.draw(st.integers(0, len(text) - 1))
     other = data.draw(st.sampled_from('0aZ}"').filter(lambda letter: letter != text[at]))
-    found = decode("here", text[:at] + other + text[at + 1 :])
-    assert isinstance(found, Unreadable) or found == decode("here", text)
+    printed_text = decode("here", text[:at] + other + text[at + 1 :])
+    assert isinstance(printed_text, Unreadable) or printed_text == decode("here", text)
     assert isinstance(decode("here", text[:at]), Unreadable)
 
 
 def test_another_version_is_not_read() -> None:
-    found = decode("here", msgspec.json.encode({**msgspec.json.decode(TEXT), "schema": 3}).decode())
-    assert isinstance(found, Unreadable)
-    assert "schema version 3" in found.problem
+    text = decode("here", msgspec.json.encode({**msgspec.json.decode(TEXT), "schema": 3}).decode())
+    assert isinstance(text, Unreadable)
+    assert "schema version 3" in text.problem
 
 
 TEXT = encode(kept(), kept().list_containers(), ShardLayout())

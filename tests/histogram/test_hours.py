@@ -46,16 +46,16 @@ def test_all_hours_between_two_seconds(first: int, more: int) -> None:
 
 @given(moments, moments)
 def test_joined_hours_are_those_of_all_moments(one: list[int], two: list[int]) -> None:
-    found = dict(hours_of_times(one))
-    add_hours(found, hours_of_times(two))
-    assert found == hours_of_times(sorted(one + two))
+    hours = dict(hours_of_times(one))
+    add_hours(hours, hours_of_times(two))
+    assert hours == hours_of_times(sorted(one + two))
 
 
 @given(moments)
 def test_a_ring_keeps_the_last_days(times: list[int]) -> None:
     newest = START // DAY + 9
-    kept = {day: bits for day, bits in hours_of_times(times).items() if day > newest - 4}
-    assert decode_hours(encode_hours(hours_of_times(times), newest, 4), newest) == kept
+    actual_bits = {day: bits for day, bits in hours_of_times(times).items() if day > newest - 4}
+    assert decode_hours(encode_hours(hours_of_times(times), newest, 4), newest) == actual_bits
 
 
 def test_a_moment_is_an_hour_of_its_day() -> None:

@@ -26,16 +26,16 @@ seen = st.lists(st.tuples(moments, amounts), max_size=30)
 
 
 def counts(values: list[float]) -> UsageHistogram:
-    found = UsageHistogram()
-    found.add_values(values)
-    return found
+    histogram = UsageHistogram()
+    histogram.add_values(values)
+    return histogram
 
 
 def window(values: list[tuple[int, float]], days: int = 14) -> DailyHistograms:
-    found = DailyHistograms(days)
+    histograms = DailyHistograms(days)
     for at, value in values:
-        found.add_value(at, value)
-    return found
+        histograms.add_value(at, value)
+    return histograms
 
 
 def exact(values: list[float], share: float) -> float:
@@ -46,23 +46,23 @@ def exact(values: list[float], share: float) -> float:
 # ── error ────────────────────────────────────────────────────────────────
 @given(st.lists(alike, min_size=1, max_size=200), shares)
 def test_a_percentile_is_within_the_error_of_the_exact_one(values: list[float], share: float) -> None:
-    (found,) = counts(values).compute_percentiles([share])
-    assert found == pytest.approx(exact(values, share), rel=MAX_RELATIVE_ERROR)
+    (percentile,) = counts(values).compute_percentiles([share])
+    assert percentile == pytest.approx(exact(values, share), rel=MAX_RELATIVE_ERROR)
 
 
 @given(st.lists(st.tuples(moments, alike), min_size=1, max_size=50), shares)
 def test_a_percentile_over_days_is_within_the_error_of_the_exact_one(
     values: list[tuple[int, float]], share: float
 ) -> None:
-    (found,) = window(values, days=30).compute_percentiles([share])
-    assert found == pytest.approx(exact([value for _, value in values], share), rel=MAX_RELATIVE_ERROR)
+    (percentile,) = window(values, days=30).compute_percentiles([share])
+    assert percentile == pytest.approx(exact([value for _, value in values], share), rel=MAX_RELATIVE_ERROR)
 
 
 @given(st.lists(amounts, min_size=1), st.lists(shares, min_size=2))
 def test_percentiles_ascend_up_to_the_greatest_value(values: list[float], asked: list[float]) -> None:
-    found = counts(values).compute_percentiles([*sorted(asked), 1.0])
-    assert list(found) == sorted(found)
-    assert found[-1] == max(values)
+    percentiles = counts(values).compute_percentiles([*sorted(asked), 1.0])
+    assert list(percentiles) == sorted(percentiles)
+    assert percentiles[-1] == max(values)
 
 
 @given(st.lists(amounts))
@@ -75,9 +75,9 @@ def test_one_by_one_is_all_at_once(values: list[float]) -> None:
 
 @pytest.mark.parametrize("value", [-1.0, nan, inf, -inf, 1e300])
 def test_what_is_no_amount_is_left_out(value: float) -> None:
-    found = counts([1.0, value, 2.0])
-    found.add_value(value)
-    assert (found.total_count, found.top) == (2, 2.0)
+    histogram = counts([1.0, value, 2.0])
+    histogram.add_value(value)
+    assert (histogram.total_count, histogram.top) == (2, 2.0)
 
 
 def test_nothing_is_counted_as_nothing() -> None:
@@ -90,18 +90,18 @@ def test_an_empty_sketch_answers_nothing() -> None:
 
 
 def test_a_bucket_holds_more_than_a_byte_and_more_than_two() -> None:
-    found = counts([1.0])
-    sizes = [found.counts.itemsize]
+    histogram = counts([1.0])
+    sizes = [histogram.counts.itemsize]
     for count in (300, 70_000):
-        found.add_values([1.0] * count)
-        sizes.append(found.counts.itemsize)
-    assert (sizes, found.total_count) == ([1, 2, 4], 70_301)
+        histogram.add_values([1.0] * count)
+        sizes.append(histogram.counts.itemsize)
+    assert (sizes, histogram.total_count) == ([1, 2, 4], 70_301)
 
 
 def test_the_lowest_buckets_become_one_when_there_are_too_many() -> None:
-    found = counts([0.001 * 1.01**n for n in range(2000)])
-    assert (found.is_paired, len(found.counts)) == (True, MAX_BUCKETS // 2)
-    assert found.total_count == 2000
+    histogram = counts([0.001 * 1.01**n for n in range(2000)])
+    assert (histogram.is_paired, len(histogram.counts)) == (True, MAX_BUCKETS // 2)
+    assert histogram.total_count == 2000
 
 
 # ── merging ──────────────────────────────────────────────────────────────
@@ -140,12 +140,12 @@ def touched(values: list[tuple[int, float]], of: DailyHistograms) -> set[int]:
 
 @given(seen)
 def test_a_window_is_as_old_as_the_hours_in_which_something_was_seen(values: list[tuple[int, float]]) -> None:
-    found, kept = window(values), touched(values, window(values))
+    histograms, rest = window(values), touched(values, window(values))
     assert {
-        day * 24 + hour for day, hours in found.hours_by_day().items() for hour in range(24) if hours >> hour & 1
-    } == kept
-    assert found.observed_seconds == min(HOUR * len(kept), found.last - found.first)
-    assert found.observed_days == len({hour // 24 for hour in kept})
+        day * 24 + hour for day, hours in histograms.hours_by_day().items() for hour in range(24) if hours >> hour & 1
+    } == rest
+    assert histograms.observed_seconds == min(HOUR * len(rest), histograms.last - histograms.first)
+    assert histograms.observed_days == len({hour // 24 for hour in rest})
 
 
 @given(seen, seen)
@@ -163,8 +163,8 @@ def test_more_that_was_seen_makes_no_history_younger(
 # ── checkpoints ──────────────────────────────────────────────────────────
 @given(seen)
 def test_a_window_survives_its_checkpoint(values: list[tuple[int, float]]) -> None:
-    found = window(values)
-    assert DailyHistograms.load(found.dump()) == found
+    histograms = window(values)
+    assert DailyHistograms.load(histograms.dump()) == histograms
 
 
 @given(seen, st.data())
@@ -182,21 +182,21 @@ def test_a_checkpoint_of_another_version_is_refused() -> None:
 
 # ── days ─────────────────────────────────────────────────────────────────
 def test_a_day_leaves_the_window_when_it_is_too_old() -> None:
-    found = window([(20_000 * DAY, 9.0), (20_001 * DAY, 1.0)])
-    found.add_value(20_014 * DAY, 2.0)
-    assert (sorted(found.histograms_by_day()), found.merge_days().top) == ([20_001, 20_014], 2.0)
-    assert found.first >= 20_001 * DAY
+    histograms = window([(20_000 * DAY, 9.0), (20_001 * DAY, 1.0)])
+    histograms.add_value(20_014 * DAY, 2.0)
+    assert (sorted(histograms.histograms_by_day()), histograms.merge_days().top) == ([20_001, 20_014], 2.0)
+    assert histograms.first >= 20_001 * DAY
 
 
 def test_a_value_from_before_the_window_is_left_out() -> None:
-    found = window([(20_020 * DAY, 1.0)])
-    assert not found.add_value(20_000 * DAY, 5.0)
-    assert found.merge_days().total_count == 1
+    histograms = window([(20_020 * DAY, 1.0)])
+    assert not histograms.add_value(20_000 * DAY, 5.0)
+    assert histograms.merge_days().total_count == 1
 
 
 def test_a_late_value_counts_for_its_day() -> None:
-    found = window([(20_020 * DAY, 1.0), (20_018 * DAY + 5, 3.0)])
-    assert found.histograms_by_day()[20_018].top == 3.0
+    histograms = window([(20_020 * DAY, 1.0), (20_018 * DAY + 5, 3.0)])
+    assert histograms.histograms_by_day()[20_018].top == 3.0
 
 
 @given(st.lists(st.lists(alike, min_size=3, max_size=3), min_size=1, max_size=9))
@@ -205,6 +205,6 @@ def test_a_poll_of_many_is_adding_to_each(polls: list[list[float]]) -> None:
     for number_, values in enumerate(polls):
         at = 20_000 * DAY + number_ * DAY // 72
         add_to_windows(many, at, values)
-        for found, value in zip(single, values, strict=True):
-            found.add_value(at, value)
+        for result, value in zip(single, values, strict=True):
+            result.add_value(at, value)
     assert many == single

@@ -13,11 +13,11 @@ WINDOW = 14 * DAY
 
 
 def record(*kills: OomKill) -> OomRecord:
-    found: OomRecord | None = None
+    kill_record: OomRecord | None = None
     for kill in kills:
-        found = add_kill(found, kill, WINDOW)
-    assert found is not None
-    return found
+        kill_record = add_kill(kill_record, kill, WINDOW)
+    assert kill_record is not None
+    return kill_record
 
 
 def kill(at: int = NOW, used: float = 500.0 * MI, limit: float = 0.0, request: float = 512.0 * MI) -> OomKill:
@@ -35,22 +35,22 @@ def test_a_small_container_gets_a_hundred_mebibytes_more() -> None:
 
 
 def test_a_crash_loop_does_not_compound() -> None:
-    found = record(*(kill(NOW + 300 * n) for n in range(288)))
-    assert (found.floor_at(NOW + DAY, WINDOW), found.count) == (1.2 * 512 * MI, 288)
+    kill_record = record(*(kill(NOW + 300 * n) for n in range(288)))
+    assert (kill_record.floor_at(NOW + DAY, WINDOW), kill_record.count) == (1.2 * 512 * MI, 288)
 
 
 def test_a_request_that_was_raised_to_the_floor_does_not_raise_the_floor() -> None:
     """Each time the pod is made anew, its request is the floor of the kill before."""
-    found, request = record(kill()), 512.0 * MI
+    kill_record, request = record(kill()), 512.0 * MI
     for n in range(1, 50):
-        request = found.floor_at(NOW + 3600 * (n - 1), WINDOW) + MI
-        found = add_kill(found, kill(NOW + 3600 * n, request=request), WINDOW)
-    assert found.floor_at(NOW + 49 * 3600, WINDOW) == 1.2 * 512 * MI
+        request = kill_record.floor_at(NOW + 3600 * (n - 1), WINDOW) + MI
+        kill_record = add_kill(kill_record, kill(NOW + 3600 * n, request=request), WINDOW)
+    assert kill_record.floor_at(NOW + 49 * 3600, WINDOW) == 1.2 * 512 * MI
 
 
 def test_a_second_kill_above_the_floor_raises_it_once_more_from_what_was_used_then() -> None:
-    found = record(kill(), kill(NOW + 60, used=700.0 * MI))
-    assert found.floor_at(NOW + 60, WINDOW) == 1.2 * 700 * MI
+    kill_record = record(kill(), kill(NOW + 60, used=700.0 * MI))
+    assert kill_record.floor_at(NOW + 60, WINDOW) == 1.2 * 700 * MI
     at_a_limit = record(kill(), kill(NOW + 60, limit=615.0 * MI))
     assert at_a_limit.floor_at(NOW + 60, WINDOW) == 1.2 * 615 * MI
     by_hand = record(kill(), kill(NOW + 60, request=2048.0 * MI))
@@ -58,17 +58,20 @@ def test_a_second_kill_above_the_floor_raises_it_once_more_from_what_was_used_th
 
 
 def test_the_floor_is_whole_for_half_the_window_and_fades_until_its_end() -> None:
-    found = record(kill())
-    shares = [found.floor_at(NOW + days * DAY, WINDOW) / found.floor_at(NOW, WINDOW) for days in (0, 7, 10.5, 14, 20)]
+    kill_record = record(kill())
+    shares = [
+        kill_record.floor_at(NOW + days * DAY, WINDOW) / kill_record.floor_at(NOW, WINDOW)
+        for days in (0, 7, 10.5, 14, 20)
+    ]
     assert shares == [1, 1, 0.5, 0, 0]
 
 
 def test_a_smaller_kill_keeps_the_higher_floor_and_its_age() -> None:
-    found = record(kill(used=4000.0 * MI), kill(NOW + DAY))
-    assert (found.at, found.last, found.count) == (NOW, NOW + DAY, 2)
-    later = add_kill(found, kill(NOW + 13 * DAY), WINDOW)
+    kill_record = record(kill(used=4000.0 * MI), kill(NOW + DAY))
+    assert (kill_record.at, kill_record.last, kill_record.count) == (NOW, NOW + DAY, 2)
+    later = add_kill(kill_record, kill(NOW + 13 * DAY), WINDOW)
     assert later.floor_at(NOW + 13 * DAY, WINDOW) == pytest.approx(4800 * MI * 2 / 14)  # what is left of it
-    assert add_kill(found, kill(NOW + 14 * DAY), WINDOW).floor_at(NOW + 14 * DAY, WINDOW) == 1.2 * 512 * MI
+    assert add_kill(kill_record, kill(NOW + 14 * DAY), WINDOW).floor_at(NOW + 14 * DAY, WINDOW) == 1.2 * 512 * MI
 
 
 def test_a_limit_that_no_machine_has_says_nothing_of_the_container() -> None:

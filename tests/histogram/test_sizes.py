@@ -26,12 +26,12 @@ def size(window: DailyHistograms) -> int:
 
 
 def filled(draw: Draw, a_day: int) -> tuple[DailyHistograms, list[float]]:
-    drawn, found, every = random.Random(7), DailyHistograms(), list[float]()
+    drawn, histograms, every = random.Random(7), DailyHistograms(), list[float]()
     for day in range(20_000, 20_014):
         values = [draw(drawn) for _ in range(a_day)]
-        found.add_values(day * DAY, (day + 1) * DAY - 1, values)
+        histograms.add_values(day * DAY, (day + 1) * DAY - 1, values)
         every += values
-    return found, sorted(every)
+    return histograms, sorted(every)
 
 
 @pytest.mark.parametrize("a_day", [288, 1440, 7200])
@@ -50,22 +50,22 @@ def test_two_weeks_stay_below_three_kilobytes_and_within_two_percent(draw: Draw,
     assert size(window) <= 3072
     exact = [every[ceil(share * len(every) - 1e-9) - 1] for share in SHARES]
     assert window.compute_percentiles(SHARES) == pytest.approx(exact, rel=0.02)
-    again = DailyHistograms.load(window.dump())
-    assert again == window
-    assert len(again.packed_past) <= MAX_PAST_BYTES
+    second_result = DailyHistograms.load(window.dump())
+    assert second_result == window
+    assert len(second_result.packed_past) <= MAX_PAST_BYTES
 
 
 def wide(a_day: int = 50_000) -> UsageHistogram:
-    drawn, found = random.Random(7), UsageHistogram()
-    found.add_values([10 ** drawn.uniform(-3, 0) for _ in range(a_day)])
-    return found
+    drawn, histogram = random.Random(7), UsageHistogram()
+    histogram.add_values([10 ** drawn.uniform(-3, 0) for _ in range(a_day)])
+    return histogram
 
 
 @pytest.mark.parametrize("day", [20_000, 20_001])
 def test_counting_in_units_moves_no_rank_by_more_than_half_a_unit(day: int) -> None:
     counts, most = wide(), 512
-    ((found, units),) = unpack_days(pack_day(day, counts, over=True, max_units=most))
-    assert (found, units.total_count, units.top) == (day, counts.total_count, counts.top)
+    ((result, units),) = unpack_days(pack_day(day, counts, over=True, max_units=most))
+    assert (result, units.total_count, units.top) == (day, counts.total_count, counts.top)
     unit = 1 << ((counts.total_count - 1) // most).bit_length()
     below = after = 0
     for one, other in zip(counts.counts, units.counts, strict=True):
@@ -107,6 +107,6 @@ def test_a_checkpoint_that_tells_no_hours_has_seen_the_days_that_hold_something(
     for at in (start + 12 * 3600, start + 10 * DAY + 1800):
         window.add_value(at, 1.0)
     assert window.observed_seconds == 2 * 3600
-    found = DailyHistograms.load(before(window, 2))
-    assert found.hours_by_day() == {20_000: 0xFFF000, 20_010: 1}
-    assert DailyHistograms.load(found.dump()) == found
+    result = DailyHistograms.load(before(window, 2))
+    assert result.hours_by_day() == {20_000: 0xFFF000, 20_010: 1}
+    assert DailyHistograms.load(result.dump()) == result

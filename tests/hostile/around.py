@@ -23,9 +23,9 @@ def _scaler(name: str, metrics: int) -> Json:
 
 def _vpa(name: str, containers: int) -> Json:
     policies = [{"containerName": f"x{at}", "maxAllowed": {"cpu": "1"}} for at in range(containers)]
-    said = [{"containerName": f"x{at}", "target": {"cpu": "1"}} for at in range(containers)]
+    texts = [{"containerName": f"x{at}", "target": {"cpu": "1"}} for at in range(containers)]
     spec = {"targetRef": WEB, "resourcePolicy": {"containerPolicies": policies}}
-    status = {"recommendation": {"containerRecommendations": said}}
+    status = {"recommendation": {"containerRecommendations": texts}}
     return _object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", name, spec=spec, status=status)
 
 

@@ -32,14 +32,14 @@ def asked(group: str, resource: str, made: Json) -> bytes:
 def pool_review(text: str) -> bytes:
     """The review of a pool with these settings."""
     metadata = {"name": "p", "namespace": "trimtab-system", "labels": {"trimtab.dev/pool": "p"}}
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"pool.yaml": text}}
-    return asked("", "configmaps", made)
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"pool.yaml": text}}
+    return asked("", "configmaps", config_map)
 
 
 def policy_review(spec: Json) -> bytes:
     """The review of a policy."""
-    made = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "p"}, "spec": spec}
-    return asked("trimtab.dev", "podpolicies", made)
+    pod_policy = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "p"}, "spec": spec}
+    return asked("trimtab.dev", "podpolicies", pod_policy)
 
 
 LABELS: Json = {"labels": {"add": {"a": "b"}}}

@@ -264,10 +264,10 @@ def _annotated(count: int) -> Json:
 
 def _updated(count: int) -> Json:
     """Containers, and a note of the VPA's webhook that names as many."""
-    said = "; ".join(f"container {at}: cpu request" for at in range(count))
-    found = _sized(count)
-    found["metadata"]["annotations"] = {"vpaUpdates": f"Pod resources updated by web: {said}"}
-    return found
+    text = "; ".join(f"container {at}: cpu request" for at in range(count))
+    document = _sized(count)
+    document["metadata"]["annotations"] = {"vpaUpdates": f"Pod resources updated by web: {text}"}
+    return document
 
 
 def _long_annotation(count: int) -> Json:

@@ -132,7 +132,7 @@ def facts() -> ClusterFacts:
 
 def with_more(manifests: list[Any]) -> ClusterFacts:
     """The same and these."""
-    listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [*yaml.safe_load(SURROUNDINGS), *manifests]})
-    loaded = load_snapshot([("surroundings.yaml", listed.encode())])
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [*yaml.safe_load(SURROUNDINGS), *manifests]})
+    loaded = load_snapshot([("surroundings.yaml", text.encode())])
     assert not loaded.mistakes, loaded.mistakes
     return from_snapshot(loaded.snapshot)

@@ -16,13 +16,16 @@ def storage_class(name: str, provisioner: str = "ebs.csi.aws.com", **parameters:
 def savings(used: float, capacity: float, *classes: dict[str, Any], of: str = "") -> dict[str, ClaimFinding]:
     claim = item("PersistentVolumeClaim", "shop", "data", spec={"storageClassName": of})
     usage = VolumeUsage("shop", "data", int(used * GIB), int(capacity * GIB))
-    return {found.reason.code.name: found for found in find_claim_savings([usage], [claim, *classes])}
+    return {
+        claim_finding.reason.code.name: claim_finding
+        for claim_finding in find_claim_savings([usage], [claim, *classes])
+    }
 
 
 def test_a_mostly_empty_claim_gets_a_size_with_room() -> None:
-    found = savings(8, 100, storage_class("fast", type="gp3"), of="fast")["claim-mostly-empty"]
-    assert found.proposed_bytes == 12 * GIB
-    assert found.dollars_per_month == pytest.approx(88 * 0.08)
+    result = savings(8, 100, storage_class("fast", type="gp3"), of="fast")["claim-mostly-empty"]
+    assert result.proposed_bytes == 12 * GIB
+    assert result.dollars_per_month == pytest.approx(88 * 0.08)
 
 
 @pytest.mark.parametrize(("used", "capacity"), [(30, 100), (0.1, 9), (0, 0)])
@@ -41,10 +44,10 @@ def test_the_highest_of_several_measurements_counts() -> None:
 
 def test_a_class_that_is_as_fast_and_costs_less_is_preferred() -> None:
     classes = storage_class("old", type="gp2"), storage_class("new", type="gp3"), storage_class("cold", type="sc1")
-    found = savings(90, 100, *classes, of="old")["claim-class-dear"]
-    assert found.proposed_class == "new"
-    assert "at least as fast" in found.reason.sentence
-    assert found.dollars_per_month == pytest.approx(2.0)
+    result = savings(90, 100, *classes, of="old")["claim-class-dear"]
+    assert result.proposed_class == "new"
+    assert "at least as fast" in result.reason.sentence
+    assert result.dollars_per_month == pytest.approx(2.0)
 
 
 def test_a_slower_class_is_told_as_such() -> None:

@@ -28,7 +28,9 @@ def test_at_least_two_of_each_kind_are_planted() -> None:
 
 
 def test_what_may_be_read_by_an_operator_is_left_out_with_the_reason() -> None:
-    left = {found.name: found.reason.code.name for found in find_orphans(cluster_objects()).unjudged}
+    left = {
+        unjudged_map.name: unjudged_map.reason.code.name for unjudged_map in find_orphans(cluster_objects()).unjudged
+    }
     assert left["Secret", "argocd", "repo-1"] == "orphan-operator-label"
     assert left["ConfigMap", "argocd", "argocd-cm"] == "orphan-read-through-the-api"
     assert left["Secret", "policy", "policy-webhook-ca"] == "orphan-webhook-certificate"
@@ -106,9 +108,9 @@ def test_a_load_balancer_with_something_behind_it_is_none(behind: dict[str, obje
 
 def test_a_load_balancer_of_a_workload_at_zero_names_the_workload() -> None:
     edge = item("Service", "shop", "edge", spec={"type": "LoadBalancer", "selector": {"app": "edge"}})
-    (found,) = find_orphans([POD, edge, workload("Deployment", "shop", "edge", {}, replicas=0)]).orphans
-    assert found.reason.code is LOAD_BALANCER_WITHOUT_ENDPOINTS
-    assert "Deployment edge has 0 replicas" in found.reason.sentence
+    (orphan,) = find_orphans([POD, edge, workload("Deployment", "shop", "edge", {}, replicas=0)]).orphans
+    assert orphan.reason.code is LOAD_BALANCER_WITHOUT_ENDPOINTS
+    assert "Deployment edge has 0 replicas" in orphan.reason.sentence
 
 
 def test_without_pods_nothing_is_said_of_what_pods_name() -> None:

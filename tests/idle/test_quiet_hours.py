@@ -31,18 +31,18 @@ def weeks(count: int, busy: range, cores: float = 1.0, idle: float = 0.0) -> dic
 
 
 def known(hourly: dict[int, float], **more: object) -> QuietHours:
-    found = find_quiet_hours(hourly, **more)  # type: ignore[arg-type]
-    assert isinstance(found, QuietHours)
-    return found
+    quiet_hours = find_quiet_hours(hourly, **more)  # type: ignore[arg-type]
+    assert isinstance(quiet_hours, QuietHours)
+    return quiet_hours
 
 
 def test_nights_and_the_weekend_are_quiet() -> None:
-    found = known(weeks(2, range(8, 18)), request_cores=2.0)
-    assert [describe_window(*window) for window in found.windows] == [
+    quiet_hours = known(weeks(2, range(8, 18)), request_cores=2.0)
+    assert [describe_window(*window) for window in quiet_hours.windows] == [
         "mon 18:00 – tue 08:00", "tue 18:00 – wed 08:00", "wed 18:00 – thu 08:00", "thu 18:00 – fri 08:00",
         "fri 18:00 – mon 08:00",
     ]  # fmt: skip
-    assert len(found.sleeping_hours) == HOURS_PER_WEEK - 50
+    assert len(quiet_hours.sleeping_hours) == HOURS_PER_WEEK - 50
 
 
 def test_one_busy_hour_in_one_week_is_enough_to_stay_awake() -> None:
@@ -57,20 +57,20 @@ def test_the_threshold_is_one_percent_of_the_request(idle: float, quiet: bool) -
 
 
 def test_without_a_request_the_own_busy_hours_count() -> None:
-    found = known(weeks(2, range(8, 18), cores=4.0, idle=0.3))
-    assert found.threshold_cores == pytest.approx(0.4)
-    assert len(found.sleeping_hours) == HOURS_PER_WEEK - 50
+    quiet_hours = known(weeks(2, range(8, 18), cores=4.0, idle=0.3))
+    assert quiet_hours.threshold_cores == pytest.approx(0.4)
+    assert len(quiet_hours.sleeping_hours) == HOURS_PER_WEEK - 50
 
 
 def test_less_than_two_weeks_is_not_yet_known() -> None:
-    found = find_quiet_hours(dict(list(weeks(2, range(8, 18)).items())[:-30]))
-    assert isinstance(found, NotYet)
-    assert found.reason.code.name == "quiet-hours-need-weeks"
+    quiet_hours = find_quiet_hours(dict(list(weeks(2, range(8, 18)).items())[:-30]))
+    assert isinstance(quiet_hours, NotYet)
+    assert quiet_hours.reason.code.name == "quiet-hours-need-weeks"
 
 
 def test_hours_are_those_of_the_zone() -> None:
-    found = known(weeks(2, range(8, 18)), zone="Asia/Tokyo", request_cores=1.0)
-    assert describe_window(*found.windows[0]) == "tue 03:00 – tue 17:00"
+    quiet_hours = known(weeks(2, range(8, 18)), zone="Asia/Tokyo", request_cores=1.0)
+    assert describe_window(*quiet_hours.windows[0]) == "tue 03:00 – tue 17:00"
 
 
 def test_the_spring_forward_hour_does_not_count_as_missing() -> None:

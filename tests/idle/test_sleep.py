@@ -25,9 +25,9 @@ WEB = owner_key("Deployment/web", "shop")
 
 
 def schedule(*manifests: dict[str, Any]) -> SleepSchedule:
-    (found,), problems = read_sleep_schedules(manifests)
+    (result,), problems = read_sleep_schedules(manifests)
     assert problems == ()
-    return found
+    return result
 
 
 def sleep_info(**spec: Any) -> dict[str, Any]:
@@ -51,9 +51,9 @@ def cron(start: str, end: str, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_every_kind_of_schedule_is_read_as_hours_of_the_week(manifest: dict[str, Any]) -> None:
-    found = schedule(manifest)
-    assert found.asleep == OFFICE
-    assert found.covers_workload(WEB)
+    sleep_schedule = schedule(manifest)
+    assert sleep_schedule.asleep == OFFICE
+    assert sleep_schedule.covers_workload(WEB)
 
 
 def test_a_half_hour_counts_as_awake() -> None:
@@ -62,10 +62,10 @@ def test_a_half_hour_counts_as_awake() -> None:
 
 
 def test_excluded_workloads_and_other_kinds_are_not_covered() -> None:
-    found = schedule(sleep_info(excludeRef=[{"kind": "Deployment", "name": "web"}]))
-    assert not found.covers_workload(WEB)
-    assert not found.covers_workload(owner_key("StatefulSet/db", "shop"))
-    assert found.covers_workload(owner_key("Deployment/other", "shop"))
+    sleep_schedule = schedule(sleep_info(excludeRef=[{"kind": "Deployment", "name": "web"}]))
+    assert not sleep_schedule.covers_workload(WEB)
+    assert not sleep_schedule.covers_workload(owner_key("StatefulSet/db", "shop"))
+    assert sleep_schedule.covers_workload(owner_key("Deployment/other", "shop"))
 
 
 @pytest.mark.parametrize(
@@ -97,17 +97,22 @@ def test_days_of_cron_begin_with_sunday(text: str, days: Any) -> None:
 
 
 def test_the_office_week_becomes_one_daily_sleep() -> None:
-    found = propose_daily_sleep(OFFICE)
-    assert found is not None
-    assert (found.days, found.sleep_hour, found.wake_hour, found.asleep) == ((0, 1, 2, 3, 4), 18, 8, OFFICE)
+    daily_sleep = propose_daily_sleep(OFFICE)
+    assert daily_sleep is not None
+    assert (daily_sleep.days, daily_sleep.sleep_hour, daily_sleep.wake_hour, daily_sleep.asleep) == (
+        (0, 1, 2, 3, 4),
+        18,
+        8,
+        OFFICE,
+    )
 
 
 @given(st.sets(st.integers(0, HOURS_PER_WEEK - 1), min_size=100).map(frozenset))
 def test_a_proposed_sleep_has_no_busy_hour_and_is_long_enough(quiet: frozenset[int]) -> None:
-    found = propose_daily_sleep(quiet)
-    if found is not None:
-        assert found.asleep <= quiet
-        assert all(count >= MIN_WINDOW_HOURS for _, count in find_runs(found.asleep))
+    daily_sleep = propose_daily_sleep(quiet)
+    if daily_sleep is not None:
+        assert daily_sleep.asleep <= quiet
+        assert all(count >= MIN_WINDOW_HOURS for _, count in find_runs(daily_sleep.asleep))
 
 
 def test_a_sleep_info_excludes_what_never_sleeps_and_reads_back_as_proposed() -> None:
@@ -125,9 +130,9 @@ def test_a_sleep_info_excludes_what_never_sleeps_and_reads_back_as_proposed() ->
 def test_a_stateful_set_alone_leaves_deployments_alone() -> None:
     quiet = known(weeks(2, range(8, 18)), request_cores=1.0)
     (proposed,) = propose_sleep_infos({owner_key("StatefulSet/db", "shop"): quiet}, [WEB])
-    found = schedule(proposed)
-    assert found.covers_workload(owner_key("StatefulSet/db", "shop"))
-    assert not found.covers_workload(WEB)
+    sleep_schedule = schedule(proposed)
+    assert sleep_schedule.covers_workload(owner_key("StatefulSet/db", "shop"))
+    assert not sleep_schedule.covers_workload(WEB)
 
 
 def test_a_namespace_with_a_schedule_gets_no_other() -> None:
@@ -153,10 +158,10 @@ def test_an_hpa_may_scale_to_zero_only_with_a_metric_from_outside_and_a_new_serv
 def test_a_schedule_that_misses_the_weekend_and_sleeps_at_work_is_told() -> None:
     quiet = known(weeks(2, range(8, 18)), request_cores=1.0)
     late = schedule(sleep_info(weekdays="*", sleepAt="22:00", wakeUpAt="10:00"))
-    found = find_missed_sleep(WEB, late, quiet)
-    assert found is not None
-    assert found.awake_and_quiet[0] == (18, 4)
-    assert found.asleep_and_busy == tuple((day * 24 + 8, 2) for day in range(5))
+    missed_sleep = find_missed_sleep(WEB, late, quiet)
+    assert missed_sleep is not None
+    assert missed_sleep.awake_and_quiet[0] == (18, 4)
+    assert missed_sleep.asleep_and_busy == tuple((day * 24 + 8, 2) for day in range(5))
 
 
 def test_a_schedule_that_fits_is_not_told() -> None:

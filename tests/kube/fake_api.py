@@ -67,19 +67,19 @@ class FakeApi:
         with self.lock:
             kind = "MODIFIED" if name in self.objects else "ADDED"
             self.version += 1
-            found = {"metadata": {"name": name, "resourceVersion": str(self.version), **metadata}}
-            self.objects[name] = found
-            self._tell(kind, found)
+            manifest = {"metadata": {"name": name, "resourceVersion": str(self.version), **metadata}}
+            self.objects[name] = manifest
+            self._tell(kind, manifest)
 
     def drop(self, name: str) -> None:
         with self.lock:
             self.version += 1
-            found = self.objects.pop(name)
-            self._tell("DELETED", {"metadata": {**found["metadata"], "resourceVersion": str(self.version)}})
+            result = self.objects.pop(name)
+            self._tell("DELETED", {"metadata": {**result["metadata"], "resourceVersion": str(self.version)}})
 
     def versions(self) -> dict[tuple[str, str], str]:
         with self.lock:
-            return {("", name): found["metadata"]["resourceVersion"] for name, found in self.objects.items()}
+            return {("", name): result["metadata"]["resourceVersion"] for name, result in self.objects.items()}
 
     # ── faults ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -116,8 +116,8 @@ class FakeApi:
             self.version += 1
             self._tell("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
 
-    def _tell(self, kind: str, found: Object) -> None:
-        self.events.append((self.version, json.dumps({"type": kind, "object": found})))
+    def _tell(self, kind: str, result: Object) -> None:
+        self.events.append((self.version, json.dumps({"type": kind, "object": result})))
         self.lock.notify_all()
 
     # ── answering ────────────────────────────────────────────────────────────────────────────────────
@@ -169,8 +169,8 @@ class FakeApi:
                 self._follow(since, ends)
 
             def _initial(self) -> None:
-                for found in list(api.objects.values()):
-                    self._chunk(json.dumps({"type": "ADDED", "object": found}).encode() + b"\n")
+                for result in list(api.objects.values()):
+                    self._chunk(json.dumps({"type": "ADDED", "object": result}).encode() + b"\n")
                 note = {"k8s.io/initial-events-end": "true"}
                 meta = {"resourceVersion": str(api.version), "annotations": note}
                 self._chunk(json.dumps({"type": "BOOKMARK", "object": {"metadata": meta}}).encode() + b"\n")
@@ -178,14 +178,14 @@ class FakeApi:
             def _follow(self, since: int, ends: int) -> None:
                 while True:
                     with api.lock:
-                        found = [(version, line) for version, line in api.events if version > since]
-                        if not found and not api.raw and ends == api.ends:
+                        rows = [(version, line) for version, line in api.events if version > since]
+                        if not rows and not api.raw and ends == api.ends:
                             api.lock.wait(0.5)
                             continue
                         raw, api.raw = api.raw, []
-                        cut, ended = api.cut and bool(found), ends != api.ends
+                        cut, ended = api.cut and bool(rows), ends != api.ends
                         api.cut = api.cut and not cut
-                    for version, line in found:
+                    for version, line in rows:
                         self._chunk(line.encode()[:25] if cut else line.encode() + b"\n")
                         since = version
                         if cut:

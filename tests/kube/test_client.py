@@ -29,15 +29,17 @@ def pem(folder: Path, name: str, signer: tuple[Any, Any] | None) -> tuple[Any, A
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     issuer, signing = (signer[0].subject, signer[1]) if signer else (subject, key)
-    made = (
+    certificate_builder = (
         x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
         .serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(hours=1))
         .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
     )  # fmt: skip
     if signer:
-        made = made.add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), False)
-    certificate = made.sign(signing, hashes.SHA256())
+        certificate_builder = certificate_builder.add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), False
+        )
+    certificate = certificate_builder.sign(signing, hashes.SHA256())
     (folder / f"{name}.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     (folder / f"{name}.key").write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

@@ -47,9 +47,9 @@ def test_an_object_written_in_another_order_is_read_as_well(order: tuple[str, ..
         "metadata": {"name": "web", "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:spec": {}}}]},
         "spec": {"nodeName": "n"}, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }  # fmt: skip
-    given = {"type": "ADDED", "object": {name: parts[name] for name in order}}
-    found = decode.decode_change("Pod", json.dumps(given, separators=(",", ":")).encode())
-    assert found == (False, msgspec.convert(parts, Pod))
+    values = {"type": "ADDED", "object": {name: parts[name] for name in order}}
+    result = decode.decode_change("Pod", json.dumps(values, separators=(",", ":")).encode())
+    assert result == (False, msgspec.convert(parts, Pod))
 
 
 def test_environment_variables_are_skipped_where_nothing_reads_them() -> None:

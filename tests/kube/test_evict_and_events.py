@@ -48,16 +48,16 @@ def test_a_conflict_is_another_pod_only_where_another_pod_is_there(
     after: str, became: EvictionStatus, done: bool
 ) -> None:
     writer = Writer(client=Answers(["u1", after], [Conflict]))  # type: ignore[arg-type]
-    found = evict(writer, "shop", "web", "u1")
-    assert (found.eviction_status, found.is_done) == (became, done)
+    result = evict(writer, "shop", "web", "u1")
+    assert (result.eviction_status, result.is_done) == (became, done)
 
 
 @pytest.mark.parametrize("status", [400, 403, 422])
 def test_who_denies_this_eviction_says_nothing_of_others(status: int) -> None:
     """A webhook's no, or a namespace that is being deleted: an answer about one pod, and not trouble at the door."""
-    said = refusal_of_response("evict Pod shop/web", status, b'{"message": "denied the request: hands off"}')
-    found = evict(Writer(client=Answers(["u1"], [said])), "shop", "web", "u1")  # type: ignore[arg-type]
-    assert (found.eviction_status, found.is_done, found.message) == (
+    request_refused = refusal_of_response("evict Pod shop/web", status, b'{"message": "denied the request: hands off"}')
+    result = evict(Writer(client=Answers(["u1"], [request_refused])), "shop", "web", "u1")  # type: ignore[arg-type]
+    assert (result.eviction_status, result.is_done, result.message) == (
         EvictionStatus.DENIED,
         False,
         "denied the request: hands off",
@@ -68,11 +68,11 @@ def test_an_event_the_server_has_forgotten_is_told_anew() -> None:
     """What happens once in two hours is heard of each time."""
     client, time = Answers([], [None, NotFound, None, NotFound, None]), [0.0]
     recorder = Recorder(writer=Writer(client=client), controller="c", instance="i", elapsed=lambda: time[0])  # type: ignore[arg-type]
-    told = []
+    record_events = []
     for _ in range(3):
-        told.append(recorder.record_event(About(kind="Node", name="n"), "Kept", "note", action="Plan"))
+        record_events.append(recorder.record_event(About(kind="Node", name="n"), "Kept", "note", action="Plan"))
         time[0] += 7200
-    assert told == [True, True, True]
+    assert record_events == [True, True, True]
     assert client.written == ["POST", "PATCH", "POST", "PATCH", "POST"]
     assert recorder.lost_events == 0
 

@@ -22,52 +22,52 @@ def eventually(holds: Callable[[], bool]) -> bool:
 
 
 def feed(api: FakeApi, sources: tuple[ListSource, ...] = (NODES,), **more: object) -> ChangeQueue:
-    made = ChangeQueue(api.client(), sources, {"Node": lambda shape: shape.metadata.name}, **more)  # type: ignore[arg-type]
-    made.start()
-    assert eventually(lambda: made.informers.is_synced)
-    return made
+    change_queue = ChangeQueue(api.client(), sources, {"Node": lambda shape: shape.metadata.name}, **more)  # type: ignore[arg-type]
+    change_queue.start()
+    assert eventually(lambda: change_queue.informers.is_synced)
+    return change_queue
 
 
 def test_a_batch_is_all_that_was_told_since_the_last_time() -> None:
     with FakeApi() as api:
         api.put("one")
         api.put("two")
-        found = feed(api)
-        assert sorted(change.after for change in found.take_changes()) == ["one", "two"]
-        assert found.take_changes() == []
-        found.stop()
+        change_queue = feed(api)
+        assert sorted(change.after for change in change_queue.take_changes()) == ["one", "two"]
+        assert change_queue.take_changes() == []
+        change_queue.stop()
 
 
 def test_who_waits_hears_what_comes_and_what_comes_together_with_it() -> None:
     with FakeApi() as api:
-        found = feed(api)
+        change_queue = feed(api)
         api.put("one")
-        heard = [change.after for change in found.take_changes(within=10, settle=0.05)]
+        heard = [change.after for change in change_queue.take_changes(within=10, settle=0.05)]
         assert heard[0] == "one"
-        found.stop()
+        change_queue.stop()
 
 
 def test_what_is_not_wanted_is_not_told() -> None:
     with FakeApi() as api:
         api.put("one")
         api.put("two")
-        found = feed(api, wanted=lambda change: change.after == "two")
-        assert [change.after for change in found.take_changes()] == ["two"]
-        found.stop()
+        change_queue = feed(api, wanted=lambda change: change.after == "two")
+        assert [change.after for change in change_queue.take_changes()] == ["two"]
+        change_queue.stop()
 
 
 def test_more_lists_count_once_they_are_followed_and_are_followed_once() -> None:
     with FakeApi() as api:
         api.put("one")
-        found = feed(api, sources=())
-        assert found.is_synced
-        assert found.watch_added([LABELLED])
-        assert not found.watch_added([LABELLED])
-        assert eventually(lambda: found.is_synced)
-        assert [change.after for change in found.take_changes(within=10)] == ["one"]
-        assert found.watch_added([])
-        assert found.is_synced
+        change_queue = feed(api, sources=())
+        assert change_queue.is_synced
+        assert change_queue.watch_added([LABELLED])
+        assert not change_queue.watch_added([LABELLED])
+        assert eventually(lambda: change_queue.is_synced)
+        assert [change.after for change in change_queue.take_changes(within=10)] == ["one"]
+        assert change_queue.watch_added([])
+        assert change_queue.is_synced
         api.put("two")
-        assert found.take_changes(within=0.05) == []
-        found.stop()
-        assert found.errors_by_list() == {}
+        assert change_queue.take_changes(within=0.05) == []
+        change_queue.stop()
+        assert change_queue.errors_by_list() == {}

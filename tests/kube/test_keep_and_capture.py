@@ -30,15 +30,15 @@ KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def kept(value: dict[str, Any], kind: str = "Pod", keeper: FieldPruner | None = None) -> Any:
-    found = decoding.decode_item(kind, Raw(json.dumps(value).encode()))
-    assert not isinstance(found, decoding.UndecodableObject), found
-    return (keeper or FieldPruner())(found)
+    api_object = decoding.decode_item(kind, Raw(json.dumps(value).encode()))
+    assert not isinstance(api_object, decoding.UndecodableObject), api_object
+    return (keeper or FieldPruner())(api_object)
 
 
 def a_pod(name: str = "web-1", **metadata: Any) -> dict[str, Any]:
-    made = full_pod(3, "node-1", {})
-    made["metadata"] |= {"name": name, "namespace": "shop", "resourceVersion": "7", **metadata}
-    made["status"] = {
+    pod = full_pod(3, "node-1", {})
+    pod["metadata"] |= {"name": name, "namespace": "shop", "resourceVersion": "7", **metadata}
+    pod["status"] = {
         "phase": "Running",
         "conditions": [
             {"type": "Ready", "status": "True", "message": "hunter2"}, {"type": "Initialized", "status": "True"}
@@ -47,62 +47,64 @@ def a_pod(name: str = "web-1", **metadata: Any) -> dict[str, Any]:
             {"name": "main", "state": {"terminated": {"exitCode": 1, "message": "hunter2", "reason": "Error"}}}
         ],
     }  # fmt: skip
-    return made
+    return pod
 
 
 def test_no_command_line_environment_message_or_manifest_is_kept() -> None:
-    said = {
+    text = {
         KUBECTL: "hunter2",
         "kubernetes.io/change-cause": "kubectl set env A=hunter2",
         "example.com/token": "hunter2",
     }
-    given = a_pod(annotations={**said, "trimtab.dev/do-not-disrupt": "true"})
-    given["spec"]["containers"][0] |= {"command": ["hunter2"], "args": ["hunter2"]}
-    given["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "hunter2"}]
-    found = kept(given)
-    assert b"hunter2" not in msgspec.json.encode(found)
-    assert found.metadata.annotations == {"trimtab.dev/do-not-disrupt": "true"}
-    assert [c.type for c in found.status.conditions] == ["Ready"]
-    assert found.status.container_statuses[0].state == {"terminated": {"exitCode": 1, "reason": "Error"}}
+    manifest = a_pod(annotations={**text, "trimtab.dev/do-not-disrupt": "true"})
+    manifest["spec"]["containers"][0] |= {"command": ["hunter2"], "args": ["hunter2"]}
+    manifest["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "hunter2"}]
+    reason = kept(manifest)
+    assert b"hunter2" not in msgspec.json.encode(reason)
+    assert reason.metadata.annotations == {"trimtab.dev/do-not-disrupt": "true"}
+    assert [c.type for c in reason.status.conditions] == ["Ready"]
+    assert reason.status.container_statuses[0].state == {"terminated": {"exitCode": 1, "reason": "Error"}}
 
 
 def test_an_opt_out_of_a_pools_own_is_kept_and_parts_pods_that_were_alike() -> None:
     """A pool's `optOut` may name any annotation; one that says true is no secret."""
-    found = kept({"metadata": {"name": "n", "annotations": {"example.com/keep": "true", "example.com/t": "x"}}}, "Node")
-    assert found.metadata.annotations == {"example.com/keep": "true"}
+    reason = kept(
+        {"metadata": {"name": "n", "annotations": {"example.com/keep": "true", "example.com/t": "x"}}}, "Node"
+    )
+    assert reason.metadata.annotations == {"example.com/keep": "true"}
     planned, pods = PlannerPodTransform(), []
     for notes in ({}, {"example.com/keep": "true"}, {"example.com/keep": "true"}):
-        given = a_pod(annotations=notes)
-        given["spec"]["volumes"] = []
-        pods.append(planned(decoding.decode_item("Pod", Raw(json.dumps(given).encode()))))  # type: ignore[arg-type]
+        manifest = a_pod(annotations=notes)
+        manifest["spec"]["volumes"] = []
+        pods.append(planned(decoding.decode_item("Pod", Raw(json.dumps(manifest).encode()))))  # type: ignore[arg-type]
     assert pods[1].annotations == {"example.com/keep": "true"}
     assert pods[0].likeness != pods[1].likeness == pods[2].likeness
 
 
 def test_volumes_that_say_nothing_are_not_kept_and_the_others_say_what_they_are() -> None:
-    given = a_pod()
-    given["spec"]["volumes"] = [
+    manifest = a_pod()
+    manifest["spec"]["volumes"] = [
         {"name": "token-abc", "projected": {}}, {"name": "here", "hostPath": {"path": "/somewhere"}},
         {"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "tmp", "emptyDir": {}},
         {"name": "far", "csi": {"driver": "d", "volumeAttributes": {"secret": "x"}}},
     ]  # fmt: skip
-    found = {volume.name: volume for volume in kept(given).spec.volumes}
-    assert set(found) == {"here", "disk", "tmp", "far"}
-    assert found["here"].host_path == {}
-    assert found["far"].csi == {"driver": "d"}
+    volumes = {volume.name: volume for volume in kept(manifest).spec.volumes}
+    assert set(volumes) == {"here", "disk", "tmp", "far"}
+    assert volumes["here"].host_path == {}
+    assert volumes["far"].csi == {"driver": "d"}
 
 
 def test_what_tells_a_container_its_own_resources_is_kept_and_no_other_variable_is() -> None:
-    given = a_pod()
+    manifest = a_pod()
     field = {"containerName": "c", "resource": "limits.memory"}
     limits = {"name": "LIMIT", "valueFrom": {"resourceFieldRef": field}}
-    given["spec"]["containers"][0]["env"] = [{"name": "SECRET", "value": "x"}, limits]
+    manifest["spec"]["containers"][0]["env"] = [{"name": "SECRET", "value": "x"}, limits]
     files = {"items": [{"path": "limit", "resourceFieldRef": field}]}
-    given["spec"]["volumes"] = [
+    manifest["spec"]["volumes"] = [
         {"name": "limits", "downwardAPI": files}, {"name": "labels", "downwardAPI": {"items": [{"path": "labels"}]}},
         {"name": "both", "projected": {"sources": [{"serviceAccountToken": {}}, {"downwardAPI": files}]}},
     ]  # fmt: skip
-    spec = kept(given).spec
+    spec = kept(manifest).spec
     assert [variable.value_from.resource_field_ref.resource for variable in spec.containers[0].env] == ["limits.memory"]
     assert [volume.name for volume in spec.volumes] == ["limits", "both"]
 
@@ -137,8 +139,8 @@ def test_every_kind_of_a_snapshot_has_a_place() -> None:
 
 
 def test_of_config_maps_only_ours_are_asked_for() -> None:
-    asked = [source for source in list_sources() if source.kind == "ConfigMap"]
-    assert all(source.label_selector or source.field_selector for source in asked)
+    sources = [source for source in list_sources() if source.kind == "ConfigMap"]
+    assert all(source.label_selector or source.field_selector for source in sources)
 
 
 def test_a_capture_reads_back_as_what_was_captured() -> None:
@@ -192,13 +194,13 @@ def test_a_template_that_cannot_be_read_is_captured_as_its_owner_by_name() -> No
 
 
 def test_hashed_names_keep_their_order_and_stay_the_same_everywhere() -> None:
-    found = hash_names(plain_objects(Snapshot({"Pod": tuple(kept(a_pod(name)) for name in ("b", "a", "c"))})), b"salt")
-    names = [item["metadata"]["name"] for item in found]
+    items = hash_names(plain_objects(Snapshot({"Pod": tuple(kept(a_pod(name)) for name in ("b", "a", "c"))})), b"salt")
+    names = [item["metadata"]["name"] for item in items]
     assert sorted(names) == [names[1], names[0], names[2]]
-    assert len({item["metadata"]["namespace"] for item in found}) == 1
-    selector = found[0]["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"]
-    assert selector.items() <= found[0]["metadata"]["labels"].items()
-    text = json.dumps(found)
+    assert len({item["metadata"]["namespace"] for item in items}) == 1
+    selector = items[0]["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"]
+    assert selector.items() <= items[0]["metadata"]["labels"].items()
+    text = json.dumps(items)
     assert not any(f'"{name}"' in text for name in ("shop", "app-003", "team-3", "main", "node-1"))
     assert "topology.kubernetes.io/zone" in text
 
@@ -207,11 +209,11 @@ def test_what_is_kubernetes_own_stays_readable() -> None:
     node = {"metadata": {"name": "n1", "labels": {
         "topology.kubernetes.io/zone": "eu-1a", "node.kubernetes.io/instance-type": "m5.large",
         "kubernetes.io/hostname": "n1", "team": "blue"}}}  # fmt: skip
-    [found] = hash_names(plain_objects(Snapshot({"Node": (kept(node, "Node"),)})), b"salt")
-    labels = found["metadata"]["labels"]
+    [item] = hash_names(plain_objects(Snapshot({"Node": (kept(node, "Node"),)})), b"salt")
+    labels = item["metadata"]["labels"]
     assert labels["topology.kubernetes.io/zone"] == "eu-1a"
     assert labels["node.kubernetes.io/instance-type"] == "m5.large"
-    assert labels["kubernetes.io/hostname"] == found["metadata"]["name"] != "n1"
+    assert labels["kubernetes.io/hostname"] == item["metadata"]["name"] != "n1"
     assert labels["team"] != "blue"
 
 
@@ -222,41 +224,41 @@ def test_recommendations_follow_their_workloads() -> None:
         "data": {PAYLOAD_KEY: payload},
     }
     deployment = {"metadata": {"name": "web", "namespace": "shop"}}
-    found = hash_names(
+    items = hash_names(
         plain_objects(Snapshot({
             "ConfigMap": (kept(usage, "ConfigMap"),), "Deployment": (kept(deployment, "Deployment"),),
             "Pod": (kept(a_pod()),),
         })), b"salt",
     )  # fmt: skip
-    meta, pod = found[1]["metadata"], found[2]
-    [(workload, containers)] = decode("", found[0]["data"][PAYLOAD_KEY]).items()  # type: ignore[union-attr]
+    meta, pod = items[1]["metadata"], items[2]
+    [(workload, containers)] = decode("", items[0]["data"][PAYLOAD_KEY]).items()  # type: ignore[union-attr]
     assert workload == f"{meta['namespace']}/Deployment/{meta['name']}"
     assert list(containers) == [pod["spec"]["containers"][0]["name"]]
     assert msgspec.convert(pod, Pod).metadata.namespace == meta["namespace"]
 
 
 def test_config_maps_tell_no_names_and_nothing_of_others_annotations() -> None:
-    told = {KUBECTL: "hunter2 blue", "example.com/token": "hunter2", "trimtab.dev/by": "blue"}
-    state = {"metadata": {"name": "trimtab-state-x", "namespace": "blue", "annotations": told,
+    message = {KUBECTL: "hunter2 blue", "example.com/token": "hunter2", "trimtab.dev/by": "blue"}
+    state = {"metadata": {"name": "trimtab-state-x", "namespace": "blue", "annotations": message,
                           "labels": {"trimtab.dev/state": "x", "team": "blue"}}}  # fmt: skip
     updated = {"cluster-autoscaler.kubernetes.io/last-updated": "2026-01-01 00:00:00 +0000 UTC"}
     status = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system", "annotations": updated}}
     snapshot = Snapshot({"ConfigMap": tuple(kept(each, "ConfigMap") for each in (state, status))})
     assert b"hunter2" not in encode_capture(snapshot)
     assert b"blue" not in encode_capture(snapshot, salt=b"salt")
-    found = hash_names(plain_objects(snapshot), b"salt")
-    assert found[0]["metadata"]["labels"]["trimtab.dev/state"] == "x"
-    assert found[1]["metadata"]["annotations"] == updated
+    items = hash_names(plain_objects(snapshot), b"salt")
+    assert items[0]["metadata"]["labels"]["trimtab.dev/state"] == "x"
+    assert items[1]["metadata"]["annotations"] == updated
 
 
 def test_labels_that_pools_speak_of_stay_as_they_are() -> None:
     pool = {"metadata": {"name": "p", "namespace": "ours", "labels": {"trimtab.dev/pool": "batch"}},
             "data": {"pool.yaml": "nodes: {labels: {team: web}}"}}  # fmt: skip
     node = {"metadata": {"name": "n1", "labels": {"team": "web"}}}
-    found = hash_names(
+    items = hash_names(
         plain_objects(Snapshot({"ConfigMap": (kept(pool, "ConfigMap"),), "Node": (kept(node, "Node"),)})), b"salt"
     )
-    assert found[1]["metadata"]["labels"] == {"team": "web"}
+    assert items[1]["metadata"]["labels"] == {"team": "web"}
 
 
 STATUS = """time: 2026-01-02 15:04:05.9 +0000 UTC
@@ -275,9 +277,9 @@ def test_what_the_autoscaler_says_names_nobodys_project_and_decides_the_same() -
     status = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}, "data": {"status": STATUS}}
     node = {"metadata": {"name": "n1", "labels": {"cloud.google.com/gke-nodepool": "batch"}}}
     snapshot = Snapshot({"ConfigMap": (kept(status, "ConfigMap"),), "Node": (kept(node, "Node"),)})
-    found = hash_names(plain_objects(snapshot), b"salt")
-    assert "hunter2" not in json.dumps(found)
-    before, after = cluster_autoscaler.parse_status(STATUS), cluster_autoscaler.parse_status(found[0]["data"]["status"])
+    items = hash_names(plain_objects(snapshot), b"salt")
+    assert "hunter2" not in json.dumps(items)
+    before, after = cluster_autoscaler.parse_status(STATUS), cluster_autoscaler.parse_status(items[0]["data"]["status"])
     assert isinstance(before, cluster_autoscaler.Autoscaler)
     assert isinstance(after, cluster_autoscaler.Autoscaler)
     assert after.updated == before.updated
@@ -288,9 +290,9 @@ def test_what_the_autoscaler_says_names_nobodys_project_and_decides_the_same() -
 
 def test_a_status_that_cannot_be_read_stays_one_and_tells_nothing() -> None:
     status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": "hunter2?", "more": "hunter2"}}
-    [found] = hash_names(plain_objects(Snapshot({"ConfigMap": (kept(status, "ConfigMap"),)})), b"salt")
-    assert "hunter2" not in json.dumps(found)
-    assert not isinstance(cluster_autoscaler.parse_status(found["data"]["status"]), cluster_autoscaler.Autoscaler)
+    [item] = hash_names(plain_objects(Snapshot({"ConfigMap": (kept(status, "ConfigMap"),)})), b"salt")
+    assert "hunter2" not in json.dumps(item)
+    assert not isinstance(cluster_autoscaler.parse_status(item["data"]["status"]), cluster_autoscaler.Autoscaler)
 
 
 def test_neither_messages_nor_paths_nor_claims_of_devices_tell_a_name() -> None:
@@ -306,9 +308,9 @@ def test_neither_messages_nor_paths_nor_claims_of_devices_tell_a_name() -> None:
         "Node": (kept({"metadata": {"name": "n1"}, "status": {"conditions": [ready]}}, "Node"),),
         "PersistentVolume": (kept(disk, "PersistentVolume"), kept(home, "PersistentVolume")),
     })  # fmt: skip
-    found = encode_capture(snapshot, salt=b"salt")
-    assert b"hunter2" not in found
-    reading = load_snapshot([("capture", found)])
+    capture = encode_capture(snapshot, salt=b"salt")
+    assert b"hunter2" not in capture
+    reading = load_snapshot([("capture", capture)])
     assert reading.mistakes == ()
     assert [len(p.spec.resource_claims) for p in reading.snapshot.objects_of(Pod)] == [2]
     assert all(v.spec.local or v.spec.host_path for v in reading.snapshot.objects_of(PersistentVolume))
@@ -320,9 +322,9 @@ def test_what_cannot_be_read_is_a_mistake_for_whoever_reads_the_capture(salt: by
     wrong = []
     for kind, name in (("Pod", "odd"), ("Node", "odd"), ("ConfigMap", "ours")):
         meta = {"name": name, "namespace": "shop", "labels": {"a": 1}}
-        found = decoding.decode_item(kind, Raw(json.dumps({"metadata": meta}).encode()))
-        assert isinstance(found, decoding.UndecodableObject)
-        wrong.append(found.unreadable)
+        api_object = decoding.decode_item(kind, Raw(json.dumps({"metadata": meta}).encode()))
+        assert isinstance(api_object, decoding.UndecodableObject)
+        wrong.append(api_object.unreadable)
     reading = load_snapshot([("capture", encode_capture(Snapshot({}), wrong, salt=salt))])
     assert [mistake.entry.split()[0] for mistake in reading.mistakes] == ["Pod", "Node", "ConfigMap"]
     assert all("an object that `trimtab capture` was able to read" in mistake.sentence for mistake in reading.mistakes)

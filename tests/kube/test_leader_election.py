@@ -183,10 +183,10 @@ def test_of_two_that_find_no_lease_one_creates_it() -> None:
     """By PUT, so that the right to create it can name it; who comes second is told that it is there already."""
     world = World()
     world.api.stored = None
-    seen = world.api.request
+    request = world.api.request
 
     def nobody(method: str, path: str, *, deadline: float, doing: str) -> bytes:
-        world.api.request = seen  # type: ignore[method-assign]
+        world.api.request = request  # type: ignore[method-assign]
         raise NotFound(doing, 404, ApiStatus())
 
     assert world.one.try_once()
@@ -206,10 +206,10 @@ def test_a_lease_given_back_is_free_at_once() -> None:
 def test_an_earlier_life_of_the_same_name_is_waited_out_too() -> None:
     world = World()
     world.one.try_once()
-    again = LeaderElector(world.api, "ns", "trimtab", "one", elapsed=lambda: world.time)  # type: ignore[arg-type]
-    assert not again.try_once()
+    second_leader_elector = LeaderElector(world.api, "ns", "trimtab", "one", elapsed=lambda: world.time)  # type: ignore[arg-type]
+    assert not second_leader_elector.try_once()
     world.time += 31
-    assert again.try_once()
+    assert second_leader_elector.try_once()
 
 
 def test_of_two_that_try_at_once_one_loses() -> None:

@@ -126,15 +126,15 @@ def test_a_taken_address_or_an_unwritable_ready_file_ends_it_before_it_stands(tm
     world = World()
     with world.replica().serve_and_elect(CollectorRegistry()):
         port = int(url_of(world).rpartition(":")[2])
-        taken = World(settings=LeaderProcessSettings(listen=ListenAddress("127.0.0.1", port)))
+        cluster_world = World(settings=LeaderProcessSettings(listen=ListenAddress("127.0.0.1", port)))
         with pytest.raises(CannotServe):
-            taken.lived(lambda _: None)
+            cluster_world.lived(lambda _: None)
     nowhere = World(
         settings=LeaderProcessSettings(listen=ListenAddress("127.0.0.1", 0), ready_file=tmp_path / "no" / "file")
     )
     with pytest.raises(FileNotFoundError):
         nowhere.lived(lambda _: None)
-    assert (taken.votes.happened, nowhere.votes.happened) == ([], [])
+    assert (cluster_world.votes.happened, nowhere.votes.happened) == ([], [])
 
 
 def test_who_does_not_lead_waits_and_leads_when_it_may() -> None:
@@ -198,8 +198,8 @@ def test_pages_tell_how_it_is() -> None:
 
 
 def url_of(world: World) -> str:
-    told: dict[str, Any] = json.loads(world.said.getvalue().splitlines()[0])
-    return str(told["url"])
+    document: dict[str, Any] = json.loads(world.said.getvalue().splitlines()[0])
+    return str(document["url"])
 
 
 def page(url: str, path: str) -> tuple[int, str]:

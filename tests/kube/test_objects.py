@@ -30,8 +30,8 @@ class Remembers:
 
 def test_an_object_comes_with_everything_it_has() -> None:
     client: Any = Remembers(json.dumps({"metadata": {"name": "s"}, "ours": {"not": 1}}).encode())
-    found = objects.get_plain(client, "Secret", "s", "a")
-    assert found == {"metadata": {"name": "s"}, "ours": {"not": 1}, "kind": "Secret", "apiVersion": "v1"}
+    stored_object = objects.get_plain(client, "Secret", "s", "a")
+    assert stored_object == {"metadata": {"name": "s"}, "ours": {"not": 1}, "kind": "Secret", "apiVersion": "v1"}
     assert client.asked == [("GET", "/api/v1/namespaces/a/secrets/s")]
 
 

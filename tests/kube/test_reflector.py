@@ -28,10 +28,10 @@ class Quick(RetryBackoff):
 
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
-    with FakeApi() as found:
+    with FakeApi() as fake_api:
         for number in range(12):
-            found.put(f"node-{number:02d}")
-        yield found
+            fake_api.put(f"node-{number:02d}")
+        yield fake_api
 
 
 class Running:
@@ -41,7 +41,7 @@ class Running:
         self.api = api
         self.changes: list[WatchEvent[Any]] = []
         self.it: Reflector[Any] = Reflector(
-            api.client(), LIST_SOURCES["Node"], lambda found: found,
+            api.client(), LIST_SOURCES["Node"], lambda result: result,
             settings=settings or WatchSettings(page_size=5, idle_seconds=30), on_change=self.changes.append,
             backoff=Quick(random.Random(1)),
         )  # fmt: skip
@@ -184,7 +184,7 @@ def test_429_is_waited_out_as_long_as_the_server_asks(api: FakeApi) -> None:
     """Sixty answers of 429 that ask for a second each: a minute on a clock twenty times as fast."""
     with Running(api) as watch:
         watch.eventually(lambda: watch.it.health.connected)
-        asked = len(api.asked)
+        count = len(api.asked)
         api.fail(429, times=60, retry_after=1)
         api.end_streams()
         watch.eventually(lambda: "429 TooManyRequests" in watch.it.health.error)
@@ -196,7 +196,7 @@ def test_429_is_waited_out_as_long_as_the_server_asks(api: FakeApi) -> None:
         assert watch.it.health.heard == heard
         watch.eventually(lambda: not watch.it.health.error, within=120)
         watch.is_equal()
-    waits = [b - a for a, b in zip(api.at[asked + 1 :], api.at[asked + 2 :], strict=False)][:50]
+    waits = [b - a for a, b in zip(api.at[count + 1 :], api.at[count + 2 :], strict=False)][:50]
     assert min(waits) > 0.045
     assert watch.it.health.lists == 1
 
@@ -205,7 +205,7 @@ def test_a_kind_that_is_not_served_is_an_empty_list_that_is_known(api: FakeApi) 
     api.fail(404, times=1000)
     terms = WatchSettings(absent_retry_seconds=0.05)
     it: Reflector[Any] = Reflector(
-        api.client(), LIST_SOURCES["VerticalPodAutoscaler"], lambda found: found, settings=terms
+        api.client(), LIST_SOURCES["VerticalPodAutoscaler"], lambda result: result, settings=terms
     )
     thread = threading.Thread(target=it.run, daemon=True)
     thread.start()
@@ -218,7 +218,7 @@ def test_a_kind_that_is_not_served_is_an_empty_list_that_is_known(api: FakeApi) 
 def test_an_object_that_cannot_be_decoded_is_named_and_not_held(api: FakeApi) -> None:
     api.put("odd", labels={"a": 1})
     with Running(api) as watch:
-        assert [found.where for found in watch.it.store.unreadable_objects()] == ["Node odd"]
+        assert [error.where for error in watch.it.store.unreadable_objects()] == ["Node odd"]
         assert ("", "odd") not in watch.it.store.versions_by_key()
         api.put("odd", labels={"a": "1"})
         watch.is_equal()
@@ -274,11 +274,11 @@ def _seconds_to_stop(api: FakeApi) -> float:
 def test_a_mistake_in_what_is_held_is_told_and_does_not_end_the_watch(api: FakeApi) -> None:
     calls = []
 
-    def hold(found: Any) -> Any:
-        calls.append(found)
+    def hold(result: Any) -> Any:
+        calls.append(result)
         if len(calls) == 1:
             raise ZeroDivisionError
-        return found
+        return result
 
     it: Reflector[Any] = Reflector(api.client(), LIST_SOURCES["Node"], hold, backoff=Quick(random.Random(1)))
     thread = threading.Thread(target=it.run, daemon=True)
@@ -303,7 +303,7 @@ def test_an_error_on_the_stream_tells_nothing_of_how_things_stand(api: FakeApi) 
 
 def test_a_server_that_keeps_no_version_it_names_is_not_listed_again_and_again_at_once(api: FakeApi) -> None:
     api.oldest = 1 << 40
-    it: Reflector[Any] = Reflector(api.client(), LIST_SOURCES["Node"], lambda found: found)
+    it: Reflector[Any] = Reflector(api.client(), LIST_SOURCES["Node"], lambda result: result)
     thread = threading.Thread(target=it.run, daemon=True)
     begun = time.monotonic()
     thread.start()
@@ -318,7 +318,7 @@ def test_a_kind_that_comes_back_is_listed_anew(api: FakeApi) -> None:
     """Its versions of before say nothing of it any more."""
     source = replace(LIST_SOURCES["Node"], optional=True)
     it: Reflector[Any] = Reflector(
-        api.client(), source, lambda found: found, settings=WatchSettings(absent_retry_seconds=0.5)
+        api.client(), source, lambda result: result, settings=WatchSettings(absent_retry_seconds=0.5)
     )
     thread = threading.Thread(target=it.run, daemon=True)
     thread.start()
@@ -334,9 +334,9 @@ def test_a_kind_that_comes_back_is_listed_anew(api: FakeApi) -> None:
         thread.join(30)
 
 
-def _until(said: Callable[[], object]) -> None:
+def _until(text: Callable[[], object]) -> None:
     until = time.monotonic() + 30
-    while not said():
+    while not text():
         assert time.monotonic() < until
         time.sleep(0.01)
 

@@ -93,5 +93,5 @@ def test_trouble_of_the_server_is_no_outcome() -> None:
     ],
 )
 def test_a_cluster_that_cannot_resize_says_so(minor: str, resources: tuple[str, ...], why: str) -> None:
-    found = find_resize_obstacle(Server(minor=minor, resources=resources))  # type: ignore[arg-type]
-    assert (why in found) if why else found == ""
+    obstacle = find_resize_obstacle(Server(minor=minor, resources=resources))  # type: ignore[arg-type]
+    assert (why in obstacle) if why else obstacle == ""

@@ -61,8 +61,8 @@ def test_after_a_rotation_the_key_before_still_verifies_and_after_two_it_does_no
 
 def test_a_key_is_made_once_and_whoever_loses_a_race_reads_again() -> None:
     cluster: Any = Cluster(empty(), conflicts=2)
-    made = read_or_create(cluster, "s", "ours")
-    assert read_or_create(cluster, "s", "ours") == made == keys_of(cluster.secret)
+    signing_keys = read_or_create(cluster, "s", "ours")
+    assert read_or_create(cluster, "s", "ours") == signing_keys == keys_of(cluster.secret)
 
 
 @pytest.mark.parametrize("cluster", [Cluster(None), Cluster(empty(), conflicts=99)])

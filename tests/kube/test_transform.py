@@ -21,9 +21,9 @@ MANAGED = [{"manager": "kubelet", "fieldsV1": {"f:status": {"f:phase": {}}, "f:s
 
 
 def shape(value: Told) -> Any:
-    found = decode.decode_item("Pod", Raw(json.dumps(value).encode()))
-    assert not isinstance(found, decode.UndecodableObject), found
-    return found
+    api_object = decode.decode_item("Pod", Raw(json.dumps(value).encode()))
+    assert not isinstance(api_object, decode.UndecodableObject), api_object
+    return api_object
 
 
 def captured(value: Told) -> PodInfo:
@@ -44,10 +44,10 @@ def line(what: str, value: Told) -> bytes:
 
 
 def a_pod(name: str = "web-1", **metadata: Any) -> Told:
-    made = full_pod(3, "node-1", {})
-    made["metadata"] |= {"name": name, "namespace": "shop", "resourceVersion": "7", **metadata}
-    made["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    return made
+    pod = full_pod(3, "node-1", {})
+    pod["metadata"] |= {"name": name, "namespace": "shop", "resourceVersion": "7", **metadata}
+    pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return pod
 
 
 def test_a_pod_held_for_planning_is_the_one_its_capture_would_give() -> None:
@@ -57,15 +57,15 @@ def test_a_pod_held_for_planning_is_the_one_its_capture_would_give() -> None:
 
 def test_pods_that_are_not_alike_never_share_a_number_also_after_sharing_began_anew() -> None:
     """Owners come and go (a Job a minute): what is remembered of them has an end, and no number comes twice."""
-    planned, seen = PlannerPodTransform(max_parts=5), []
+    planned, observation = PlannerPodTransform(max_parts=5), []
     for number in range(40):
         owner = {"kind": "Job", "name": f"job-{number}", "uid": "u", "controller": True}
         value = a_pod(f"job-{number}", annotations={}, ownerReferences=[owner])
         value["spec"]["volumes"] = []
-        seen.append(planned(shape(value)).likeness)
+        observation.append(planned(shape(value)).likeness)
         assert len(planned._reader.likeness_numbers) <= 6
-    assert min(seen) >= 0
-    assert len(set(seen)) == 40
+    assert min(observation) >= 0
+    assert len(set(observation)) == 40
 
 
 def few(*values: Any) -> st.SearchStrategy[Any]:
@@ -75,8 +75,8 @@ def few(*values: Any) -> st.SearchStrategy[Any]:
 
 def mapping(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Told]:
     """What is not None."""
-    made = st.fixed_dictionaries(parts)
-    return made.map(lambda found: {name: value for name, value in found.items() if value is not None})
+    item = st.fixed_dictionaries(parts)
+    return item.map(lambda result: {name: value for name, value in result.items() if value is not None})
 
 
 ZONE = "topology.kubernetes.io/zone"
@@ -137,10 +137,10 @@ def test_whatever_happened_to_pods_before_they_are_held_as_if_seen_for_the_first
         there[name] = value
         if what == "DELETED":
             del there[name]
-    held = {pod.name: pod for pod in it.store.list_values()}
-    assert {name: said(pod) for name, pod in held.items()} == {n: said(captured(v)) for n, v in there.items()}
+    pods = {pod.name: pod for pod in it.store.list_values()}
+    assert {name: said(pod) for name, pod in pods.items()} == {n: said(captured(v)) for n, v in there.items()}
     alike: dict[int, PodInfo] = {}
-    for pod in held.values():
+    for pod in pods.values():
         other = alike.setdefault(pod.likeness, pod) if pod.likeness >= 0 else pod
         assert (pod.requirements, pod.owner, pod.is_ready, pod.phase) == (
             other.requirements,

@@ -60,9 +60,9 @@ def test_who_does_not_wait_is_not_interrupted(tmp_path: Path) -> None:
         client, raised = connect_to_cluster(config), []
 
         def ask() -> None:
-            with pytest.raises(Unreachable) as found:
+            with pytest.raises(Unreachable) as result:
                 client.get("/x")
-            raised.append(found.value)
+            raised.append(result.value)
 
         client.interrupt_request(threading.get_ident())
         thread = threading.Thread(target=ask)

@@ -100,14 +100,14 @@ def test_generated_maps_are_read_as_go_reads_them(program: Path) -> None:
     judged = valid = 0
     for question, answer in zip(questions, asked(program, questions), strict=True):
         text, groups = str(question["map"]), list(question["groups"])  # type: ignore[call-overload]
-        found = parse_expander_map(text)
-        if isinstance(found, UnjudgedMap):
+        expander_map = parse_expander_map(text)
+        if isinstance(expander_map, UnjudgedMap):
             continue
         judged += 1
-        assert isinstance(found, InvalidMap) is not answer["valid"], (text, found, answer)
-        if isinstance(found, ExpanderMap):
+        assert isinstance(expander_map, InvalidMap) is not answer["valid"], (text, expander_map, answer)
+        if isinstance(expander_map, ExpanderMap):
             valid += 1
-            assert list(found.best_groups(groups)) == answer["best"], (text, groups)
+            assert list(expander_map.best_groups(groups)) == answer["best"], (text, groups)
     # What is not judged is told; most maps must be judged, and many of them be valid.
     assert judged > COUNT / 2, judged
     assert valid > COUNT / 10, valid
@@ -122,9 +122,9 @@ def test_maps_of_ours_are_always_valid_and_read_alike(program: Path) -> None:
         demoted = draw.sample(groups, len(groups) // 3)
         text = format_priorities(demote_groups(build_priorities(tiers, groups[:1]), demoted))
         questions.append({"map": text, "groups": groups})
-        found = parse_expander_map(text)
-        assert isinstance(found, ExpanderMap), (text, found)
-        ours.append(list(found.best_groups(groups)))
+        expander_map = parse_expander_map(text)
+        assert isinstance(expander_map, ExpanderMap), (text, expander_map)
+        ours.append(list(expander_map.best_groups(groups)))
     answers = asked(program, questions)
     assert all(answer["valid"] for answer in answers)
     assert [answer["best"] for answer in answers] == ours

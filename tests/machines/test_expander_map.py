@@ -19,9 +19,9 @@ GROUPS = ("pool-a-z1", "pool-a-z10", "pool-b-z1")
 
 
 def read(text: str) -> ExpanderMap:
-    found = parse_expander_map(text)
-    assert isinstance(found, ExpanderMap), found
-    return found
+    expander_map = parse_expander_map(text)
+    assert isinstance(expander_map, ExpanderMap), expander_map
+    return expander_map
 
 
 def test_the_highest_priority_wins() -> None:

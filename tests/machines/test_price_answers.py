@@ -22,12 +22,12 @@ def series(amount: str = "0.1", **labels: str) -> dict[str, Any]:
     return {"metric": {"node": "a", **labels}, "value": [1790000000, amount]}
 
 
-def assets(*found: Any) -> bytes:
-    return json.dumps({"code": 200, "data": dict(enumerate(found))}).encode()
+def assets(*result: Any) -> bytes:
+    return json.dumps({"code": 200, "data": dict(enumerate(result))}).encode()
 
 
-def vector(*found: Any) -> bytes:
-    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": found}}).encode()
+def vector(*result: Any) -> bytes:
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def vector(*found: Any) -> bytes:
                vector({"metric": {"instance": "A"}, "value": [1, "0.1"]})],
 )  # fmt: skip
 def test_a_node_costs_what_the_answer_says_for_an_hour(answer: bytes) -> None:
-    found, mistakes = read_price_answer("answer", answer)
-    assert (found.price_of(machine()), mistakes) == (100_000, [])
+    price_file, mistakes = read_price_answer("answer", answer)
+    assert (price_file.price_of(machine()), mistakes) == (100_000, [])
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_a_node_costs_what_the_answer_says_for_an_hour(answer: bytes) -> None:
                       series("0.3", node="c", instance_type="m5.large", region="eu-west-1"))],
 )  # fmt: skip
 def test_a_type_costs_the_mean_of_its_nodes_in_the_region(answer: bytes) -> None:
-    found, _ = read_price_answer("answer", answer)
-    assert found.price_of(machine()) == 200_000
-    assert found.price_of(machine(region="us-east-1")) is None
+    price_file, _ = read_price_answer("answer", answer)
+    assert price_file.price_of(machine()) == 200_000
+    assert price_file.price_of(machine(region="us-east-1")) is None
 
 
 def test_spot_nodes_do_not_count_in_the_price_of_their_type() -> None:
-    found, _ = read_price_answer("answer", assets(asset("b"), asset("c", cost=0.24, preemptible=1)))
-    assert found.price_of(machine()) == 100_000
-    assert found.price_of(machine("c")) == 10_000
+    price_file, _ = read_price_answer("answer", assets(asset("b"), asset("c", cost=0.24, preemptible=1)))
+    assert price_file.price_of(machine()) == 100_000
+    assert price_file.price_of(machine("c")) == 10_000
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_spot_nodes_do_not_count_in_the_price_of_their_type() -> None:
      b'{"data": {"resultType": "vector", "result": {"a": 1}}}', b"[" * 100_000],
 )  # fmt: skip
 def test_an_answer_without_a_price_is_a_mistake(answer: bytes) -> None:
-    found, mistakes = read_price_answer("answer", answer)
-    assert (dict(found.nodes), dict(found.types)) == ({}, {})
+    price_file, mistakes = read_price_answer("answer", answer)
+    assert (dict(price_file.nodes), dict(price_file.types)) == ({}, {})
     assert "node_total_hourly_cost" in str(mistakes[0])
 
 

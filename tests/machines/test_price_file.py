@@ -12,8 +12,8 @@ HEADER = "EndTimestamp,InstanceID,Region,AssetClass,InstanceIDField,InstanceType
 
 
 def machine(name: str = "a", kind: str = "m5.large", region: str = "eu-west-1", provider: str = "") -> NodeInfo:
-    found = cluster(node(name, labels={INSTANCE_TYPE_LABEL: kind, REGION_LABEL: region})).nodes[0]
-    return replace(found, provider_id=provider)
+    described_node = cluster(node(name, labels={INSTANCE_TYPE_LABEL: kind, REGION_LABEL: region})).nodes[0]
+    return replace(described_node, provider_id=provider)
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def machine(name: str = "a", kind: str = "m5.large", region: str = "eu-west-1", 
     ],
 )
 def test_a_row_prices_the_nodes_it_speaks_of(row: str, asked: NodeInfo, price: int | None) -> None:
-    found, mistakes = read_price_file("prices.csv", HEADER + row + "\n")
-    assert (found.price_of(asked), mistakes) == (price, [])
+    price_file, mistakes = read_price_file("prices.csv", HEADER + row + "\n")
+    assert (price_file.price_of(asked), mistakes) == (price, [])
 
 
 def test_a_type_costs_the_mean_of_its_rows() -> None:
@@ -40,8 +40,8 @@ def test_a_type_costs_the_mean_of_its_rows() -> None:
 
 @pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf", "much", "", "1e9"])
 def test_what_is_no_price_is_named_and_prices_nothing(amount: str) -> None:
-    found, mistakes = read_price_file("prices.csv", HEADER + f",a,,node,metadata.name,,{amount},\n")
-    assert found.price_of(machine()) is None
+    price_file, mistakes = read_price_file("prices.csv", HEADER + f",a,,node,metadata.name,,{amount},\n")
+    assert price_file.price_of(machine()) is None
     assert "MarketPriceHourly" in str(mistakes[0])
 
 

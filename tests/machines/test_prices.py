@@ -72,9 +72,9 @@ def test_a_quote_says_on_whose_word_it_is(
 
 
 def test_the_list_price_of_another_region_is_refused() -> None:
-    found = quote_price(of_type("a1.large", **{REGION: "eu-central-1"}), {})
-    assert isinstance(found, NotYet)
-    assert found.reason.code.name == "price-of-another-region"
+    machine_price = quote_price(of_type("a1.large", **{REGION: "eu-central-1"}), {})
+    assert isinstance(machine_price, NotYet)
+    assert machine_price.reason.code.name == "price-of-another-region"
 
 
 def test_what_a_price_file_says_of_the_node_counts_first() -> None:
@@ -96,12 +96,14 @@ class Asked(dict[str, str]):
 
 @pytest.mark.parametrize("kind", ["m5.xlarge", "unheard-of", ""])
 def test_a_price_depends_on_nothing_but_its_key(kind: str) -> None:
-    [found] = cluster(node("a")).nodes
+    [described_node] = cluster(node("a")).nodes
     labels = Asked(**{INSTANCE_TYPE_LABEL: kind})
-    labelled = replace(found, labels=labels)
+    labelled = replace(described_node, labels=labels)
     labels.keys_read.clear()
     quote_price(labelled, {})
     assert labels.keys_read <= {*PRICE_KEYS}
     for key in PRICE_KEYS:
-        assert price_key(replace(found, labels={key: "other"})) != price_key(replace(found, labels={}))
-    assert price_key(replace(found, price=1)) != price_key(found)
+        assert price_key(replace(described_node, labels={key: "other"})) != price_key(
+            replace(described_node, labels={})
+        )
+    assert price_key(replace(described_node, price=1)) != price_key(described_node)

@@ -231,8 +231,8 @@ def test_clients_that_ask_for_the_metrics_page_do_not_delay_the_api(monkeypatch:
     monkeypatch.setattr(asgi, "render_metrics", lambda registry: b"page" if may_end.wait(10) else b"late")
 
     async def run() -> tuple[int, list[int]]:
-        asked = [world.ask_beside_others("/metrics") for _ in range(asgi.MAX_WAITING_PAGES + 3)]
-        pages = [asyncio.create_task(one) for one in asked]
+        request = [world.ask_beside_others("/metrics") for _ in range(asgi.MAX_WAITING_PAGES + 3)]
+        pages = [asyncio.create_task(one) for one in request]
         await asyncio.sleep(0)
         status, *_ = await asyncio.wait_for(world.ask_beside_others(VALUES), 5)
         may_end.set()

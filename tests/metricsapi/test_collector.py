@@ -206,8 +206,8 @@ def test_a_pod_of_the_same_name_is_another_pod() -> None:
     world = World(values={"uid-a": 100.0})
     world.collector.replace_inputs([RATE], pods("a"))
     world.live(150, rate=10)
-    again = RunningPod("shop", "a", "uid-new", "10.0.0.2", {"app": "web"})
-    world.collector.replace_inputs([RATE], [again])
+    second_running_pod = RunningPod("shop", "a", "uid-new", "10.0.0.2", {"app": "web"})
+    world.collector.replace_inputs([RATE], [second_running_pod])
     assert world.ask("shop/pods/*/requests") == (200, {})
 
 

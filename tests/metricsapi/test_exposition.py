@@ -32,8 +32,8 @@ def read(body: bytes, *filters: SeriesFilter, part: int = 4096) -> ScrapedBody |
 
 def total(body: bytes, *filters: SeriesFilter, part: int = 4096) -> float | str:
     """The sum of the first filter's series, or the code of the reason why there is none."""
-    found = read(body, *filters, part=part)
-    first = found if isinstance(found, Reason) else found.values[0]
+    actual_body = read(body, *filters, part=part)
+    first = actual_body if isinstance(actual_body, Reason) else actual_body.values[0]
     return first.code.name if isinstance(first, Reason) else sum(first.values())
 
 
@@ -97,9 +97,9 @@ def test_a_label_is_compared_as_it_was_before_it_was_escaped() -> None:
 
 
 def test_rules_of_one_body_do_not_spoil_each_other() -> None:
-    found = read(b"good 1\nbad x\n", SeriesFilter("good"), SeriesFilter("bad"))
-    assert isinstance(found, ScrapedBody)
-    assert [isinstance(value, Reason) for value in found.values] == [False, True]
+    body = read(b"good 1\nbad x\n", SeriesFilter("good"), SeriesFilter("bad"))
+    assert isinstance(body, ScrapedBody)
+    assert [isinstance(value, Reason) for value in body.values] == [False, True]
 
 
 def test_the_order_of_labels_does_not_make_another_series() -> None:
@@ -110,9 +110,9 @@ def test_the_order_of_labels_does_not_make_another_series() -> None:
 
 
 def test_the_start_of_the_process_is_read_where_it_is_exposed() -> None:
-    found = read(b"apiserver_request_total 5\nprocess_start_time_seconds 1.76e9\n")
-    assert isinstance(found, ScrapedBody)
-    assert found.started == 1.76e9
+    body = read(b"apiserver_request_total 5\nprocess_start_time_seconds 1.76e9\n")
+    assert isinstance(body, ScrapedBody)
+    assert body.started == 1.76e9
 
 
 def test_a_body_of_19_megabytes_is_read_and_one_of_21_is_not() -> None:

@@ -28,22 +28,22 @@ def day(per_core: float = 200, base: float = 0.05, noise: float = 0.0) -> list[L
 
 
 def proposed(points: list[LoadPoint], terms: ProposalTerms = TERMS) -> HpaProposal | str:
-    found = propose_hpa(points, terms)
-    return found.reason.code.name if isinstance(found, NotYet) else found
+    hpa_proposal = propose_hpa(points, terms)
+    return hpa_proposal.reason.code.name if isinstance(hpa_proposal, NotYet) else hpa_proposal
 
 
 def test_the_threshold_is_the_rate_at_the_wanted_utilization() -> None:
-    found = proposed(day())
-    assert isinstance(found, HpaProposal)
-    assert found.requests_per_core == pytest.approx(200)
-    assert found.base_cores == pytest.approx(0.05)
-    assert found.threshold == pytest.approx((0.5 * 0.7 - 0.05) * 200)
+    hpa_proposal = proposed(day())
+    assert isinstance(hpa_proposal, HpaProposal)
+    assert hpa_proposal.requests_per_core == pytest.approx(200)
+    assert hpa_proposal.base_cores == pytest.approx(0.05)
+    assert hpa_proposal.threshold == pytest.approx((0.5 * 0.7 - 0.05) * 200)
 
 
 def test_replicas_reach_from_the_quietest_to_beyond_the_busiest_time() -> None:
-    found = proposed(day())
-    assert isinstance(found, HpaProposal)
-    assert (found.min_replicas, found.max_replicas) == (2, 5)
+    hpa_proposal = proposed(day())
+    assert isinstance(hpa_proposal, HpaProposal)
+    assert (hpa_proposal.min_replicas, hpa_proposal.max_replicas) == (2, 5)
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_what_is_missing_has_a_name(points: list[LoadPoint], code: str) -> None:
 
 
 def test_noise_does_not_change_the_threshold_much() -> None:
-    found = proposed(day(noise=0.02))
-    assert isinstance(found, HpaProposal)
-    assert found.threshold == pytest.approx(60, rel=0.1)
+    hpa_proposal = proposed(day(noise=0.02))
+    assert isinstance(hpa_proposal, HpaProposal)
+    assert hpa_proposal.threshold == pytest.approx(60, rel=0.1)
 
 
 def test_the_hpa_has_an_average_value_and_scales_down_slowly() -> None:
-    found = proposed(day())
-    assert isinstance(found, HpaProposal)
-    spec = render_hpa(found, TERMS)["spec"]
+    hpa_proposal = proposed(day())
+    assert isinstance(hpa_proposal, HpaProposal)
+    spec = render_hpa(hpa_proposal, TERMS)["spec"]
     assert spec["metrics"][0]["pods"]["target"]["type"] == "AverageValue"
     assert spec["behavior"]["scaleDown"]["stabilizationWindowSeconds"] == 300
     assert spec["behavior"]["scaleUp"]["stabilizationWindowSeconds"] == 0

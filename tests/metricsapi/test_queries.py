@@ -45,8 +45,8 @@ def test_each_pod_has_its_value() -> None:
     ],
 )
 def test_a_result_that_says_nothing_of_a_pod_is_left_out_and_counted(result: tuple[dict[str, str], str]) -> None:
-    found = decode_answer(answered((labels("web-0"), "1"), result), RULE)
-    assert found == QueryAnswer({("shop", "web-0"): 1.0}, dropped=1)
+    answer = decode_answer(answered((labels("web-0"), "1"), result), RULE)
+    assert answer == QueryAnswer({("shop", "web-0"): 1.0}, dropped=1)
 
 
 def test_a_pod_with_two_results_has_none() -> None:
@@ -66,14 +66,14 @@ def test_a_pod_with_two_results_has_none() -> None:
     ],
 )
 def test_what_is_no_vector_is_a_reason_and_no_zero(body: bytes) -> None:
-    found = decode_answer(body, RULE)
-    assert isinstance(found, Reason)
-    assert found.code is QUERY_FAILED
+    answer = decode_answer(body, RULE)
+    assert isinstance(answer, Reason)
+    assert answer.code is QUERY_FAILED
 
 
 def test_the_query_is_sent_with_the_token_of_now(tmp_path: Path) -> None:
     token = tmp_path / "token"
-    with serving(lambda asked: (200, answered((labels(), "7")))) as server:
+    with serving(lambda request: (200, answered((labels(), "7")))) as server:
         run = query_prometheus(Settings(prometheus_url=server.url, prometheus_token_file=token))
         for text in ("first", "second\n"):
             token.write_text(text)
@@ -83,14 +83,14 @@ def test_the_query_is_sent_with_the_token_of_now(tmp_path: Path) -> None:
     assert headers["Authorization"] == "Bearer second"
 
 
-def sentence(found: QueryAnswer | Reason) -> str:
-    assert isinstance(found, Reason)
-    return found.sentence
+def sentence(answer: QueryAnswer | Reason) -> str:
+    assert isinstance(answer, Reason)
+    return answer.sentence
 
 
 @pytest.mark.parametrize(("status", "said"), [(500, {}), (400, {"error": "parse error"}), (200, b"garbled")])
 def test_a_prometheus_that_fails_is_a_reason(status: int, said: Any) -> None:
-    with serving(lambda asked: (status, said)) as server:
+    with serving(lambda request: (status, said)) as server:
         assert "depth" in sentence(query_prometheus(Settings(prometheus_url=server.url))(RULE))
 
 

@@ -27,9 +27,9 @@ def test_all_pods_and_one_pod_are_asked_for_by_path() -> None:
 
 
 def test_a_selector_is_read_as_kubectl_does() -> None:
-    found = asked(API + b"/namespaces/ns/pods/*/m", b"labelSelector=app%3Dweb%2Ctier+in+(a%2Cb)")
-    assert isinstance(found, MetricRequest)
-    assert [(one.key, one.operator, one.values) for one in found.requirements] == [
+    answer = asked(API + b"/namespaces/ns/pods/*/m", b"labelSelector=app%3Dweb%2Ctier+in+(a%2Cb)")
+    assert isinstance(answer, MetricRequest)
+    assert [(one.key, one.operator, one.values) for one in answer.requirements] == [
         ("app", "In", ("web",)),
         ("tier", "In", ("a", "b")),
     ]
@@ -61,9 +61,9 @@ def test_discovery_is_two_documents() -> None:
     ],
 )
 def test_every_other_path_is_refused(path: bytes, query: bytes, method: str, status: int) -> None:
-    found = asked(path, query, method)
-    assert isinstance(found, InvalidRequest)
-    assert found.status == status
+    answer = asked(path, query, method)
+    assert isinstance(answer, InvalidRequest)
+    assert answer.status == status
 
 
 HEADERS = [(b"X-Remote-User", b"eve"), (b"x-remote-group", b"a"), (b"x-remote-group", b"b")]
@@ -89,9 +89,9 @@ def test_every_user_but_nobody_is_authenticated_as_in_kubernetes_own_servers(
     user: bytes, groups: list[bytes], expected: tuple[str, ...]
 ) -> None:
     headers = [(b"x-remote-user", user), *((b"x-remote-group", group) for group in groups)]
-    found = authenticate_user(CONFIG, ("front-proxy",), headers)
-    assert found is not None
-    assert found.groups == expected
+    remote_user = authenticate_user(CONFIG, ("front-proxy",), headers)
+    assert remote_user is not None
+    assert remote_user.groups == expected
 
 
 @pytest.mark.parametrize("names", [None, (), ("other",)])
@@ -114,9 +114,9 @@ def test_too_many_groups_are_nobody_rather_than_some() -> None:
 
 
 def test_extras_are_unescaped() -> None:
-    found = authenticate_user(CONFIG, ("front-proxy",), [*HEADERS, (b"X-Remote-Extra-a%2Fb", b"c")])
-    assert found is not None
-    assert found.extra == (("a/b", ("c",)),)
+    remote_user = authenticate_user(CONFIG, ("front-proxy",), [*HEADERS, (b"X-Remote-Extra-a%2Fb", b"c")])
+    assert remote_user is not None
+    assert remote_user.extra == (("a/b", ("c",)),)
 
 
 def test_the_configuration_is_that_of_the_cluster() -> None:
@@ -125,9 +125,12 @@ def test_the_configuration_is_that_of_the_cluster() -> None:
         "requestheader-allowed-names": '["front-proxy"]',
         "requestheader-username-headers": '["X-User"]',
     }
-    found = read_config(data)
-    assert isinstance(found, RequestHeaderConfig)
-    assert (found.allowed_names, found.username_headers) == (("front-proxy",), ("x-user",))
+    request_header_config = read_config(data)
+    assert isinstance(request_header_config, RequestHeaderConfig)
+    assert (request_header_config.allowed_names, request_header_config.username_headers) == (
+        ("front-proxy",),
+        ("x-user",),
+    )
     assert isinstance(read_config({}), Unreadable)
     assert isinstance(read_config({**data, "requestheader-allowed-names": "["}), Unreadable)
 

@@ -30,13 +30,13 @@ def stored(*samples: tuple[float, float], rule: MetricRule = RULE, started: tupl
 
 def shown(store: SampleStore, now: float, rule: MetricRule = RULE) -> int | str:
     """Thousandths, or the code of what is missing."""
-    found = store.value_of("uid", rule, now)
-    return found.reason.code.name if isinstance(found, NotYet) else found.milli
+    value = store.value_of("uid", rule, now)
+    return value.reason.code.name if isinstance(value, NotYet) else value.milli
 
 
 def test_a_rate_is_the_increase_per_second_cut_to_thousandths() -> None:
-    found = stored((HOUR, 10), (HOUR + 60, 20)).value_of("uid", RULE, HOUR + 70)
-    assert found == MetricValue(166, HOUR + 60, 60)
+    value = stored((HOUR, 10), (HOUR + 60, 20)).value_of("uid", RULE, HOUR + 70)
+    assert value == MetricValue(166, HOUR + 60, 60)
 
 
 @pytest.mark.parametrize(("newest", "expected"), [(HOUR + 60, STALE_SAMPLE.name), (HOUR + 61, 0)])
@@ -132,7 +132,7 @@ def test_a_rate_never_exceeds_what_was_really_counted(steps: list[tuple[int, flo
     for seconds, events, restarts in steps:
         at, counter = at + seconds, events if restarts else counter + events
         store.add_sample("uid", RULE, Sample(at, {1: counter}))
-        found = store.value_of("uid", RULE, at)
-        assert isinstance(found, MetricValue)
+        value = store.value_of("uid", RULE, at)
+        assert isinstance(value, MetricValue)
         # A restarted counter that has passed its earlier value shows less than really happened, never more.
-        assert 0 <= found.milli <= events / seconds * 1000 + 1
+        assert 0 <= value.milli <= events / seconds * 1000 + 1

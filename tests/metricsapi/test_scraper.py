@@ -49,15 +49,15 @@ def serving(answer: Answer, context: ssl.SSLContext | None = None, *, closes: bo
     opened: list[socket.socket] = []
 
     def talk(connection: socket.socket) -> None:
-        asked = b""
+        text = b""
         try:
             if context is not None:
                 connection = context.wrap_socket(connection, server_side=True)
                 opened.append(connection)
             while data := connection.recv(65536):
-                asked += data
-                while b"\r\n\r\n" in asked:
-                    head, _, asked = asked.partition(b"\r\n\r\n")
+                text += data
+                while b"\r\n\r\n" in text:
+                    head, _, text = text.partition(b"\r\n\r\n")
                     pod.heads.append(head)
                     if (sent := answer(head)) is not None:
                         connection.sendall(sent)
@@ -102,9 +102,9 @@ def total(scrape: Scrape) -> float | str:
 @pytest.fixture
 def scraper(tmp_path: Path) -> Iterator[PodScraper]:
     """Reads its files from `tmp_path`; its connections are closed at the end."""
-    found = PodScraper(tmp_path, 5.0)
-    yield found
-    found.keep_connections(frozenset())
+    pod_scraper = PodScraper(tmp_path, 5.0)
+    yield pod_scraper
+    pod_scraper.keep_connections(frozenset())
 
 
 def scraped(scraper: PodScraper, answer: Answer) -> float | str:
@@ -147,8 +147,8 @@ def test_what_is_no_whole_page_has_a_reason_and_no_value(response: bytes, code: 
 
 def test_a_page_that_ends_too_early_is_no_page(scraper: PodScraper) -> None:
     with serving(lambda head: respond(PAGE, length=len(PAGE) + 10), closes=True) as pod:
-        found = total(scraper.scrape(target(pod), FILTERS))
-    assert found in (BODY_MALFORMED.name, SCRAPE_FAILED.name)
+        actual_total = total(scraper.scrape(target(pod), FILTERS))
+    assert actual_total in (BODY_MALFORMED.name, SCRAPE_FAILED.name)
 
 
 def test_a_connection_is_kept_and_a_new_one_is_made_when_the_pod_has_closed_it(scraper: PodScraper) -> None:
@@ -166,8 +166,8 @@ def test_a_pod_that_closed_the_idle_connection_is_asked_again_at_once(scraper: P
 
 
 def test_a_pod_that_is_not_there_has_a_reason(scraper: PodScraper) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        gone = PlayedPod(port=taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        gone = PlayedPod(port=server.getsockname()[1])
     assert total(scraper.scrape(target(gone), FILTERS)) == SCRAPE_FAILED.name
 
 
@@ -225,8 +225,8 @@ def test_tls_is_verified_against_the_name_of_the_rule(
     with serving(lambda head: respond(PAGE), secure(authority, "web.shop.svc")) as pod:
         how = {"is_secure": True, "ca_file": "ca.crt"}
         for name, expected in (("web.shop.svc", 7), ("other.shop.svc", SCRAPE_FAILED.name)):
-            found = scraper.scrape(target(pod, server_name=name, **how), FILTERS)
-            assert total(found) == expected
+            scrape = scraper.scrape(target(pod, server_name=name, **how), FILTERS)
+            assert total(scrape) == expected
         # The authorities of the system do not know this one.
         unknown = target(pod, is_secure=True, server_name="web.shop.svc")
         assert total(scraper.scrape(unknown, FILTERS)) == SCRAPE_FAILED.name

@@ -19,8 +19,8 @@ def pod(name: str, namespace: str = "shop", ip: str = "10.0.0.1", app: str = "we
 
 
 def test_rules_with_one_endpoint_share_a_scrape_and_others_do_not() -> None:
-    found = find_targets([rule("a"), rule("b"), rule("c", port=9090)], [pod("web-0")])
-    assert [(target.endpoint.port, target.metrics) for target in found] == [(8080, ("a", "b")), (9090, ("c",))]
+    scrape_targets = find_targets([rule("a"), rule("b"), rule("c", port=9090)], [pod("web-0")])
+    assert [(target.endpoint.port, target.metrics) for target in scrape_targets] == [(8080, ("a", "b")), (9090, ("c",))]
 
 
 def test_only_pods_of_the_rule_with_an_address_are_scraped() -> None:
@@ -31,14 +31,14 @@ def test_only_pods_of_the_rule_with_an_address_are_scraped() -> None:
 def test_a_token_goes_only_to_the_namespaces_that_it_names_whatever_a_pod_is_labelled() -> None:
     secret = BearerToken(file="token", namespaces=frozenset({"shop"}))
     pods = [pod("web-0"), pod("thief", namespace="elsewhere", ip="10.0.0.2")]
-    found = find_targets([rule("a", token=secret)], pods)
-    assert {target.uid: target.token_file for target in found} == {"uid-web-0": "token", "uid-thief": ""}
+    scrape_targets = find_targets([rule("a", token=secret)], pods)
+    assert {target.uid: target.token_file for target in scrape_targets} == {"uid-web-0": "token", "uid-thief": ""}
 
 
 def test_rules_with_and_without_a_token_do_not_share_a_scrape() -> None:
     secret = BearerToken(file="token", namespaces=frozenset({"shop"}))
-    found = find_targets([rule("a", token=secret), rule("b")], [pod("web-0")])
-    assert [(target.token_file, target.metrics) for target in found] == [("token", ("a",)), ("", ("b",))]
+    scrape_targets = find_targets([rule("a", token=secret), rule("b")], [pod("web-0")])
+    assert [(target.token_file, target.metrics) for target in scrape_targets] == [("token", ("a",)), ("", ("b",))]
 
 
 def test_filters_are_in_the_order_of_the_targets_metrics() -> None:

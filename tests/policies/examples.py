@@ -57,19 +57,19 @@ class Example:
         return run(pod, namespace, _named(names), facts)
 
 
-def outcome(found: Run) -> Any:
+def outcome(run: Run) -> Any:
     """The stored pod as plain values, or the server's refusal."""
-    if isinstance(found.outcome, PodRejected):
-        return {"apiVersion": "examples.trimtab.dev/v1", "kind": "Refusal", "refused": str(found.outcome)}
-    pod = msgspec.json.decode(msgspec.json.encode(found.outcome.pod))
+    if isinstance(run.outcome, PodRejected):
+        return {"apiVersion": "examples.trimtab.dev/v1", "kind": "Refusal", "refused": str(run.outcome)}
+    pod = msgspec.json.decode(msgspec.json.encode(run.outcome.pod))
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 
 def _named(names: tuple[str, ...]) -> tuple[PodPolicy, ...]:
-    known = {policy.name: policy for policy in shipped()}
-    return tuple(known[name] for name in names)
+    policies = {policy.name: policy for policy in shipped()}
+    return tuple(policies[name] for name in names)
 
 
 def examples() -> tuple[Example, ...]:
-    found = sorted(FOLDER.glob("*/*.before.yaml"))
-    return tuple(Example(path.parent.name, path.name.removesuffix(".before.yaml")) for path in found)
+    paths = sorted(FOLDER.glob("*/*.before.yaml"))
+    return tuple(Example(path.parent.name, path.name.removesuffix(".before.yaml")) for path in paths)

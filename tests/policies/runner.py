@@ -45,10 +45,10 @@ class Run:
         if not self.decisions:
             return set()
         first = self.decisions[0]
-        found = {c.reason.code.name for d in self.decisions for c in d.changes}
-        found |= {left.reason.code.name for left in first.fields_kept}
-        found |= {reason.code.name for reason in (first.skipped, first.denied) if reason is not None}
-        return found or (set() if first.matched else {"no-policy"})
+        codes = {c.reason.code.name for d in self.decisions for c in d.changes}
+        codes |= {left.reason.code.name for left in first.fields_kept}
+        codes |= {reason.code.name for reason in (first.skipped, first.denied) if reason is not None}
+        return codes or (set() if first.matched else {"no-policy"})
 
     @property
     def would(self) -> set[str]:
@@ -76,9 +76,9 @@ def world(text: bytes = b"") -> ClusterFacts:
 
 
 def documents(text: bytes) -> tuple[Document, ...]:
-    found = read_documents("text", text)
-    assert found.mistakes == ()
-    return found.documents
+    parse_result = read_documents("text", text)
+    assert parse_result.mistakes == ()
+    return parse_result.documents
 
 
 def run(
@@ -104,9 +104,9 @@ def run(
 def pods(text: bytes) -> Iterator[tuple[Pod, str]]:
     """The pod of each manifest that makes pods, with its namespace."""
     for document in documents(text):
-        made = _made(document.value)
-        if made is not None:
-            pod = msgspec.convert(made, Pod)
+        item = _made(document.value)
+        if item is not None:
+            pod = msgspec.convert(item, Pod)
             yield pod, pod.metadata.namespace or "default"
 
 

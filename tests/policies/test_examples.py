@@ -34,16 +34,18 @@ def test_every_patch_of_all_policies_together_is_safe_to_send(example: Example) 
     path = example.path("world")
     facts = world(path.read_bytes() if path.exists() else b"")
     namespace, policies = example.run.namespace, Policies.from_policies(*shipped())
-    found = run(example.run.made, namespace, shipped(), facts)
+    process = run(example.run.made, namespace, shipped(), facts)
     # What a policy requires goes out also where the quota has no room; then that is what the example shows.
     by_quota = isinstance(example.run.outcome, PodRejected) and example.run.outcome.plugin == resourcequota.PLUGIN
 
     def again(pod: Pod) -> Pod:
         return decide(pod, policies, facts, namespace).pod
 
-    for seen, decision in zip(found.seen, found.decisions, strict=True):
+    for observation, decision in zip(process.seen, process.decisions, strict=True):
         after = decision.pod
-        wrong = check_patch(seen, after, diff_pods(seen, after), again, facts, namespace, quota_may_refuse=by_quota)
+        wrong = check_patch(
+            observation, after, diff_pods(observation, after), again, facts, namespace, quota_may_refuse=by_quota
+        )
         assert wrong is None
 
 
@@ -54,8 +56,8 @@ def test_admitting_the_stored_pod_again_changes_nothing(example: Example) -> Non
     names = (example.policy, *example.why.beside)
     if hasattr(stored, "pod"):
         facts = world(path.read_bytes() if path.exists() else b"")
-        again = run(stored.pod, example.run.namespace, [p for p in shipped() if p.name in names], facts)
-        assert outcome(again) == outcome(example.run)
+        second_process = run(stored.pod, example.run.namespace, [p for p in shipped() if p.name in names], facts)
+        assert outcome(second_process) == outcome(example.run)
 
 
 @pytest.mark.parametrize("name", [policy.name for policy in shipped()])

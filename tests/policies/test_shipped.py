@@ -204,9 +204,9 @@ def stored_twice(pod: Pod, namespace: str, cluster: bytes = b"") -> tuple[Pod, P
 def test_all_policies_together_on_real_manifests_change_nothing_the_second_time(name: str) -> None:
     if not MANIFESTS.is_dir():
         pytest.skip(f"no manifests at {MANIFESTS}: set TRIMTAB_SHARED to the folder that holds data/manifests")
-    found = list(pods((MANIFESTS / name).read_bytes()))
-    assert found
-    for pod, namespace in found:
+    objects = list(pods((MANIFESTS / name).read_bytes()))
+    assert objects
+    for pod, namespace in objects:
         first, second = stored_twice(pod, namespace)
         assert first == second
         critical = value_or(pod.spec.priority_class_name, "") in CRITICAL
@@ -240,15 +240,15 @@ metadata: {name: shop, labels: {trimtab.dev/memory-limits: request}}
 """
 
 
-def memory_of(resources: str, names: set[str], known: str = "") -> tuple[object, object]:
+def memory_of(resources: str, names: set[str], facts: str = "") -> tuple[object, object]:
     """The memory that `app` asks for and is limited to, by these of the shipped policies, rolled out to all owners."""
     chosen = [policy for policy in shipped() if policy.name in names]
     everywhere = [replace(p, spec=replace(p.spec, rollout=100)) for p in chosen]
     ((pod, namespace),) = pods((WEB % resources).encode())
-    outcome = run(pod, namespace, everywhere, world((SHOP + known).encode())).outcome
+    outcome = run(pod, namespace, everywhere, world((SHOP + facts).encode())).outcome
     assert isinstance(outcome, PodAdmitted)
-    found = outcome.pod.spec.containers[0].resources
-    return requests_of(found).get("memory"), limits_of(found).get("memory")
+    actual_resources = outcome.pod.spec.containers[0].resources
+    return requests_of(actual_resources).get("memory"), limits_of(actual_resources).get("memory")
 
 
 def test_a_limit_that_follows_usage_is_above_the_known_peak() -> None:
@@ -257,10 +257,10 @@ def test_a_limit_that_follows_usage_is_above_the_known_peak() -> None:
     data = json.dumps({"schema": 1, "workloads": {"shop/Deployment/web": {"app": usage}}})
     metadata = {"name": "trimtab-recommendations-00", "namespace": "trimtab-system",
                 "labels": {"trimtab.dev/recommendations": "v1"}}  # fmt: skip
-    known = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
+    text = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
                         "data": {"recommendations.json": data}})  # fmt: skip
     names = {"memory-limit-equals-request", "requests-from-usage"}
-    assert memory_of("{requests: {memory: 1Gi}}", names, known) == ("300Mi", "1035Mi")
+    assert memory_of("{requests: {memory: 1Gi}}", names, text) == ("300Mi", "1035Mi")
 
 
 def test_no_limit_follows_what_a_policy_gives_where_nothing_is_known() -> None:

@@ -12,8 +12,8 @@ FIELD = "containers[app].requests.cpu"
 
 
 def subject(note, *, cpu="250m"):
-    made = pod(container("app", requests={"cpu": cpu}), annotations={f"{COMPILED_PREFIX}web": note})
-    return PodContext(pod=made, namespace="team-a")
+    created_pod = pod(container("app", requests={"cpu": cpu}), annotations={f"{COMPILED_PREFIX}web": note})
+    return PodContext(pod=created_pod, namespace="team-a")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from trimtab.policy.lazy_property import MAX_CACHED_OBJECTS, Derived
 def test_it_is_made_once_for_an_object_and_again_for_an_equal_one() -> None:
     built: list[tuple[int, ...]] = []
 
-    def total(found: tuple[int, ...]) -> int:
-        built.append(found)
-        return sum(found)
+    def total(result: tuple[int, ...]) -> int:
+        built.append(result)
+        return sum(result)
 
     derived = Derived(total)
     one, equal = tuple([1, 2]), tuple([1, 2])  # noqa: C409  two objects

@@ -103,10 +103,10 @@ def test_what_the_first_call_added_does_not_make_the_second_another_one():
     assert second.record.outcome is AdmissionOutcome.UNCHANGED
 
 
-def _applied(made, found):
+def _applied(item, result):
     import jsonpatch
 
-    return json.dumps(jsonpatch.apply_patch(made, list(found.record.patch_operations)))
+    return json.dumps(jsonpatch.apply_patch(item, list(result.record.patch_operations)))
 
 
 def test_a_number_without_end_is_unreadable_and_no_mistake_of_ours():
@@ -143,8 +143,8 @@ def test_counting_takes_no_notice_of_what_is_ordinary():
 
 
 def expressing(terms, values):
-    listed = [f"v{at}" for at in range(values)]
-    expressions = [{"key": f"e{at}", "operator": "In", "values": listed} for at in range(8)]
+    names = [f"v{at}" for at in range(values)]
+    expressions = [{"key": f"e{at}", "operator": "In", "values": names} for at in range(8)]
     term = {"preference": {"matchExpressions": expressions}, "weight": 1}
     return manifest({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term] * terms}}})
 

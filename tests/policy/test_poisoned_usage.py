@@ -16,8 +16,8 @@ AMOUNTS = st.integers(1, 10**15).map(lambda milli: f"{milli}m")
 def test_whatever_usage_says_a_request_stays_between_min_and_max(one, other):
     low, high = sorted((one, other), key=quantity.parse)
     world = facts(usage(cpu=(low, high)), workload("Deployment/web"))
-    given_ = changed(decided(pod(owner="Deployment/web"), BOUNDED, world))[CPU]
-    assert quantity.parse("20m") <= quantity.parse(given_) <= quantity.parse("2")
+    values = changed(decided(pod(owner="Deployment/web"), BOUNDED, world))[CPU]
+    assert quantity.parse("20m") <= quantity.parse(values) <= quantity.parse("2")
 
 
 @pytest.mark.parametrize(("said", "request_"), [("1m", "20m"), ("900000", "2"), ("1", "1")])

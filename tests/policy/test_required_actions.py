@@ -334,7 +334,7 @@ def test_a_match_by_what_the_author_chooses_is_a_finding():
 @pytest.mark.parametrize("containers", ['{notImages: ["registry.example.com/*"]}', "{images: [a]}", "{names: [a]}"])
 def test_so_is_a_match_by_containers_whose_image_can_be_changed_once_the_pod_runs(containers):
     by = sandbox(match=f"{{namespaces: {{include: [a]}}, containers: {containers}}}")
-    [result] = [found for found in lint(by) if found.reason.code is AUTHOR_CHOOSES]
+    [result] = [each_result for each_result in lint(by) if each_result.reason.code is AUTHOR_CHOOSES]
     assert "containers; the image of a running container can be changed" in result.reason.sentence
 
 

@@ -43,8 +43,8 @@ def test_a_share_of_what_is_written_is_taken_once(written: str, half: str):
     assert decided(second, HALF).pod.spec == result.spec
 
 
-def _but_the_marker(found: Pod) -> dict[str, str]:
-    return {key: text for key, text in value_or(found.metadata.annotations, {}).items() if key != "trimtab.dev/changed"}
+def _but_the_marker(pod: Pod) -> dict[str, str]:
+    return {key: text for key, text in value_or(pod.metadata.annotations, {}).items() if key != "trimtab.dev/changed"}
 
 
 def test_another_share_is_one_of_what_was_written():

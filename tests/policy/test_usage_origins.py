@@ -16,7 +16,7 @@ def usage(p95: str) -> ContainerUsage:
 
 
 def amounts(rules: list[ResourceRequestRule], usages: list[ContainerUsage]) -> list[str]:
-    origins = [request_origin._USAGE_ORIGINS.value_for(known).find(rule, "cpu") for rule in rules for known in usages]
+    origins = [request_origin._USAGE_ORIGINS.value_for(facts).find(rule, "cpu") for rule in rules for facts in usages]
     return [origin.bounded[0] if origin.bounded else "depends on the pod" for origin in origins]
 
 
@@ -33,10 +33,10 @@ def test_a_share_of_the_authors_request_is_computed_for_each_pod() -> None:
 
 
 def test_policies_that_are_replaced_over_and_over_leave_a_bounded_number_of_entries() -> None:
-    known = usage("200m")
+    container_usage = usage("200m")
     rules = [ResourceRequestRule(min=f"{number + 1}m") for number in range(3 * request_origin._MAX_RULES)]
-    assert set(amounts(rules, [known])) == {"200m"}
-    assert len(request_origin._USAGE_ORIGINS.value_for(known)._cache) <= request_origin._MAX_RULES
+    assert set(amounts(rules, [container_usage])) == {"200m"}
+    assert len(request_origin._USAGE_ORIGINS.value_for(container_usage)._cache) <= request_origin._MAX_RULES
 
 
 def test_the_benchmarks_usage_is_read() -> None:

@@ -137,15 +137,15 @@ def test_a_pod_is_left_alone_while_the_scheduler_holds_no_fresh_lease():
     rule = policies(policy("{schedulerName: {name: packs}}"))
     left_alone = decided(pod(), rule, replace(facts(), fresh_leases=frozenset({"kube-system/other"})))
     assert (changed(left_alone), codes(left_alone)) == ({}, {"scheduler-not-running"})
-    held = replace(facts(), fresh_leases=frozenset({"kube-system/packs"}))
-    assert changed(decided(pod(), rule, held)) == {"schedulerName": "packs"}
+    holding = replace(facts(), fresh_leases=frozenset({"kube-system/packs"}))
+    assert changed(decided(pod(), rule, holding)) == {"schedulerName": "packs"}
 
 
 def test_the_lease_of_a_scheduler_can_be_named_or_be_none():
     nothing_held = replace(facts(), fresh_leases=frozenset())
-    held = replace(facts(), fresh_leases=frozenset({"batch/leader"}))
+    holding = replace(facts(), fresh_leases=frozenset({"batch/leader"}))
     elsewhere = policies(policy("{schedulerName: {name: packs, lease: batch/leader}}"))
-    assert changed(decided(pod(), elsewhere, held)) == {"schedulerName": "packs"}
+    assert changed(decided(pod(), elsewhere, holding)) == {"schedulerName": "packs"}
     assert changed(decided(pod(), elsewhere, nothing_held)) == {}
     assumed = policies(policy("{schedulerName: {name: gke.io-packs, lease: none}}"))
     assert changed(decided(pod(), assumed, nothing_held)) == {"schedulerName": "gke.io-packs"}

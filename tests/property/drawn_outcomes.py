@@ -29,9 +29,11 @@ def nodes(draw, name):
     taints = tuple(Taint(key=key, value=value, effect=effect) for key, value, effect in draw(_TAINTS))
     provider = draw(sometimes(st.just(f"gce://p/z/{name}"), ""))
     more = draw(sometimes(_MORE, {}))
-    made = node(name, labels=labels, taints=taints, provider=provider, cpu=cpu, memory=memory, pods="110", **more)
+    described_node = node(
+        name, labels=labels, taints=taints, provider=provider, cpu=cpu, memory=memory, pods="110", **more
+    )
     is_cordoned = draw(st.sampled_from([False, False, False, True]))
-    return change(made, spec=change(made.spec, unschedulable=is_cordoned))
+    return change(described_node, spec=change(described_node.spec, unschedulable=is_cordoned))
 
 
 _MORE = st.sampled_from([{"ephemeral-storage": "50Gi"}, {"ephemeral-storage": "512Mi", "example.com/license": "4"}])
@@ -68,11 +70,11 @@ def tight_quotas(draw, name):
 
 def _status(groups):
     """The cluster autoscaler's; (name, nodes that are there)."""
-    told = "".join(
+    text = "".join(
         f"- {{name: {name}, health: {{nodeCounts: {{registered: {{total: {n}}}}}}}}}\n" for name, n in groups
     )
     metadata = Metadata(name="cluster-autoscaler-status", namespace="kube-system")
-    return ConfigMap(metadata=metadata, data={"status": f"clusterWide: {{}}\nnodeGroups:\n{told}"})
+    return ConfigMap(metadata=metadata, data={"status": f"clusterWide: {{}}\nnodeGroups:\n{text}"})
 
 
 @st.composite
@@ -81,23 +83,23 @@ def crowded_worlds(draw):
     takes, how many groups may get their first node, or None where nobody tells)."""
     replicas = draw(st.sampled_from([1, 3, 8]))
     web = workload("Deployment/web", replicas=replicas)
-    found = [one for one in CLASSES if getattr(one, "kind", "") != "Deployment"] + [web, namespace(NAMESPACE)]
-    found += [draw(limit_ranges(f"bounds-{number}")) for number in range(draw(st.sampled_from([0, 0, 1])))]
-    found += [draw(vpas(f"vpa-{number}")) for number in range(draw(st.sampled_from([0, 0, 1])))]
-    found += [draw(tight_quotas(f"quota-{number}")) for number in range(draw(st.sampled_from([0, 1, 1, 2])))]
+    result = [one for one in CLASSES if getattr(one, "kind", "") != "Deployment"] + [web, namespace(NAMESPACE)]
+    result += [draw(limit_ranges(f"bounds-{number}")) for number in range(draw(st.sampled_from([0, 0, 1])))]
+    result += [draw(vpas(f"vpa-{number}")) for number in range(draw(st.sampled_from([0, 0, 1])))]
+    result += [draw(tight_quotas(f"quota-{number}")) for number in range(draw(st.sampled_from([0, 1, 1, 2])))]
     machines = [draw(nodes(f"n{number}")) for number in range(draw(st.integers(0, 4)))]
     daemon = draw(sometimes(st.sampled_from(["100m", "900m"])))
-    found += machines + ([_daemon(daemon)] if daemon else [])
+    result += machines + ([_daemon(daemon)] if daemon else [])
     groups = draw(st.sampled_from([None, [("web", 2)], [("web", 2), ("batch", 0)]]))
-    found += [_status(groups)] if groups is not None else []
+    result += [_status(groups)] if groups is not None else []
     growing = None if groups is None else sum(there == 0 for _, there in groups)
     peaks, used = {}, {}
     for name in sorted(draw(st.sets(st.sampled_from(["app", "proxy"])))):
         low, high, most = sorted(draw(st.tuples(*[st.integers(0, len(CPU) - 1)] * 3)))
-        seen = {"cpu": (CPU[low], CPU[high], CPU[most]), "memory": (MEMORY[low], MEMORY[high], MEMORY[most])}
-        used[name] = container_usage(seen)
+        observation = {"cpu": (CPU[low], CPU[high], CPU[most]), "memory": (MEMORY[low], MEMORY[high], MEMORY[most])}
+        used[name] = container_usage(observation)
         peaks[name] = MEMORY[most]
-    found += [shard_of_usage(used)] if used else []
+    result += [shard_of_usage(used)] if used else []
     surge = -(-replicas * 25 // 100)
-    world = facts(*found, vpa_acts=draw(st.sampled_from([True, True, False])))
+    world = facts(*result, vpa_acts=draw(st.sampled_from([True, True, False])))
     return world, tuple(machines), replicas + surge, peaks, daemon, growing

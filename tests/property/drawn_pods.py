@@ -11,19 +11,19 @@ from trimtab.cluster.snapshot import without_nulls
 @st.composite
 def resources(draw):
     """Often a request not above its limit; sometimes only one of them, devices, or nothing."""
-    asked, limited, most = {}, {}, len(CPU)
-    for name, known in BY.items():
+    requests, limited, most = {}, {}, len(CPU)
+    for name, facts in BY.items():
         low, high = sorted(draw(st.tuples(st.integers(0, most - 1), st.integers(0, most - 1))))
         shape = draw(st.sampled_from(["none", "request", "limit", "both", "equal"]))
         if shape in ("request", "both"):
-            asked[name] = known[low]
+            requests[name] = facts[low]
         if shape in ("limit", "both", "equal"):
-            limited[name] = known[high]
+            limited[name] = facts[high]
         if shape == "equal":
-            asked[name] = known[high]
+            requests[name] = facts[high]
     if draw(st.integers(0, 9)) == 0:
-        limited["nvidia.com/gpu"] = asked["nvidia.com/gpu"] = "1"
-    return dropping({"requests": asked or draw(st.sampled_from([None, {}])), "limits": limited or None})
+        limited["nvidia.com/gpu"] = requests["nvidia.com/gpu"] = "1"
+    return dropping({"requests": requests or draw(st.sampled_from([None, {}])), "limits": limited or None})
 
 
 @st.composite

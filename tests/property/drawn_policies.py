@@ -11,17 +11,17 @@ from trimtab.policy.podpolicy import Policies
 
 @st.composite
 def requests_rules(draw, resource):
-    known = BY[resource]
+    facts = BY[resource]
     origin = draw(st.sampled_from(["usage", "policy", "limit", "request"]))
-    low, middle, high = sorted(draw(st.tuples(*[st.integers(0, len(known) - 1)] * 3)))
+    low, middle, high = sorted(draw(st.tuples(*[st.integers(0, len(facts) - 1)] * 3)))
     when = draw(st.sampled_from([None, "always", "missing"]))
     shares = draw(sometimes(_SHARES)) if (origin, when) == ("usage", "always") else None
     return dropping(
         {
             "from": origin,
-            "otherwise": known[middle] if origin == "policy" else draw(st.sampled_from([None, known[middle]])),
-            "min": known[low] if origin == "request" else draw(sometimes(st.just(known[low]))),
-            "max": draw(sometimes(st.just(known[high]))),
+            "otherwise": facts[middle] if origin == "policy" else draw(st.sampled_from([None, facts[middle]])),
+            "min": facts[low] if origin == "request" else draw(sometimes(st.just(facts[low]))),
+            "max": draw(sometimes(st.just(facts[high]))),
             "percent": draw(st.sampled_from([None, 50, 80])),
             "when": when,
             "round": draw(sometimes(st.just("10m" if resource == "cpu" else "64Mi"))),
@@ -68,7 +68,7 @@ _STRICT = [
 
 @st.composite
 def actions(draw):
-    found = {
+    result = {
         "runtimeClass": draw(
             sometimes(
                 st.builds(
@@ -134,8 +134,8 @@ def actions(draw):
         "terminationGracePeriod": draw(sometimes(st.sampled_from([{"maxSeconds": 20}, {"minSeconds": 60}]))),
         "emptyDirs": draw(sometimes(st.just({"sizeLimit": "1Gi"}))),
     }  # fmt: skip
-    kept = dropping(found)
-    return kept or {"labels": {"add": {"cost": "low"}}}
+    document = dropping(result)
+    return document or {"labels": {"add": {"cost": "low"}}}
 
 
 _CONDITIONS = st.fixed_dictionaries(
@@ -193,8 +193,8 @@ def documents(draw, modes=("apply", "apply", "apply", "warn", "audit")):
     return [draw(policy_documents(f"p{number}", modes)) for number in range(draw(st.integers(1, 4)))]
 
 
-def load(found) -> Policies:
-    loaded = load_policies([(f"{each['metadata']['name']}.json", json.dumps(each).encode()) for each in found])
+def load(result) -> Policies:
+    loaded = load_policies([(f"{each['metadata']['name']}.json", json.dumps(each).encode()) for each in result])
     assert not loaded.mistakes, "\n".join(map(str, loaded.mistakes))
     return loaded.policies
 

@@ -96,17 +96,17 @@ def vpas(draw, name):
 @st.composite
 def worlds(draw, *, with_quotas=True):
     """Facts: fixed classes and owners; LimitRanges, quotas, VPAs, usage and nodes as drawn."""
-    found = [*CLASSES]
-    found += [draw(limit_ranges(f"bounds-{number}")) for number in range(draw(st.sampled_from([0, 0, 1, 1, 2])))]
+    results = [*CLASSES]
+    results += [draw(limit_ranges(f"bounds-{number}")) for number in range(draw(st.sampled_from([0, 0, 1, 1, 2])))]
     if with_quotas:
-        found += [draw(quotas(f"quota-{number}")) for number in range(draw(st.sampled_from([0, 0, 1])))]
-    found += [draw(vpas(f"vpa-{number}")) for number in range(draw(st.sampled_from([0, 0, 1, 2])))]
+        results += [draw(quotas(f"quota-{number}")) for number in range(draw(st.sampled_from([0, 0, 1])))]
+    results += [draw(vpas(f"vpa-{number}")) for number in range(draw(st.sampled_from([0, 0, 1, 2])))]
     used = {}
     for name in sorted(draw(st.sets(st.sampled_from(["app", "proxy", "prepare"])))):
         low, high = sorted(draw(st.tuples(st.integers(0, 8), st.integers(0, 8))))
-        seen = {"cpu": (CPU[low], CPU[high]), "memory": (MEMORY[low], MEMORY[high])}
-        used[name] = container_usage(seen)
-    found += [shard_of_usage(used)] if used else []
+        observation = {"cpu": (CPU[low], CPU[high]), "memory": (MEMORY[low], MEMORY[high])}
+        used[name] = container_usage(observation)
+    results += [shard_of_usage(used)] if used else []
     if draw(st.booleans()):
-        found.append(node(cpu="4", memory="8Gi"))
-    return facts(*found, vpa_acts=draw(st.sampled_from([True, True, False])))
+        results.append(node(cpu="4", memory="8Gi"))
+    return facts(*results, vpa_acts=draw(st.sampled_from([True, True, False])))

@@ -128,13 +128,13 @@ class World:
             if labels_of(node).get("kubernetes.io/arch", "") not in good:
                 return False
         reported = [one["name"] for one in node["status"].get("runtimeHandlers", [])]
-        wanted = self.handlers.get(pod["spec"].get("runtimeClassName", ""), "")
-        if reported and wanted not in reported:
+        expected = self.handlers.get(pod["spec"].get("runtimeClassName", ""), "")
+        if reported and expected not in reported:
             return False
         drivers = {
             self.drivers[volume["persistentVolumeClaim"]["claimName"]] for volume in pod["spec"].get("volumes", [])
         }
-        everywhere = {driver["name"] for listed in self.storage.values() for driver in listed}
+        everywhere = {driver["name"] for names in self.storage.values() for driver in names}
         here = {driver["name"] for driver in self.storage.get(node["metadata"]["name"], [])}
         return not (drivers & everywhere) - here
 

@@ -22,13 +22,13 @@ EVERYTHING = policies(
 
 @given(some.manifests(), some.policies(), some.worlds())
 def test_the_patch_applied_by_the_library_to_what_was_sent_gives_the_decided_pod(manifest, by, world):
-    found = answer_review(review(manifest), by, world)
-    told = json.loads(found.body)["response"]
-    assert told["uid"] == "u-1"
-    assert ("patch" in told) is ("patchType" in told) is bool(found.record.patch_operations)
-    if found.record.patch_operations:
-        applied = jsonpatch.apply_patch(manifest, json.loads(base64.b64decode(told["patch"])))
-        decided = found.record.decision.pod
+    answer = answer_review(review(manifest), by, world)
+    response = json.loads(answer.body)["response"]
+    assert response["uid"] == "u-1"
+    assert ("patch" in response) is ("patchType" in response) is bool(answer.record.patch_operations)
+    if answer.record.patch_operations:
+        applied = jsonpatch.apply_patch(manifest, json.loads(base64.b64decode(response["patch"])))
+        decided = answer.record.decision.pod
         read = msgspec.to_builtins(some.read(applied))
         assert msgspec.convert(read, type(decided)) == decided  # without variables where none tells a resource
         assert applied["spec"]["serviceAccountName"] == "default"
@@ -51,9 +51,9 @@ def test_a_damaged_review_is_answered_and_with_its_uid_where_there_is_one(manife
     for place, bytes_ in damage:
         place %= len(body)
         body = body[:place] + bytes_ + body[place + 1 :]
-    found = answer_review(body, EVERYTHING, facts())
-    told = json.loads(found.body)
-    assert (found.status, "error" in told) == (400, True) or told["response"]["uid"] == found.record.uid != ""
+    answer = answer_review(body, EVERYTHING, facts())
+    document = json.loads(answer.body)
+    assert (answer.status, "error" in document) == (400, True) or document["response"]["uid"] == answer.record.uid != ""
 
 
 JUNK = st.recursive(
@@ -85,8 +85,8 @@ def planted(value, path, junk):
 @given(some.manifests(), st.data(), JUNK)
 def test_a_pod_with_nonsense_anywhere_is_allowed(manifest, data, junk):
     place = data.draw(st.sampled_from(list(places(manifest))))
-    found = answer_review(review(planted(manifest, place, junk)), EVERYTHING, facts())
-    told = json.loads(found.body)["response"]
-    assert (told["uid"], told["allowed"]) == ("u-1", True)
+    answer = answer_review(review(planted(manifest, place, junk)), EVERYTHING, facts())
+    response = json.loads(answer.body)["response"]
+    assert (response["uid"], response["allowed"]) == ("u-1", True)
     # What the server itself cannot read (a quantity that is none) may cost us the decision, never the pod.
-    assert found.record.outcome is not AdmissionOutcome.FAILED or "patch" not in told
+    assert answer.record.outcome is not AdmissionOutcome.FAILED or "patch" not in response

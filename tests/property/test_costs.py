@@ -81,8 +81,8 @@ def test_limits_that_a_quota_counts_are_asked_about_once_and_not_for_each_contai
 @settings(max_examples=12)
 @given(st.sampled_from(SHAPES), st.sampled_from(SHAPES), st.sampled_from(["server", "webhook"]))
 def test_two_directions_at_once_cost_no_more_than_both(first, second, overhead):
-    found = costs(lambda n: together(first.make(n), second.make(n)), lambda pod: judged(pod, overhead))
-    assert growth(found) <= MOST_GROWTH
+    actual_costs = costs(lambda n: together(first.make(n), second.make(n)), lambda pod: judged(pod, overhead))
+    assert growth(actual_costs) <= MOST_GROWTH
 
 
 @pytest.mark.parametrize("around", AROUND, ids=lambda around: around.__name__)
@@ -101,11 +101,11 @@ def test_what_a_tenant_writes_around_a_pod_is_looked_through_once_and_not_for_ea
 @pytest.mark.parametrize("around", AROUND, ids=lambda around: around.__name__)
 def test_what_a_tenant_writes_around_a_pod_is_gathered_in_proportion(around):
     def gathered(count):
-        made = objects(around(count))
-        gathering, held = FactsCache(), projections_by_kind("trimtab-system")
+        listed_objects = objects(around(count))
+        gathering, projections = FactsCache(), projections_by_kind("trimtab-system")
         return lines(lambda: [
-            *(gathering.put(kind, (item.metadata.namespace, item.metadata.name), held[kind](item))
-              for kind, item in made),
+            *(gathering.put(kind, (item.metadata.namespace, item.metadata.name), projections[kind](item))
+              for kind, item in listed_objects),
             gathering.build_facts(),
         ])  # fmt: skip
 
@@ -115,12 +115,14 @@ def test_what_a_tenant_writes_around_a_pod_is_gathered_in_proportion(around):
 
 def objects(manifests):
     """(kind, object) of each."""
-    found = load_snapshot(
+    reading = load_snapshot(
         [("around.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}).encode())]
     )
-    assert not found.mistakes
+    assert not reading.mistakes
     return [
-        (one["kind"], item) for one in manifests[:1] for item in found.snapshot.objects_of(SHAPES_BY_KIND[one["kind"]])
+        (one["kind"], item)
+        for one in manifests[:1]
+        for item in reading.snapshot.objects_of(SHAPES_BY_KIND[one["kind"]])
     ]
 
 

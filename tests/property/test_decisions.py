@@ -22,14 +22,14 @@ def unchanged(pod: Pod) -> Pod:
 
 def arrived(pod: Pod, world) -> Pod | None:
     """As it is when we are called first; None where the server refuses it before."""
-    seen: list[Pod] = []
+    pods: list[Pod] = []
 
-    def look(found: Pod) -> Pod:
-        seen.append(found)
-        return found
+    def look(pod: Pod) -> Pod:
+        pods.append(pod)
+        return pod
 
     admission_chain.run_admission_chain(pod, world, NAMESPACE, look)
-    return seen[0] if seen else None
+    return pods[0] if pods else None
 
 
 @given(some.pods(), some.policies(), some.worlds())
@@ -56,10 +56,10 @@ def test_deciding_twice_changes_nothing_on_a_pod_that_no_server_has_seen(pod, by
 def test_a_valid_pod_stays_valid_with_and_without_our_second_call(pod, by, world, reinvocation, second):
     without = admission_chain.run_admission_chain(pod, world, NAMESPACE, unchanged)
     assume(isinstance(without, PodAdmitted))
-    found = admission_chain.run_admission_chain(
+    admission = admission_chain.run_admission_chain(
         pod, world, NAMESPACE, lambda p: decided(p, by, world).pod, reinvocation=reinvocation, second_call_comes=second
     )
-    assert isinstance(found, PodAdmitted), str(found)
+    assert isinstance(admission, PodAdmitted), str(admission)
 
 
 @given(some.pods(), some.policies(), some.worlds())
@@ -70,15 +70,17 @@ def test_a_patch_of_a_valid_pod_is_never_found_unsafe(pod, by, world):
         and isinstance(admission_chain.run_admission_chain(pod, world, NAMESPACE, unchanged), PodAdmitted)
     )
     after = decided(came, by, world).pod
-    again = check_patch(came, after, diff_pods(came, after), lambda p: decided(p, by, world).pod, world, NAMESPACE)
-    assert again is None
+    second_patch = check_patch(
+        came, after, diff_pods(came, after), lambda p: decided(p, by, world).pod, world, NAMESPACE
+    )
+    assert second_patch is None
 
 
 @given(some.pods(), some.policies(), some.worlds())
 def test_the_second_call_finds_nothing_to_do(pod, by, world):
-    found = admission_chain.run_admission_chain(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod)
-    assume(isinstance(found, PodAdmitted))
-    assert [step for step in found.steps if step.name == "webhook" and step.number == 2] == []
+    admission = admission_chain.run_admission_chain(pod, world, NAMESPACE, lambda p: decided(p, by, world).pod)
+    assume(isinstance(admission, PodAdmitted))
+    assert [step for step in admission.steps if step.name == "webhook" and step.number == 2] == []
 
 
 def above_limit(pod: Pod) -> set[str]:
@@ -125,10 +127,10 @@ def test_a_pod_that_opted_out_is_untouched(pod, by, world):
 
 @given(some.pods(), some.policies(modes=("warn", "audit")), some.worlds())
 def test_policies_that_only_watch_change_nothing(pod, by, world):
-    found = decided(pod, by, world)
-    assert found.changes == ()
+    decision = decided(pod, by, world)
+    assert decision.changes == ()
     assert [
-        o for o in diff_pods(pod, found.pod) if "trimtab.dev~1changed" not in o["path"] and o["op"] != "remove"
+        o for o in diff_pods(pod, decision.pod) if "trimtab.dev~1changed" not in o["path"] and o["op"] != "remove"
     ] == []
 
 
@@ -154,9 +156,9 @@ def test_the_order_of_keys_does_not_matter(manifest, documents, world):
 
 @given(some.pods(), some.policies(), some.worlds())
 def test_a_change_told_is_a_change_made(pod, by, world):
-    found = decided(pod, by, world)
-    assert not (found.changes and found.pod is pod)
-    assert all(each.before != each.after for each in found.changes)
+    decision = decided(pod, by, world)
+    assert not (decision.changes and decision.pod is pod)
+    assert all(each.before != each.after for each in decision.changes)
 
 
 @given(some.pods(), some.policies(), some.worlds())
@@ -166,9 +168,9 @@ def test_no_action_ever_fails(pod, by, world):
 
 @given(some.pods(), some.policies(), some.worlds())
 def test_refusing_is_the_only_way_not_to_answer_with_a_pod(pod, by, world):
-    found = decided(pod, by, world)
-    assert found.denied is None or found.pod is pod
-    assert not isinstance(found.pod, PodRejected)
+    decision = decided(pod, by, world)
+    assert decision.denied is None or decision.pod is pod
+    assert not isinstance(decision.pod, PodRejected)
 
 
 def sized(pod: Pod) -> dict:
@@ -184,9 +186,9 @@ def test_what_another_webhook_sizes_after_us_stays_valid(pod, other, by, world):
     containers = tuple(change(c, resources=theirs.get(c.name, c.resources)) for c in after.spec.containers)
     foreign = arrived(change(after, spec=change(after.spec, containers=containers)), world)
     assume(foreign is not None)
-    found = decided(foreign, by, world).pod
-    assert above_limit(found) <= above_limit(foreign)
-    assert sized(decided(found, by, world).pod) == sized(found)
+    created_pod = decided(foreign, by, world).pod
+    assert above_limit(created_pod) <= above_limit(foreign)
+    assert sized(decided(created_pod, by, world).pod) == sized(created_pod)
 
 
 @given(some.pods(), some.policies(), some.worlds())

@@ -28,12 +28,12 @@ def hpa(name: str, target: str) -> HorizontalPodAutoscaler:
     return HorizontalPodAutoscaler(metadata=Metadata(name=name, namespace="team-a"), spec=spec)
 
 
-def unschedulable(found, yes):
-    return change(found, spec=change(found.spec, unschedulable=yes))
+def unschedulable(result, yes):
+    return change(result, spec=change(result.spec, unschedulable=yes))
 
 
-def torn(found: ConfigMap, yes: bool) -> ConfigMap:
-    return change(found, data={PAYLOAD_KEY: found.data[PAYLOAD_KEY][:-20]}) if yes else found
+def torn(config_map: ConfigMap, yes: bool) -> ConfigMap:
+    return change(config_map, data={PAYLOAD_KEY: config_map.data[PAYLOAD_KEY][:-20]}) if yes else config_map
 
 
 OBJECTS = st.one_of(
@@ -70,9 +70,9 @@ class World:
     def put(self, item):
         kind, key = kind_of(item), (item.metadata.namespace, item.metadata.name)
         item = change(item, metadata=change(item.metadata, resource_version=str(len(self.objects))))
-        held = HOLDS[kind](item)
-        self.gathering.put(kind, key, held)
-        if not isinstance(held, msgspec.Struct) and kind == "ConfigMap" and not isinstance(held, dict):
+        holding = HOLDS[kind](item)
+        self.gathering.put(kind, key, holding)
+        if not isinstance(holding, msgspec.Struct) and kind == "ConfigMap" and not isinstance(holding, dict):
             item = self.objects.get((kind, key))  # a torn shard: what it said last stays
         if item is not None:
             self.objects[kind, key] = item
@@ -88,11 +88,11 @@ class World:
 
     def expected(self):
         """What a snapshot of just what is there tells, each object as it is held."""
-        kept = [
+        rest = [
             item if isinstance(item, Workload | ConfigMap) or kind in ("Namespace", "Node") else HOLDS[kind](item)
             for (kind, _), item in self.objects.items()
         ]
-        return facts(*kept)
+        return facts(*rest)
 
 
 STEPS = st.lists(st.one_of(OBJECTS, st.integers(0, 99), st.just("look")), max_size=40)

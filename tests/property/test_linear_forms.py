@@ -72,10 +72,10 @@ def test_a_contradiction_is_found_only_where_no_node_will_do(selector, written, 
     spec = PodSpec(node_selector=selector, affinity=Affinity(node_affinity=NodeAffinity(required=required)))
 
     def will_do(node):
-        held = all(node.get(key) == value for key, value in selector.items())
-        held = held and all(requirement_matches(one, node) for one in more)
+        holding = all(node.get(key) == value for key, value in selector.items())
+        holding = holding and all(requirement_matches(one, node) for one in more)
         own = [term.match_expressions for term in terms if not is_empty(term)]
-        return held and (not own or any(all(requirement_matches(one, node) for one in term) for term in own))
+        return holding and (not own or any(all(requirement_matches(one, node) for one in term) for term in own))
 
     if find_contradiction(spec, more):
         assert not any(map(will_do, NODES))

@@ -29,13 +29,13 @@ MOST_GROWTH = 1.3
 
 def read(text: str) -> DrainAnnotations:
     """By all who read it: the compactor, `release`, `doctor`; with a key and without one."""
-    [found] = cluster(node("n1", annotations={CORDONED_BY_US: text}, cordoned=True)).nodes
+    [described_node] = cluster(node("n1", annotations={CORDONED_BY_US: text}, cordoned=True)).nodes
     for keys in (None, KEYS):
-        notes = read_annotations([found], keys, "trimtab-system")
+        notes = read_annotations([described_node], keys, "trimtab-system")
         assert len([*notes.ours, *notes.others, *notes.doubtful]) == 1
-        assert str(judge_node(found, keys)).isprintable()
-        told = SignatureState(webhook_keys=True, keys=keys is not None, annotations=notes, states={})
-        assert all(str(one.reason) for one in check_signatures.check_drains(replace(WELL, signatures=told)))
+        assert str(judge_node(described_node, keys)).isprintable()
+        signature_state = SignatureState(webhook_keys=True, keys=keys is not None, annotations=notes, states={})
+        assert all(str(one.reason) for one in check_signatures.check_drains(replace(WELL, signatures=signature_state)))
     return notes
 
 

@@ -30,15 +30,15 @@ def shown(manifest, by, world):
     return preview_admission(some.read(manifest), by, world, NAMESPACE)
 
 
-def codes(found):
-    return {left.reason.code for call in found.calls for left in call.decision.fields_kept}
+def codes(result):
+    return {left.reason.code for call in result.calls for left in call.decision.fields_kept}
 
 
 @given(some.manifests(), POLICIES, CROWDED)
 def test_only_what_a_policy_denies_is_refused_for_our_sake(manifest, by, drawn):
-    found = shown(manifest, by, drawn[0])
-    if isinstance(found.unaided, PodAdmitted) and not isinstance(found.result, PodAdmitted):
-        assert found.result.plugin == "trimtab"
+    outcome = shown(manifest, by, drawn[0])
+    if isinstance(outcome.unaided, PodAdmitted) and not isinstance(outcome.result, PodAdmitted):
+        assert outcome.result.plugin == "trimtab"
 
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -94,27 +94,27 @@ def tolerates(toleration, taint):
 
 
 def strict(pod):
-    found = value_or(pod.spec.topology_spread_constraints, ())
-    return [constraint for constraint in found if constraint.when_unsatisfiable == "DoNotSchedule"]
+    result = value_or(pod.spec.topology_spread_constraints, ())
+    return [constraint for constraint in result if constraint.when_unsatisfiable == "DoNotSchedule"]
 
 
 def rooms(pod, machines, daemon):
     """The nodes that the pod may use and that hold it."""
-    asked = {name: amount for name, amount in pod_requests(pod.spec).items() if amount > 0}
-    found = []
+    amounts = {name: amount for name, amount in pod_requests(pod.spec).items() if amount > 0}
+    actual_machines = []
     for machine in machines:
         room = scheduler_amounts(machine.status.allocatable)
         if daemon and not any(taint.effect != "PreferNoSchedule" for taint in machine.spec.taints):
             room["cpu"] -= quantity.scheduler_value("cpu", daemon)
-        fits = all(amount <= room.get(name, 0) for name, amount in asked.items())
+        fits = all(amount <= room.get(name, 0) for name, amount in amounts.items())
         if fits and takes(machine, pod.spec) and all(c.topology_key in machine.metadata.labels for c in strict(pod)):
-            found.append(machine)
-    return found
+            actual_machines.append(machine)
+    return actual_machines
 
 
 def has_node(pod, machines, daemon, replicas=1):
     """Is there one for each of so many, on nodes that hold as many as one likes? Each goes where the fewest are."""
-    found, constraints = rooms(pod, machines, daemon), strict(pod)
+    actual_rooms, constraints = rooms(pod, machines, daemon), strict(pod)
     untainted = change(pod.spec, tolerations=(EVERYTHING,))
     for constraint in constraints:
         key = constraint.topology_key
@@ -123,14 +123,14 @@ def has_node(pod, machines, daemon, replicas=1):
             if takes(machine, untainted) and all(c.topology_key in machine.metadata.labels for c in constraints)
         ]  # fmt: skip
         pods = dict.fromkeys((labels[key] for labels in counted), 0)
-        reachable = {machine.metadata.labels[key] for machine in found}
+        reachable = {machine.metadata.labels[key] for machine in actual_rooms}
         for _ in range(replicas if reachable and key != HOSTNAME else 0):
             least = 0 if len(pods) < value_or(constraint.min_domains, 1) else min(pods.values())
             domain = min(reachable, key=lambda domain: pods[domain])
             if pods[domain] + 1 - least > constraint.max_skew:
                 return False
             pods[domain] += 1
-    return bool(found)
+    return bool(actual_rooms)
 
 
 @OF_STORED
@@ -147,22 +147,22 @@ def test_spread_without_exception_leaves_every_pod_its_node(manifest, by, drawn)
 
 def still_has_a_node(manifest, by, drawn):
     world, machines, _, _, daemon, growing = drawn
-    found = shown(manifest, by, world)
-    assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
-    before, after = found.unaided.pod, found.result.pod
+    outcome = shown(manifest, by, world)
+    assume(isinstance(outcome.unaided, PodAdmitted) and isinstance(outcome.result, PodAdmitted))
+    before, after = outcome.unaided.pod, outcome.result.pod
     is_daemon = any(owner.kind_name == "DaemonSet" for owner in before.metadata.owner_references)
     daemon = "" if is_daemon else daemon
     opened = [machine for machine in machines if not machine.spec.unschedulable]
     of_web = [owner.kind_name for owner in before.metadata.owner_references] == ["ReplicaSet"]
-    wanted = world.replicas[NAMESPACE, "Deployment", "web"].wanted if of_web else 1
-    was, now = (has_node(pod, opened, daemon, wanted) for pod in (before, after))
+    expected = world.replicas[NAMESPACE, "Deployment", "web"].wanted if of_web else 1
+    was, now = (has_node(pod, opened, daemon, expected) for pod in (before, after))
     if before.spec.node_name or not was or now:
         return
-    made = [machine for machine in machines if machine.spec.provider_id]
-    cordoned = [machine for machine in made if machine.spec.unschedulable]
-    may_come = bool(made) if growing is None else growing > 0
+    actual_machines = [machine for machine in machines if machine.spec.provider_id]
+    cordoned = [machine for machine in actual_machines if machine.spec.unschedulable]
+    may_come = bool(actual_machines) if growing is None else growing > 0
     assert may_come or has_node(after, cordoned, daemon)
-    assert reasons.NODE_UNKNOWN in codes(found)
+    assert reasons.NODE_UNKNOWN in codes(outcome)
 
 
 # The quota ----------------------------------------------------------------------------------------------------------
@@ -190,9 +190,9 @@ def fits(pod, world, replicas):
 @given(some.manifests(), POLICIES, CROWDED)
 def test_an_owner_whose_replicas_fitted_the_quota_still_fits(manifest, by, drawn):
     world, _, replicas, *_ = drawn
-    found = shown(manifest, by, world)
-    assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
-    before, after = found.unaided.pod, found.result.pod
+    outcome = shown(manifest, by, world)
+    assume(isinstance(outcome.unaided, PodAdmitted) and isinstance(outcome.result, PodAdmitted))
+    before, after = outcome.unaided.pod, outcome.result.pod
     owners = [owner.kind_name for owner in before.metadata.owner_references]
     count = replicas if owners == ["ReplicaSet"] else 1
     if fits(before, world, count):
@@ -206,11 +206,11 @@ def test_an_owner_whose_replicas_fitted_the_quota_still_fits(manifest, by, drawn
 @given(some.manifests(), POLICIES, CROWDED)
 def test_no_memory_limit_of_ours_is_below_a_known_peak(manifest, by, drawn):
     world, _, _, peaks, *_ = drawn
-    found = shown(manifest, by, world)
-    assume(isinstance(found.unaided, PodAdmitted) and isinstance(found.result, PodAdmitted))
-    if [owner.kind_name for owner in found.unaided.pod.metadata.owner_references] != ["ReplicaSet"]:
+    outcome = shown(manifest, by, world)
+    assume(isinstance(outcome.unaided, PodAdmitted) and isinstance(outcome.result, PodAdmitted))
+    if [owner.kind_name for owner in outcome.unaided.pod.metadata.owner_references] != ["ReplicaSet"]:
         return
-    for was, now in zip(found.unaided.pod.spec.containers, found.result.pod.spec.containers, strict=True):
+    for was, now in zip(outcome.unaided.pod.spec.containers, outcome.result.pod.spec.containers, strict=True):
         before, after = limits_of(was.resources).get("memory"), limits_of(now.resources).get("memory")
         if after is not None and was.name in peaks and (before is None or not quantity.is_same_quantity(before, after)):
             assert quantity.compare_quantities(after, peaks[was.name]) > 0
@@ -221,8 +221,8 @@ PLACES = ("nodeSelector[", "nodeAffinity.", "tolerations[")
 
 @given(some.manifests(), POLICIES, CROWDED)
 def test_no_placement_is_half_applied(manifest, by, drawn):
-    found = shown(manifest, by, drawn[0])
-    for call in found.calls:
+    outcome = shown(manifest, by, drawn[0])
+    for call in outcome.calls:
         placing = {change.policy for change in call.decision.changes if change.field.startswith(PLACES)}
         for policy in by.all:
             settings = policy.spec.actions.placement

@@ -96,26 +96,26 @@ POOLS = st.sampled_from(
 EASY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def steps_of(found: Plan) -> list[Any]:
+def steps_of(plan: Plan) -> list[Any]:
     return [
         [(step.node, [(m.pod, m.source, m.target, m.turn) for m in step.moves]) for step in wave.steps]
-        for wave in found.waves
+        for wave in plan.waves
     ]
 
 
-def printed(found: Plan) -> bytes:
+def printed(plan: Plan) -> bytes:
     return msgspec.json.encode(
-        (steps_of(found), found.total_savings, {n: str(r) for n, r in found.refusals.items()}, found.bound, found.notes)
+        (steps_of(plan), plan.total_savings, {n: str(r) for n, r in plan.refusals.items()}, plan.bound, plan.notes)
     )
 
 
 @EASY
 @given(clusters(), POOLS)
 def test_no_plan_breaks_a_budget_overfills_a_node_or_moves_a_pod_that_must_stay(items: list[Item], pool: Pool) -> None:
-    found = make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
-    moved, gone = verify.verify(items, steps_of(found))
-    assert moved == len(found.all_moves)
-    assert gone == {step.node for step in found.all_steps}
+    plan = make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
+    moved, gone = verify.verify(items, steps_of(plan))
+    assert moved == len(plan.all_moves)
+    assert gone == {step.node for step in plan.all_steps}
 
 
 def free_share(inventory: Inventory, left_out: set[str], targets: dict[str, str]) -> dict[str, tuple[float, float]]:
@@ -142,10 +142,10 @@ def test_no_plan_takes_the_room_that_another_pool_keeps(items: list[Item], perce
         item["metadata"]["labels"]["trimtab.dev/pool"] = f"p{number % 3}"
     inventory = cluster(*items)
     pools = [replace(ALL, everything=False, name=f"p{i}", headroom=Headroom(percent=percent)) for i in range(3)]
-    found = make_plan(build_cluster_model(inventory), pools, PlanningContext(now=NOW))
-    gone = {step.node for step in found.all_steps}
+    plan = make_plan(build_cluster_model(inventory), pools, PlanningContext(now=NOW))
+    gone = {step.node for step in plan.all_steps}
     before = free_share(inventory, set(), {})
-    after = free_share(inventory, gone, {move.pod: move.target for move in found.all_moves})
+    after = free_share(inventory, gone, {move.pod: move.target for move in plan.all_moves})
     for name, shares in after.items():
         for share, was in zip(shares, before[name], strict=True):
             # A pool that has less already gets no more pods; what it lacks is not the plan's doing.
@@ -167,7 +167,7 @@ def test_a_first_wave_alone_keeps_the_same_laws(items: list[Item], pool: Pool, c
 def test_a_plan_does_not_depend_on_the_order_of_its_input(items: list[Item], pool: Pool, chance: random.Random) -> None:
     shuffled = chance.sample(items, len(items))
     first, second = (
-        make_plan(build_cluster_model(cluster(*given)), [pool], PlanningContext(now=NOW)) for given in (items, shuffled)
+        make_plan(build_cluster_model(cluster(*value)), [pool], PlanningContext(now=NOW)) for value in (items, shuffled)
     )
     assert printed(first) == printed(second)
 
@@ -175,18 +175,18 @@ def test_a_plan_does_not_depend_on_the_order_of_its_input(items: list[Item], poo
 @EASY
 @given(clusters(), POOLS)
 def test_every_node_goes_or_has_a_reason_and_never_both(items: list[Item], pool: Pool) -> None:
-    found = make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
-    going = {step.node for step in found.all_steps}
-    assert not going & set(found.refusals)
-    assert going | set(found.refusals) == {item["metadata"]["name"] for item in items if item["kind"] == "Node"}
+    plan = make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
+    going = {step.node for step in plan.all_steps}
+    assert not going & set(plan.refusals)
+    assert going | set(plan.refusals) == {item["metadata"]["name"] for item in items if item["kind"] == "Node"}
 
 
 @EASY
 @given(clusters(), st.sampled_from([ALL, replace(ALL, goal=Goal.NODES)]))
 def test_no_plan_saves_more_than_its_bound(items: list[Item], pool: Pool) -> None:
-    found = make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
-    assert found.total_savings <= found.bound.saves
-    assert len(found.all_steps) <= found.bound.nodes
+    plan = make_plan(build_cluster_model(cluster(*items)), [pool], PlanningContext(now=NOW))
+    assert plan.total_savings <= plan.bound.saves
+    assert len(plan.all_steps) <= plan.bound.nodes
 
 
 @EASY
@@ -212,24 +212,24 @@ def test_a_node_that_can_go_has_places_for_all_its_pods(items: list[Item]) -> No
 @given(clusters())
 def test_a_search_that_is_set_aside_leaves_the_room_as_it_was_and_can_be_taken_up_again(items: list[Item]) -> None:
     world = build_cluster_model(cluster(*items))
-    made = prepare_problem(world, [replace(ALL, headroom=Headroom(percent=10))], PlanningContext(now=NOW))
-    left = [limits.allowance for limits in made.limits if limits is not None]
+    compaction_problem = prepare_problem(world, [replace(ALL, headroom=Headroom(percent=10))], PlanningContext(now=NOW))
+    left = [limits.allowance for limits in compaction_problem.limits if limits is not None]
     search = Search(
-        made.capacity,
-        made.candidates,
-        made.pods_to_move,
-        made.requests,
-        BestFitIndex(made.placement_requests),
-        made.limits,
+        compaction_problem.capacity,
+        compaction_problem.candidates,
+        compaction_problem.pods_to_move,
+        compaction_problem.requests,
+        BestFitIndex(compaction_problem.placement_requests),
+        compaction_problem.limits,
         0,
     )
-    before, kept = made.capacity.save_state(), [*map(list, left)]
+    before, rest = compaction_problem.capacity.save_state(), [*map(list, left)]
     search.run_first_pass()
-    filled, then = made.capacity.save_state(), [*map(list, left)]
+    filled, then = compaction_problem.capacity.save_state(), [*map(list, left)]
     after = search.suspend_search(before)
-    assert (made.capacity.save_state(), left) == (before, kept)
+    assert (compaction_problem.capacity.save_state(), left) == (before, rest)
     search.resume_search(after)
-    assert (made.capacity.save_state(), left) == (filled, then)
+    assert (compaction_problem.capacity.save_state(), left) == (filled, then)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -237,10 +237,10 @@ def test_a_search_that_is_set_aside_leaves_the_room_as_it_was_and_can_be_taken_u
 def test_a_simulation_ends_moves_no_pod_twice_and_leaves_none_waiting_as_planned(
     items: list[Item], scheduler: Scheduler
 ) -> None:
-    made = simulate_rounds(cluster(*items), [ALL], scheduler, PlanningContext(now=NOW))
-    assert made.moved_twice == 0
-    assert made.nodes_after == made.nodes_before - sum(len(found.nodes) for found in made.rounds)
-    assert scheduler is not Scheduler.PLAN or made.pending_successors == 0
+    simulation = simulate_rounds(cluster(*items), [ALL], scheduler, PlanningContext(now=NOW))
+    assert simulation.moved_twice == 0
+    assert simulation.nodes_after == simulation.nodes_before - sum(len(result.nodes) for result in simulation.rounds)
+    assert scheduler is not Scheduler.PLAN or simulation.pending_successors == 0
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -249,14 +249,14 @@ def test_only_targets_are_reserved_and_the_first_wave_has_room_on_the_others(
     items: list[Item], is_draining: bool
 ) -> None:
     world = build_cluster_model(cluster(*items))
-    made = make_plan(world, [ALL], PlanningContext(now=NOW))
-    going = {step.node for step in made.all_steps}
-    kept = reserved_targets(made, world, going if is_draining else ())
-    assert kept <= {move.target for move in made.all_moves} - going
+    plan = make_plan(world, [ALL], PlanningContext(now=NOW))
+    going = {step.node for step in plan.all_steps}
+    targets = reserved_targets(plan, world, going if is_draining else ())
+    assert targets <= {move.target for move in plan.all_moves} - going
     room = FreeCapacity(world)
-    for name in going | kept:
+    for name in going | targets:
         room.cordon_node(world.node_numbers[name])
     classes = {pod.key: kind for pod, kind in zip(world.pods, world.successor_class_of, strict=True)}
-    for move in (move for step in (made.waves[0].steps if made.waves else ()) for move in step.moves):
+    for move in (move for step in (plan.waves[0].steps if plan.waves else ()) for move in step.moves):
         kind = classes[move.pod]
         assert kind.has_constraints or any(fits_on_node(room, kind, number) for number in range(len(world.nodes)))

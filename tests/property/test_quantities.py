@@ -50,8 +50,8 @@ def test_the_canonical_form_has_the_same_value_and_is_its_own(given_):
 
 @given(written(), written())
 def test_order_is_the_order_of_values(a, b):
-    kept = [up(abs(value), Fraction(1, 10**9)) * (-1 if value < 0 else 1) for _, value in (a, b)]
-    capped = [max(min(value, MOST * 10**9), -MOST * 10**9) for value in kept]
+    rest = [up(abs(value), Fraction(1, 10**9)) * (-1 if value < 0 else 1) for _, value in (a, b)]
+    capped = [max(min(value, MOST * 10**9), -MOST * 10**9) for value in rest]
     assert quantity.compare_quantities(a[0], b[0]) == (capped[0] > capped[1]) - (capped[0] < capped[1])
 
 

@@ -24,14 +24,14 @@ _USES = st.builds(
 @st.composite
 def turns(draw):
     """Facts that follow each other: each time some parts are other objects, the rest the very same."""
-    found = [draw(some.worlds())]
+    results = [draw(some.worlds())]
     for _ in range(draw(st.integers(1, 3))):
         other, parts = draw(some.worlds()), draw(st.sets(st.sampled_from(_NAMES), max_size=4))
         changed = {name: getattr(other, name) for name in parts}
         if draw(st.booleans()):
             changed["quotas"] = draw(_USES)
-        found.append(replace(found[-1], **changed))
-    return found
+        results.append(replace(results[-1], **changed))
+    return results
 
 
 @given(

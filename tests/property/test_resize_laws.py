@@ -65,7 +65,7 @@ class Running:
 @st.composite
 def pods_on_a_node(draw: st.DrawFn) -> list[Running]:
     """Pods that fit on the node together."""
-    found, cpu, memory = list[Running](), CPU, MEMORY
+    result, cpu, memory = list[Running](), CPU, MEMORY
     for number in range(draw(st.integers(1, 6))):
         one = Running(f"web-{number}", draw(st.integers(1, 1200)), draw(st.integers(1, 1200)))
         if one.cpu > cpu or one.memory > memory:
@@ -75,8 +75,8 @@ def pods_on_a_node(draw: st.DrawFn) -> list[Running]:
         if draw(st.booleans()):
             one.memory_limit = one.memory + draw(st.integers(0, 500))
         cpu, memory = cpu - one.cpu, memory - one.memory
-        found.append(one)
-    return found or [Running("web-0", 500, 500)]
+        result.append(one)
+    return result or [Running("web-0", 500, 500)]
 
 
 def read(pods: list[Running]) -> list[ResizablePod]:
@@ -106,12 +106,12 @@ def test_no_proposal_breaks_a_bound(pods: list[Running], data: st.DataObject) ->
         read(pods), lambda each: what[each.uid], world, [ALL], context=ResizeContext(now=NOW, use=use)
     )
     by_uid = {f"uid-{each.name}": each for each in pods}
-    held = {"cpu": 0, "memory": 0}
+    holding = {"cpu": 0, "memory": 0}
     for proposal in advice.proposals:
-        one, wanted = by_uid[proposal.uid], what[proposal.uid]
+        one, expected = by_uid[proposal.uid], what[proposal.uid]
         before = qos_class(one.api().spec)
         for change in proposal.changes:
-            request = wanted.requests["app", change.resource]
+            request = expected.requests["app", change.resource]
             limit = one.cpu_limit if change.resource == "cpu" else one.memory_limit << 20
             measured = use.use_of(proposal.uid, "app", change.resource) or 0
             assert change.amount_after > 0
@@ -120,7 +120,7 @@ def test_no_proposal_breaks_a_bound(pods: list[Running], data: st.DataObject) ->
                 assert change.amount_after >= max(request.floor, measured)
                 assert change.resource == "cpu" or change.amount_after * 100 >= max(request.used, measured) * 115
             assert (change.given_up > 0) is proposal.is_shrink
-            held[change.resource] += max(0, -change.given_up)
+            holding[change.resource] += max(0, -change.given_up)
             if change.resource == "cpu":
                 one.cpu = change.amount_after
             else:
@@ -128,8 +128,8 @@ def test_no_proposal_breaks_a_bound(pods: list[Running], data: st.DataObject) ->
         assert before is qos_class(one.api().spec) is QoS.BURSTABLE
     # Also if every shrink is reverted: what grows was given out of what nobody requests.
     free = free_amounts(world)["a"]
-    assert held["cpu"] <= free["cpu"]
-    assert held["memory"] <= free["memory"]
+    assert holding["cpu"] <= free["cpu"]
+    assert holding["memory"] <= free["memory"]
 
 
 @dataclass
@@ -228,9 +228,11 @@ class World:
                 assert change.amount_before == before[change.resource]
         if self.has_room_of_its_own:
             observed = {each.uid: each for each in read(self.pods)}
-            held = [amounts_to_hold(one, observed[uid]) for uid, one in self.stored.open.items() if uid in observed]
-            assert sum(each.get("cpu", 0) for each in held) <= self.free()[0]
-            assert sum(each.get("memory", 0) for each in held) <= self.free()[1] << 20
+            actual_requests = [
+                amounts_to_hold(one, observed[uid]) for uid, one in self.stored.open.items() if uid in observed
+            ]
+            assert sum(each.get("cpu", 0) for each in actual_requests) <= self.free()[0]
+            assert sum(each.get("memory", 0) for each in actual_requests) <= self.free()[1] << 20
 
 
 SETTINGS = ResizeSettings(

@@ -26,6 +26,6 @@ def test_sums_that_we_say_break_a_limit_range_are_those_that_limit_ranger_refuse
 
 @given(PODS, st.one_of(quotas("team"), tight_quotas("team")))
 def test_what_we_say_a_quota_demands_is_what_its_plugin_demands(pod, rule):
-    found = resourcequota.check_quotas(pod, facts(rule), NAMESPACE)
-    demands = isinstance(found, PodRejected) and "must specify" in found.message
+    created_pod = resourcequota.check_quotas(pod, facts(rule), NAMESPACE)
+    demands = isinstance(created_pod, PodRejected) and "must specify" in created_pod.message
     assert (quota_rejecting_pod([rule], pod) is not None) is demands

@@ -13,11 +13,11 @@ from trimtab.cluster.api.meta import change
 @given(some.pods(), some.policies(), some.worlds())
 def test_a_pod_that_was_just_admitted_lacks_nothing(pod, by, world):
     assume(not pod.spec.node_name)  # one sent with its node cannot be told from one that the scheduler placed
-    found = admission_chain.run_admission_chain(pod, world, NAMESPACE, lambda sent: decided(sent, by, world).pod)
-    assume(isinstance(found, PodAdmitted))
-    meta = change(found.pod.metadata, namespace=NAMESPACE, creation_timestamp="2026-11-21T00:00:00Z")
-    status = change(found.pod.status, phase="Running")
-    stored = change(found.pod, metadata=meta, status=status, spec=change(found.pod.spec, node_name="n1"))
-    told = looked(held(stored), by, world, registered(**{p.name.replace("-", "_"): 0 for p in by.all}))
-    assert [(one.policy, one.changes) for one in told.unpatched] == []
-    assert told.overhead == ()
+    admission = admission_chain.run_admission_chain(pod, world, NAMESPACE, lambda sent: decided(sent, by, world).pod)
+    assume(isinstance(admission, PodAdmitted))
+    meta = change(admission.pod.metadata, namespace=NAMESPACE, creation_timestamp="2026-11-21T00:00:00Z")
+    status = change(admission.pod.status, phase="Running")
+    stored = change(admission.pod, metadata=meta, status=status, spec=change(admission.pod.spec, node_name="n1"))
+    audit_state = looked(held(stored), by, world, registered(**{p.name.replace("-", "_"): 0 for p in by.all}))
+    assert [(one.policy, one.changes) for one in audit_state.unpatched] == []
+    assert audit_state.overhead == ()

@@ -26,8 +26,10 @@ def _with_owners(draw, world):
         owners[NAMESPACE, "ReplicaSet", name] = owner_key("Deployment/web")
         if draw(st.booleans()):
             selected = draw(st.sampled_from([None, ("app",), ("tier",)]))
-            wanted = Replicas(wanted=draw(st.sampled_from([1, 3])), revision=draw(_REVISIONS), selected=selected)
-            replicas[NAMESPACE, "ReplicaSet", name] = wanted
+            expected_replicas = Replicas(
+                wanted=draw(st.sampled_from([1, 3])), revision=draw(_REVISIONS), selected=selected
+            )
+            replicas[NAMESPACE, "ReplicaSet", name] = expected_replicas
     if draw(st.booleans()):
         owners[NAMESPACE, "CronJob", "work"] = None
     return replace(world, owners=owners, replicas=replicas)

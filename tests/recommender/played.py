@@ -131,16 +131,16 @@ class World:
 
     def published(self) -> Workloads:
         """As a webhook reads it: what makes no sense is left out."""
-        found: Workloads = {}
+        workloads: Workloads = {}
         for text in self.told.stored.values():
             shard = decode("here", text)
             assert isinstance(shard, dict), shard
-            found |= shard
-        return found
+            workloads |= shard
+        return workloads
 
     def of(self, name: str, namespace: str = "shop") -> ContainerUsage | None:
-        found = Recommendations(self.published()).find_usage(owner_key(f"Deployment/{name}", namespace), "app")
-        return found if isinstance(found, ContainerUsage) else None
+        usage = Recommendations(self.published()).find_usage(owner_key(f"Deployment/{name}", namespace), "app")
+        return usage if isinstance(usage, ContainerUsage) else None
 
 
 @dataclass
@@ -203,12 +203,12 @@ class Process:
         checkpoints = Checkpointer(world.usage, world.days, diary, 600, budgets[0], elapsed)
         publishing = Publisher(world.told, diary, 0.05, budgets[1])
         checkpoints.shard_store.max_bytes, publishing.shard_store.max_bytes = self.limit, 5 * self.limit
-        seen = PodWatchState()
+        watch_state = PodWatchState()
         for container in world.cores:
             owner = owner_key(f"{container.kind}/{container.workload}", container.namespace)
-            seen.owners_by_workload[owner] = None
+            watch_state.owners_by_workload[owner] = None
         self.loop = Loop(
-            history=diary, source=self.source, pod_state=seen, checkpointer=checkpoints, publisher=publishing,
+            history=diary, source=self.source, pod_state=watch_state, checkpointer=checkpoints, publisher=publishing,
             metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build_logger("error", "json"),
             publish_interval_seconds=600, now=lambda: world.now, elapsed=elapsed,
         )  # fmt: skip

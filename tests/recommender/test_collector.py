@@ -34,8 +34,8 @@ class Played:
         """The namespace it cannot answer for."""
         self.empty = False
 
-    def __call__(self, asked: Asked) -> Answer:
-        path, query, _ = asked
+    def __call__(self, request: Asked) -> Answer:
+        path, query, _ = request
         if path.endswith("/labels"):
             return 200, labels("namespace", "pod", "container")
         if path.endswith("/namespace/values"):
@@ -58,8 +58,8 @@ def histories(url: str) -> RangeCollector:
 
 
 def collect(source: Any, diary: LiveHistory, now: int) -> int:
-    found: int = source.collect_usage(diary, OwnerIndex(), now + SCRAPE_LAG_SECONDS, lambda: True)
-    return found
+    usage: int = source.collect_usage(diary, OwnerIndex(), now + SCRAPE_LAG_SECONDS, lambda: True)
+    return usage
 
 
 def test_the_whole_window_is_asked_for_first_and_then_what_is_new() -> None:
@@ -67,12 +67,12 @@ def test_the_whole_window_is_asked_for_first_and_then_what_is_new() -> None:
     with serving(Played()) as server:
         source = histories(server.url)
         assert collect(source, diary, START) > 0
-        asked = len(server.asked)
+        count = len(server.asked)
         assert collect(source, diary, START + 60) == 0  # before the next point nobody is asked
-        assert len(server.asked) == asked
+        assert len(server.asked) == count
         collect(source, diary, START + 3600)
-    first = [int(query["start"]) for path, query, _ in server.asked[:asked] if path.endswith("query_range")]
-    later = [int(query["start"]) for path, query, _ in server.asked[asked:] if path.endswith("query_range")]
+    first = [int(query["start"]) for path, query, _ in server.asked[:count] if path.endswith("query_range")]
+    later = [int(query["start"]) for path, query, _ in server.asked[count:] if path.endswith("query_range")]
     assert (min(first), set(later)) == (START - 2 * DAY, {START})
     assert diary.imported_until == {"shop": START + 3600, "team": START + 3600}
     assert (
@@ -115,11 +115,11 @@ def test_after_a_loss_names_are_asked_from_the_beginning_and_history_of_what_is_
         diary.mark_incomplete(["team"])
         first = len(server.asked)
         collect(histories(server.url), diary, START + 3600)
-        asked = server.asked[first:]
-    names = [query for path, query, _ in asked if path.endswith("/namespace/values")]
+        request = server.asked[first:]
+    names = [query for path, query, _ in request if path.endswith("/namespace/values")]
     assert [query["start"] for query in names] == [str(START + 3600 + SCRAPE_LAG_SECONDS - 2 * DAY)]
     begun = {"team" if '"team"' in query["query"] else "shop": int(query["start"])
-             for path, query, _ in asked if path.endswith("query_range") and "cpu" in query["query"]}  # fmt: skip
+             for path, query, _ in request if path.endswith("query_range") and "cpu" in query["query"]}  # fmt: skip
     assert begun["shop"] == START
     assert begun["team"] <= START - DAY
     assert (diary.is_complete, diary.imported_until) == (True, {"shop": START + 3600, "team": START + 3600})
@@ -140,7 +140,7 @@ def test_a_moment_from_the_future_is_left_out() -> None:
         for name, at in moments
     ]
     diary = LiveHistory()
-    with serving(lambda _asked: (200, {"items": items})) as server:
+    with serving(lambda request: (200, {"items": items})) as server:
         api = client(server.url)
         assert collect(InstantCollector(lambda: [metrics_api.read_metrics(api)]), diary, START) == 2
     assert diary.list_containers() == [WEB]
@@ -169,15 +169,15 @@ def test_a_token_is_read_each_time_and_said_to_be_missing(tmp_path: Any) -> None
 def test_two_clusters_without_a_matcher_are_not_read() -> None:
     played = Played()
 
-    def answer(asked: Asked) -> Answer:
-        path = asked[0]
+    def answer(request: Asked) -> Answer:
+        path = request[0]
         if path.endswith("/labels"):
             return 200, labels("namespace", "cluster")
         if path.endswith("/cluster/values"):
             return 200, labels("prod", "stage")
-        if 'cluster=""' in str(asked[1]):
+        if 'cluster=""' in str(request[1]):
             return 200, labels()
-        return played(asked)
+        return played(request)
 
     diary = LiveHistory()
     with serving(answer) as server:

@@ -19,8 +19,8 @@ WEB = ContainerKey("shop", "Deployment", "web", "app")
 
 
 def p95(world: World, resource: str = "cpu", name: str = "web", namespace: str = "shop") -> int | None:
-    found = world.of(name, namespace)
-    percentiles = found.percentiles_of(resource) if found is not None else None
+    histogram = world.of(name, namespace)
+    percentiles = histogram.percentiles_of(resource) if histogram is not None else None
     return None if percentiles is None else scheduler_value(resource, percentiles.p95)
 
 
@@ -52,16 +52,16 @@ def test_a_day_of_moments_is_published() -> None:
     moments(world).lives(HOUR // 2)
     assert world.published() == {}
     moments(world).lives(2 * HOUR)
-    known = world.of("web")
-    assert known is not None
-    percentiles = {resource: known.percentiles_of(resource) for resource in ("cpu", "memory")}
-    assert {resource: found is not None and found.young for resource, found in percentiles.items()} == {
+    histogram = world.of("web")
+    assert histogram is not None
+    percentiles = {resource: histogram.percentiles_of(resource) for resource in ("cpu", "memory")}
+    assert {resource: percentile is not None and percentile.young for resource, percentile in percentiles.items()} == {
         "cpu": True, "memory": True}  # fmt: skip
     moments(world).lives(DAY)
-    known = world.of("web")
-    assert known is not None
-    assert known.cpu is not None
-    assert not known.cpu.young
+    histogram = world.of("web")
+    assert histogram is not None
+    assert histogram.cpu is not None
+    assert not histogram.cpu.young
     assert p95(world) == 200
     assert p95(world, "memory") == 100 * MI
 
@@ -85,28 +85,32 @@ def test_killed_at_any_write_loses_no_more_than_ten_minutes(write: int, after: b
     with pytest.raises(Killed):
         process.lives(2 * HOUR)
     world.usage.kill_at = None
-    again = moments(world, limit=300)
-    assert again.loop.history.list_containers() == sorted(before)
+    second_process = moments(world, limit=300)
+    assert second_process.loop.history.list_containers() == sorted(before)
     for container, total in before.items():
-        assert again.loop.history.get_window(container, "cpu").merge_days().total_count >= total - 600 // world.step
-    again.lives(HOUR)
+        assert (
+            second_process.loop.history.get_window(container, "cpu").merge_days().total_count
+            >= total - 600 // world.step
+        )
+    second_process.lives(HOUR)
     assert {p95(world, "cpu", name, namespace) for namespace in NAMESPACES for name in ("web", "api")} == {100}
 
 
 @pytest.mark.parametrize("write", range(12))
 def test_killed_while_shards_become_more_loses_nothing(write: int) -> None:
     world = aged()
-    held = len(moments(world).loop.history.list_containers())
+    count = len(moments(world).loop.history.list_containers())
     world.usage.kill_at = world.usage.count + write
     process = moments(world, limit=270)
     try:
         process.lives(HOUR)
     except Killed:
         world.usage.kill_at = None
-    found = moments(world, limit=270)
-    assert len(found.loop.history.list_containers()) == held == 10
+    actual_process = moments(world, limit=270)
+    assert len(actual_process.loop.history.list_containers()) == count == 10
     assert {
-        found.loop.history.get_window(c, "cpu").merge_days().total_count for c in found.loop.history.list_containers()
+        actual_process.loop.history.get_window(c, "cpu").merge_days().total_count
+        for c in actual_process.loop.history.list_containers()
     } <= set(range(DAY // world.step - 2, (DAY + HOUR) // world.step + 1))  # and nothing twice
 
 
@@ -140,12 +144,12 @@ def test_a_corrupt_shard_is_kept_aside_and_the_others_live() -> None:
     world = aged(300)
     shard = min(world.usage.stored)
     broken = damage(world, shard)
-    again = moments(world, limit=300)
-    alive = again.loop.history.list_containers()
+    second_process = moments(world, limit=300)
+    alive = second_process.loop.history.list_containers()
     assert 0 < len(alive) < 10
-    assert again.loop.metrics.registry.get_sample_value(
+    assert second_process.loop.metrics.registry.get_sample_value(
         "trimtab_recommender_unreadable_shards", {"what": "usage"}) == 1  # fmt: skip
-    again.lives(HOUR)
+    second_process.lives(HOUR)
     assert world.usage.kept == {shard: broken}
     assert len(moments(world, limit=300).loop.history.list_containers()) == 10
 
@@ -164,12 +168,12 @@ def test_a_corrupt_shard_is_not_overwritten_while_it_cannot_be_kept_aside() -> N
     world = World().runs("web")
     moments(world).lives(DAY).loop.store_all()
     broken = damage(world, 0)
-    again = moments(world)
+    second_process = moments(world)
     world.usage.down = True
-    again.lives(HOUR)
+    second_process.lives(HOUR)
     assert (world.usage.stored, world.usage.kept) == ({0: broken}, {})
     world.usage.down = False
-    again.lives(HOUR)
+    second_process.lives(HOUR)
     assert world.usage.kept == {0: broken}
     assert world.usage.stored[0] != broken
 
@@ -179,8 +183,8 @@ def test_history_fills_what_a_corrupt_shard_held() -> None:
     source = Histories(world)
     Process(world, source).lives(2 * DAY).loop.store_all()
     damage(world, 0)
-    again = Process(world, source).lives(HOUR)
-    assert again.loop.history.get_window(WEB, "cpu").observed_seconds >= 2 * DAY
+    second_process = Process(world, source).lives(HOUR)
+    assert second_process.loop.history.get_window(WEB, "cpu").observed_seconds >= 2 * DAY
     assert p95(world) == 200
 
 
@@ -203,10 +207,10 @@ def test_a_namespace_that_is_spread_is_read_again_where_one_of_its_shards_is_cor
     Process(world, source, limit=300).lives(DAY).loop.store_all()
     assert len(world.usage.stored) > 1
     damage(world, max(world.usage.stored))
-    again = Process(world, source, limit=300)
-    assert again.loop.history.imported_until == {}
-    again.lives(HOUR)
-    assert {again.loop.history.get_window(c, "cpu").observed_seconds >= DAY for c in world.cores} == {True}
+    second_process = Process(world, source, limit=300)
+    assert second_process.loop.history.imported_until == {}
+    second_process.lives(HOUR)
+    assert {second_process.loop.history.get_window(c, "cpu").observed_seconds >= DAY for c in world.cores} == {True}
 
 
 def test_an_hour_without_prometheus_is_read_afterwards() -> None:
@@ -251,11 +255,11 @@ def test_samples_that_make_no_sense_are_counted() -> None:
 
 def asked(world: World, resource: str = "cpu") -> int:
     """What the recommender's own rule asks for."""
-    known = world.of("web")
-    found = known.percentiles_of(resource) if known is not None else None
-    assert found is not None
-    assert found.request is not None
-    return scheduler_value(resource, found.request)
+    histogram = world.of("web")
+    percentiles = histogram.percentiles_of(resource) if histogram is not None else None
+    assert percentiles is not None
+    assert percentiles.request is not None
+    return scheduler_value(resource, percentiles.request)
 
 
 def test_a_spike_of_a_minute_moves_no_request_of_cpu_and_one_of_memory_is_covered() -> None:
@@ -300,8 +304,8 @@ def test_a_new_life_does_not_write_everything_at_once() -> None:
 def test_who_was_deleted_is_forgotten_after_the_window() -> None:
     world = World(step=3600).runs("web", "api")
     process = moments(world).lives(5 * DAY)
-    for held in (world.cores, world.bytes):
-        del held[ContainerKey("shop", "Deployment", "api", "app")]
+    for holding in (world.cores, world.bytes):
+        del holding[ContainerKey("shop", "Deployment", "api", "app")]
     process.lives(DAY)
     assert world.of("api") is not None
     process.lives(14 * DAY)

@@ -49,16 +49,16 @@ def test_a_crash_loop_or_one_kill_ends_a_fifth_above_what_was_allowed(
     days: int, every: int, last: int, pods: int, tmp_path: Path
 ) -> None:
     world = lived(days, every, last, pods=pods)
-    known = world.of("web")
-    assert known is not None
-    assert known.memory is not None
-    assert known.memory.floor is not None
-    assert known.memory.kills >= 1
-    asked = admitted(world, tmp_path)
-    assert 612 * MI <= asked[0] <= VPA
+    histogram = world.of("web")
+    assert histogram is not None
+    assert histogram.memory is not None
+    assert histogram.memory.floor is not None
+    assert histogram.memory.kills >= 1
+    request = admitted(world, tmp_path)
+    assert 612 * MI <= request[0] <= VPA
     assert (
-        "killed because it ran out of memory" in asked[1]
-        or scheduler_value("memory", known.memory.request or 0) > 615 * MI
+        "killed because it ran out of memory" in request[1]
+        or scheduler_value("memory", histogram.memory.request or 0) > 615 * MI
     )
 
 
@@ -73,10 +73,10 @@ def admitted(world: World, folder: Path) -> tuple[int, str]:
     shards = [_config_map(number, text) for number, text in world.told.stored.items()]
     for name, documents in (("pods", [deployment]), ("cluster", shards), ("policies", [USAGE])):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(documents))
-    given = ("admit", "-f", folder / "pods.yaml", "--cluster", folder / "cluster.yaml",
+    arguments = ("admit", "-f", folder / "pods.yaml", "--cluster", folder / "cluster.yaml",
              "--policies", folder / "policies.yaml")  # fmt: skip
-    explained = trimtab(*given, "--explain").output
-    changed = yaml.safe_load(trimtab(*given, "-o", "yaml").stdout)
+    explained = trimtab(*arguments, "--explain").output
+    changed = yaml.safe_load(trimtab(*arguments, "-o", "yaml").stdout)
     container = changed["spec"]["template"]["spec"]["containers"][0]
     return scheduler_value("memory", container["resources"]["requests"]["memory"]), " ".join(
         explained.replace("│", " ").split()

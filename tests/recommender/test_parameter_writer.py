@@ -33,13 +33,13 @@ def test_only_the_containers_of_the_namespace_are_written():
 
 
 def test_what_bounds_or_resizes_pods_is_counted():
-    found = summarize_rules(
+    rules = summarize_rules(
         Snapshot({
             "LimitRange": (limit_range(default={"cpu": "1"}),), "ResourceQuota": (quota({"pods": "1"}),),
             "VerticalPodAutoscaler": (VerticalPodAutoscaler(),),
         })
     )  # fmt: skip
-    assert (found.limit_ranges, found.quotas, found.vpas) == (1, 1, ())
+    assert (rules.limit_ranges, rules.quotas, rules.vpas) == (1, 1, ())
 
 
 @contextmanager

@@ -55,10 +55,10 @@ def test_a_restart_changes_nothing_of_what_is_said_of_pods_that_differ(large: in
 
 
 def cpu(world: World) -> Percentiles:
-    known = world.of("web")
-    assert known is not None
-    assert known.cpu is not None
-    return known.cpu
+    histogram = world.of("web")
+    assert histogram is not None
+    assert histogram.cpu is not None
+    return histogram.cpu
 
 
 def seen_pods(count: int, at: int = START) -> LiveHistory:
@@ -85,9 +85,9 @@ def test_of_two_texts_that_tell_of_a_pod_the_later_counts() -> None:
     for pod in range(2):
         other.add_sample(APP, f"web-{pod:03}", "cpu", START + 7200, 9.0)
     for texts in ((stored(one), stored(other)), (stored(other), stored(one))):
-        found = again(*texts)
+        history = again(*texts)
         for resource in ("cpu", "memory"):
-            assert means(found, resource) == pytest.approx(means(other, resource))
+            assert means(history, resource) == pytest.approx(means(other, resource))
 
 
 def means(diary: LiveHistory, resource: str) -> dict[str, float]:
@@ -96,9 +96,9 @@ def means(diary: LiveHistory, resource: str) -> dict[str, float]:
 
 def test_of_many_pods_some_are_stored_spread_as_all_are() -> None:
     diary = seen_pods(1000)
-    found = sorted(means(again(stored(diary)), "cpu").values())
-    assert len(found) == MAX_STORED_PODS
-    assert (found[-1], found[MAX_STORED_PODS // 2]) == (pytest.approx(100.0), pytest.approx(50, rel=0.03))
+    result = sorted(means(again(stored(diary)), "cpu").values())
+    assert len(result) == MAX_STORED_PODS
+    assert (result[-1], result[MAX_STORED_PODS // 2]) == (pytest.approx(100.0), pytest.approx(50, rel=0.03))
 
 
 def test_a_pod_that_is_alone_or_gone_takes_no_place() -> None:

@@ -219,10 +219,10 @@ def test_a_history_survives_its_text() -> None:
     for second in range(0, 86400, 600):
         history.add_sample(replace(sample, second=AT + second))
     text = encode_history(history)
-    again = decode_history("here", text, 7)
-    assert isinstance(again, OverheadHistory)
-    assert encode_history(again) == text
-    assert again.list_points("cpu")[0].amount == pytest.approx(51, abs=0.1)
+    second_history = decode_history("here", text, 7)
+    assert isinstance(second_history, OverheadHistory)
+    assert encode_history(second_history) == text
+    assert second_history.list_points("cpu")[0].amount == pytest.approx(51, abs=0.1)
     assert isinstance(decode_history("here", text[:-9], 7), Unreadable)
     assert isinstance(decode_history("here", "", 7), Unreadable)
 

@@ -72,10 +72,10 @@ def test_a_fault_is_raised_after_what_came_before_and_no_later_look_is_lost() ->
     look.faults = {look.looks + 2}
     line._enqueue(line._take_reading())
     line._enqueue(line._take_reading())
-    found = line.take_readings()
-    next(found)
+    series = line.take_readings()
+    next(series)
     with pytest.raises(UnreachableSource):
-        next(found)
+        next(series)
 
 
 def test_who_waits_hears_of_a_look_and_of_the_end() -> None:

@@ -42,9 +42,9 @@ def test_what_changes_holds_no_day_that_is_over() -> None:
 def test_a_new_life_writes_no_day_again() -> None:
     world = World().runs("web")
     moments(world).lives(3 * DAY + 2 * HOUR)
-    again = moments(world)
-    assert again.loop.history.get_window(WEB, "cpu").observed_days == 4
-    again.lives(HOUR)
+    second_process = moments(world)
+    assert second_process.loop.history.get_window(WEB, "cpu").observed_days == 4
+    second_process.lives(HOUR)
     assert world.days.puts == 3
 
 
@@ -59,12 +59,12 @@ def test_a_container_that_is_gone_is_in_what_stands_of_its_days_alone() -> None:
     world = World().runs("web", "api")
     process = moments(world).lives(DAY)
     gone = ContainerKey("shop", "Deployment", "api", "app")
-    for held in (world.cores, world.bytes):
-        del held[gone]
+    for holding in (world.cores, world.bytes):
+        del holding[gone]
     process.lives(2 * DAY)
-    again = moments(world).loop.history
-    assert again.windows == process.loop.history.windows
-    assert again.get_window(gone, "cpu").merge_days().total_count == DAY // world.step
+    second_history = moments(world).loop.history
+    assert second_history.windows == process.loop.history.windows
+    assert second_history.get_window(gone, "cpu").merge_days().total_count == DAY // world.step
     alone = World().runs("web")
     moments(alone).lives(3 * DAY)
     assert len(world.usage.stored[0]) < len(alone.usage.stored[0]) + 40
@@ -77,8 +77,8 @@ def test_a_value_that_comes_late_is_written_beside_the_day() -> None:
     process.lives(HOUR)
     assert days(world) == [FIRST, FIRST]
     assert min(map(len, world.days.stored.values())) < max(map(len, world.days.stored.values()))
-    again = moments(world).loop.history
-    assert again.windows == process.loop.history.windows
+    second_history = moments(world).loop.history
+    assert second_history.windows == process.loop.history.windows
 
 
 def test_a_history_read_at_once_is_stored_day_by_day() -> None:
@@ -97,11 +97,11 @@ def test_what_is_damaged_of_a_day_is_told_and_the_others_live() -> None:
     moments(world).lives(3 * DAY + 2 * HOUR)
     broken = min(world.days.stored)
     world.days.stored[broken] = world.days.stored[broken][:-9]
-    again = moments(world)
-    assert again.loop.metrics.registry.get_sample_value(
+    second_process = moments(world)
+    assert second_process.loop.metrics.registry.get_sample_value(
         "trimtab_recommender_unreadable_shards", {"what": "usage"}) == 1  # fmt: skip
-    assert again.loop.history.get_window(WEB, "cpu").observed_days == 3
-    again.lives(DAY)
+    assert second_process.loop.history.get_window(WEB, "cpu").observed_days == 3
+    second_process.lives(DAY)
     assert broken in world.days.stored
 
 
@@ -124,9 +124,9 @@ def test_while_a_day_cannot_be_written_it_is_kept_with_what_changes() -> None:
         process.lives(1200)
     world.usage.kill_at = None
     assert days(world) == []
-    again = moments(world)
-    assert again.loop.history.get_window(WEB, "cpu").merge_days().total_count >= DAY // world.step
-    again.lives(HOUR)
+    second_process = moments(world)
+    assert second_process.loop.history.get_window(WEB, "cpu").merge_days().total_count >= DAY // world.step
+    second_process.lives(HOUR)
     assert days(world) == [FIRST]
 
 
@@ -137,8 +137,8 @@ def test_a_peak_that_ran_when_its_day_was_stored_counts_once() -> None:
     before = dict(world.usage.stored)
     process.lives(2 * HOUR + 1800)
     world.usage.stored = before
-    again = moments(world).lives(HOUR)
-    memory = again.loop.history.get_window(WEB, "memory")
+    second_process = moments(world).lives(HOUR)
+    memory = second_process.loop.history.get_window(WEB, "memory")
     assert memory.histograms_of_days([FIRST])[FIRST].total_count == 4
 
 

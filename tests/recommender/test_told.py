@@ -66,8 +66,8 @@ def test_half_an_hour_of_history_gives_the_default_and_the_reason(tmp_path: Path
     text = explained(world, tmp_path, "new")
     assert "55m" in text
     assert "no usage is known of container app of Deployment shop/new" in text
-    told = json.loads(render_missing(process.loop.recommendations))
-    lacking = {one["resource"]: one for one in told["missing"] if one["container"] == "shop/Deployment/new/app"}
+    document = json.loads(render_missing(process.loop.recommendations))
+    lacking = {one["resource"]: one for one in document["missing"] if one["container"] == "shop/Deployment/new/app"}
     assert (lacking["cpu"]["reason"], lacking["cpu"]["need"]) == ("insufficient-history", "an hour, 10 samples")
 
 

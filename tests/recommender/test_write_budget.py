@@ -55,17 +55,17 @@ def test_with_little_room_every_shard_is_written_in_its_turn() -> None:
 def test_with_little_room_an_unexpected_end_costs_what_is_told() -> None:
     world = large()
     process = Process(world, moments(world).source, limit=400, budget=3 * (400 + OVERHEAD_BYTES)).lives(8 * HOUR)
-    told = process.loop.checkpointer.unsaved_seconds
-    again = moments(world, limit=400).loop.history
+    unsaved_seconds = process.loop.checkpointer.unsaved_seconds
+    second_history = moments(world, limit=400).loop.history
     lost = [
         process.loop.history.get_window(one, "cpu").merge_days().total_count
-        - again.get_window(one, "cpu").merge_days().total_count
+        - second_history.get_window(one, "cpu").merge_days().total_count
         for one in process.loop.history.list_containers()
     ]
-    assert 0 < max(lost) <= told / world.step
+    assert 0 < max(lost) <= unsaved_seconds / world.step
     process.loop.store_all()
-    again = moments(world, limit=400).loop.history
-    assert again.windows == process.loop.history.windows
+    second_history = moments(world, limit=400).loop.history
+    assert second_history.windows == process.loop.history.windows
 
 
 def test_with_little_room_what_changed_most_is_published_first() -> None:
@@ -84,10 +84,10 @@ def test_with_little_room_what_changed_most_is_published_first() -> None:
 
 def greatest(world: World, namespace: str) -> int:
     """Millicores, as they are published."""
-    known = world.of("web", namespace)
-    assert known is not None
-    assert known.cpu is not None
-    return scheduler_value("cpu", known.cpu.max or "0")
+    histogram = world.of("web", namespace)
+    assert histogram is not None
+    assert histogram.cpu is not None
+    return scheduler_value("cpu", histogram.cpu.max or "0")
 
 
 def test_with_little_room_a_shard_that_nobody_lives_in_goes() -> None:

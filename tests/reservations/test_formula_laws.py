@@ -58,13 +58,13 @@ def jumps_of(rule: AmountRule) -> set[int]:
 
 
 def test_brackets_are_continuous_but_for_the_published_steps() -> None:
-    found = {
+    rows = {
         (profile.name, resource, edge)
         for profile in PROFILES
         for resource, rule in (("memory", profile.memory), ("cpu", profile.cpu))
         for edge in jumps_of(rule)
     }
-    assert found == PUBLISHED_STEPS
+    assert rows == PUBLISHED_STEPS
 
 
 def test_the_step_of_openshift_in_2026_is_a_third_of_a_gibibyte_downwards() -> None:

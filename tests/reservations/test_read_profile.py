@@ -45,11 +45,11 @@ processIds: many
 """
     reading = read_profiles("ours.yaml", text)
     assert not reading.profiles
-    told = [(mistake.field, mistake.line) for mistake in reading.mistakes]
-    assert {field for field, _ in told} >= {
+    rows = [(mistake.field, mistake.line) for mistake in reading.mistakes]
+    assert {field for field, _ in rows} >= {
         "nam", "name", "memory.base", "memory.brackets[1].percent", "memory.round.direction", "cpu", "processIds",
     }  # fmt: skip
-    assert ("memory.base", 3) in told
+    assert ("memory.base", 3) in rows
     assert "did you mean 'name'?" in str(reading.mistakes[0])
 
 

@@ -117,21 +117,21 @@ def test_whose_answers_have_lain_longest_is_missed_before_all_others_but_not_at_
 
 def crowd(loop: Loop, places: ConnectionSlots, address: str, count: int, *, greeted: bool = True) -> list[Connection]:
     """New connections from an address, their handshakes over or not."""
-    made = []
+    connections = []
     for _ in range(count):
         connection = Connection(loop, requests=1)
         places.add_connection(connection, address, connection)
         if greeted:
             places.record_handshake(connection)
-        made.append(connection)
-    return made
+        connections.append(connection)
+    return connections
 
 
 def test_one_over_the_share_of_its_address_costs_that_address_a_place(loop: Loop) -> None:
     places = ConnectionSlots(100, 3)
     other = crowd(loop, places, "10.0.0.2", 3)
-    made = crowd(loop, places, "10.0.0.1", 5)
-    assert [connection.aborted for connection in made] == [True, True, False, False, False]
+    connections = crowd(loop, places, "10.0.0.1", 5)
+    assert [connection.aborted for connection in connections] == [True, True, False, False, False]
     assert not any(connection.aborted for connection in other)
 
 

@@ -89,8 +89,8 @@ def test_what_a_library_warns_about_is_a_line_of_ours(library: logging.Logger) -
 
 def test_a_plain_line_is_the_line_that_the_long_way_writes() -> None:
     out = io.StringIO()
-    made = log.build_logger(stream=out)
-    made.info("seen", names=("a", "b"), count=1, db_password="x", where=None)
-    made.bind(count=1).info("seen", names=("a", "b"), db_password="x", where=None)
+    logger = log.build_logger(stream=out)
+    logger.info("seen", names=("a", "b"), count=1, db_password="x", where=None)
+    logger.bind(count=1).info("seen", names=("a", "b"), db_password="x", where=None)
     short, long = lines(out)
     assert {**short, "timestamp": ""} == {**long, "timestamp": ""}

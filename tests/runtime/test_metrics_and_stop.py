@@ -46,9 +46,9 @@ def test_a_stop_wakes_who_waits_for_it() -> None:
 @pytest.fixture
 def signals() -> Iterator[None]:
     """What is done with them now is done with them afterwards."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
-    for number, handler in kept.items():
+    for number, handler in handlers.items():
         signal.signal(number, handler)
 
 

@@ -43,18 +43,18 @@ def test_an_application_that_cannot_be_imported_ends_the_process(application: st
 
 
 def test_an_address_in_use_is_said_in_one_sentence() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        found = launched("tests.webhook.fake_entry:application", f"127.0.0.1:{taken.getsockname()[1]}")
-    assert found.returncode != 0
-    assert "cannot listen on 127.0.0.1:" in found.stderr
-    assert "Traceback" not in found.stderr
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        process = launched("tests.webhook.fake_entry:application", f"127.0.0.1:{server.getsockname()[1]}")
+    assert process.returncode != 0
+    assert "cannot listen on 127.0.0.1:" in process.stderr
+    assert "Traceback" not in process.stderr
 
 
 def test_a_host_that_does_not_exist_is_said_in_one_sentence() -> None:
-    found = launched("tests.webhook.fake_entry:application", "192.0.2.1:8443")
-    assert found.returncode != 0
-    assert "cannot listen on 192.0.2.1:8443" in found.stderr
-    assert "Traceback" not in found.stderr
+    process = launched("tests.webhook.fake_entry:application", "192.0.2.1:8443")
+    assert process.returncode != 0
+    assert "cannot listen on 192.0.2.1:8443" in process.stderr
+    assert "Traceback" not in process.stderr
 
 
 def test_a_ready_file_of_a_process_before_does_not_outlive_it(tmp_path: Path) -> None:

@@ -8,23 +8,23 @@ from trimtab.scheduling.drain_simulation import DrainPlacement, DrainSimulation,
 def asked(name: str, *items: Item) -> tuple[DrainSimulation, DrainPlacement | NoPlacement]:
     drains = DrainSimulation(build_cluster_model(cluster(*items)))
     number = drains.model.node_numbers[name]
-    found = drains.place_pods(number, drains.model.pods_on_node[number])
-    assert drains.can_drain(number, drains.model.pods_on_node[number]) is isinstance(found, DrainPlacement)
-    return drains, found
+    placement = drains.place_pods(number, drains.model.pods_on_node[number])
+    assert drains.can_drain(number, drains.model.pods_on_node[number]) is isinstance(placement, DrainPlacement)
+    return drains, placement
 
 
 def test_all_pods_find_a_place_together_the_largest_first_in_the_tightest() -> None:
     items = [node("a"), node("b", "2"), node("c", "4"), pod("x-1", "a", "500m"), pod("x-2", "a", "1500m")]
-    drains, found = asked("a", *items)
-    assert isinstance(found, DrainPlacement)
-    names = [(drains.model.pods[p].name, drains.model.nodes[n].name) for p, n in found.moves]
+    drains, drain_placement = asked("a", *items)
+    assert isinstance(drain_placement, DrainPlacement)
+    names = [(drains.model.pods[p].name, drains.model.nodes[n].name) for p, n in drain_placement.moves]
     assert names == [("x-2", "b"), ("x-1", "b")]
 
 
 def test_room_promised_to_one_pod_is_not_promised_to_the_next() -> None:
-    _, found = asked("a", node("a"), node("b", "1"), pod("x-1", "a", "600m"), pod("x-2", "a", "600m"))
-    assert isinstance(found, NoPlacement)
-    assert found.reason.code.name == "no-room"
+    _, drain_placement = asked("a", node("a"), node("b", "1"), pod("x-1", "a", "600m"), pod("x-2", "a", "600m"))
+    assert isinstance(drain_placement, NoPlacement)
+    assert drain_placement.reason.code.name == "no-room"
 
 
 def test_asking_changes_nothing() -> None:
@@ -49,14 +49,14 @@ def test_memory_light_pods_go_where_memory_is_short() -> None:
         node("a", "4", "16Gi"), node("poor", "8", "8Gi"), node("rich", "8", "64Gi"),
         pod("x-1", "a", "1", "100Mi"), pod("y-1", "a", "1", "8Gi"),
     ]  # fmt: skip
-    drains, found = asked("a", *items)
-    assert isinstance(found, DrainPlacement)
-    went = {drains.model.pods[p].name: drains.model.nodes[n].name for p, n in found.moves}
+    drains, drain_placement = asked("a", *items)
+    assert isinstance(drain_placement, DrainPlacement)
+    went = {drains.model.pods[p].name: drains.model.nodes[n].name for p, n in drain_placement.moves}
     assert went == {"x-1": "poor", "y-1": "rich"}
 
 
 def test_a_node_with_terabytes_free_takes_pods_where_memory_is_the_scarcer() -> None:
     items = [node("a", "400", "64Gi"), node("vast", "400", "12Ti"), pod("x-1", "a", "1", "48Gi")]
-    drains, found = asked("a", *items)
+    drains, drain_placement = asked("a", *items)
     assert drains.model.main_resources == ("memory", "cpu")
-    assert isinstance(found, DrainPlacement)
+    assert isinstance(drain_placement, DrainPlacement)

@@ -82,8 +82,8 @@ def test_a_pod_that_fails_where_it_is_runs_where_its_ready_siblings_run() -> Non
 def test_a_pod_on_linux_never_goes_to_windows_and_the_other_way_round() -> None:
     assert why_not("win", X86, WINDOWS, pod("web-0", "x")) == "other-operating-system"
     assert why_not("x", X86, WINDOWS, pod("iis-0", "win")) == "other-operating-system"
-    told = {"os": {"name": "linux"}}
-    assert why_not("win", X86, WINDOWS, pod("web-0", "x", spec=told)) == "other-operating-system"
+    message = {"os": {"name": "linux"}}
+    assert why_not("win", X86, WINDOWS, pod("web-0", "x", spec=message)) == "other-operating-system"
 
 
 def test_the_kubelet_says_what_labels_do_not() -> None:

@@ -30,17 +30,17 @@ Shape = Callable[[int, int], float]
 
 
 def window(shape: Shape, days: int = 14, a_day: int = 288) -> DailyHistograms:
-    found = DailyHistograms()
+    histograms = DailyHistograms()
     step = DAY // a_day
     for day in range(days):
         for place in range(a_day):
-            found.add_value(START + day * DAY + place * step, shape(day, place))
-    return found
+            histograms.add_value(START + day * DAY + place * step, shape(day, place))
+    return histograms
 
 
 def asked(resource: str, shape: Shape, days: int = 14, **more: object) -> AdaptiveRequest:
-    found = window(shape, days, 288 if resource == "cpu" else 4)
-    return adaptive_request(resource, found, found.last, **more)  # type: ignore[arg-type]
+    histograms = window(shape, days, 288 if resource == "cpu" else 4)
+    return adaptive_request(resource, histograms, histograms.last, **more)  # type: ignore[arg-type]
 
 
 # ── the rule ─────────────────────────────────────────────────────────────
@@ -70,10 +70,10 @@ AMOUNTS = st.lists(st.floats(0.001, 100.0), min_size=4, max_size=40)
 
 @given(AMOUNTS)
 def test_a_request_is_at_least_what_the_last_day_used_and_at_most_three_times_the_largest(values: list[float]) -> None:
-    found = DailyHistograms()
+    histograms = DailyHistograms()
     for number, value in enumerate(values):
-        found.add_value(START + number * 3600, value)
-    request = adaptive_request("cpu", found, found.last)
+        histograms.add_value(START + number * 3600, value)
+    request = adaptive_request("cpu", histograms, histograms.last)
     last = [value for number, value in enumerate(values) if number * 3600 >= (len(values) - 1) * 3600 // DAY * DAY]
     median = sorted(last)[(len(last) - 1) // 2]
     assert median * (1 - 1 / 32) <= request.amount or len(last) <= 3
@@ -98,21 +98,21 @@ def test_nothing_but_zeros_asks_for_nothing() -> None:
 
 # ── bounds ───────────────────────────────────────────────────────────────
 def test_a_step_of_the_last_hours_is_covered_and_doubted() -> None:
-    found = asked("cpu", lambda day, place: 2.0 if day == 13 and place >= 144 else 0.2)
-    assert (found.amount >= 2.0 * (1 - 1 / 64), found.doubts) == (True, (CHANGED,))
-    assert found.remaining_confidence < 0.5
+    request = asked("cpu", lambda day, place: 2.0 if day == 13 and place >= 144 else 0.2)
+    assert (request.amount >= 2.0 * (1 - 1 / 64), request.doubts) == (True, (CHANGED,))
+    assert request.remaining_confidence < 0.5
 
 
 def test_use_that_grows_every_day_says_so_and_is_covered() -> None:
-    found = asked("memory", lambda day, place: GI * 1.1**day)
-    assert found.amount >= GI * 1.1**13
-    assert GROWS in found.doubts
+    request = asked("memory", lambda day, place: GI * 1.1**day)
+    assert request.amount >= GI * 1.1**13
+    assert GROWS in request.doubts
 
 
 def test_a_peak_that_is_not_covered_leaves_less_than_half_of_the_confidence() -> None:
-    found = asked("memory", lambda day, place: 30 * GI if day == 1 and place == 0 else GI)
-    assert found.amount < 30 * GI
-    assert (RARE_PEAKS in found.doubts, found.remaining_confidence < 0.5) == (True, True)
+    request = asked("memory", lambda day, place: 30 * GI if day == 1 and place == 0 else GI)
+    assert request.amount < 30 * GI
+    assert (RARE_PEAKS in request.doubts, request.remaining_confidence < 0.5) == (True, True)
 
 
 def pods(count: int, large: int) -> list[PodUse]:
@@ -120,28 +120,28 @@ def pods(count: int, large: int) -> list[PodUse]:
 
 
 def test_one_pod_of_thirty_is_named_and_is_no_bound_for_all() -> None:
-    found = asked("cpu", lambda day, place: 0.2, pods=pods(30, 1))
-    assert (found.pod, found.pod_use, found.doubts) == ("web-0", 3.0, (PODS_DIFFER,))
-    assert found.amount < 0.3
+    request = asked("cpu", lambda day, place: 0.2, pods=pods(30, 1))
+    assert (request.pod, request.pod_use, request.doubts) == ("web-0", 3.0, (PODS_DIFFER,))
+    assert request.amount < 0.3
 
 
 def test_a_tenth_of_the_pods_is_a_bound_for_all() -> None:
-    found = asked("cpu", lambda day, place: 3.0 if place % 30 == 0 else 0.2, pods=pods(30, 3))
-    assert (found.amount, found.bound, found.doubts) == (3.0, LARGEST_POD, ())
+    request = asked("cpu", lambda day, place: 3.0 if place % 30 == 0 else 0.2, pods=pods(30, 3))
+    assert (request.amount, request.bound, request.doubts) == (3.0, LARGEST_POD, ())
 
 
 def test_a_kill_is_a_floor_but_no_more_than_three_times_the_largest_use() -> None:
     record = OomRecord(at=START + 13 * DAY, used=512 * MI, last=START + 13 * DAY)
-    found = asked("memory", lambda day, place: 400 * MI, oom=record)
-    assert (found.amount, found.bound, found.kills) == (1.2 * 512 * MI, OOM_KILL, 1)
+    request = asked("memory", lambda day, place: 400 * MI, oom=record)
+    assert (request.amount, request.bound, request.kills) == (1.2 * 512 * MI, OOM_KILL, 1)
     huge = OomRecord(at=START + 13 * DAY, used=500 * GI, last=START + 13 * DAY)
     assert asked("memory", lambda day, place: 400 * MI, oom=huge).amount == 1200 * MI
 
 
 def test_early_in_a_day_the_day_before_counts_as_the_last_24_hours() -> None:
-    found = window(lambda day, place: 1.5 if day == 13 else 0.2)
-    found.add_value(START + 14 * DAY + 60, 0.2)
-    assert adaptive_request("cpu", found, found.last).amount >= 1.5 * (1 - 1 / 64)
+    histograms = window(lambda day, place: 1.5 if day == 13 else 0.2)
+    histograms.add_value(START + 14 * DAY + 60, 0.2)
+    assert adaptive_request("cpu", histograms, histograms.last).amount >= 1.5 * (1 - 1 / 64)
 
 
 # ── what it says ─────────────────────────────────────────────────────────

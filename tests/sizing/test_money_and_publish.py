@@ -25,16 +25,16 @@ def test_nodes_share_their_prices() -> None:
 
 
 def test_published_usage_is_read_as_it_was_written() -> None:
-    found = build_container_usage(used(p5=0.0371, p95=0.23), used("memory", p95=100.2 * MI))
-    assert found is not None
-    read = decode("shard", encode({"shop/Deployment/web": {"app": found}}))
+    container_usage = build_container_usage(used(p5=0.0371, p95=0.23), used("memory", p95=100.2 * MI))
+    assert container_usage is not None
+    read = decode("shard", encode({"shop/Deployment/web": {"app": container_usage}}))
     assert isinstance(read, dict)
-    again = Recommendations(read).find_usage(owner_key("Deployment/web", "shop"), "app")
-    assert isinstance(again, ContainerUsage)
-    assert again == found
-    assert again.cpu is not None
-    assert again.memory is not None
-    assert (again.cpu.p5, again.cpu.p95, again.memory.p95) == ("38m", "230m", "101Mi")
+    second_usage = Recommendations(read).find_usage(owner_key("Deployment/web", "shop"), "app")
+    assert isinstance(second_usage, ContainerUsage)
+    assert second_usage == container_usage
+    assert second_usage.cpu is not None
+    assert second_usage.memory is not None
+    assert (second_usage.cpu.p5, second_usage.cpu.p95, second_usage.memory.p95) == ("38m", "230m", "101Mi")
 
 
 def test_nothing_is_published_of_what_is_not_known() -> None:

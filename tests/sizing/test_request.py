@@ -18,18 +18,18 @@ from trimtab.sizing.statistics import UsageStatistics, compute_confidence, summa
 FREE = SizingSettings(min_cpu=1, min_memory=MI)
 
 
-def proposed(found: object) -> Proposal:
-    assert isinstance(found, Proposal), found
-    return found
+def proposed(result: object) -> Proposal:
+    assert isinstance(result, Proposal), result
+    return result
 
 
-def codes(found: object) -> list[str]:
-    return [reason.code.name for reason in proposed(found).reasons]
+def codes(result: object) -> list[str]:
+    return [reason.code.name for reason in proposed(result).reasons]
 
 
-def stays(found: object) -> str:
-    assert isinstance(found, Unchanged), found
-    return found.reason.code.name
+def stays(result: object) -> str:
+    assert isinstance(result, Unchanged), result
+    return result.reason.code.name
 
 
 # ── which percentile ─────────────────────────────────────────────────────
@@ -39,9 +39,9 @@ def test_w4_a_static_container_asks_for_its_p95_rounded_up() -> None:
 
 
 def test_a_container_a_vpa_takes_over_asks_for_its_p5() -> None:
-    found = proposed(propose_request(asks(vpa=vpa()), used(p5=0.1, p95=2.0), FREE))
-    assert found.request == 100
-    assert "VPA web adjusts the request later" in found.reasons[0].sentence
+    proposal = proposed(propose_request(asks(vpa=vpa()), used(p5=0.1, p95=2.0), FREE))
+    assert proposal.request == 100
+    assert "VPA web adjusts the request later" in proposal.reasons[0].sentence
 
 
 def test_a_vpa_that_recommends_decides() -> None:
@@ -49,8 +49,8 @@ def test_a_vpa_that_recommends_decides() -> None:
 
 
 def test_w2_never_below_the_vpas_min_allowed() -> None:
-    found = propose_request(asks(vpa=vpa(floor=50)), used(p5=0.037), FREE)
-    assert (proposed(found).request, codes(found)) == (50, ["from-usage", "request-raised"])
+    proposal = propose_request(asks(vpa=vpa(floor=50)), used(p5=0.037), FREE)
+    assert (proposed(proposal).request, codes(proposal)) == (50, ["from-usage", "request-raised"])
 
 
 @pytest.mark.parametrize("floor", [25, 10])
@@ -59,8 +59,8 @@ def test_w3_never_below_the_recommenders_own_minimum(floor: int) -> None:
 
 
 def test_w13_with_the_vpas_webhook_down_it_is_p95_again() -> None:
-    found = propose_request(asks(vpa_down="web"), used(p5=0.1, p95=2.0), FREE)
-    assert (proposed(found).request, codes(found)) == (2000, ["from-usage", "vpa-webhook-down"])
+    proposal = propose_request(asks(vpa_down="web"), used(p5=0.1, p95=2.0), FREE)
+    assert (proposed(proposal).request, codes(proposal)) == (2000, ["from-usage", "vpa-webhook-down"])
 
 
 def test_w5_a_limit_that_a_vpa_would_multiply_leaves_the_request() -> None:
@@ -70,15 +70,15 @@ def test_w5_a_limit_that_a_vpa_would_multiply_leaves_the_request() -> None:
 
 
 def test_memory_is_told_as_a_percentile_of_peaks() -> None:
-    found = proposed(propose_request(asks("memory", request=None), used("memory", p95=200.5 * MI)))
-    assert (found.request, found.reasons[0].sentence) == (201 * MI, "P95 of peaks over 14 days is 201Mi")
+    proposal = proposed(propose_request(asks("memory", request=None), used("memory", p95=200.5 * MI)))
+    assert (proposal.request, proposal.reasons[0].sentence) == (201 * MI, "P95 of peaks over 14 days is 201Mi")
 
 
 # ── enough history ───────────────────────────────────────────────────────
 def test_less_than_an_hour_proposes_nothing() -> None:
-    found = summarize_usage("cpu", window([0.1] * 50, step=60))
-    assert isinstance(found, NotYet)
-    answer = propose_request(asks(), found)
+    statistics = summarize_usage("cpu", window([0.1] * 50, step=60))
+    assert isinstance(statistics, NotYet)
+    answer = propose_request(asks(), statistics)
     assert isinstance(answer, NotYet)
     assert answer.reason.code.name == "insufficient-history"
     assert (answer.have, answer.need) == ("0.8 hours, 50 samples", "an hour, 10 samples")
@@ -97,9 +97,9 @@ def test_w7_a_history_of_less_than_a_day_fills_or_raises_and_never_lowers(hours:
     assert stays(propose_request(asks(request=5000), little)) == "short-history"
 
 
-def is_enough(found: UsageStatistics | NotYet) -> bool:
+def is_enough(statistics: UsageStatistics | NotYet) -> bool:
     """Whether it is known well enough to lower a request."""
-    return isinstance(found, UsageStatistics) and not found.is_young
+    return isinstance(statistics, UsageStatistics) and not statistics.is_young
 
 
 def test_a_day_is_enough() -> None:
@@ -108,32 +108,32 @@ def test_a_day_is_enough() -> None:
 
 def runs(days: int, minutes: int, gap: int = DAY, step: int = 60) -> DailyHistograms:
     """Some minutes of each day, or of whatever lies between two runs."""
-    found = DailyHistograms()
+    histograms = DailyHistograms()
     for run in range(days):
         for minute in range(minutes):
-            found.add_value(20_000 * DAY + run * gap + minute * step, 0.1)
-    return found
+            histograms.add_value(20_000 * DAY + run * gap + minute * step, 0.1)
+    return histograms
 
 
 @pytest.mark.parametrize("gap", [3600 * 26, 12 * DAY])
 def test_what_lies_between_two_short_looks_is_no_history(gap: int) -> None:
-    found = summarize_usage("cpu", runs(2, minutes=75, gap=gap))
-    assert isinstance(found, UsageStatistics)
-    assert (found.span_text, found.is_young) == ("4 hours on 2 days", True)
+    statistics = summarize_usage("cpu", runs(2, minutes=75, gap=gap))
+    assert isinstance(statistics, UsageStatistics)
+    assert (statistics.span_text, statistics.is_young) == ("4 hours on 2 days", True)
 
 
 def test_hours_of_three_days_are_not_three_days() -> None:
-    found = summarize_usage("cpu", runs(3, minutes=50))
-    assert isinstance(found, UsageStatistics)
-    assert (found.span_text, found.is_young) == ("3 hours on 3 days", True)
+    statistics = summarize_usage("cpu", runs(3, minutes=50))
+    assert isinstance(statistics, UsageStatistics)
+    assert (statistics.span_text, statistics.is_young) == ("3 hours on 3 days", True)
 
 
 def test_a_nightly_job_is_known_by_its_runs() -> None:
     assert not is_enough(summarize_usage("cpu", runs(6, minutes=20)))
-    found = summarize_usage("cpu", runs(7, minutes=20))
-    assert isinstance(found, UsageStatistics)
-    assert is_enough(found)
-    assert (found.span_text, found.confidence) == ("7 hours on 7 days", 0.04)
+    statistics = summarize_usage("cpu", runs(7, minutes=20))
+    assert isinstance(statistics, UsageStatistics)
+    assert is_enough(statistics)
+    assert (statistics.span_text, statistics.confidence) == ("7 hours on 7 days", 0.04)
 
 
 @pytest.mark.parametrize(("kind", "known"), [("CronJob", True), ("Deployment", False)])
@@ -149,13 +149,13 @@ def test_confidence_grows_with_history_and_fades_with_age() -> None:
 
 # ── what bounds it ───────────────────────────────────────────────────────
 def test_w8_never_more_than_the_largest_node_holds() -> None:
-    found = propose_request(asks(most=15_000), used(p95=64.0))
-    assert (proposed(found).request, codes(found)) == (15_000, ["from-usage", "usage-above-node"])
+    proposal = propose_request(asks(most=15_000), used(p95=64.0))
+    assert (proposed(proposal).request, codes(proposal)) == (15_000, ["from-usage", "usage-above-node"])
 
 
 def test_w9_never_more_than_the_limit() -> None:
-    found = propose_request(asks(limit=1500), used(p95=2.0))
-    assert (proposed(found).request, codes(found)) == (1500, ["from-usage", "request-capped"])
+    proposal = propose_request(asks(limit=1500), used(p95=2.0))
+    assert (proposed(proposal).request, codes(proposal)) == (1500, ["from-usage", "request-capped"])
 
 
 def test_never_more_than_the_vpas_max_allowed() -> None:
@@ -182,29 +182,31 @@ def test_w11_an_hpa_that_counts_by_the_request_keeps_cpu() -> None:
 
 def test_w11_what_another_request_does_to_an_hpa_is_told() -> None:
     terms = SizingSettings(allow_hpa=True)
-    found = proposed(propose_request(asks(replicas=3, hpa=Hpa(name="web", target=80)), used(p95=0.25), terms))
-    assert found.reasons[-1].sentence == "HPA web scales by 80 % of the request: 3 replicas become about 12"
+    proposal = proposed(propose_request(asks(replicas=3, hpa=Hpa(name="web", target=80)), used(p95=0.25), terms))
+    assert proposal.reasons[-1].sentence == "HPA web scales by 80 % of the request: 3 replicas become about 12"
 
 
 def test_a_first_request_wakes_an_hpa_and_that_is_told() -> None:
-    found = propose_request(
+    proposal = propose_request(
         asks(request=None, hpa=Hpa(name="web", target=80)), used(p95=0.25), SizingSettings(allow_hpa=True)
     )
-    assert "cannot scale without a request" in proposed(found).reasons[-1].sentence
+    assert "cannot scale without a request" in proposed(proposal).reasons[-1].sentence
 
 
 def test_w12_a_guaranteed_pod_changes_whole_or_not_at_all() -> None:
     it, usage = asks(limit=1000, qos=QoS.GUARANTEED), used(p95=0.25)
     assert stays(propose_request(it, usage)) == "guaranteed-unchanged"
-    found = proposed(propose_request(it, usage, SizingSettings(guaranteed=True)))
-    assert (found.request, found.limit) == (250, 250)
+    proposal = proposed(propose_request(it, usage, SizingSettings(guaranteed=True)))
+    assert (proposal.request, proposal.limit) == (250, 250)
 
 
 def test_a_guaranteed_container_gets_no_memory_limit_that_would_have_killed_it() -> None:
     it = asks(resource="memory", request=2 << 30, limit=2 << 30, qos=QoS.GUARANTEED)
-    found = proposed(propose_request(it, used("memory", p95=100 << 20, max=900 << 20), SizingSettings(guaranteed=True)))
-    assert (found.request, found.limit) == (900 << 20, 900 << 20)
-    assert [reason.code.name for reason in found.reasons] == ["from-usage", "request-raised"]
+    proposal = proposed(
+        propose_request(it, used("memory", p95=100 << 20, max=900 << 20), SizingSettings(guaranteed=True))
+    )
+    assert (proposal.request, proposal.limit) == (900 << 20, 900 << 20)
+    assert [reason.code.name for reason in proposal.reasons] == ["from-usage", "request-raised"]
 
 
 def test_an_init_container_is_left_as_it_is_and_a_sidecar_is_not() -> None:
@@ -218,14 +220,17 @@ def test_a_percentile_and_headroom_of_ones_own_are_the_grammar_of_policies() -> 
     assert cpu.request == 600
     assert cpu.reasons[0].sentence == "P99 plus 20% over 14 days is 600m"
     memory = SizingSettings(rule=P95, memory_rule=parse("max +15%"))
-    found = proposed(propose_request(asks("memory"), used("memory", p95=100.0 * MI, max=200.0 * MI), memory))
-    assert (found.request, found.reasons[0].sentence) == (230 * MI, "The largest peak plus 15% over 14 days is 230Mi")
+    proposal = proposed(propose_request(asks("memory"), used("memory", p95=100.0 * MI, max=200.0 * MI), memory))
+    assert (proposal.request, proposal.reasons[0].sentence) == (
+        230 * MI,
+        "The largest peak plus 15% over 14 days is 230Mi",
+    )
 
 
 def test_a_percentile_that_no_recommendation_holds_is_taken_of_the_usage_itself() -> None:
     ramp = summarize_usage("cpu", window([n / 1000 for n in range(1, 101)], 872), percentiles=(Decimal(70),))
-    found = proposed(propose_request(asks(request=None), ramp, replace(FREE, rule=parse("p70"))))
-    assert found.request == pytest.approx(70, abs=2)
+    proposal = proposed(propose_request(asks(request=None), ramp, replace(FREE, rule=parse("p70"))))
+    assert proposal.request == pytest.approx(70, abs=2)
 
 
 def test_headroom_alone_is_on_top_of_the_adaptive_request() -> None:
@@ -244,8 +249,8 @@ def test_advice_counts_where_too_little_was_seen_and_is_bounded_as_usage_is() ->
     assert isinstance(little, UsageStatistics)
     assert little.is_young
     advised = asks(request=100, limit=200, advice=VpaRecommendation("web", 250))
-    found = propose_request(advised, little, FREE)
-    assert (proposed(found).request, codes(found)) == (200, ["from-vpa", "request-capped"])
+    proposal = propose_request(advised, little, FREE)
+    assert (proposed(proposal).request, codes(proposal)) == (200, ["from-vpa", "request-capped"])
     assert codes(propose_request(advised, used(p95=0.3), FREE))[0] == "from-usage"
     nothing = summarize_usage("cpu", window([0.1] * 5, 600))
     assert propose_request(asks(), nothing, FREE) is nothing

@@ -35,10 +35,10 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[Server]:
 
         def reply(self, form: str) -> None:
             query = {name: values[-1] for name, values in parse_qs(form).items()}
-            asked = (urlsplit(self.path).path, query, dict(self.headers))
-            it.asked.append(asked)
-            status, said = it.answer(asked)
-            body = said if isinstance(said, bytes) else json.dumps(said).encode()
+            requests = (urlsplit(self.path).path, query, dict(self.headers))
+            it.asked.append(requests)
+            status, text = it.answer(requests)
+            body = text if isinstance(text, bytes) else json.dumps(text).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -58,14 +58,14 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[Server]:
             thread.join()
 
 
-def matrix(*found: tuple[dict[str, str], list[tuple[float, float]]]) -> Any:
+def matrix(*actual_result: tuple[dict[str, str], list[tuple[float, float]]]) -> Any:
     """A range's answer."""
-    result = [{"metric": metric, "values": [[at, str(value)] for at, value in rows]} for metric, rows in found]
+    result = [{"metric": metric, "values": [[at, str(value)] for at, value in rows]} for metric, rows in actual_result]
     return {"status": "success", "data": {"resultType": "matrix", "result": result}}
 
 
-def vector(*found: dict[str, str]) -> Any:
-    result = [{"metric": metric, "value": [0, "1"]} for metric in found]
+def vector(*actual_result: dict[str, str]) -> Any:
+    result = [{"metric": metric, "value": [0, "1"]} for metric in actual_result]
     return {"status": "success", "data": {"resultType": "vector", "result": result}}
 
 

@@ -9,10 +9,10 @@ from trimtab.usage.cluster_label import Matchers, Mixed, NoMatcher, Origins, esc
 
 @given(st.text(), st.text())
 def test_a_value_matches_itself_alone_however_it_is_written(value: str, other: str) -> None:
-    found = Matchers.from_text(f'cluster="{escape_value(value)}"')
+    matchers = Matchers.from_text(f'cluster="{escape_value(value)}"')
     if "\n" not in value:  # written as \n, which a file's label never holds
-        assert found.matches_labels({"cluster": value})
-        assert found.matches_labels({"cluster": other}) is (value == other)
+        assert matchers.matches_labels({"cluster": value})
+        assert matchers.matches_labels({"cluster": other}) is (value == other)
 
 
 @pytest.mark.parametrize(("text", "labels", "allowed"), [

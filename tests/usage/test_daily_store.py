@@ -12,18 +12,18 @@ from trimtab.usage.errors import GarbledSource, UnreachableSource
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     store, rows = DailyStore(str(tmp_path)), daily_rows("web", days=1)
     written = store.write_day("prod/eu 1", FIRST_DAY, rows)
-    (found,) = store.list_days()
-    assert (found, found.cluster) == (written, "prod/eu 1")
-    assert list(store.read_rows(found)) == rows
+    (stored_day,) = store.list_days()
+    assert (stored_day, stored_day.cluster) == (written, "prod/eu 1")
+    assert list(store.read_rows(stored_day)) == rows
 
 
 def test_a_day_is_replaced_and_no_other_file_is_left(tmp_path: Path) -> None:
     store = DailyStore(str(tmp_path))
     store.write_day("prod", FIRST_DAY, daily_rows("web", days=1))
     store.write_day("prod", FIRST_DAY, daily_rows("api", days=1))
-    (found,) = store.list_days()
-    assert {row.container.workload for row in store.read_rows(found)} == {"api"}
-    assert [path.name for path in (tmp_path / found.path).parent.iterdir()] == ["usage.parquet"]
+    (stored_day,) = store.list_days()
+    assert {row.container.workload for row in store.read_rows(stored_day)} == {"api"}
+    assert [path.name for path in (tmp_path / stored_day.path).parent.iterdir()] == ["usage.parquet"]
 
 
 def test_a_folder_that_does_not_exist_is_an_empty_history(tmp_path: Path) -> None:

@@ -25,17 +25,17 @@ timestamp,namespace,pod,container,cpu,memory
 
 
 def series(text: str) -> list[Series]:
-    found = csv_rows("usage.csv", text.encode())
-    assert not found.mistakes
-    return list(found.iter_series())
+    rows = csv_rows("usage.csv", text.encode())
+    assert not rows.mistakes
+    return list(rows.iter_series())
 
 
 def test_a_csv_has_a_series_for_every_resource_of_every_pod() -> None:
-    found = {(s.pod[-5:], s.resource): (list(s.times), list(s.values)) for s in series(NAMED)}
+    results = {(s.pod[-5:], s.resource): (list(s.times), list(s.values)) for s in series(NAMED)}
     at = 1767571200
-    assert found["x2x4k", "cpu"] == ([at, at + 300], [0.25, 0.3])
-    assert found["x2x4k", "memory"] == ([at, at + 300], [128 * MI, 129 * MI])
-    assert ("zzzzz", "memory") not in found
+    assert results["x2x4k", "cpu"] == ([at, at + 300], [0.25, 0.3])
+    assert results["x2x4k", "memory"] == ([at, at + 300], [128 * MI, 129 * MI])
+    assert ("zzzzz", "memory") not in results
 
 
 def test_pods_of_one_workload_are_one_container() -> None:
@@ -46,17 +46,17 @@ def test_pods_of_one_workload_are_one_container() -> None:
 
 
 def test_the_workload_may_be_named() -> None:
-    found = series("time;ns;workload;container;cores\n2026-01-05 00:00;shop;Rollout/web;app;0.5\n")
+    actual_series = series("time;ns;workload;container;cores\n2026-01-05 00:00;shop;Rollout/web;app;0.5\n")
     book = BatchHistory()
-    add_all_series(book, found, OwnerIndex())
+    add_all_series(book, actual_series, OwnerIndex())
     assert book.list_containers() == [ContainerKey("shop", "Rollout", "web", "app")]
 
 
 @pytest.mark.parametrize(("value", "resource"), [("250m", "cpu"), ("128Mi", "memory")])
 def test_a_bare_series_tells_its_resource_by_its_unit(value: str, resource: str) -> None:
     for text in (f"2026-01-05T00:00:00,{value}\n", f"timestamp,value\n2026-01-05T00:00:00,{value}\n"):
-        (found,) = series(text)
-        assert (found.resource, found.workload) == (resource, "Series/usage")
+        (actual_series,) = series(text)
+        assert (actual_series.resource, actual_series.workload) == (resource, "Series/usage")
 
 
 @pytest.mark.parametrize("value", ["0.25", "134217728", "1e9"])
@@ -72,13 +72,13 @@ def test_the_size_of_a_bare_number_says_nothing_and_the_user_may(value: str) -> 
      ("__name__", "container_memory_working_set_bytes", "memory")],
 )  # fmt: skip
 def test_a_column_may_say_what_a_value_is(column: str, word: str, resource: str) -> None:
-    (found,) = series(f"timestamp,pod,container,{column},value\n2026-01-05,web-0,app,{word},8192\n")
-    assert found.resource == resource
+    (actual_series,) = series(f"timestamp,pod,container,{column},value\n2026-01-05,web-0,app,{word},8192\n")
+    assert actual_series.resource == resource
 
 
 def test_values_of_another_metric_are_left_out_by_name() -> None:
-    found = csv_rows("u.csv", b"timestamp,pod,metric,value\n2026-01-05,web-0,container_fs_usage_bytes,9\n")
-    assert (list(found.iter_series()), found.dropped_notes()) == ([], [
+    rows = csv_rows("u.csv", b"timestamp,pod,metric,value\n2026-01-05,web-0,container_fs_usage_bytes,9\n")
+    assert (list(rows.iter_series()), rows.dropped_notes()) == ([], [
         "u.csv: 1 value of 'container_fs_usage_bytes', which is not the usage of containers, could not be used (the "
         "first in line 2)."])  # fmt: skip
 
@@ -88,8 +88,12 @@ def test_an_unknown_column_beside_values_without_a_pod_may_be_what_distinguishes
 
 
 def test_a_counter_in_a_csv_is_read_as_its_rate() -> None:
-    (found,) = series("timestamp,container,cpu_seconds_total\n1767571200,app,10\n1767571260,app,40\n")
-    assert (list(found.times), list(found.values), found.resource) == ([1767571260], [0.5], "cpu")
+    (actual_series,) = series("timestamp,container,cpu_seconds_total\n1767571200,app,10\n1767571260,app,40\n")
+    assert (list(actual_series.times), list(actual_series.values), actual_series.resource) == (
+        [1767571260],
+        [0.5],
+        "cpu",
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,46 +114,46 @@ def test_amounts_are_quantities(written: object, value: float | None) -> None:
     assert parse_amount(written) == value
 
 
-def told(found: Rows) -> str:
-    return "\n".join(map(str, found.mistakes))
+def told(rows: Rows) -> str:
+    return "\n".join(map(str, rows.mistakes))
 
 
 def test_mistakes_have_lines_and_the_rest_is_read() -> None:
-    found = csv_rows("usage.csv", b"timestamp,cpu\nnoon,1\n1767571200,lots\n1767571260,1\n")
-    assert told(found).startswith("usage.csv:2: timestamp: expected a time")
-    assert "usage.csv:3: cpu: expected a quantity" in told(found)
-    assert len(list(found.iter_series())) == 1
+    rows = csv_rows("usage.csv", b"timestamp,cpu\nnoon,1\n1767571200,lots\n1767571260,1\n")
+    assert told(rows).startswith("usage.csv:2: timestamp: expected a time")
+    assert "usage.csv:3: cpu: expected a quantity" in told(rows)
+    assert len(list(rows.iter_series())) == 1
 
 
 def test_a_file_without_columns_of_ours_is_named() -> None:
-    found = csv_rows("usage.csv", b"timestamp,cpuu\n1,2\n")
-    assert "did you mean 'cpu'" in told(found)
+    rows = csv_rows("usage.csv", b"timestamp,cpuu\n1,2\n")
+    assert "did you mean 'cpu'" in told(rows)
     assert "UTF-8" in told(csv_rows("usage.csv", b"\xff\xfe\x00"))
 
 
 def test_a_cell_that_is_longer_than_any_is_a_mistake_with_its_line() -> None:
-    found = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1\n1767571260," + b"1" * 200_000 + b"\n")
-    assert told(found).startswith("usage.csv:3: expected CSV, got")
+    rows = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1\n1767571260," + b"1" * 200_000 + b"\n")
+    assert told(rows).startswith("usage.csv:3: expected CSV, got")
 
 
 def test_a_row_with_more_cells_than_columns_is_a_mistake_unless_they_are_empty() -> None:
-    found = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1,5\n1767571260,2,\n")
-    assert told(found) == "usage.csv:2: expected 2 cells, got '3'"
-    assert [list(one.values) for one in found.iter_series()] == [[2.0]]
+    rows = csv_rows("usage.csv", b"timestamp,cpu\n1767571200,1,5\n1767571260,2,\n")
+    assert told(rows) == "usage.csv:2: expected 2 cells, got '3'"
+    assert [list(one.values) for one in rows.iter_series()] == [[2.0]]
 
 
 def test_what_is_left_out_is_counted_with_its_first_line() -> None:
     text = "timestamp,pod,cpu,memory\n1767571200,a,-1,1Mi\n1767571260,a,NaN,\n1767571320,a,,\n1767571380\n"
-    found = csv_rows("usage.csv", text.encode())
-    assert (told(found), found.dropped_notes()) == ("", [
+    rows = csv_rows("usage.csv", text.encode())
+    assert (told(rows), rows.dropped_notes()) == ("", [
         "usage.csv: 2 amounts below zero or not a number could not be used (the first in line 2).",
         "usage.csv: 2 rows without an amount could not be used (the first in line 4)."])  # fmt: skip
     assert csv_rows("usage.csv", NAMED.encode()).dropped_notes() == []
 
 
 def test_two_columns_need_no_header_and_more_do() -> None:
-    (found,) = csv_rows("u.csv", b"2026-01-05;0.25\n2026-01-06;0.5\n", Quantity.CORES).iter_series()
-    assert list(found.values) == [0.25, 0.5]
+    (series,) = csv_rows("u.csv", b"2026-01-05;0.25\n2026-01-06;0.5\n", Quantity.CORES).iter_series()
+    assert list(series.values) == [0.25, 0.5]
     assert "expected a quantity such as 250m, 0.25 or 128Mi, got '0,25'" in told(
         csv_rows("u.csv", b"2026-01-05;0,25\n")
     )
@@ -174,23 +178,25 @@ def named(count: int, **amounts: Any) -> bytes:
 
 
 def test_parquet_tells_the_same_as_csv() -> None:
-    found = parquet_rows("usage.parquet", named(2, cpu=[0.25, 0.3], memory=["128Mi", "129Mi"]))
-    assert not found.mistakes
+    rows = parquet_rows("usage.parquet", named(2, cpu=[0.25, 0.3], memory=["128Mi", "129Mi"]))
+    assert not rows.mistakes
     in_csv = series("\n".join(sorted(NAMED.splitlines()[:3], key=lambda line: (line[0] != "t", line))))
-    assert list(found.iter_series()) == in_csv
+    assert list(rows.iter_series()) == in_csv
 
 
 def test_parquet_knows_moments_as_numbers_and_amounts_that_are_missing() -> None:
     at = 1767571200
     for moments in ([at, at + 300], [at * 1000, (at + 300) * 1000], [float(at), float(at + 300)]):
         content = parquet(timestamp=moments, pod=["web-0"] * 2, cpu=[None, 0.5], memory=[float("nan"), 2.0**20])
-        found = {s.resource: (list(s.times), list(s.values)) for s in parquet_rows("u.parquet", content).iter_series()}
-        assert found == {"cpu": ([at + 300], [0.5]), "memory": ([at + 300], [2.0**20])}
+        results = {
+            s.resource: (list(s.times), list(s.values)) for s in parquet_rows("u.parquet", content).iter_series()
+        }
+        assert results == {"cpu": ([at + 300], [0.5]), "memory": ([at + 300], [2.0**20])}
 
 
 def test_parquet_of_many_rows_is_read_in_parts() -> None:
-    (found,) = parquet_rows("usage.parquet", named(25_000, cpu=[0.1] * 25_000)).iter_series()
-    assert (len(found.times), found.times[-1] - found.times[0]) == (25_000, 24_999 * 300)
+    (series,) = parquet_rows("usage.parquet", named(25_000, cpu=[0.1] * 25_000)).iter_series()
+    assert (len(series.times), series.times[-1] - series.times[0]) == (25_000, 24_999 * 300)
 
 
 def test_parquet_of_something_else_names_its_columns() -> None:
@@ -210,13 +216,13 @@ def test_parquet_without_its_library_is_a_mistake_that_says_what_to_install() ->
 @contextmanager
 def without(library: str) -> Iterator[None]:
     """As if it were not installed: None in the table of modules is how Python says so."""
-    held = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == library}
+    holdings = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == library}
     sys.modules[library] = None  # type: ignore[assignment]
     try:
         yield
     finally:
         del sys.modules[library]
-        sys.modules.update(held)
+        sys.modules.update(holdings)
 
 
 @pytest.mark.parametrize(

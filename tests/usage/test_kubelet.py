@@ -34,33 +34,35 @@ def summary(pod: str, seconds: float | None = None, at: int = 0) -> dict[str, An
 class Played:
     """An API server with nodes a and b, whose kubelets say what they are told to."""
 
-    def __init__(self, **said: Any) -> None:
-        self.said = {"a": summary("web-0", 10), "b": summary("api-0"), **said}
+    def __init__(self, **text: Any) -> None:
+        self.said = {"a": summary("web-0", 10), "b": summary("api-0"), **text}
 
-    def __call__(self, asked: Asked) -> Answer:
-        path = asked[0]
+    def __call__(self, request: Asked) -> Answer:
+        path = request[0]
         if path == "/api/v1/nodes":
             items = [{"metadata": {"name": name}} for name in self.said]
             return 200, {"metadata": {"resourceVersion": "1"}, "items": items}
-        said = self.said[path.removeprefix("/api/v1/nodes/").removesuffix("/proxy/stats/summary")]
-        return said if isinstance(said, tuple) else (200, said)
+        text = self.said[path.removeprefix("/api/v1/nodes/").removesuffix("/proxy/stats/summary")]
+        return text if isinstance(text, tuple) else (200, text)
 
 
-def values(found: Kubelets) -> dict[tuple[str, str], float]:
-    return {(series.pod, series.resource): series.values[0] for series in found.read_usage()}
+def values(kubelets: Kubelets) -> dict[tuple[str, str], float]:
+    return {(series.pod, series.resource): series.values[0] for series in kubelets.read_usage()}
 
 
 def test_a_summary_is_read() -> None:
-    found = [look.series for look in readings_of_summary(json.dumps(summary("web-0")).encode())]
-    assert [(s.namespace, s.container, s.resource, s.times[0], s.values[0]) for s in found] == [
+    series = [look.series for look in readings_of_summary(json.dumps(summary("web-0")).encode())]
+    assert [(s.namespace, s.container, s.resource, s.times[0], s.values[0]) for s in series] == [
         ("shop", "app", "cpu", AT, 0.25), ("shop", "app", "memory", AT, 4096.0)]  # fmt: skip
 
 
 def test_lists_that_go_writes_as_null_are_empty() -> None:
     """A pod whose containers have not begun, and a node without pods."""
-    said = summary("web-0")
-    said["pods"].append({"podRef": {"name": "web-1", "namespace": "shop"}, "containers": None, "volume": None})
-    assert [look.series.pod for look in readings_of_summary(json.dumps(said).encode())] == ["web-0", "web-0"]
+    actual_summary = summary("web-0")
+    actual_summary["pods"].append(
+        {"podRef": {"name": "web-1", "namespace": "shop"}, "containers": None, "volume": None}
+    )
+    assert [look.series.pod for look in readings_of_summary(json.dumps(actual_summary).encode())] == ["web-0", "web-0"]
     assert list(readings_of_summary(b'{"node": {"nodeName": "a"}, "pods": null}')) == []
 
 
@@ -94,12 +96,12 @@ def test_counters_begin_anew_and_gaps_say_nothing(seconds: float, at: int, cores
 
 
 def test_a_node_that_does_not_answer_is_told_and_the_others_count() -> None:
-    told: list[str] = []
+    clients: list[str] = []
     gone = (503, {"kind": "Status", "reason": "ServiceUnavailable", "message": "no route to host"})
     with serving(Played(b=gone)) as server:
-        found = values(Kubelets(client(server.url), told.append))
-    assert [pod for pod, _ in found] == ["web-0", "web-0"]
-    assert "summary of node b" in told[0]
+        result = values(Kubelets(client(server.url), clients.append))
+    assert [pod for pod, _ in result] == ["web-0", "web-0"]
+    assert "summary of node b" in clients[0]
 
 
 def test_where_nobody_may_be_asked_that_is_raised() -> None:

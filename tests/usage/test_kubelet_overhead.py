@@ -77,8 +77,8 @@ def test_a_restart_and_a_gap_leave_the_value_of_the_moment(at: int, seconds: tup
 
 
 def test_each_node_is_asked_once_and_a_silent_one_is_a_fault() -> None:
-    def answer(asked: Asked) -> Answer:
-        if "/nodes/b/" in asked[0]:
+    def answer(request: Asked) -> Answer:
+        if "/nodes/b/" in request[0]:
             return 503, {"kind": "Status", "reason": "ServiceUnavailable", "message": "no route to host"}
         return 200, node_summary("a")
 
@@ -86,7 +86,7 @@ def test_each_node_is_asked_once_and_a_silent_one_is_a_fault() -> None:
         first, second = read_overheads(client(server.url), ["a", "b"])
     assert isinstance(first, NodeOverhead)
     assert isinstance(second, KubeFault)
-    assert [asked[1] for asked in server.asked] == [{"only_cpu_and_memory": "true"}] * 2
+    assert [request[1] for request in server.asked] == [{"only_cpu_and_memory": "true"}] * 2
 
 
 CONFIGZ = {"kubeletconfig": {

@@ -33,8 +33,8 @@ BASIC = "Basic " + b64encode(b"bob:se/cr@et").decode()
 
 
 def test_a_user_and_a_password_in_the_url_log_in_and_are_told_nobody() -> None:
-    def answer(asked: Asked) -> Answer:
-        return prometheus(asked) if asked[2].get("Authorization") == BASIC else (401, BASIC.encode())
+    def answer(request: Asked) -> Answer:
+        return prometheus(request) if request[2].get("Authorization") == BASIC else (401, BASIC.encode())
 
     with serving(answer) as server:
         url = server.url.replace("://", "://bob:se%2Fcr%40et@")
@@ -132,25 +132,25 @@ def test_a_server_that_was_shown_no_certificate_says_which_option_it_takes(alert
 def test_a_query_that_times_out_is_asked_in_halves_at_once(status: int) -> None:
     tries: list[int] = []
 
-    def answer(asked: Asked) -> Answer:
-        pods = asked[1].get("query", "").count("web-")
-        if "query_range" in asked[0] and pods > 1:
+    def answer(request: Asked) -> Answer:
+        pods = request[1].get("query", "").count("web-")
+        if "query_range" in request[0] and pods > 1:
             tries.append(pods)
             return status, {"status": "error", "error": "query timed out in expression evaluation"}
-        return shop(asked)
+        return shop(request)
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(days_per_query=14))
-        found = list(it.read_series(it.plan_queries(START, END - 1)))
-    assert len(found) == 3 * 2
+        objects = list(it.read_series(it.plan_queries(START, END - 1)))
+    assert len(objects) == 3 * 2
     assert sorted(tries) == [2, 2, 3, 3]  # each size once for cpu and once for memory
 
 
 def test_a_server_that_does_not_answer_in_time_is_asked_for_less() -> None:
-    def answer(asked: Asked) -> Answer:
-        if "query_range" in asked[0] and asked[1]["query"].count("web-") > 1:
+    def answer(request: Asked) -> Answer:
+        if "query_range" in request[0] and request[1]["query"].count("web-") > 1:
             time.sleep(1.0)
-        return shop(asked)
+        return shop(request)
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(days_per_query=14))
@@ -161,10 +161,10 @@ def test_a_server_that_does_not_answer_in_time_is_asked_for_less() -> None:
 def test_a_piece_that_gets_no_smaller_is_tried_again() -> None:
     answers = iter([503, 503, 200])
 
-    def answer(asked: Asked) -> Answer:
-        if "query_range" in asked[0] and (status := next(answers, 200)) != 200:
+    def answer(request: Asked) -> Answer:
+        if "query_range" in request[0] and (status := next(answers, 200)) != 200:
             return status, {"status": "error", "error": "query timed out"}
-        return shop(asked)
+        return shop(request)
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(pods_per_query=1, days_per_query=1))
@@ -175,17 +175,17 @@ def test_a_piece_that_gets_no_smaller_is_tried_again() -> None:
 def test_a_few_queries_are_asked_at_the_same_time_and_come_in_order() -> None:
     together, most, lock = 0, 0, threading.Lock()
 
-    def answer(asked: Asked) -> Answer:
+    def answer(request: Asked) -> Answer:
         nonlocal together, most
-        if "query_range" not in asked[0]:
-            return shop(asked)
+        if "query_range" not in request[0]:
+            return shop(request)
         with lock:
             together += 1
             most = max(most, together)
         time.sleep(0.02)
         with lock:
             together -= 1
-        return shop(asked)
+        return shop(request)
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(pods_per_query=1, days_per_query=2, max_concurrent_queries=3))
@@ -196,7 +196,7 @@ def test_a_few_queries_are_asked_at_the_same_time_and_come_in_order() -> None:
 
 
 def test_the_first_mistake_ends_the_reading() -> None:
-    with serving(lambda asked: (400, b"no") if "query_range" in asked[0] else shop(asked)) as server:
+    with serving(lambda request: (400, b"no") if "query_range" in request[0] else shop(request)) as server:
         it = at(server.url, QueryPlan(pods_per_query=1))
         with pytest.raises(RefusedSource):
             list(it.read_series(it.plan_queries(START, END - 1)))
@@ -205,8 +205,8 @@ def test_the_first_mistake_ends_the_reading() -> None:
 def test_renamed_metrics_labels_and_recording_rules_are_asked_for() -> None:
     names = Names(cpu_recorded="pod:cpu:rate5m", memory="working_set", labels={"pod": "k8s_pod"})
 
-    def answer(asked: Asked) -> Answer:
-        return shop((asked[0].replace("k8s_pod", "pod"), asked[1], asked[2]))
+    def answer(request: Asked) -> Answer:
+        return shop((request[0].replace("k8s_pod", "pod"), request[1], request[2]))
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(names=names, extra_matcher='cluster="a"'))

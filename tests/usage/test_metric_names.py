@@ -22,9 +22,9 @@ from trimtab.usage.metric_names import Quantity, parse_stated_quantities, quanti
     ],
 )
 def test_the_name_of_a_metric_of_usage_says_its_quantity(name: str, quantity: Quantity) -> None:
-    found = quantity_of_metric(name)
-    assert found is not None
-    assert found[0] == quantity
+    actual_quantity = quantity_of_metric(name)
+    assert actual_quantity is not None
+    assert actual_quantity[0] == quantity
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ def test_metrics_servers_suffixes_are_read() -> None:
     usage = {"cpu": "12345678n", "memory": "131072Ki"}
     pod = {"metadata": {"name": "web-0", "namespace": "shop"}, "timestamp": "2026-01-05T00:00:00Z",
            "containers": [{"name": "app", "usage": usage}, {"name": "odd", "usage": {"cpu": "lots"}}]}  # fmt: skip
-    found = list(decode_pod_metrics(json.dumps({"items": [pod]}).encode()))
-    assert [(s.container, s.resource, s.times[0], s.values[0]) for s in found] == [
+    objects = list(decode_pod_metrics(json.dumps({"items": [pod]}).encode()))
+    assert [(s.container, s.resource, s.times[0], s.values[0]) for s in objects] == [
         ("app", "cpu", AT, 0.012345678), ("app", "memory", AT, 134217728.0)]  # fmt: skip
 
 
@@ -54,10 +54,10 @@ spec: {targetRef: {kind: StatefulSet, name: web}}
 
 
 def test_a_checkpoint_gives_cpu_and_no_memory() -> None:
-    book, found = BatchHistory(), CheckpointSource.from_file("vpa.yaml", CHECKPOINT.encode())
-    found.add_to_batch(book)
+    book, checkpoint_source = BatchHistory(), CheckpointSource.from_file("vpa.yaml", CHECKPOINT.encode())
+    checkpoint_source.add_to_batch(book)
     it = ContainerKey("shop", "StatefulSet", "web", "app")
-    assert (found.mistakes, book.list_containers()) == ([], [it])
+    assert (checkpoint_source.mistakes, book.list_containers()) == ([], [it])
     low, high = book.compressed_window(it, "cpu").compute_percentiles((0.5, 0.95))
     assert (low, high) == (pytest.approx(0.102, rel=0.1), pytest.approx(1.0, rel=0.1))
     assert book.compressed_window(it, "memory").merge_days().total_count == 0
@@ -67,9 +67,12 @@ def test_a_checkpoint_gives_cpu_and_no_memory() -> None:
 
 
 def test_a_checkpoint_that_a_vpa_would_refuse_is_a_mistake() -> None:
-    book, found = BatchHistory(), CheckpointSource.from_file("vpa.yaml", CHECKPOINT.replace("v3", "v2").encode())
-    found.add_to_batch(book)
-    assert "has the version v2" in str(found.mistakes[0])
+    book, checkpoint_source = (
+        BatchHistory(),
+        CheckpointSource.from_file("vpa.yaml", CHECKPOINT.replace("v3", "v2").encode()),
+    )
+    checkpoint_source.add_to_batch(book)
+    assert "has the version v2" in str(checkpoint_source.mistakes[0])
 
 
 def test_a_file_without_checkpoints_is_a_mistake() -> None:
@@ -93,10 +96,10 @@ items:
 
 
 def test_a_recommendation_is_advice_and_no_usage() -> None:
-    book, found = BatchHistory(), CheckpointSource.from_file("vpa.yaml", RECOMMENDS.encode())
-    found.add_to_batch(book)
+    book, checkpoint_source = BatchHistory(), CheckpointSource.from_file("vpa.yaml", RECOMMENDS.encode())
+    checkpoint_source.add_to_batch(book)
     app = ContainerKey("shop", "StatefulSet", "web", "app")
-    assert (found.mistakes, book.list_containers(), book.dense_windows) == ([], [app], {})
+    assert (checkpoint_source.mistakes, book.list_containers(), book.dense_windows) == ([], [app], {})
     assert book.vpa_recommendations == {
         (app, "cpu"): VpaRecommendation("web-vpa", 250),
         (app, "memory"): VpaRecommendation("web-vpa", 300 << 20),

@@ -51,34 +51,34 @@ def test_what_the_cluster_knows_counts_before_the_name() -> None:
 
 @given(st.sets(st.sampled_from(sorted(NAMES)), min_size=1), st.sampled_from(sorted(NAMES)))
 def test_of_workloads_of_one_name_the_kind_with_the_shape_of_the_name_has_the_pod(kinds: set[str], kind: str) -> None:
-    found = index(*(f"{one}/web" for one in kinds)).topmost_owner("shop", NAMES[kind])
+    topmost_owner = index(*(f"{one}/web" for one in kinds)).topmost_owner("shop", NAMES[kind])
     # The pods of an indexed Job have the index of the pod where those of a DeploymentConfig have the rollout.
     same_shape = {one for one in kinds if NAMES[kind] in (NAMES[one], "web-3-x2x4k" if one == "Job" else "")}
     if len(same_shape) == 1:
-        assert found == key(f"{same_shape.pop()}/web")
+        assert topmost_owner == key(f"{same_shape.pop()}/web")
     else:
-        assert found.kind not in kinds
+        assert topmost_owner.kind not in kinds
 
 
 def test_of_two_workloads_of_one_shape_the_one_with_live_pods_has_the_pod() -> None:
-    known = index("Deployment/web", "Rollout/web", live={"web-6c8f7d9b5c-bbbbb": "Rollout/web"})
-    assert known.topmost_owner("shop", NAMES["Rollout"]) == key("Rollout/web")
+    owner_index = index("Deployment/web", "Rollout/web", live={"web-6c8f7d9b5c-bbbbb": "Rollout/web"})
+    assert owner_index.topmost_owner("shop", NAMES["Rollout"]) == key("Rollout/web")
 
 
 def test_a_pod_that_two_workloads_may_own_belongs_to_neither() -> None:
     live = {"web-6c8f7d9b5c-bbbbb": "Rollout/web", "web-8c8f7d9b5c-bbbbb": "Deployment/web"}
-    found = index("Deployment/web", "Rollout/web", live=live).topmost_owner("shop", NAMES["Rollout"])
-    assert found == key(f"Pod/{NAMES['Rollout']}")
+    topmost_owner = index("Deployment/web", "Rollout/web", live=live).topmost_owner("shop", NAMES["Rollout"])
+    assert topmost_owner == key(f"Pod/{NAMES['Rollout']}")
 
 
 def test_a_replica_set_that_still_exists_says_whose_pod_it_was() -> None:
-    known = index("Deployment/web", **{"ReplicaSet__web-7d4b9c6f5d": "Rollout/web"})
-    assert known.topmost_owner("shop", NAMES["Rollout"]) == key("Rollout/web")
+    owner_index = index("Deployment/web", **{"ReplicaSet__web-7d4b9c6f5d": "Rollout/web"})
+    assert owner_index.topmost_owner("shop", NAMES["Rollout"]) == key("Rollout/web")
 
 
 def test_a_workload_of_an_operator_has_the_pods_that_are_gone() -> None:
-    known = index(**{"StatefulSet__prometheus-k8s": "Prometheus.monitoring.coreos.com/k8s"})
-    assert known.topmost_owner("shop", "prometheus-k8s-1") == key("Prometheus.monitoring.coreos.com/k8s")
+    owner_index = index(**{"StatefulSet__prometheus-k8s": "Prometheus.monitoring.coreos.com/k8s"})
+    assert owner_index.topmost_owner("shop", "prometheus-k8s-1") == key("Prometheus.monitoring.coreos.com/k8s")
 
 
 @pytest.mark.parametrize(
@@ -91,24 +91,24 @@ def test_any_object_that_owns_live_pods_has_those_that_are_gone(owner: str, live
 
 
 def test_workloads_of_one_name_and_two_groups_are_two() -> None:
-    known = index("StatefulSet/web", live={"web-0": "StatefulSet.apps.kruise.io/web", "web-1": "StatefulSet/web"})
-    assert known.topmost_owner("shop", "web-9") == key("Pod/web-9")
+    owner_index = index("StatefulSet/web", live={"web-0": "StatefulSet.apps.kruise.io/web", "web-1": "StatefulSet/web"})
+    assert owner_index.topmost_owner("shop", "web-9") == key("Pod/web-9")
 
 
 def test_metrics_report_a_kind_without_a_group() -> None:
-    known = index(live={"web-x2x4k": "CloneSet.apps.kruise.io/web"})
-    known.reported = {("shop", "web-bbbbb"): key("CloneSet/web"), ("shop", "db-0"): key("StatefulSet/db")}
-    assert known.topmost_owner("shop", "web-bbbbb") == key("CloneSet.apps.kruise.io/web")
-    assert known.topmost_owner("shop", "db-0") == key("StatefulSet/db")
+    owner_index = index(live={"web-x2x4k": "CloneSet.apps.kruise.io/web"})
+    owner_index.reported = {("shop", "web-bbbbb"): key("CloneSet/web"), ("shop", "db-0"): key("StatefulSet/db")}
+    assert owner_index.topmost_owner("shop", "web-bbbbb") == key("CloneSet.apps.kruise.io/web")
+    assert owner_index.topmost_owner("shop", "db-0") == key("StatefulSet/db")
 
 
 def test_a_replica_set_that_metrics_report_without_its_owner_says_less_than_the_name() -> None:
-    known = OwnerIndex(reported={("shop", NAMES["Deployment"]): key("ReplicaSet/web-7d4b9c6f5d")})
-    assert known.topmost_owner("shop", NAMES["Deployment"]) == key("Deployment/web")
+    index = OwnerIndex(reported={("shop", NAMES["Deployment"]): key("ReplicaSet/web-7d4b9c6f5d")})
+    assert index.topmost_owner("shop", NAMES["Deployment"]) == key("Deployment/web")
 
 
 def test_owners_are_followed_to_the_top() -> None:
     rows = {"Pod/web-1-a": "ReplicaSet/web-1", "ReplicaSet/web-1": "Rollout/web", "Pod/job-1-a": "Job/job-1",
             "Job/job-1": "CronJob/job"}  # fmt: skip
-    found = topmost_owners({key(one): key(other) for one, other in rows.items()})
-    assert found == {("shop", "web-1-a"): key("Rollout/web"), ("shop", "job-1-a"): key("CronJob/job")}
+    actual_topmost_owners = topmost_owners({key(one): key(other) for one, other in rows.items()})
+    assert actual_topmost_owners == {("shop", "web-1-a"): key("Rollout/web"), ("shop", "job-1-a"): key("CronJob/job")}

@@ -41,11 +41,11 @@ def test_everything_is_asked_in_pieces_of_pods_and_days() -> None:
         it = at(server.url, QueryPlan(pods_per_query=2, days_per_query=7))
         pieces = it.plan_queries(START, END - 1)
         done: list[tuple[int, int]] = []
-        found = list(it.read_series(pieces, lambda n, all_: done.append((n, all_))))
-    assert len(pieces) == len(found) == 2 * 2 * 2  # groups of pods, weeks, resources
+        objects = list(it.read_series(pieces, lambda n, all_: done.append((n, all_))))
+    assert len(pieces) == len(objects) == 2 * 2 * 2  # groups of pods, weeks, resources
     assert {piece.pods for piece in pieces} == {("web-a", "web-b"), ("web-c",)}
     assert done[-1] == (8, 8)
-    assert {(s.resource, s.values[0]) for s in found} == {("cpu", 0.25), ("memory", 1e8)}
+    assert {(s.resource, s.values[0]) for s in objects} == {("cpu", 0.25), ("memory", 1e8)}
 
 
 def test_queries_take_the_greater_of_two_scrapers_and_leave_the_pause_container_out() -> None:
@@ -60,11 +60,11 @@ def test_queries_take_the_greater_of_two_scrapers_and_leave_the_pause_container_
 
 @given(st.integers(1, 40 * DAY), st.integers(1, 14), st.sampled_from([15, 60, 300, 3600]))
 def test_spans_cover_the_time_on_one_grid_and_no_point_twice(length: int, days: int, step: int) -> None:
-    found = split_span(START, START + length, days * DAY, step)
+    span = split_span(START, START + length, days * DAY, step)
     end = START + length
-    assert (found[0][0], found[-1][1] >= end - end % step, found[-1][1] <= end) == (START, True, True)
-    assert all(begin % step == 0 and (end - begin) // step < 11_000 * days for begin, end in found)
-    assert all(later[0] - (earlier[1] - earlier[1] % step) == step for earlier, later in pairwise(found))
+    assert (span[0][0], span[-1][1] >= end - end % step, span[-1][1] <= end) == (START, True, True)
+    assert all(begin % step == 0 and (end - begin) // step < 11_000 * days for begin, end in span)
+    assert all(later[0] - (earlier[1] - earlier[1] % step) == step for earlier, later in pairwise(span))
 
 
 def test_headers_log_in_and_name_the_tenant() -> None:
@@ -76,14 +76,14 @@ def test_headers_log_in_and_name_the_tenant() -> None:
 
 
 def test_owners_are_followed_from_pod_to_deployment() -> None:
-    said = {
+    text = {
         "kube_pod_owner": {"namespace": "shop", "pod": "web-1-a", "owner_kind": "ReplicaSet", "owner_name": "web-1"},
         "kube_replicaset_owner": {
             "namespace": "shop", "replicaset": "web-1", "owner_kind": "Deployment", "owner_name": "web"},
     }  # fmt: skip
 
-    def answer(asked: Asked) -> Answer:
-        return 200, vector(*(metric for name, metric in said.items() if name in asked[1]["query"]))
+    def answer(request: Asked) -> Answer:
+        return 200, vector(*(metric for name, metric in text.items() if name in request[1]["query"]))
 
     with serving(answer) as server:
         assert at(server.url).read_owners(START, END) == {
@@ -93,22 +93,22 @@ def test_owners_are_followed_from_pod_to_deployment() -> None:
 
 # ── what goes wrong ──────────────────────────────────────────────────────
 def test_a_piece_that_is_too_large_is_asked_in_halves() -> None:
-    def answer(asked: Asked) -> Answer:
-        if "query_range" in asked[0] and asked[1]["query"].count("web-") > 1:
+    def answer(request: Asked) -> Answer:
+        if "query_range" in request[0] and request[1]["query"].count("web-") > 1:
             return 422, {"status": "error", "error": "query processing would load too many samples into memory"}
-        return shop(asked)
+        return shop(request)
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(days_per_query=14))
-        found = list(it.read_series(it.plan_queries(START, END - 1)))
-    assert len(found) == 3 * 2  # each pod alone
+        objects = list(it.read_series(it.plan_queries(START, END - 1)))
+    assert len(objects) == 3 * 2  # each pod alone
 
 
 def test_a_pod_that_is_too_large_alone_is_asked_for_fewer_days() -> None:
-    def answer(asked: Asked) -> Answer:
-        if "query_range" in asked[0] and int(asked[1]["end"]) - int(asked[1]["start"]) > 4 * DAY:
+    def answer(request: Asked) -> Answer:
+        if "query_range" in request[0] and int(request[1]["end"]) - int(request[1]["start"]) > 4 * DAY:
             return 422, {"status": "error", "error": "exceeded maximum resolution of 11,000 points"}
-        return shop(asked)
+        return shop(request)
 
     with serving(answer) as server:
         it = at(server.url, QueryPlan(days_per_query=7, pods_per_query=1))
@@ -117,7 +117,7 @@ def test_a_pod_that_is_too_large_alone_is_asked_for_fewer_days() -> None:
 
 @pytest.mark.parametrize("header", ["Authorization", "authorization", "Cookie"])
 def test_a_source_that_repeats_what_logged_in_is_told_without_it(header: str) -> None:
-    def repeats(asked: Asked) -> Answer:
+    def repeats(request: Asked) -> Answer:
         return 403, b"no: Bearer hunter2-hunter2, pass-word, tenant 1"
 
     with serving(repeats) as server:
@@ -134,11 +134,11 @@ def test_a_source_that_repeats_what_logged_in_is_told_without_it(header: str) ->
 def test_a_busy_server_is_asked_again_and_a_wrong_query_is_not() -> None:
     waits: list[float] = []
     answers = iter([(503, b"busy"), (429, b""), (200, labels("shop"))])
-    with serving(lambda asked: next(answers)) as server:
+    with serving(lambda request: next(answers)) as server:
         it = Prometheus(HttpApi(server.url, wait=waits.append))
         assert it.list_namespaces(START, END) == ["shop"]
     assert waits == [1.0, 2.0]
-    with serving(lambda asked: (400, {"error": "parse error"})) as server:
+    with serving(lambda request: (400, {"error": "parse error"})) as server:
         with pytest.raises(RefusedSource, match="parse error"):
             at(server.url).list_namespaces(START, END)
         assert len(server.asked) == 1

@@ -34,7 +34,7 @@ def answer(asked: Asked, *, runtime: bool) -> Answer:
 
 
 def read(*, runtime: bool) -> tuple[NodeOverhead, list[str]]:
-    with serving(lambda asked: answer(asked, runtime=runtime)) as server:
+    with serving(lambda request: answer(request, runtime=runtime)) as server:
         plan = QueryPlan(step_seconds=STEP)
         (overhead,) = read_overhead_series(Prometheus(HttpApi(server.url), plan), END - STEP, END)
     return overhead, [query["query"] for _, query, _ in server.asked]

@@ -36,8 +36,8 @@ def some_series(draw: st.DrawFn) -> dict[str, Any]:
     return {"metric": {**APP, "pod": draw(names)}, "values": points}
 
 
-def answered(*found: dict[str, Any], compact: bool = True, **more: Any) -> bytes:
-    data = {"resultType": "matrix", "result": list(found)}
+def answered(*result: dict[str, Any], compact: bool = True, **more: Any) -> bytes:
+    data = {"resultType": "matrix", "result": list(result)}
     separators = (",", ":") if compact else None
     return json.dumps({"status": "success", "data": data, **more}, separators=separators).encode()
 
@@ -52,9 +52,9 @@ def quickly(body: bytes) -> Told | str:
         return "garbled"
 
 
-def field_by_field(found: list[dict[str, Any]]) -> Told | str:
+def field_by_field(result: list[dict[str, Any]]) -> Told | str:
     try:
-        read = [parse_exact_series(msgspec.json.encode(one)) for one in found]
+        read = [parse_exact_series(msgspec.json.encode(one)) for one in result]
     except msgspec.DecodeError:
         return "garbled"
     return [(metric.pod, list(times), list(values)) for metric, times, values, _ in read]
@@ -71,26 +71,26 @@ def regular(pod: str, points: int = 3) -> dict[str, Any]:
 
 
 def test_a_regular_series_has_its_moments_as_a_range() -> None:
-    (found, _) = parse_series(answered(regular("a"), regular("b")), "cpu")
-    assert found.times == range(START, START + 900, 300)
-    assert list(found.values) == [0.5, 1.5, 2.5]
+    (result, _) = parse_series(answered(regular("a"), regular("b")), "cpu")
+    assert result.times == range(START, START + 900, 300)
+    assert list(result.values) == [0.5, 1.5, 2.5]
 
 
 def test_points_that_are_no_number_are_left_out_and_counted() -> None:
     odd = {"metric": APP, "values": [[START, "NaN"], [START + 300, "1"], [START + 600, "+Inf"]]}
-    (found, other) = parse_series(answered(odd, regular("b")), "cpu")
-    assert (list(found.values), found.dropped_values, other.dropped_values) == ([1.0], 2, 0)
+    (result, other) = parse_series(answered(odd, regular("b")), "cpu")
+    assert (list(result.values), result.dropped_values, other.dropped_values) == ([1.0], 2, 0)
 
 
 def test_what_lies_in_the_future_is_cut_off() -> None:
-    (found,) = parse_series(answered(regular("a", 9)), "cpu", now=START)
-    assert list(found.times) == [START, START + 300]
+    (series,) = parse_series(answered(regular("a", 9)), "cpu", now=START)
+    assert list(series.times) == [START, START + 300]
 
 
 @pytest.mark.parametrize("points", [[[0, "1", "2"], [300, "3", "4"]], [[0, "1", "2"], [300, "3"]], [[0, "1,2"]]])
 def test_a_number_too_many_is_never_taken_for_another(points: list[Any]) -> None:
-    found = [regular("a"), {"metric": APP, "values": points}, regular("b")]
-    assert quickly(answered(*found)) == field_by_field(found)
+    results = [regular("a"), {"metric": APP, "values": points}, regular("b")]
+    assert quickly(answered(*results)) == field_by_field(results)
 
 
 def test_an_error_behind_the_series_is_seen() -> None:

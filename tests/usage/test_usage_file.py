@@ -187,5 +187,5 @@ def test_a_line_of_victoriametrics_without_a_time_for_each_value_is_refused() ->
 def test_values_that_are_missing_in_an_export_are_counted() -> None:
     line = {"metric": {**APP, "__name__": "container_cpu_usage"}, "values": [None, 0.5, "Infinity"],
             "timestamps": [START * 1000, (START + 60) * 1000, (START + 120) * 1000]}  # fmt: skip
-    (found,) = UsageFile("usage", json.dumps(line).encode()).iter_series()
-    assert (list(found.values), found.dropped_values) == ([0.5], 2)
+    (series,) = UsageFile("usage", json.dumps(line).encode()).iter_series()
+    assert (list(series.values), series.dropped_values) == ([0.5], 2)

@@ -15,72 +15,72 @@ BY_MEMORY = policies(policy("{requests: {memory: {from: policy, otherwise: 16Mi}
 
 
 def test_a_missed_pod_is_told_by_metric_event_and_status() -> None:
-    found = bench()
-    found.tell("PodPolicy", policy_object("sizes", CPU))
-    found.pods += [admitted(pod()), admitted(pod(), policies(SIZES), number=2)]
-    found.look()
-    assert found.metric("trimtab_unpatched_pods", policy="sizes", reason="missed-by-webhook") == 1
-    [event] = found.events
+    watchdog_bench = bench()
+    watchdog_bench.tell("PodPolicy", policy_object("sizes", CPU))
+    watchdog_bench.pods += [admitted(pod()), admitted(pod(), policies(SIZES), number=2)]
+    watchdog_bench.look()
+    assert watchdog_bench.metric("trimtab_unpatched_pods", policy="sizes", reason="missed-by-webhook") == 1
+    [event] = watchdog_bench.events
     assert (event["reason"], event["type"], event["regarding"]["kind"]) == ("MissedByWebhook", "Warning", "ReplicaSet")
     assert "containers[app].requests.cpu: none → 50m" in event["note"]
-    [status] = found.statuses
+    [status] = watchdog_bench.statuses
     assert (status["matched"], status["changed"], status["unpatched"]) == (2, 1, 1)
 
 
 def test_the_event_is_on_the_topmost_owner_that_is_known() -> None:
-    found = bench()
-    found.tell("PodPolicy", policy_object("sizes", CPU))
-    found.tell("Deployment", deployment("web"))
+    watchdog_bench = bench()
+    watchdog_bench.tell("PodPolicy", policy_object("sizes", CPU))
+    watchdog_bench.tell("Deployment", deployment("web"))
     labelled = pod(labels={"pod-template-hash": "5d8f"})
-    found.pods.append(admitted(labelled))
-    found.look()
-    [event] = found.events
+    watchdog_bench.pods.append(admitted(labelled))
+    watchdog_bench.look()
+    [event] = watchdog_bench.events
     regarding = event["regarding"]
     assert (regarding["kind"], regarding["name"], regarding["apiVersion"]) == ("Deployment", "web", "apps/v1")
 
 
 def test_the_same_is_not_told_again_with_every_look() -> None:
-    found = bench()
-    found.tell("PodPolicy", policy_object("sizes", CPU))
-    found.pods.append(admitted(pod()))
+    watchdog_bench = bench()
+    watchdog_bench.tell("PodPolicy", policy_object("sizes", CPU))
+    watchdog_bench.pods.append(admitted(pod()))
     for _ in range(5):
-        found.look()
-    assert len(found.events) == 1
-    found.look(after=3601)
-    assert len(found.paper.to("/events")) == 2
+        watchdog_bench.look()
+    assert len(watchdog_bench.events) == 1
+    watchdog_bench.look(after=3601)
+    assert len(watchdog_bench.paper.to("/events")) == 2
 
 
 def test_no_more_events_in_one_look_than_there_may_be() -> None:
-    found = bench(events=2)
-    found.tell("PodPolicy", policy_object("sizes", CPU))
-    found.pods += [admitted(pod(), number=n, owner=f"ReplicaSet/web-{n}") for n in range(5)]
-    for told in (2, 4, 5, 5):
-        found.look()
-        assert len(found.events) == told
+    watchdog_bench = bench(events=2)
+    watchdog_bench.tell("PodPolicy", policy_object("sizes", CPU))
+    watchdog_bench.pods += [admitted(pod(), number=n, owner=f"ReplicaSet/web-{n}") for n in range(5)]
+    for message in (2, 4, 5, 5):
+        watchdog_bench.look()
+        assert len(watchdog_bench.events) == message
 
 
 def test_a_status_is_written_when_it_differs_and_not_too_often() -> None:
-    found = bench()
-    found.tell("PodPolicy", policy_object("sizes", CPU))
-    found.look()
-    found.look()
-    assert len(found.statuses) == 1
-    found.tell("PodPolicy", policy_object("sizes", CPU, status=found.statuses[0]))
-    found.look(after=100)
-    assert len(found.statuses) == 1, "what stands there is what it would say"
-    found.pods.append(admitted(pod()))
-    found.look(after=100)
-    assert found.statuses[1]["unpatched"] == 1
+    watchdog_bench = bench()
+    watchdog_bench.tell("PodPolicy", policy_object("sizes", CPU))
+    watchdog_bench.look()
+    watchdog_bench.look()
+    assert len(watchdog_bench.statuses) == 1
+    watchdog_bench.tell("PodPolicy", policy_object("sizes", CPU, status=watchdog_bench.statuses[0]))
+    watchdog_bench.look(after=100)
+    assert len(watchdog_bench.statuses) == 1, "what stands there is what it would say"
+    watchdog_bench.pods.append(admitted(pod()))
+    watchdog_bench.look(after=100)
+    assert watchdog_bench.statuses[1]["unpatched"] == 1
 
 
 def test_a_broken_policy_says_so_in_its_status_and_stays_as_it_was() -> None:
-    found = bench()
-    found.tell("PodPolicy", policy_object("sizes", CPU))
+    watchdog_bench = bench()
+    watchdog_bench.tell("PodPolicy", policy_object("sizes", CPU))
     broken = policy_object("sizes", {"requests": {"cpu": "much"}})
-    found.tell("PodPolicy", change(broken, metadata=change(broken.metadata, generation=2)))
-    found.pods.append(admitted(pod()))
-    found.look()
-    [status] = found.statuses
+    watchdog_bench.tell("PodPolicy", change(broken, metadata=change(broken.metadata, generation=2)))
+    watchdog_bench.pods.append(admitted(pod()))
+    watchdog_bench.look()
+    [status] = watchdog_bench.statuses
     loaded = next(c for c in status["conditions"] if c["type"] == "Loaded")
     assert (loaded["status"], status["observedGeneration"]) == ("False", 2)
     assert "spec.actions.requests.cpu" in status["lastError"]
@@ -88,22 +88,24 @@ def test_a_broken_policy_says_so_in_its_status_and_stays_as_it_was() -> None:
 
 
 def test_stale_overhead_is_told() -> None:
-    found = bench()
+    watchdog_bench = bench()
     boxed = pod(container(requests={"cpu": "1"}), runtime_class_name="kata")
-    found.pods.append(admitted(boxed, world=facts(runtime_class("kata", overhead={"cpu": "250m"}))))
+    watchdog_bench.pods.append(admitted(boxed, world=facts(runtime_class("kata", overhead={"cpu": "250m"}))))
     dated = _dated(overhead={"cpu": "500m"})
-    found.tell("RuntimeClass", dated)
-    found.look()
-    assert found.metric("trimtab_wrong_overhead_pods", reason="overhead-stale") == 1
-    assert [event["reason"] for event in found.events] == ["OverheadStale"]
+    watchdog_bench.tell("RuntimeClass", dated)
+    watchdog_bench.look()
+    assert watchdog_bench.metric("trimtab_wrong_overhead_pods", reason="overhead-stale") == 1
+    assert [event["reason"] for event in watchdog_bench.events] == ["OverheadStale"]
 
 
 def test_the_overhead_of_a_class_is_told_as_its_pods_carry_it() -> None:
-    found, boxed = bench(), pod(runtime_class_name="kata")
-    found.pods.append(admitted(boxed, world=facts(runtime_class("kata", overhead={"cpu": "250m", "memory": "1Mi"}))))
-    found.look()
+    watchdog_bench, boxed = bench(), pod(runtime_class_name="kata")
+    watchdog_bench.pods.append(
+        admitted(boxed, world=facts(runtime_class("kata", overhead={"cpu": "250m", "memory": "1Mi"})))
+    )
+    watchdog_bench.look()
     names = ("runtime_class_pods", "overhead_cpu_cores", "overhead_memory_bytes")
-    assert [found.metric(f"trimtab_{name}", runtime_class="kata") for name in names] == [1, 0.25, 1 << 20]
+    assert [watchdog_bench.metric(f"trimtab_{name}", runtime_class="kata") for name in names] == [1, 0.25, 1 << 20]
 
 
 def _dated(**fields: object) -> object:
@@ -116,208 +118,219 @@ def _dated(**fields: object) -> object:
 
 
 def test_while_pods_wait_for_their_turn_nothing_is_written() -> None:
-    found = bench(most=1)
-    found.tell("PodPolicy", policy_object("sizes", CPU))
-    found.pods += [admitted(pod(container(limits={"memory": f"{n + 1}Mi"})), number=n) for n in range(3)]
-    assert found.look() < 5
-    assert found.paper.writes == []
-    found.look()
-    assert found.look() == 30
-    assert len(found.statuses) == 1
+    watchdog_bench = bench(most=1)
+    watchdog_bench.tell("PodPolicy", policy_object("sizes", CPU))
+    watchdog_bench.pods += [admitted(pod(container(limits={"memory": f"{n + 1}Mi"})), number=n) for n in range(3)]
+    assert watchdog_bench.look() < 5
+    assert watchdog_bench.paper.writes == []
+    watchdog_bench.look()
+    assert watchdog_bench.look() == 30
+    assert len(watchdog_bench.statuses) == 1
 
 
 # ── the brake ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def harmed(found: Bench, hit: int, *, memory: object = None) -> list[Pod]:
+def harmed(bench: Bench, hit: int, *, memory: object = None) -> list[Pod]:
     """Six pods from before the policy, and eight it changed, so many of which were killed."""
-    found.tell("PodPolicy", memory or policy_object("memory", MEMORY))
+    bench.tell("PodPolicy", memory or policy_object("memory", MEMORY))
     before = [admitted(pod(), number=n, created=DAY - 5000) for n in range(6)]
     after = [admitted(pod(), BY_MEMORY, number=n) for n in range(8)]
-    found.pods[:] = [*before, *(killed(one) if n < hit else one for n, one in enumerate(after))]
-    return found.pods
+    bench.pods[:] = [*before, *(killed(one) if n < hit else one for n, one in enumerate(after))]
+    return bench.pods
 
 
-def patches(found: Bench) -> list[object]:
+def patches(bench: Bench) -> list[object]:
     """What the brake wrote: alone among the writes of a status, it names the version that was judged."""
     return [
-        body for _, path, body in found.paper.writes
+        body for _, path, body in bench.paper.writes
         if path.endswith("/podpolicies/memory/status") and "resourceVersion" in body["metadata"]
     ]  # fmt: skip
 
 
 def test_a_harmful_policy_is_set_to_warn_and_says_why() -> None:
-    found = bench()
-    harmed(found, 3)
-    found.look()
+    watchdog_bench = bench()
+    harmed(watchdog_bench, 3)
+    watchdog_bench.look()
     fence = {"resourceVersion": "7", "uid": "uid-memory"}
-    assert patches(found) == [{"metadata": fence, "status": {"brakedGeneration": 1}}]
-    assert found.statuses[-1]["brakedGeneration"] == 1
-    [event] = [event for event in found.events if event["reason"] == "HarmBrake"]
+    assert patches(watchdog_bench) == [{"metadata": fence, "status": {"brakedGeneration": 1}}]
+    assert watchdog_bench.statuses[-1]["brakedGeneration"] == 1
+    [event] = [event for event in watchdog_bench.events if event["reason"] == "HarmBrake"]
     assert (
         "3 of 8 pods with a change of policy memory, but 0 of 6 pods that the policy matches and did not change"
         in event["note"]
     )
-    brake = next(c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
+    brake = next(c for c in watchdog_bench.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE)
     assert (brake["status"], brake["reason"]) == ("True", "OomKilled")
-    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="set-to-warn") == 1
+    assert (
+        watchdog_bench.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="set-to-warn")
+        == 1
+    )
 
 
 def test_not_before_the_minimum() -> None:
-    found = bench()
-    harmed(found, 2)
-    found.look()
-    assert patches(found) == []
+    watchdog_bench = bench()
+    harmed(watchdog_bench, 2)
+    watchdog_bench.look()
+    assert patches(watchdog_bench) == []
 
 
 def test_one_patch_while_the_watch_has_not_told_of_it() -> None:
-    found = bench()
-    harmed(found, 3)
-    found.look()
-    found.look(after=100)
-    assert len(patches(found)) == 1
-    assert found.statuses[-1]["brakedGeneration"] == 1
+    watchdog_bench = bench()
+    harmed(watchdog_bench, 3)
+    watchdog_bench.look()
+    watchdog_bench.look(after=100)
+    assert len(patches(watchdog_bench)) == 1
+    assert watchdog_bench.statuses[-1]["brakedGeneration"] == 1
 
 
 def test_a_policy_that_somebody_edits_meanwhile_is_not_overwritten() -> None:
-    found = bench()
-    harmed(found, 3)
-    found.paper.refuse = CONFLICT
-    found.look()
-    assert patches(found) == []
-    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="failed") == 1
-    found.tell("PodPolicy", policy_object("memory", MEMORY, version="8"))
-    found.look()
-    assert len(patches(found)) == 1
+    watchdog_bench = bench()
+    harmed(watchdog_bench, 3)
+    watchdog_bench.paper.refuse = CONFLICT
+    watchdog_bench.look()
+    assert patches(watchdog_bench) == []
+    assert watchdog_bench.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="failed") == 1
+    watchdog_bench.tell("PodPolicy", policy_object("memory", MEMORY, version="8"))
+    watchdog_bench.look()
+    assert len(patches(watchdog_bench)) == 1
 
 
 def test_a_brake_that_did_not_take_is_tried_again_with_the_next_look() -> None:
     """The harm may be done already: no number changes any more, and nothing else would ask for it again."""
-    found = bench()
-    harmed(found, 3)
-    found.paper.refuse = CONFLICT
-    found.look()
-    found.look(after=100)
-    assert len(patches(found)) == 1
+    watchdog_bench = bench()
+    harmed(watchdog_bench, 3)
+    watchdog_bench.paper.refuse = CONFLICT
+    watchdog_bench.look()
+    watchdog_bench.look(after=100)
+    assert len(patches(watchdog_bench)) == 1
 
 
-def brake_of(found: Bench) -> tuple[str, str, int]:
+def brake_of(bench: Bench) -> tuple[str, str, int]:
     """Status and reason of the condition in the last status, and the generation that is held."""
-    [brake] = [c for c in found.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE]
-    return brake["status"], brake["reason"], found.statuses[-1]["brakedGeneration"]
+    [brake] = [c for c in bench.statuses[-1]["conditions"] if c["type"] == HARM_BRAKE]
+    return brake["status"], brake["reason"], bench.statuses[-1]["brakedGeneration"]
 
 
 def test_the_brake_holds_this_version_of_the_policy_and_ends_when_its_author_edits_it() -> None:
-    found = bench()
-    harmed(found, 3)
-    found.look()
-    braked = found.statuses[-1]
-    found.tell("PodPolicy", policy_object("memory", MEMORY, version="8", status=braked))
-    found.look(after=100)
-    assert brake_of(found) == ("True", "OomKilled", 1)
+    watchdog_bench = bench()
+    harmed(watchdog_bench, 3)
+    watchdog_bench.look()
+    braked = watchdog_bench.statuses[-1]
+    watchdog_bench.tell("PodPolicy", policy_object("memory", MEMORY, version="8", status=braked))
+    watchdog_bench.look(after=100)
+    assert brake_of(watchdog_bench) == ("True", "OomKilled", 1)
     edited = policy_object("memory", MEMORY, version="9", generation=2, since=DAY + 200, status=braked)
-    found.tell("PodPolicy", edited)
-    found.look(after=100)
-    assert brake_of(found) == ("False", "AppliedAgain", 0)
-    assert len(patches(found)) == 1
+    watchdog_bench.tell("PodPolicy", edited)
+    watchdog_bench.look(after=100)
+    assert brake_of(watchdog_bench) == ("False", "AppliedAgain", 0)
+    assert len(patches(watchdog_bench)) == 1
 
 
 def test_a_policy_that_an_earlier_version_set_to_warn_stays_there_until_its_mode_is_apply() -> None:
-    found = bench()
-    harmed(found, 3)
-    found.look()
-    earlier = {**found.statuses[-1], "brakedGeneration": 0}
+    watchdog_bench = bench()
+    harmed(watchdog_bench, 3)
+    watchdog_bench.look()
+    earlier = {**watchdog_bench.statuses[-1], "brakedGeneration": 0}
     in_warn = policy_object("memory", MEMORY, mode="warn", version="8", generation=2, since=DAY + 1, status=earlier)
-    found.tell("PodPolicy", in_warn)
-    found.look(after=100)
-    assert brake_of(found) == ("True", "OomKilled", 0)
+    watchdog_bench.tell("PodPolicy", in_warn)
+    watchdog_bench.look(after=100)
+    assert brake_of(watchdog_bench) == ("True", "OomKilled", 0)
 
 
 def test_a_policy_that_the_brake_holds_is_not_in_force_for_the_watchdog_either() -> None:
-    found = bench()
-    harmed(found, 3)
-    held = policy_object("memory", MEMORY, version="8", status={"brakedGeneration": 1})
-    found.tell("PodPolicy", held)
-    found.look()
-    assert patches(found) == []
-    assert found.statuses[-1]["would"] > 0
+    watchdog_bench = bench()
+    harmed(watchdog_bench, 3)
+    holding = policy_object("memory", MEMORY, version="8", status={"brakedGeneration": 1})
+    watchdog_bench.tell("PodPolicy", holding)
+    watchdog_bench.look()
+    assert patches(watchdog_bench) == []
+    assert watchdog_bench.statuses[-1]["would"] > 0
 
 
 def test_where_it_is_only_told_nothing_is_patched() -> None:
     from trimtab.runtime import log
 
-    found = bench(door=DryRunBrakeActuator(log.build_logger("error")))
-    harmed(found, 3)
+    watchdog_bench = bench(door=DryRunBrakeActuator(log.build_logger("error")))
+    harmed(watchdog_bench, 3)
     for _ in range(3):
-        found.look()
-    assert patches(found) == []
-    assert [event["note"][:20] for event in found.events if event["reason"] == "HarmBrake"] == ["would be set to warn"]
+        watchdog_bench.look()
+    assert patches(watchdog_bench) == []
+    assert [event["note"][:20] for event in watchdog_bench.events if event["reason"] == "HarmBrake"] == [
+        "would be set to warn"
+    ]
 
 
 def test_a_policy_from_a_folder_is_only_told() -> None:
     from trimtab.runtime import log
 
-    found = bench(policies=BY_MEMORY, door=DryRunBrakeActuator(log.build_logger("error")))
+    watchdog_bench = bench(policies=BY_MEMORY, door=DryRunBrakeActuator(log.build_logger("error")))
     before = [admitted(pod(), number=n) for n in range(6)]
-    found.pods += [*before, *(killed(admitted(pod(), BY_MEMORY, number=n)) for n in range(8))]
-    found.look()
-    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="reported") == 1
-    assert found.paper.to("podpolicies") == []
+    watchdog_bench.pods += [*before, *(killed(admitted(pod(), BY_MEMORY, number=n)) for n in range(8))]
+    watchdog_bench.look()
+    assert (
+        watchdog_bench.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="reported") == 1
+    )
+    assert watchdog_bench.paper.to("podpolicies") == []
 
 
 def test_what_was_known_before_a_restart_still_counts() -> None:
     first = bench()
     harmed(first, 0)
     first.look()
-    known = first.statuses[-1]
-    again = bench()
-    pods = harmed(again, 3, memory=policy_object("memory", MEMORY, status=known))
+    status = first.statuses[-1]
+    second_bench = bench()
+    pods = harmed(second_bench, 3, memory=policy_object("memory", MEMORY, status=status))
     del pods[:6]  # a rollout replaced them while nobody looked
-    again.look()
-    assert len(patches(again)) == 1
+    second_bench.look()
+    assert len(patches(second_bench)) == 1
 
 
 def test_pods_that_went_since_the_last_look_are_remembered() -> None:
-    found = bench()
-    pods = harmed(found, 0)
-    found.look()
+    watchdog_bench = bench()
+    pods = harmed(watchdog_bench, 0)
+    watchdog_bench.look()
     for old in pods[:6]:
-        found.tell("Pod", old, gone=True)
+        watchdog_bench.tell("Pod", old, gone=True)
     del pods[:6]
     pods[:] = [killed(one) if n < 3 else one for n, one in enumerate(pods)]
-    found.look()
-    assert len(patches(found)) == 1
+    watchdog_bench.look()
+    assert len(patches(watchdog_bench)) == 1
 
 
 def test_nothing_but_status_and_events_is_ever_written() -> None:
-    found = bench()
-    harmed(found, 3)
-    found.look()
-    paths = [path for _, path, _ in found.paper.writes]
+    watchdog_bench = bench()
+    harmed(watchdog_bench, 3)
+    watchdog_bench.look()
+    paths = [path for _, path, _ in watchdog_bench.paper.writes]
     assert paths
     assert all(path.endswith(("/podpolicies/memory/status", "/events")) for path in paths)
 
 
 def test_running_pods_are_told_by_their_quality_of_service() -> None:
-    found = bench()
-    found.pods += [admitted(pod()), admitted(pod(), number=2)]
-    found.look()
-    told = {qos: found.metric("trimtab_qos_pods", qos=qos) for qos in ("Guaranteed", "Burstable", "BestEffort")}
-    assert sum(number or 0 for number in told.values()) == 2
-    assert None not in told.values()
+    watchdog_bench = bench()
+    watchdog_bench.pods += [admitted(pod()), admitted(pod(), number=2)]
+    watchdog_bench.look()
+    metrics = {
+        qos: watchdog_bench.metric("trimtab_qos_pods", qos=qos) for qos in ("Guaranteed", "Burstable", "BestEffort")
+    }
+    assert sum(number or 0 for number in metrics.values()) == 2
+    assert None not in metrics.values()
 
 
 def test_money_is_told_by_class_and_namespace_with_the_sandbox_apart() -> None:
-    found = bench()
+    watchdog_bench = bench()
     kata = runtime_class("kata", overhead={"cpu": "500m"})
-    found.pods.append(admitted(pod(container(requests={"cpu": "1"}), runtime_class_name="kata"), world=facts(kata)))
-    found.look()
-    assert found.metric("trimtab_overhead_dollars_per_hour", runtime_class="kata") is None
+    watchdog_bench.pods.append(
+        admitted(pod(container(requests={"cpu": "1"}), runtime_class_name="kata"), world=facts(kata))
+    )
+    watchdog_bench.look()
+    assert watchdog_bench.metric("trimtab_overhead_dollars_per_hour", runtime_class="kata") is None
     labels = {"kubernetes.io/hostname": "n1", "trimtab.dev/price": "300000"}
-    found.tell("Node", node("n1", labels=labels, cpu="2", memory="7680Mi"))
-    found.look()
-    assert found.metric("trimtab_overhead_dollars_per_hour", runtime_class="kata") == 0.05
-    parts = [found.metric("trimtab_namespace_dollars_per_hour", namespace=NAMESPACE, part=p) for p in PARTS]
+    watchdog_bench.tell("Node", node("n1", labels=labels, cpu="2", memory="7680Mi"))
+    watchdog_bench.look()
+    assert watchdog_bench.metric("trimtab_overhead_dollars_per_hour", runtime_class="kata") == 0.05
+    parts = [watchdog_bench.metric("trimtab_namespace_dollars_per_hour", namespace=NAMESPACE, part=p) for p in PARTS]
     assert parts == [0.1, 0.05]
 
 
@@ -326,20 +339,22 @@ PARTS = ("workload", "sandbox")
 
 def test_evictions_are_counted_once_by_class_and_not_those_from_before() -> None:
     evicted = PodStatus(phase="Failed", reason="Evicted")
-    found, world = bench(), facts(runtime_class("kata"))
+    watchdog_bench, world = bench(), facts(runtime_class("kata"))
     boxed = [admitted(pod(runtime_class_name="kata"), world=world, number=number) for number in (1, 2)]
-    found.pods.append(change(boxed[0], status=evicted))
-    found.look()
-    found.pods += [change(boxed[1], status=evicted), change(admitted(pod(), number=3), status=evicted)]
+    watchdog_bench.pods.append(change(boxed[0], status=evicted))
+    watchdog_bench.look()
+    watchdog_bench.pods += [change(boxed[1], status=evicted), change(admitted(pod(), number=3), status=evicted)]
     for _ in range(3):
-        found.look()
-    evictions = [found.metric("trimtab_runtime_class_evictions_total", runtime_class=c) for c in ("kata", "none")]
+        watchdog_bench.look()
+    evictions = [
+        watchdog_bench.metric("trimtab_runtime_class_evictions_total", runtime_class=c) for c in ("kata", "none")
+    ]
     assert evictions == [1, 1]
 
 
 def test_annotations_that_policies_match_by_are_known() -> None:
-    found = bench()
-    assert found.seen.matched_annotations == frozenset()
+    watchdog_bench = bench()
+    assert watchdog_bench.seen.matched_annotations == frozenset()
     match = {"annotations": {"note": "y"}, "exclude": [{"annotations": {"not": "*"}}]}
-    found.tell("PodPolicy", policy_object("sizes", CPU, match=match))
-    assert found.seen.matched_annotations == {"note", "not"}
+    watchdog_bench.tell("PodPolicy", policy_object("sizes", CPU, match=match))
+    assert watchdog_bench.seen.matched_annotations == {"note", "not"}

@@ -15,7 +15,7 @@ def test_defaults_agree_with_the_brakes_own() -> None:
 
 
 def test_thresholds_come_from_the_environment() -> None:
-    found = read_as(
+    settings = read_as(
         {
             "TRIMTAB_WATCHDOG_HARM_MIN_PODS": "20",
             "TRIMTAB_WATCHDOG_HARM_MIN_INCREASE_PERCENT": "10",
@@ -23,7 +23,7 @@ def test_thresholds_come_from_the_environment() -> None:
         },
         Settings,
     )
-    assert (found.harm_terms.least_pods, found.harm_terms.rise, found.harm_brake) == (20, 0.1, "report")
+    assert (settings.harm_terms.least_pods, settings.harm_terms.rise, settings.harm_brake) == (20, 0.1, "report")
 
 
 def test_what_makes_no_sense_is_told() -> None:

@@ -103,21 +103,21 @@ def bench(
     quiet = log.build_logger("error")
     writer = Writer(client=cast("Client", paper))
     base = AuditInputs(policies=policies or Policies(), facts=NO_FACTS, terms=terms)
-    seen = AuditStateBuilder(base, CONFIGURATION, policies=policies is None)
+    builder = AuditStateBuilder(base, CONFIGURATION, policies=policies is None)
     pods: list[Pod] = []
     reader = _HOLDS["Pod"]
     door: BrakeActuator | None = more.pop("door", Brake(writer, quiet) if brake else None)
     recorder = Recorder(writer=writer, controller="trimtab.dev/watchdog", instance="w-1", elapsed=lambda: clock[0])
     loop = Loop(
-        state_builder=seen, pods=lambda: [reader(pod) for pod in pods], is_fresh=lambda: True, brake=door,
+        state_builder=builder, pods=lambda: [reader(pod) for pod in pods], is_fresh=lambda: True, brake=door,
         statuses=PolicyStatusWriter(writer=writer, log=quiet, every=60, elapsed=lambda: clock[0]),
         event_recorder=PolicyEventRecorder(recorder, quiet, 3600, more.pop("events", 50), lambda: clock[0]),
         metrics=Metrics(CollectorRegistry(), lambda: True, lambda: 0.0), interval=30, now=lambda: clock[0],
         elapsed=lambda: clock[0], auditor=Auditor(most=more.pop("most", 1000)), history=FailureHistory(HarmTerms()),
     )  # fmt: skip
-    found = Bench(loop, paper, seen, pods, clock)
-    found.tell("MutatingWebhookConfiguration", configuration())
-    return found
+    bench = Bench(loop, paper, builder, pods, clock)
+    bench.tell("MutatingWebhookConfiguration", configuration())
+    return bench
 
 
 def configuration(created: int = DAY - 10**6) -> MutatingWebhookConfiguration:

@@ -124,14 +124,14 @@ def _text(value: Json, *, ascii_only: bool) -> bytes:
 
 
 def _places(value: Json) -> list[tuple[Json, Any]]:
-    found, waiting = [], [value]
+    results, waiting = [], [value]
     while waiting:
         here = waiting.pop()
         for key in here if isinstance(here, dict) else range(len(here)):
-            found.append((here, key))
+            results.append((here, key))
             if isinstance(here[key], dict | list):
                 waiting.append(here[key])
-    return found
+    return results
 
 
 def _junk(dice: Dice, value: Json) -> None:
@@ -152,8 +152,8 @@ def _renamed(dice: Dice, value: Json) -> None:
 
 def _quantity(dice: Dice, value: Json) -> None:
     names = ("cpu", "memory")
-    found = [(here, key) for here, key in _places(value) if key in names] or _places(value)
-    here, key = dice.choice(found)
+    rows = [(here, key) for here, key in _places(value) if key in names] or _places(value)
+    here, key = dice.choice(rows)
     here[key] = dice.choice(QUANTITIES)
 
 

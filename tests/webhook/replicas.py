@@ -49,17 +49,17 @@ class World:
         return deepcopy(self.objects.get(kind))
 
     def put_object(self, document: dict[str, Any]) -> None:
-        held = self.objects[document["kind"]]["metadata"]["resourceVersion"]
-        if document["metadata"]["resourceVersion"] != held:
+        resource_version = self.objects[document["kind"]]["metadata"]["resourceVersion"]
+        if document["metadata"]["resourceVersion"] != resource_version:
             raise Conflict("store", 409, ApiStatus(code=409, reason="Conflict"))
         self.set(document)
         self.written.append(document["kind"])
 
     @property
     def store(self) -> certs.CertificateFiles:
-        found = certificate_rotation.files_in_secret(self.objects["Secret"])
-        assert found is not None
-        return found
+        files = certificate_rotation.files_in_secret(self.objects["Secret"])
+        assert files is not None
+        return files
 
     @property
     def places(self) -> list[bytes]:
@@ -71,8 +71,8 @@ class World:
 
     def rotate(self, *, authority: bool) -> None:
         """As a person does with `trimtab certs rotate`."""
-        held = self.store
-        new = certs.next_pair(held, now=self.now) if authority else certs.reissued_pair(held, NAMES, now=self.now)
+        store = self.store
+        new = certs.next_pair(store, now=self.now) if authority else certs.reissued_pair(store, NAMES, now=self.now)
         self.set(certificate_rotation.with_files(self.objects["Secret"], new))
 
     def pass_(self, days: float) -> None:

@@ -46,9 +46,9 @@ class Server:
 
     def connect(self, host: str = "localhost", trust: ssl.SSLContext | None = None) -> http.client.HTTPSConnection:
         """A verified connection, closed at the server's end at the latest."""
-        made = http.client.HTTPSConnection(host, self.port, timeout=30, context=trust or self.trust())
-        self._open.append(made)
-        return made
+        connection = http.client.HTTPSConnection(host, self.port, timeout=30, context=trust or self.trust())
+        self._open.append(connection)
+        return connection
 
     def hang_up(self) -> None:
         """Close every connection made so far."""
@@ -89,10 +89,10 @@ class Server:
 def serving(home: Path, **settings: str) -> Iterator[Server]:
     """A server over a fresh pair; `settings` are TRIMTAB_ variables without the prefix."""
     certs.write_folder(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
-    given = {"LISTEN": "127.0.0.1:0", "CERTS_FOLDER": str(home / "certs"), "READY_FILE": str(home / "ready.json")}
+    environment = {"LISTEN": "127.0.0.1:0", "CERTS_FOLDER": str(home / "certs"), "READY_FILE": str(home / "ready.json")}
     environ = {
         **os.environ,
-        **{variable_name("webhook", name.lower()): value for name, value in {**given, **settings}.items()},
+        **{variable_name("webhook", name.lower()): value for name, value in {**environment, **settings}.items()},
     }
     with (home / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, *WARNINGS, "-c", START], cwd=ROOT, env=environ, stderr=log)

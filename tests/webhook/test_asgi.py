@@ -71,8 +71,8 @@ def test_no_pod_waits_longer_than_a_moment_nor_with_too_many_others() -> None:
 
     async def world() -> tuple[float, list[int]]:
         began = asyncio.get_running_loop().time()
-        asked = [exchange(entry, "POST", "/mutate") for _ in range(2 * MAX_WAITING)]
-        statuses = await asyncio.gather(*asked)
+        exchanges = [exchange(entry, "POST", "/mutate") for _ in range(2 * MAX_WAITING)]
+        statuses = await asyncio.gather(*exchanges)
         return asyncio.get_running_loop().time() - began, statuses
 
     seconds, statuses = asyncio.run(world())

@@ -126,7 +126,7 @@ def test_nonsense_in_the_secret_is_replaced(world: World, replica: Replica, data
 
 @pytest.mark.parametrize("error", [NotAllowed("read", 403, ApiStatus(code=403, reason="Forbidden")), KeyError("a bug")])
 def test_trouble_is_told_once_and_the_loop_goes_on(tmp_path: Path, error: Exception) -> None:
-    asked: list[float] = []
+    actual_seconds: list[float] = []
 
     class Shut:
         def get_object(self, kind: str) -> None:
@@ -135,8 +135,8 @@ def test_trouble_is_told_once_and_the_loop_goes_on(tmp_path: Path, error: Except
         put_object = get_object
 
     def stop(seconds: float) -> bool:
-        asked.append(seconds)
-        return len(asked) == 3
+        actual_seconds.append(seconds)
+        return len(actual_seconds) == 3
 
     keeper = CertificateRotator(
         Shut(),
@@ -148,19 +148,19 @@ def test_trouble_is_told_once_and_the_loop_goes_on(tmp_path: Path, error: Except
         kinds=cert_manager.CONFIGURATIONS,
     )  # type: ignore[arg-type]
     keeper.run_until_stopped(stop, 10.0)
-    assert asked == [10.0] * 3
+    assert actual_seconds == [10.0] * 3
 
 
 def test_somebody_who_always_writes_against_us_does_not_make_us_hurry(world: World, replica: Replica) -> None:
-    asked: list[float] = []
+    actual_seconds: list[float] = []
 
     def stop(seconds: float) -> bool:
         world.set(configuration(cert_manager.CONFIGURATIONS[0]))
-        asked.append(seconds)
-        return len(asked) == 40
+        actual_seconds.append(seconds)
+        return len(actual_seconds) == 40
 
     replica.keeper.run_until_stopped(stop, 10.0)
-    assert set(asked[10:]) == {10.0}
+    assert set(actual_seconds[10:]) == {10.0}
 
 
 BURST = st.tuples(st.sampled_from(["a", "b"]), st.sampled_from([1, 1, 2, 3, 5, 8, 21]))

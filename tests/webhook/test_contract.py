@@ -79,13 +79,13 @@ def test_a_body_in_pieces_is_the_same_body() -> None:
 @pytest.mark.parametrize("status", [400, 404, 405, 413, 415])
 def test_every_refusal_says_what_was_expected(status: int) -> None:
     case = next(case for case in CASES.values() if case.status == status and case.method == "POST")
-    found = (
+    result = (
         create_app(service())
         .test_client()
         .open(case.path, method=case.method, data=case.body, content_type=case.content_type)
     )
-    assert found.content_type == "application/json"
-    assert found.json["error"]
+    assert result.content_type == "application/json"
+    assert result.json["error"]
 
 
 def test_a_refused_method_names_the_allowed_ones() -> None:
@@ -104,8 +104,8 @@ def test_a_refused_method_names_the_allowed_ones() -> None:
 def test_whatever_comes_both_doors_answer_the_same(
     method: str, path: str, body: bytes, content_type: str | None
 ) -> None:
-    found = FLASK.open(path, method=method, data=body, content_type=content_type)
+    result = FLASK.open(path, method=method, data=body, content_type=content_type)
     direct = ask(ENTRY, method, path, content_type=content_type, chunks=(body,))
     assert direct is not None
-    assert (direct.status, direct.body) == (found.status_code, found.data)
+    assert (direct.status, direct.body) == (result.status_code, result.data)
     assert direct.status < 500

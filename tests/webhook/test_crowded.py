@@ -20,10 +20,10 @@ from webhook import request_body
 
 def silent(server: Server, count: int) -> list[ssl.SSLSocket]:
     """Connections over TLS that ask for nothing."""
-    found = [server.connect() for _ in range(count)]
-    for connection in found:
+    connections = [server.connect() for _ in range(count)]
+    for connection in connections:
         connection.connect()
-    return [connection.sock for connection in found]
+    return [connection.sock for connection in connections]
 
 
 def ended(client: socket.socket) -> bool:

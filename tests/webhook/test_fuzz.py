@@ -38,8 +38,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
     home = tmp_path_factory.mktemp("policies")
     (home / "everything.yaml").write_text(policy(EVERYTHING, name="everything"))
     shipped = Path(files.__file__).parents[2] / "policies"
-    given = (home, shipped / "library", shipped / "recommended")
-    return build_service(Settings(policies=given, log_level="error"))
+    values = (home, shipped / "library", shipped / "recommended")
+    return build_service(Settings(policies=values, log_level="error"))
 
 
 @pytest.fixture
@@ -55,10 +55,10 @@ def as_go_reads(body: bytes) -> Any:
 def uid_of(body: bytes) -> object:
     """What a caller would wait for; None where the body is no review."""
     try:
-        found = as_go_reads(body)["request"]["uid"]
+        uid = as_go_reads(body)["request"]["uid"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
-    return found if found and isinstance(found, str) else None
+    return uid if uid and isinstance(uid, str) else None
 
 
 def checked(service: Service, path: str, body: bytes) -> dict[str, Any] | None:
@@ -66,13 +66,13 @@ def checked(service: Service, path: str, body: bytes) -> dict[str, Any] | None:
     whole = body if len(body) <= MAX_BODY_BYTES else None
     reply = answer_review(service, path, "application/json", whole)
     assert b"Traceback" not in reply.body
-    said = json.loads(reply.body)
+    document = json.loads(reply.body)
     assert (reply.status == 413) is (whole is None)
     if reply.status != 200:
         assert reply.status in (400, 413)
-        assert said["error"]
+        assert document["error"]
         return None
-    response: dict[str, Any] = said["response"]
+    response: dict[str, Any] = document["response"]
     assert response["uid"]
     assert uid_of(body) in (None, response["uid"])
     return response

@@ -20,10 +20,10 @@ def test_h3_an_exception_lets_the_pod_through_unchanged() -> None:
 
 
 def test_h3_an_exception_is_told_once_with_its_path() -> None:
-    told: list[tuple[str, str]] = []
-    watched = service(mutate=explode, failed=lambda path, error: told.append((path, repr(error))))
+    messages: list[tuple[str, str]] = []
+    watched = service(mutate=explode, failed=lambda path, error: messages.append((path, repr(error))))
     answer_review(watched, "/mutate", "application/json", review())
-    assert told == [("/mutate", "RuntimeError('secret detail')")]
+    assert messages == [("/mutate", "RuntimeError('secret detail')")]
 
 
 def test_what_went_wrong_inside_is_not_told_to_the_caller() -> None:
@@ -41,8 +41,8 @@ def test_deep_nesting_under_a_failing_function_is_answered() -> None:
 
 
 def test_every_review_is_observed_with_its_status() -> None:
-    seen: list[tuple[str, int]] = []
-    watched = service(observe=lambda path, status, seconds: seen.append((path, status)))
+    observations: list[tuple[str, int]] = []
+    watched = service(observe=lambda path, status, seconds: observations.append((path, status)))
     answer_review(watched, "/mutate", "application/json", review())
     answer_review(watched, "/validate", "text/plain", review())
-    assert seen == [("/mutate", 200), ("/validate", 415)]
+    assert observations == [("/mutate", 200), ("/validate", 415)]

@@ -40,14 +40,14 @@ def over() -> Iterator[ExitStack]:
 
 def plain(server: Server, over: ExitStack, address: str = ELSEWHERE) -> socket.socket:
     """A TCP connection from an address, without a handshake."""
-    made = socket.create_connection(("127.0.0.1", server.port), 30, source_address=(address, 0))
-    return over.enter_context(made)
+    connection = socket.create_connection(("127.0.0.1", server.port), 30, source_address=(address, 0))
+    return over.enter_context(connection)
 
 
 def secure(server: Server, over: ExitStack, address: str = ELSEWHERE) -> ssl.SSLSocket:
     """A connection over TLS from an address."""
-    made = server.trust().wrap_socket(plain(server, over, address), server_hostname="localhost")
-    return over.enter_context(made)
+    connection = server.trust().wrap_socket(plain(server, over, address), server_hostname="localhost")
+    return over.enter_context(connection)
 
 
 def answer_to(client: ssl.SSLSocket, *pieces: bytes) -> bytes:
@@ -55,11 +55,11 @@ def answer_to(client: ssl.SSLSocket, *pieces: bytes) -> bytes:
     with suppress(OSError):
         for piece in pieces:
             client.sendall(piece)
-    said = b""
+    text = b""
     with suppress(ConnectionError, ssl.SSLError):
         while part := client.recv(65536):
-            said += part
-    return said
+            text += part
+    return text
 
 
 def ended(client: socket.socket) -> bool:
@@ -96,9 +96,9 @@ def test_what_no_api_server_sends_is_refused_and_its_connection_ends(
     server: Server, over: ExitStack, status: int, request_bytes: bytes
 ) -> None:
     client = secure(server, over)
-    said = answer_to(client, *(request_bytes[at : at + 16_384] for at in range(0, len(request_bytes), 16_384)))
+    answer = answer_to(client, *(request_bytes[at : at + 16_384] for at in range(0, len(request_bytes), 16_384)))
     # A client that is still sending may lose the answer with the connection.
-    assert said.startswith(b"HTTP/1.1 %d" % status) or (not said and len(request_bytes) > 100_000)
+    assert answer.startswith(b"HTTP/1.1 %d" % status) or (not answer and len(request_bytes) > 100_000)
     assert probe(server) == 200
 
 
@@ -151,8 +151,8 @@ def test_a_strangers_page_with_a_large_body_holds_nothing_where_callers_are_know
         before = server.memory
         clients = [secure(server, over) for _ in range(40)]
         for client in clients:
-            said = answer_to(client, LARGE_PAGE, *[b" " * 60_000] * 100)
-            assert said.startswith(b"HTTP/1.1 200") or not said
+            answer = answer_to(client, LARGE_PAGE, *[b" " * 60_000] * 100)
+            assert answer.startswith(b"HTTP/1.1 200") or not answer
         assert server.memory - before < 64 * MIB
 
 
@@ -190,8 +190,8 @@ def test_a_handshake_that_does_not_come_to_an_end_is_ended(server: Server, over:
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="asks by openssl's own client")
 def test_who_asks_for_another_handshake_on_its_connection_gets_none(server: Server) -> None:
     """One costs the server ten times what it costs the client, which could ask again and again."""
-    asked = ["openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{server.port}"]
-    with subprocess.Popen(asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
+    command = ["openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{server.port}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
         assert client.stdin is not None
         assert client.stdout is not None
         for line in client.stdout:
@@ -199,9 +199,9 @@ def test_who_asks_for_another_handshake_on_its_connection_gets_none(server: Serv
                 break
         client.stdin.write(b"R\n")
         client.stdin.flush()
-        said = client.stdout.read()
-    assert b"RENEGOTIATING" in said
-    assert b"no renegotiation" in said
+        text = client.stdout.read()
+    assert b"RENEGOTIATING" in text
+    assert b"no renegotiation" in text
     assert probe(server) == 200
 
 
@@ -213,13 +213,13 @@ def test_every_page_of_many_that_came_together_is_answered_in_turn_with_the_othe
     sending = threading.Thread(target=client.sendall, args=(page * count,))
     sending.start()
     assert post(server.connect(), review())[0] == 200
-    said = b""
-    while said.count(b'"the process answers"}') < count:
+    text = b""
+    while text.count(b'"the process answers"}') < count:
         part = client.recv(65536)
         assert part
-        said += part
+        text += part
     sending.join(30)
-    assert said.count(b"HTTP/1.1 200") == count
+    assert text.count(b"HTTP/1.1 200") == count
 
 
 def test_requests_whose_answers_lie_take_little_memory(server: Server, over: ExitStack) -> None:

@@ -78,18 +78,18 @@ def test_a_server_that_tells_nothing_of_its_clients_knows_nobody() -> None:
 
 
 def test_a_refused_stranger_is_counted() -> None:
-    seen: list[tuple[str, int]] = []
-    watched = service(observe=lambda path, status, seconds: seen.append((path, status)))
+    observations: list[tuple[str, int]] = []
+    watched = service(observe=lambda path, status, seconds: observations.append((path, status)))
     ask(WebhookASGI(watched, connection_limits.client_test(None)), "POST", "/mutate", chunks=(review(),))
-    assert seen == [("/mutate", 403)]
+    assert observations == [("/mutate", 403)]
 
 
 def test_what_strangers_make_up_is_no_word_of_the_metrics() -> None:
-    seen: list[str] = []
-    watched = service(observe=lambda path, status, seconds: seen.append(path))
+    paths: list[str] = []
+    watched = service(observe=lambda path, status, seconds: paths.append(path))
     for path in ("/made-up", "/mutate/", "/validate"):
         ask(WebhookASGI(watched, connection_limits.client_test(None)), "POST", path, chunks=(review(),))
-    assert seen == ["/validate"]
+    assert paths == ["/validate"]
 
 
 def test_any_name_will_do_where_none_is_asked_for() -> None:

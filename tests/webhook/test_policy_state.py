@@ -59,28 +59,28 @@ class Told:
 
 
 def test_policies_that_came_into_force_are_named() -> None:
-    told = Told()
-    told.herald.on_change(BASE, replace(BASE, policies=policies(policy("{limits: {cpu: remove}}", name="a"))))
-    assert [line["policies"] for line in told.said] == [["a"]]
+    log = Told()
+    log.herald.on_change(BASE, replace(BASE, policies=policies(policy("{limits: {cpu: remove}}", name="a"))))
+    assert [line["policies"] for line in log.said] == [["a"]]
 
 
 def test_a_broken_policy_is_told_with_the_loaders_words_and_once() -> None:
-    told, wrong = Told(), (ConfigError(file="PodPolicy", field="spec.mode", expected="one of apply, warn"),)
+    log, wrong = Told(), (ConfigError(file="PodPolicy", field="spec.mode", expected="one of apply, warn"),)
     broken = replace(BASE, broken={"a": wrong})
-    told.herald.on_change(BASE, broken)
-    told.herald.on_change(broken, replace(broken, terms=replace(DEFAULT_SETTINGS, paused=True)))
-    assert told.lines == [
+    log.herald.on_change(BASE, broken)
+    log.herald.on_change(broken, replace(broken, terms=replace(DEFAULT_SETTINGS, paused=True)))
+    assert log.lines == [
         "policy rejected, the previous version stays in force",
         "Trimtab is paused, so no pod is changed",
     ]
-    assert "spec.mode: expected one of apply, warn" in told.out.getvalue()
+    assert "spec.mode: expected one of apply, warn" in log.out.getvalue()
 
 
 def test_stale_facts_are_told_once_and_that_they_are_fresh_again() -> None:
-    told = Told()
+    log = Told()
     for seconds in (1.0, STALE_SECONDS + 1, STALE_SECONDS + 9, 2.0, 3.0):
-        told.herald.on_round(Played(seconds=seconds))
-    assert told.lines == [
+        log.herald.on_round(Played(seconds=seconds))
+    assert log.lines == [
         "the webhook's view of the cluster is outdated and still used",
         "the webhook's view of the cluster is current again",
     ]
@@ -91,23 +91,23 @@ def test_a_stream_that_was_given_up_and_the_first_minute_of_the_next_are_not_cal
 
 
 def test_what_keeps_it_from_being_ready_is_told_once() -> None:
-    told = Told()
+    log = Told()
     for waited in (0.0, PATIENCE_SECONDS + 1, PATIENCE_SECONDS + 2):
-        told.herald.on_round(Played(complete=False, seconds_since_start=waited, trouble={"nodes": "403"}))
-    assert told.lines == ["not ready"]
-    assert [line["missing"] for line in told.said] == [["nodes"]]
+        log.herald.on_round(Played(complete=False, seconds_since_start=waited, trouble={"nodes": "403"}))
+    assert log.lines == ["not ready"]
+    assert [line["missing"] for line in log.said] == [["nodes"]]
 
 
 def test_a_mistake_of_ours_is_counted() -> None:
-    told = Told()
-    told.herald.on_error("ReplicaSet", ValueError("x"))
-    assert 'trimtab_errors_total{kind="facts"} 1.0' in told.meters.render_text().decode()
+    log = Told()
+    log.herald.on_error("ReplicaSet", ValueError("x"))
+    assert 'trimtab_errors_total{kind="facts"} 1.0' in log.meters.render_text().decode()
 
 
 def test_an_object_nobody_can_read_is_told_once() -> None:
-    told = Told()
+    log = Told()
     for _ in range(2):
-        told.herald.on_round(Played(broken=(Unreadable("Node n1", "nonsense"),)))
-    assert [(line["event"], line["where"]) for line in told.said] == [
+        log.herald.on_round(Played(broken=(Unreadable("Node n1", "nonsense"),)))
+    assert [(line["event"], line["where"]) for line in log.said] == [
         ("an object cannot be read, and decisions ignore it", "Node n1")
     ]

@@ -32,10 +32,10 @@ SERVICE = {"service": {"namespace": "kube-system", "name": "vpa-webhook"}, "caBu
 
 
 def there(seen: PolicyStateBuilder, *objects: ApiObject, kind: str = "") -> WebhookPolicyState:
-    for found in objects:
-        of = kind or type(found).__name__
-        meta: Metadata = found.metadata  # type: ignore[attr-defined]
-        seen.apply_event(WatchEvent(ChangeType.ADDED, of, (meta.namespace, meta.name), None, HOLDS[of](found)))
+    for result in objects:
+        of = kind or type(result).__name__
+        meta: Metadata = result.metadata  # type: ignore[attr-defined]
+        seen.apply_event(WatchEvent(ChangeType.ADDED, of, (meta.namespace, meta.name), None, HOLDS[of](result)))
     return seen.build_state(now=NOW)
 
 
@@ -56,58 +56,58 @@ def endpoints() -> Any:
 
 
 def test_the_clusters_policies_come_into_force_and_go() -> None:
-    seen = PolicyStateBuilder(BASE, policies=True)
-    assert [p.name for p in there(seen, stored("a"), kind="PodPolicy").policies.all] == ["a"]
-    assert gone(seen, "PodPolicy", "a").policies.all == ()
+    builder = PolicyStateBuilder(BASE, policies=True)
+    assert [p.name for p in there(builder, stored("a"), kind="PodPolicy").policies.all] == ["a"]
+    assert gone(builder, "PodPolicy", "a").policies.all == ()
 
 
 def test_policies_of_a_folder_stay_whatever_the_cluster_holds() -> None:
     own = load_policies([("p.yaml", policy("{limits: {cpu: remove}}").encode())]).policies
-    seen = PolicyStateBuilder(WebhookPolicyState(own, NO_FACTS, DEFAULT_SETTINGS), policies=False)
-    assert there(seen, namespace()).policies is own
+    builder = PolicyStateBuilder(WebhookPolicyState(own, NO_FACTS, DEFAULT_SETTINGS), policies=False)
+    assert there(builder, namespace()).policies is own
     assert "PodPolicy" not in {source.kind for source in list_sources(OWN, policies=False)}
 
 
 def test_our_namespace_pauses_every_change_and_lets_it_go_on() -> None:
-    seen = PolicyStateBuilder(BASE, policies=True)
+    builder = PolicyStateBuilder(BASE, policies=True)
     ours = Namespace(metadata=Metadata(name=OWN, annotations={PAUSED_MARK: "true"}))
-    assert there(seen, ours).terms.paused
-    assert not there(seen, Namespace(metadata=Metadata(name=OWN))).terms.paused
+    assert there(builder, ours).terms.paused
+    assert not there(builder, Namespace(metadata=Metadata(name=OWN))).terms.paused
 
 
 def test_the_setting_pauses_whatever_the_namespace_says() -> None:
-    seen = PolicyStateBuilder(
+    builder = PolicyStateBuilder(
         WebhookPolicyState(Policies(), NO_FACTS, replace(DEFAULT_SETTINGS, paused=True)), policies=True
     )
-    assert there(seen, Namespace(metadata=Metadata(name=OWN, annotations={PAUSED_MARK: "false"}))).terms.paused
+    assert there(builder, Namespace(metadata=Metadata(name=OWN, annotations={PAUSED_MARK: "false"}))).terms.paused
 
 
 def test_the_vpas_webhook_acts_once_its_service_answers() -> None:
-    seen = PolicyStateBuilder(BASE, policies=True)
-    assert not there(seen, vpa()).facts.vpa_acts
-    assert not there(seen, configuration()).facts.vpa_acts
-    (slices,) = seen.added_lists
+    builder = PolicyStateBuilder(BASE, policies=True)
+    assert not there(builder, vpa()).facts.vpa_acts
+    assert not there(builder, configuration()).facts.vpa_acts
+    (slices,) = builder.added_lists
     assert slices.selector_query["labelSelector"] == "kubernetes.io/service-name=vpa-webhook"
-    assert there(seen, endpoints()).facts.vpa_acts
-    assert not gone(seen, "MutatingWebhookConfiguration", "v").facts.vpa_acts
+    assert there(builder, endpoints()).facts.vpa_acts
+    assert not gone(builder, "MutatingWebhookConfiguration", "v").facts.vpa_acts
 
 
 def test_what_is_told_again_changes_nothing() -> None:
-    seen = PolicyStateBuilder(BASE, policies=True)
+    builder = PolicyStateBuilder(BASE, policies=True)
     objects = [namespace(), runtime_class(), configuration()]
-    before = there(seen, *objects)
-    assert there(seen, *objects) is before
+    before = there(builder, *objects)
+    assert there(builder, *objects) is before
 
 
 def test_no_pods_are_watched_and_no_foreign_config_maps() -> None:
-    found = list_sources(OWN, policies=True)
-    assert "Pod" not in {source.kind for source in found}
-    assert [(s.namespace, s.label_selector) for s in found if s.kind == "ConfigMap"] == [
+    sources = list_sources(OWN, policies=True)
+    assert "Pod" not in {source.kind for source in sources}
+    assert [(s.namespace, s.label_selector) for s in sources if s.kind == "ConfigMap"] == [
         (OWN, "trimtab.dev/recommendations=v1")
     ]
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "CronJob"])
 def test_of_owners_that_tell_no_number_of_pods_only_the_metadata_is_asked_for(kind: str) -> None:
-    (found,) = (source for source in list_sources(OWN, policies=True) if source.kind == kind)
-    assert "PartialObjectMetadata" in found.accept_header("PartialObjectMetadata")
+    (actual_source,) = (source for source in list_sources(OWN, policies=True) if source.kind == kind)
+    assert "PartialObjectMetadata" in actual_source.accept_header("PartialObjectMetadata")

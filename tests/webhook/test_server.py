@@ -95,12 +95,12 @@ def test_http_1_1_is_spoken_and_nothing_below_tls_1_2(server: Server) -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_a_pair_swapped_on_disk_is_served_to_new_connections(server: Server, host: str) -> None:
-    kept = server.connect(host)
-    assert post(kept, review())[0] == 200
+    connection = server.connect(host)
+    assert post(connection, review())[0] == 200
     second = server.issue()
     certs.write_folder(server.certs, second)
     assert served(server, host) == second.pair.read_leaf()
-    assert post(kept, review())[0] == 200
+    assert post(connection, review())[0] == 200
 
 
 def test_a_half_written_pair_keeps_the_old_one(server: Server) -> None:
@@ -198,14 +198,14 @@ def ready(server: Server) -> int:
 
 def test_a_stop_answers_what_is_under_way_and_what_still_comes(tmp_path: Path) -> None:
     with serving(tmp_path, SHUTDOWN_DELAY_SECONDS="2.5") as server:
-        kept, checked = server.connect(), list[int]()
-        assert post(kept, review())[0] == 200
+        connection, checked = server.connect(), list[int]()
+        assert post(connection, review())[0] == 200
         slow = threading.Thread(target=lambda: checked.append(post(server.connect(), review(), "/validate")[0]))
         slow.start()
         until(lambda: "checking" in [line["event"] for line in server.log])
         server.stop()
         until(lambda: ready(server) == 503)
-        assert post(kept, review())[0] == 200
+        assert post(connection, review())[0] == 200
         assert post(server.connect(), review())[0] == 200
         slow.join(30)
         assert checked == [200]

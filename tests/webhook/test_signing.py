@@ -14,14 +14,14 @@ FIRST, SECOND = SigningKeys(b"1" * 32), SigningKeys(b"2" * 32, b"1" * 32)
 class Secret:
     """What is read, call by call; an exception is raised."""
 
-    def __init__(self, *found):
-        self.found = list(found)
+    def __init__(self, *result):
+        self.found = list(result)
 
     def __call__(self):
-        found = self.found.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        result = self.found.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
 
 class Time:
@@ -32,9 +32,9 @@ class Time:
         return self.now
 
 
-def keys_of(*found):
+def keys_of(*result):
     out = io.StringIO()
-    return MarkerKeys(Secret(*found), log.build_logger(stream=out), Time()), out
+    return MarkerKeys(Secret(*result), log.build_logger(stream=out), Time()), out
 
 
 def test_before_they_are_read_nothing_is_signed():
@@ -45,8 +45,8 @@ def test_before_they_are_read_nothing_is_signed():
 
 def test_a_rotation_reaches_the_replica():
     keys, _ = keys_of(FIRST, SECOND)
-    found = [(keys.refresh_keys(), keys.with_signer(AdmissionSettings()).signer.keys) for _ in range(2)]
-    assert found == [(True, FIRST), (True, SECOND)]
+    rows = [(keys.refresh_keys(), keys.with_signer(AdmissionSettings()).signer.keys) for _ in range(2)]
+    assert rows == [(True, FIRST), (True, SECOND)]
 
 
 def test_what_was_read_stays_while_it_cannot_be_read_again_and_that_is_told_once():
@@ -66,12 +66,12 @@ def test_no_line_of_the_log_holds_a_key():
 def test_the_terms_are_the_same_object_until_the_slot_ends():
     keys, _ = keys_of(FIRST)
     time: Time = keys._now  # type: ignore[assignment]
-    standing = AdmissionSettings()
-    first = keys.with_signer(standing)
+    settings = AdmissionSettings()
+    first = keys.with_signer(settings)
     time.now += timedelta(seconds=9)
-    within = keys.with_signer(standing)
+    within = keys.with_signer(settings)
     time.now += timedelta(seconds=1)
-    assert (within is first, keys.with_signer(standing) is first) == (True, False)
+    assert (within is first, keys.with_signer(settings) is first) == (True, False)
 
 
 def test_other_terms_are_taken_at_once():

@@ -115,5 +115,5 @@ def test_a_connection_that_asks_for_nothing_is_ended_in_time_and_one_that_asks_i
             assert post(asks, review())[0] == 200
             time.sleep(0.2)
         assert silent.sock.recv(1) == b""
-        kept = asks.sock
-        assert (post(asks, review())[0], asks.sock) == (200, kept)
+        socket_in_use = asks.sock
+        assert (post(asks, review())[0], asks.sock) == (200, socket_in_use)

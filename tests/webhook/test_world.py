@@ -14,9 +14,9 @@ from webhook.policy_state import InvalidPolicyFiles, from_files
 
 
 def test_of_a_live_cluster_nothing_is_known_yet_and_no_policy_is_in_force() -> None:
-    found = from_files(Settings(cluster=LIVE_CLUSTER))
-    assert found.facts is NO_FACTS
-    assert found.policies.all == ()
+    policy_state = from_files(Settings(cluster=LIVE_CLUSTER))
+    assert policy_state.facts is NO_FACTS
+    assert policy_state.policies.all == ()
 
 
 def test_a_folder_of_policies_is_in_force_from_the_start_beside_a_live_cluster(tmp_path: Path) -> None:

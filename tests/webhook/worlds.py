@@ -31,10 +31,10 @@ def admitted(body: bytes) -> HttpReply:
 
 def service(**changed: Any) -> Service:
     """A service that admits everything, with what the test changes."""
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "mutate": admitted,
         "validate": admitted,
         "ready": lambda: (True, "all facts are here"),
         "metrics": lambda: b"trimtab_up 1\n",
     }
-    return Service(**{**given, **changed})
+    return Service(**{**values, **changed})

@@ -61,18 +61,18 @@ def no_limits(*names: str) -> Hook:
     return with_resources(lambda r: change(r, limits={n: v for n, v in limits_of(r).items() if n not in names}))
 
 
-def stored(found: PodAdmitted | PodRejected) -> Pod:
-    assert isinstance(found, PodAdmitted), found
-    return found.pod
+def stored(admission: PodAdmitted | PodRejected) -> Pod:
+    assert isinstance(admission, PodAdmitted), admission
+    return admission.pod
 
 
-def refusal(found: PodAdmitted | PodRejected) -> str:
-    assert isinstance(found, PodRejected), found
-    return str(found)
+def refusal(admission: PodAdmitted | PodRejected) -> str:
+    assert isinstance(admission, PodRejected), admission
+    return str(admission)
 
 
-def limits(found: PodAdmitted | PodRejected):
-    return limits_of(stored(found).spec.containers[0].resources)
+def limits(admission: PodAdmitted | PodRejected):
+    return limits_of(stored(admission).spec.containers[0].resources)
 
 
 # --- RuntimeClass and overhead ---
@@ -80,15 +80,15 @@ def limits(found: PodAdmitted | PodRejected):
 
 def test_a1_a_pod_that_names_its_class_is_shown_with_overhead_and_needs_nothing():
     hook = Hook()
-    found = run_admission_chain(pod(runtime_class_name="kata"), facts(KATA), NAMESPACE, hook)
+    admission = run_admission_chain(pod(runtime_class_name="kata"), facts(KATA), NAMESPACE, hook)
     assert [p.spec.overhead for p in hook.seen] == [KATA.overhead.pod_fixed]
-    assert stored(found).spec.overhead == KATA.overhead.pod_fixed
+    assert stored(admission).spec.overhead == KATA.overhead.pod_fixed
 
 
 def test_a3_a_wrong_overhead_is_refused_before_the_webhook_is_called():
     hook = Hook()
-    found = run_admission_chain(pod(runtime_class_name="kata", overhead={"cpu": "1"}), facts(KATA), NAMESPACE, hook)
-    assert (refusal(found).startswith("403"), hook.seen) == (True, [])
+    admission = run_admission_chain(pod(runtime_class_name="kata", overhead={"cpu": "1"}), facts(KATA), NAMESPACE, hook)
+    assert (refusal(admission).startswith("403"), hook.seen) == (True, [])
 
 
 def test_a5_stray_overhead_is_refused_unless_the_webhook_strips_it():
@@ -107,10 +107,10 @@ def test_a8_an_empty_overhead_is_refused_unless_any_patch_rewrites_the_pod():
 
 def test_a9_setting_the_class_alone_brings_the_rest_and_a_second_call():
     hook = with_spec(runtime_class_name="kata")
-    found = stored(run_admission_chain(pod(), facts(KATA), NAMESPACE, hook))
+    created_pod = stored(run_admission_chain(pod(), facts(KATA), NAMESPACE, hook))
     assert [p.spec.overhead for p in hook.seen] == [UNSET, KATA.overhead.pod_fixed]
-    assert (found.spec.overhead, found.spec.node_selector) == (KATA.overhead.pod_fixed, {"pool": "kata"})
-    assert [t.key for t in found.spec.tolerations] == [
+    assert (created_pod.spec.overhead, created_pod.spec.node_selector) == (KATA.overhead.pod_fixed, {"pool": "kata"})
+    assert [t.key for t in created_pod.spec.tolerations] == [
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
         "kata",
@@ -118,23 +118,23 @@ def test_a9_setting_the_class_alone_brings_the_rest_and_a_second_call():
 
 
 def test_a13_a_class_that_conflicts_with_the_selector_is_refused_in_the_second_pass():
-    found = run_admission_chain(
+    admission = run_admission_chain(
         pod(node_selector={"pool": "web"}), facts(KATA), NAMESPACE, with_spec(runtime_class_name="kata")
     )
-    assert refusal(found) == (
+    assert refusal(admission) == (
         "403 conflict: runtimeClass.scheduling.nodeSelector[pool] = kata; pod.spec.nodeSelector[pool] = web"
     )
 
 
 def test_a_missing_class_set_by_the_webhook_is_refused_by_the_plugin():
-    found = run_admission_chain(pod(), facts(), NAMESPACE, with_spec(runtime_class_name="nope"))
-    assert refusal(found) == '403 pod rejected: RuntimeClass "nope" not found'
+    admission = run_admission_chain(pod(), facts(), NAMESPACE, with_spec(runtime_class_name="nope"))
+    assert refusal(admission) == '403 pod rejected: RuntimeClass "nope" not found'
 
 
 def test_changing_the_class_without_removing_the_overhead_is_refused():
     given_pod, plain = pod(runtime_class_name="kata"), runtime_class("plain")
-    found = run_admission_chain(given_pod, facts(KATA, plain), NAMESPACE, with_spec(runtime_class_name="plain"))
-    assert "without corresponding" in refusal(found)
+    admission = run_admission_chain(given_pod, facts(KATA, plain), NAMESPACE, with_spec(runtime_class_name="plain"))
+    assert "without corresponding" in refusal(admission)
 
 
 def test_changing_the_class_and_removing_the_overhead_leaves_the_old_scheduling():
@@ -147,14 +147,14 @@ def test_changing_the_class_and_removing_the_overhead_leaves_the_old_scheduling(
 
 def test_overhead_taken_away_in_both_passes_is_refused():
     # knowledge/webhook.md 1.4 #17 says stored without; measured on 1.36.3: 403.
-    found = run_admission_chain(pod(runtime_class_name="kata"), facts(KATA), NAMESPACE, with_spec(overhead=UNSET))
-    assert "doesn't match" in refusal(found)
+    admission = run_admission_chain(pod(runtime_class_name="kata"), facts(KATA), NAMESPACE, with_spec(overhead=UNSET))
+    assert "doesn't match" in refusal(admission)
 
 
 def test_without_the_plugin_the_class_brings_nothing_and_overhead_is_believed():
     hook = with_spec(runtime_class_name="nope", overhead={"cpu": "1"})
-    found = run_admission_chain(pod(), facts(KATA), NAMESPACE, hook, runtime_class_admission=False)
-    assert (stored(found).spec.overhead, len(hook.seen)) == ({"cpu": "1"}, 1)
+    admission = run_admission_chain(pod(), facts(KATA), NAMESPACE, hook, runtime_class_admission=False)
+    assert (stored(admission).spec.overhead, len(hook.seen)) == ({"cpu": "1"}, 1)
 
 
 # --- one call or two ---
@@ -162,15 +162,15 @@ def test_without_the_plugin_the_class_brings_nothing_and_overhead_is_believed():
 
 def test_b1_nothing_to_do_is_one_call_and_no_second_pass():
     hook = Hook()
-    found = run_admission_chain(pod(), facts(), NAMESPACE, hook)
-    assert isinstance(found, PodAdmitted)
-    assert (found.calls, len(hook.seen), {step.number for step in found.steps}) == (1, 1, {1})
+    admission = run_admission_chain(pod(), facts(), NAMESPACE, hook)
+    assert isinstance(admission, PodAdmitted)
+    assert (admission.calls, len(hook.seen), {step.number for step in admission.steps}) == (1, 1, {1})
 
 
 def test_b2_a_change_of_its_own_is_one_call_without_reinvocation():
     hook = with_spec(runtime_class_name="kata")
-    found = stored(run_admission_chain(pod(), facts(KATA), NAMESPACE, hook, reinvocation=False))
-    assert (len(hook.seen), found.spec.overhead) == (1, KATA.overhead.pod_fixed)
+    created_pod = stored(run_admission_chain(pod(), facts(KATA), NAMESPACE, hook, reinvocation=False))
+    assert (len(hook.seen), created_pod.spec.overhead) == (1, KATA.overhead.pod_fixed)
 
 
 def test_a_change_that_no_plugin_reacts_to_is_one_call_even_with_reinvocation():
@@ -181,23 +181,23 @@ def test_a_change_that_no_plugin_reacts_to_is_one_call_even_with_reinvocation():
 
 def test_b3_a_change_that_a_plugin_reacts_to_is_two_calls():
     hook = with_spec(runtime_class_name="kata")
-    found = run_admission_chain(pod(), facts(KATA), NAMESPACE, hook)
-    assert isinstance(found, PodAdmitted)
-    assert [str(step).split(":")[0] for step in found.steps if step.number == 2] == ["pass 2, RuntimeClass"]
-    assert (found.calls, len(hook.seen)) == (2, 2)
+    admission = run_admission_chain(pod(), facts(KATA), NAMESPACE, hook)
+    assert isinstance(admission, PodAdmitted)
+    assert [str(step).split(":")[0] for step in admission.steps if step.number == 2] == ["pass 2, RuntimeClass"]
+    assert (admission.calls, len(hook.seen)) == (2, 2)
 
 
 def test_b9_a_priority_class_alone_contradicts_the_number_of_pass_one():
     high = priority_class("high", 1000)
-    found = run_admission_chain(pod(), facts(high), NAMESPACE, with_spec(priority_class_name="high"))
-    assert "the integer value of priority (0) must not be provided" in refusal(found)
+    admission = run_admission_chain(pod(), facts(high), NAMESPACE, with_spec(priority_class_name="high"))
+    assert "the integer value of priority (0) must not be provided" in refusal(admission)
 
 
 def test_b9_with_number_and_policy_removed_the_class_counts():
     high = priority_class("high", 1000)
     hook = with_spec(priority_class_name="high", priority=UNSET, preemption_policy=UNSET)
-    found = run_admission_chain(pod(), facts(high), NAMESPACE, hook, reinvocation=False)
-    assert stored(found).spec.priority == 1000
+    admission = run_admission_chain(pod(), facts(high), NAMESPACE, hook, reinvocation=False)
+    assert stored(admission).spec.priority == 1000
 
 
 def test_b9_a_webhook_that_removes_the_number_in_its_second_call_too_loses_it():
@@ -209,8 +209,8 @@ def test_b9_a_webhook_that_removes_the_number_in_its_second_call_too_loses_it():
 
 def test_tolerations_replaced_get_the_two_defaults_again():
     hook = with_spec(tolerations=(toleration("a", operator="Exists"),))
-    found = stored(run_admission_chain(pod(), facts(), NAMESPACE, hook, reinvocation=False))
-    assert [t.key.rpartition("/")[2] for t in found.spec.tolerations] == ["a", "not-ready", "unreachable"]
+    created_pod = stored(run_admission_chain(pod(), facts(), NAMESPACE, hook, reinvocation=False))
+    assert [t.key.rpartition("/")[2] for t in created_pod.spec.tolerations] == ["a", "not-ready", "unreachable"]
 
 
 # --- LimitRange, quota, requests ---
@@ -226,26 +226,26 @@ def test_e1_defaults_are_there_before_the_first_call():
 
 
 def test_limits_removed_come_back_without_reinvocation():
-    found = run_admission_chain(pod(), facts(DEFAULTS), NAMESPACE, no_limits("cpu", "memory"), reinvocation=False)
-    assert limits(found) == {"cpu": "500m", "memory": "512Mi"}
+    admission = run_admission_chain(pod(), facts(DEFAULTS), NAMESPACE, no_limits("cpu", "memory"), reinvocation=False)
+    assert limits(admission) == {"cpu": "500m", "memory": "512Mi"}
 
 
 def test_limits_removed_twice_stay_away_and_the_annotation_stays():
-    found = run_admission_chain(pod(), facts(DEFAULTS), NAMESPACE, no_limits("cpu", "memory"))
-    assert limits(found) == {}
-    assert "cpu, memory limit for container app" in stored(found).metadata.annotations[limitranger.ANNOTATION]
+    admission = run_admission_chain(pod(), facts(DEFAULTS), NAMESPACE, no_limits("cpu", "memory"))
+    assert limits(admission) == {}
+    assert "cpu, memory limit for container app" in stored(admission).metadata.annotations[limitranger.ANNOTATION]
 
 
 def test_limits_removed_come_back_if_the_second_call_never_comes():
-    found = run_admission_chain(pod(), facts(DEFAULTS), NAMESPACE, no_limits("cpu"), second_call_comes=False)
-    assert limits(found) == {"cpu": "500m", "memory": "512Mi"}
+    admission = run_admission_chain(pod(), facts(DEFAULTS), NAMESPACE, no_limits("cpu"), second_call_comes=False)
+    assert limits(admission) == {"cpu": "500m", "memory": "512Mi"}
 
 
 def test_a_request_above_the_limit_that_comes_back_blocks_the_pod():
     big = with_resources(lambda r: resources({"cpu": "2", "memory": "1Gi"}))
-    found = run_admission_chain(pod(), facts(DEFAULTS), NAMESPACE, big, second_call_comes=False)
-    assert refusal(found).startswith("422 [spec.containers[0].resources.requests: Invalid value")
-    assert "must be less than or equal to cpu limit of 500m" in refusal(found)
+    admission = run_admission_chain(pod(), facts(DEFAULTS), NAMESPACE, big, second_call_comes=False)
+    assert refusal(admission).startswith("422 [spec.containers[0].resources.requests: Invalid value")
+    assert "must be less than or equal to cpu limit of 500m" in refusal(admission)
 
 
 def test_the_same_with_a_second_call_is_stored_without_limits():
@@ -255,35 +255,35 @@ def test_the_same_with_a_second_call_is_stored_without_limits():
 
 def test_e6_a_limit_above_the_maximum_is_refused_whatever_we_do():
     given_pod = pod(container(requests={"cpu": "1"}, limits={"cpu": "2500m"}))
-    found = run_admission_chain(given_pod, facts(limit_range(max={"cpu": "2"})), NAMESPACE, Hook())
-    assert refusal(found) == "403 maximum cpu usage per Container is 2, but limit is 2500m"
+    admission = run_admission_chain(given_pod, facts(limit_range(max={"cpu": "2"})), NAMESPACE, Hook())
+    assert refusal(admission) == "403 maximum cpu usage per Container is 2, but limit is 2500m"
 
 
 def test_limits_cannot_be_removed_under_a_maximum():
-    found = run_admission_chain(pod(), facts(limit_range(max={"cpu": "1"})), NAMESPACE, no_limits("cpu"))
-    assert refusal(found) == "403 maximum cpu usage per Container is 1.  No limit is specified"
+    admission = run_admission_chain(pod(), facts(limit_range(max={"cpu": "1"})), NAMESPACE, no_limits("cpu"))
+    assert refusal(admission) == "403 maximum cpu usage per Container is 1.  No limit is specified"
 
 
 def test_e13_removing_a_limit_that_a_quota_counts_is_refused():
     given_pod = pod(container("c", requests={"cpu": "1"}, limits={"cpu": "1"}))
-    found = run_admission_chain(given_pod, facts(quota({"limits.cpu": "4"})), NAMESPACE, no_limits("cpu"))
-    assert refusal(found) == "403 failed quota: q: must specify limits.cpu for: c"
+    admission = run_admission_chain(given_pod, facts(quota({"limits.cpu": "4"})), NAMESPACE, no_limits("cpu"))
+    assert refusal(admission) == "403 failed quota: q: must specify limits.cpu for: c"
 
 
 def test_d6_a_limit_removed_after_defaulting_leaves_the_request_it_became():
-    found = stored(run_admission_chain(pod(container(limits={"cpu": "1"})), facts(), NAMESPACE, no_limits("cpu")))
-    assert found.spec.containers[0].resources == resources({"cpu": "1"})
+    created_pod = stored(run_admission_chain(pod(container(limits={"cpu": "1"})), facts(), NAMESPACE, no_limits("cpu")))
+    assert created_pod.spec.containers[0].resources == resources({"cpu": "1"})
 
 
 def test_d7_a_request_removed_while_its_limit_stays_comes_back():
     hook = with_resources(lambda r: change(r, requests=UNSET))
-    found = stored(run_admission_chain(pod(container(limits={"cpu": "1"})), facts(), NAMESPACE, hook))
-    assert requests_of(found.spec.containers[0].resources) == {"cpu": "1"}
+    created_pod = stored(run_admission_chain(pod(container(limits={"cpu": "1"})), facts(), NAMESPACE, hook))
+    assert requests_of(created_pod.spec.containers[0].resources) == {"cpu": "1"}
 
 
 def test_d16_a_tiny_quantity_is_stored_as_a_thousandth():
-    found = stored(run_admission_chain(pod(container(requests={"cpu": "250u"})), facts(), NAMESPACE, Hook()))
-    assert requests_of(found.spec.containers[0].resources) == {"cpu": "1m"}
+    created_pod = stored(run_admission_chain(pod(container(requests={"cpu": "250u"})), facts(), NAMESPACE, Hook()))
+    assert requests_of(created_pod.spec.containers[0].resources) == {"cpu": "1m"}
 
 
 def test_e12_overhead_filled_by_the_class_does_not_break_the_pod_maximum():
@@ -296,16 +296,16 @@ def test_e12_overhead_filled_by_the_class_does_not_break_the_pod_maximum():
 def test_what_a_limit_range_gives_containers_is_summed_for_the_pod_when_it_is_read_back():
     given_pod = pod(resources=resources(limits={"memory": "1Gi"}))
     hook = Hook()
-    found = stored(run_admission_chain(given_pod, facts(limit_range(min={"cpu": "10m"})), NAMESPACE, hook))
+    created_pod = stored(run_admission_chain(given_pod, facts(limit_range(min={"cpu": "10m"})), NAMESPACE, hook))
     assert requests_of(hook.seen[0].spec.resources) == {"memory": "1Gi"}
-    assert requests_of(found.spec.resources) == {"memory": "1Gi", "cpu": "10m"}
+    assert requests_of(created_pod.spec.resources) == {"memory": "1Gi", "cpu": "10m"}
 
 
 def test_validation_speaks_before_the_plugins():
-    found = run_admission_chain(
+    admission = run_admission_chain(
         pod(), facts(DEFAULTS), NAMESPACE, with_spec(node_selector={"a b": "c"}, overhead={"cpu": "1"})
     )
-    assert refusal(found).startswith("422")
+    assert refusal(admission).startswith("422")
 
 
 def test_what_cannot_be_read_is_400_and_500_once_a_webhook_made_it():
@@ -315,11 +315,11 @@ def test_what_cannot_be_read_is_400_and_500_once_a_webhook_made_it():
 
 
 def test_every_step_that_changed_something_is_told():
-    found = run_admission_chain(pod(runtime_class_name="kata"), facts(KATA, DEFAULTS), NAMESPACE, Hook())
-    assert isinstance(found, PodAdmitted)
+    admission = run_admission_chain(pod(runtime_class_name="kata"), facts(KATA, DEFAULTS), NAMESPACE, Hook())
+    assert isinstance(admission, PodAdmitted)
     names = ["defaulting", "LimitRanger", "Priority", "DefaultTolerationSeconds", "RuntimeClass"]
-    assert [step.name for step in found.steps] == names
-    assert "spec.overhead.cpu: 250m" in found.steps[-1].changed_fields
+    assert [step.name for step in admission.steps] == names
+    assert "spec.overhead.cpu: 250m" in admission.steps[-1].changed_fields
 
 
 # --- laws ---
@@ -329,8 +329,8 @@ def test_every_step_that_changed_something_is_told():
 @given(pods(), objects())
 def test_a_webhook_that_changes_nothing_is_called_once(given_pod, world):
     hook = Hook()
-    found = run_admission_chain(given_pod, facts(*world), NAMESPACE, hook)
-    assert len(hook.seen) == (found.calls if isinstance(found, PodAdmitted) else len(hook.seen))
+    admission = run_admission_chain(given_pod, facts(*world), NAMESPACE, hook)
+    assert len(hook.seen) == (admission.calls if isinstance(admission, PodAdmitted) else len(hook.seen))
     assert len(hook.seen) <= 1
 
 
@@ -338,16 +338,16 @@ def test_a_webhook_that_changes_nothing_is_called_once(given_pod, world):
 @given(pods(), objects())
 def test_a_stored_pod_is_stored_unchanged(given_pod, world):
     around = facts(*world)
-    found = run_admission_chain(given_pod, around, NAMESPACE, Hook())
-    if isinstance(found, PodAdmitted):
-        assert stored(run_admission_chain(found.pod, around, NAMESPACE, Hook())) == found.pod
+    admission = run_admission_chain(given_pod, around, NAMESPACE, Hook())
+    if isinstance(admission, PodAdmitted):
+        assert stored(run_admission_chain(admission.pod, around, NAMESPACE, Hook())) == admission.pod
 
 
 @settings(deadline=None)
 @given(pods(), objects())
 def test_a_pod_is_stored_as_the_webhook_last_left_it_or_as_the_server_completed_that(given_pod, world):
     hook = no_limits("cpu", "memory")
-    found = run_admission_chain(given_pod, facts(*world), NAMESPACE, hook)
-    if isinstance(found, PodAdmitted) and found.calls == 2:
-        assert limits(found) == {}
-        assert serialization.is_semantically_equal(serialization.round_trip(found.pod), found.pod)
+    admission = run_admission_chain(given_pod, facts(*world), NAMESPACE, hook)
+    if isinstance(admission, PodAdmitted) and admission.calls == 2:
+        assert limits(admission) == {}
+        assert serialization.is_semantically_equal(serialization.round_trip(admission.pod), admission.pod)

@@ -4,9 +4,9 @@ from trimtab.admission.apiserver.outcome import PodRejected
 
 
 def test_what_is_no_quantity_is_a_bad_request():
-    found = defaulting.check_quantities(pod(container(limits={"cpu": "abc"})), facts(), NAMESPACE)
-    assert isinstance(found, PodRejected)
-    assert (found.code, "quantities must match" in found.message) == (400, True)
+    created_pod = defaulting.check_quantities(pod(container(limits={"cpu": "abc"})), facts(), NAMESPACE)
+    assert isinstance(created_pod, PodRejected)
+    assert (created_pod.code, "quantities must match" in created_pod.message) == (400, True)
 
 
 def test_quantities_stay_as_they_are_written():

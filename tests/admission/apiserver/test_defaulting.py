@@ -9,9 +9,9 @@ from trimtab.cluster.api.pod import ContainerPort, Pod, Resources
 
 
 def default(given_pod: Pod) -> Pod:
-    found = defaulting.set_defaults(given_pod, facts(), NAMESPACE)
-    assert isinstance(found, Pod)
-    return found
+    pod = defaulting.set_defaults(given_pod, facts(), NAMESPACE)
+    assert isinstance(pod, Pod)
+    return pod
 
 
 def of_first(given_pod: Pod) -> Resources:
@@ -38,8 +38,8 @@ def test_d6_a_cpu_limit_alone_becomes_the_request():
 
 
 def test_init_containers_get_theirs_too():
-    found = default(pod(init=(container("init", limits={"memory": "1Gi"}),)))
-    assert found.spec.init_containers[0].resources.requests == {"memory": "1Gi"}
+    created_pod = default(pod(init=(container("init", limits={"memory": "1Gi"}),)))
+    assert created_pod.spec.init_containers[0].resources.requests == {"memory": "1Gi"}
 
 
 def test_a_container_always_has_resources_when_a_webhook_sees_it():
@@ -56,20 +56,20 @@ def test_a_stored_pod_has_its_restart_policy_scheduler_and_grace():
 
 
 def test_on_the_host_network_every_port_is_a_host_port():
-    found = default(pod(container(ports=(ContainerPort(container_port=80),)), host_network=True))
-    assert found.spec.containers[0].ports[0].host_port == 80
+    created_pod = default(pod(container(ports=(ContainerPort(container_port=80),)), host_network=True))
+    assert created_pod.spec.containers[0].ports[0].host_port == 80
 
 
 def test_pod_level_limits_bring_requests_from_the_containers_or_the_limit():
     asking = [container("a", requests={"cpu": "100m"}), container("b", requests={"cpu": "0.3"})]
-    found = default(pod(*asking, resources=resources(limits={"cpu": "1", "memory": "1Gi"})))
-    assert found.spec.resources.requests == {"cpu": "400m", "memory": "1Gi"}
+    created_pod = default(pod(*asking, resources=resources(limits={"cpu": "1", "memory": "1Gi"})))
+    assert created_pod.spec.resources.requests == {"cpu": "400m", "memory": "1Gi"}
 
 
 def test_a_pods_request_is_the_unrounded_sum_rounded_up():
     asking = [container(name, requests={"cpu": "250u"}) for name in ("a", "b")]
-    found = default(pod(*asking, resources=resources(limits={"cpu": "1"})))
-    assert found.spec.resources.requests == {"cpu": "1m"}
+    created_pod = default(pod(*asking, resources=resources(limits={"cpu": "1"})))
+    assert created_pod.spec.resources.requests == {"cpu": "1m"}
 
 
 def test_pod_level_requests_alone_bring_nothing():
@@ -79,8 +79,8 @@ def test_pod_level_requests_alone_bring_nothing():
 
 def test_huge_pages_of_containers_become_the_pods_limit_and_request():
     pages = container(limits={"hugepages-2Mi": "4Mi", "cpu": "1"})
-    found = default(pod(pages, resources=resources(limits={"cpu": "2"}))).spec.resources
-    assert found == resources({"hugepages-2Mi": "4Mi", "cpu": "1"}, {"cpu": "2", "hugepages-2Mi": "4Mi"})
+    actual_resources = default(pod(pages, resources=resources(limits={"cpu": "2"}))).spec.resources
+    assert actual_resources == resources({"hugepages-2Mi": "4Mi", "cpu": "1"}, {"cpu": "2", "hugepages-2Mi": "4Mi"})
 
 
 @settings(deadline=None)

@@ -12,14 +12,14 @@ MIB = {"requests": {"memory": "300Mi"}, "limits": {"memory": "450Mi"}}
 
 
 def admit(given_pod: Pod, *ranges) -> Pod:
-    found = limitranger.apply_limit_ranges(given_pod, facts(*ranges), NAMESPACE)
-    assert isinstance(found, Pod)
-    return found
+    pod = limitranger.apply_limit_ranges(given_pod, facts(*ranges), NAMESPACE)
+    assert isinstance(pod, Pod)
+    return pod
 
 
 def refusal(given_pod: Pod, *ranges) -> str | None:
-    found = limitranger.check_limit_ranges(given_pod, facts(*ranges), NAMESPACE)
-    return found.message if isinstance(found, PodRejected) else None
+    pod = limitranger.check_limit_ranges(given_pod, facts(*ranges), NAMESPACE)
+    return pod.message if isinstance(pod, PodRejected) else None
 
 
 def both(**amounts: str) -> dict:
@@ -28,26 +28,26 @@ def both(**amounts: str) -> dict:
 
 def test_e1_an_empty_container_gets_the_default_request_and_limit():
     defaults = limit_range(default={"cpu": "75m", "memory": "10Mi"}, default_request={"cpu": "50m", "memory": "5Mi"})
-    found = admit(pod(), defaults)
-    assert found.spec.containers[0].resources == resources(
+    created_pod = admit(pod(), defaults)
+    assert created_pod.spec.containers[0].resources == resources(
         {"cpu": "50m", "memory": "5Mi"}, {"cpu": "75m", "memory": "10Mi"}
     )
 
 
 def test_the_annotation_lists_requests_before_limits_and_containers_before_init_containers():
     given_pod = pod(container("app", limits={"cpu": "1"}, requests={"cpu": "1"}), init=(container("init"),))
-    found = admit(given_pod, limit_range(default={"cpu": "1", "memory": "1Gi"}))
-    assert found.metadata.annotations == {
+    created_pod = admit(given_pod, limit_range(default={"cpu": "1", "memory": "1Gi"}))
+    assert created_pod.metadata.annotations == {
         ANNOTATION: "LimitRanger plugin set: memory request for container app; memory limit for container app; "
         "cpu, memory request for init container init; cpu, memory limit for init container init"
     }
 
 
 def test_the_annotation_tells_only_what_was_set_this_time():
-    told = {ANNOTATION: "LimitRanger plugin set: cpu request for container app; cpu limit for container app"}
-    again = pod(container(requests={"cpu": "1"}), annotations=told)
-    found = admit(again, limit_range(default={"cpu": "1"}))
-    assert found.metadata.annotations == {ANNOTATION: "LimitRanger plugin set: cpu limit for container app"}
+    message = {ANNOTATION: "LimitRanger plugin set: cpu request for container app; cpu limit for container app"}
+    second_pod = pod(container(requests={"cpu": "1"}), annotations=message)
+    created_pod = admit(second_pod, limit_range(default={"cpu": "1"}))
+    assert created_pod.metadata.annotations == {ANNOTATION: "LimitRanger plugin set: cpu limit for container app"}
 
 
 def test_nothing_to_set_leaves_a_stale_annotation_alone():
@@ -56,8 +56,8 @@ def test_nothing_to_set_leaves_a_stale_annotation_alone():
 
 
 def test_a_maximum_alone_is_the_default_limit_and_request():
-    found = admit(pod(), limit_range(max={"cpu": "2"}, min={"memory": "16Mi"}))
-    assert found.spec.containers[0].resources == resources({"cpu": "2", "memory": "16Mi"}, {"cpu": "2"})
+    created_pod = admit(pod(), limit_range(max={"cpu": "2"}, min={"memory": "16Mi"}))
+    assert created_pod.spec.containers[0].resources == resources({"cpu": "2", "memory": "16Mi"}, {"cpu": "2"})
 
 
 def test_a_default_finer_than_a_thousandth_is_kept_rounded_up():
@@ -66,8 +66,8 @@ def test_a_default_finer_than_a_thousandth_is_kept_rounded_up():
 
 def test_of_two_items_the_later_default_counts_and_of_two_ranges_the_first():
     later = limit_range(item(default={"cpu": "1"}), item(default={"cpu": "2"}), name="a")
-    found = admit(pod(), later, limit_range(default={"cpu": "3"}, name="b"))
-    assert found.spec.containers[0].resources.limits == {"cpu": "2"}
+    created_pod = admit(pod(), later, limit_range(default={"cpu": "3"}, name="b"))
+    assert created_pod.spec.containers[0].resources.limits == {"cpu": "2"}
 
 
 def test_another_namespace_has_its_own_ranges():

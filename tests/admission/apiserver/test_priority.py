@@ -25,8 +25,8 @@ def admit(given_pod: Pod, *classes) -> Pod | PodRejected:
     ],
 )
 def test_a_class_brings_its_number_and_policy(name, value, policy):
-    found = admit(pod(priority_class_name=name))
-    assert found == pod(priority_class_name=name, priority=value, preemption_policy=policy)
+    created_pod = admit(pod(priority_class_name=name))
+    assert created_pod == pod(priority_class_name=name, priority=value, preemption_policy=policy)
 
 
 def test_without_a_class_it_is_zero():

@@ -7,8 +7,8 @@ from trimtab.cluster import quantity
 
 
 def test_d16_what_is_finer_than_a_thousandth_is_rounded_up():
-    found = round_spec(pod(container(requests={"cpu": "250u"}), overhead={"memory": "1n"}).spec)
-    assert found == pod(container(requests={"cpu": "1m"}), overhead={"memory": "1m"}).spec
+    pod_spec = round_spec(pod(container(requests={"cpu": "250u"}), overhead={"memory": "1n"}).spec)
+    assert pod_spec == pod(container(requests={"cpu": "1m"}), overhead={"memory": "1m"}).spec
 
 
 def test_anything_else_stays_as_it_is_written():
@@ -18,9 +18,9 @@ def test_anything_else_stays_as_it_is_written():
 
 @given(st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["0", "1n", "250u", "0.0005", "1", "1Mi"])))
 def test_rounding_is_by_less_than_a_thousandth_and_once(written):
-    found = round_quantities(written)
-    assert round_quantities(found) is found
-    assert all(0 <= quantity.parse(found[n]) - quantity.parse(v) < 10**6 for n, v in written.items())
+    resource_list = round_quantities(written)
+    assert round_quantities(resource_list) is resource_list
+    assert all(0 <= quantity.parse(resource_list[n]) - quantity.parse(v) < 10**6 for n, v in written.items())
 
 
 def test_resources_that_say_nothing_still_say_nothing():

@@ -9,8 +9,8 @@ FULL = container(requests={"cpu": "100m", "memory": "1Gi"}, limits={"cpu": "200m
 
 
 def refusal(given_pod: Pod, *quotas) -> str | None:
-    found = check_quotas(given_pod, facts(*quotas), NAMESPACE)
-    return f"{found.code} {found.message}" if isinstance(found, PodRejected) else None
+    pod = check_quotas(given_pod, facts(*quotas), NAMESPACE)
+    return f"{pod.code} {pod.message}" if isinstance(pod, PodRejected) else None
 
 
 def test_e13_a_quota_of_limits_makes_every_container_name_them():
@@ -96,10 +96,15 @@ def test_a_pod_charges_by_the_quotas_names(given_pod, charged):
 
 
 def test_overhead_is_charged_on_top_and_limits_only_where_there_are_any():
-    found = quota_usage(
+    resource_list = quota_usage(
         pod(container(requests={"cpu": "100m"}, limits={"cpu": "200m"}), overhead={"cpu": "300m", "memory": "1Mi"})
     )
-    assert (found["requests.cpu"], found["limits.cpu"], found["memory"], "limits.memory" in found) == (
+    assert (
+        resource_list["requests.cpu"],
+        resource_list["limits.cpu"],
+        resource_list["memory"],
+        "limits.memory" in resource_list,
+    ) == (
         "400m",
         "500m",
         "1Mi",

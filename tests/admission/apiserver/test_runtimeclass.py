@@ -31,9 +31,9 @@ def test_a1_overhead_comes_from_the_class():
 def test_a2_a_guaranteed_pod_stays_guaranteed():
     same = {"cpu": "1", "memory": "10"}
     given_pod = pod(container(requests=same, limits=same), runtime_class_name="kata")
-    found = admit(given_pod, runtime_class(overhead=SMALL))
-    assert isinstance(found, Pod)
-    assert (found.spec.overhead, qos_class(found.spec)) == (SMALL, QoS.GUARANTEED)
+    created_pod = admit(given_pod, runtime_class(overhead=SMALL))
+    assert isinstance(created_pod, Pod)
+    assert (created_pod.spec.overhead, qos_class(created_pod.spec)) == (SMALL, QoS.GUARANTEED)
 
 
 def test_a3_another_overhead_than_the_classs_is_refused():
@@ -60,8 +60,8 @@ def test_an_empty_overhead_with_a_class_is_filled():
 
 def test_equal_values_written_otherwise_are_equal():
     kata = runtime_class(overhead={"cpu": "100m", "memory": "64Mi"})
-    found = admit(of_kata(overhead={"memory": "67108864", "cpu": "0.1"}), kata)
-    assert found == of_kata(overhead={"cpu": "100m", "memory": "64Mi"})
+    pod = admit(of_kata(overhead={"memory": "67108864", "cpu": "0.1"}), kata)
+    assert pod == of_kata(overhead={"cpu": "100m", "memory": "64Mi"})
 
 
 def test_an_overhead_finer_than_a_thousandth_is_kept_rounded_up():
@@ -100,14 +100,14 @@ def test_a13_a_selector_that_contradicts_the_classs_is_refused():
 
 
 def test_selectors_are_merged():
-    found = admit(of_kata(node_selector={"a": "1", "b": "2"}), runtime_class(node_selector={"b": "2", "c": "3"}))
-    assert found == of_kata(node_selector={"a": "1", "b": "2", "c": "3"})
+    pod = admit(of_kata(node_selector={"a": "1", "b": "2"}), runtime_class(node_selector={"b": "2", "c": "3"}))
+    assert pod == of_kata(node_selector={"a": "1", "b": "2", "c": "3"})
 
 
 def test_a15_a_toleration_that_is_there_is_not_added_again():
     foo, fizz = toleration("foo", "bar", "NoSchedule", operator="Equal"), toleration("fizz", "buzz", operator="Equal")
-    found = admit(of_kata(tolerations=(foo,)), runtime_class(tolerations=(foo, fizz)))
-    assert found == of_kata(tolerations=(foo, fizz))
+    pod = admit(of_kata(tolerations=(foo,)), runtime_class(tolerations=(foo, fizz)))
+    assert pod == of_kata(tolerations=(foo, fizz))
 
 
 def test_a_class_with_nothing_changes_nothing():

@@ -12,9 +12,9 @@ def test_empty_maps_and_lists_do_not_survive_and_empty_objects_do():
     given_pod = pod(
         container(requests={}), labels={}, node_selector={}, tolerations=(), overhead={}, affinity=Affinity()
     )
-    found = serialization.round_trip(given_pod)
-    assert (found.spec.overhead, found.metadata.labels, found.spec.tolerations) == (UNSET, UNSET, UNSET)
-    assert (found.spec.containers[0].resources.requests, found.spec.affinity) == (UNSET, Affinity())
+    round_trip = serialization.round_trip(given_pod)
+    assert (round_trip.spec.overhead, round_trip.metadata.labels, round_trip.spec.tolerations) == (UNSET, UNSET, UNSET)
+    assert (round_trip.spec.containers[0].resources.requests, round_trip.spec.affinity) == (UNSET, Affinity())
 
 
 def test_pods_are_the_same_by_value():

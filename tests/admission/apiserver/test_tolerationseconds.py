@@ -22,5 +22,5 @@ NOT_READY, UNREACHABLE = (
     ],
 )
 def test_both_taints_are_tolerated_for_five_minutes_unless_the_pod_speaks_of_them(own, added):
-    found = priority.admit_toleration_seconds(pod(tolerations=own), facts(), NAMESPACE)
-    assert found == pod(tolerations=own + added)
+    created_pod = priority.admit_toleration_seconds(pod(tolerations=own), facts(), NAMESPACE)
+    assert created_pod == pod(tolerations=own + added)

@@ -31,10 +31,10 @@ TERM = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecutio
 
 
 def complaint(given_pod: Pod) -> str | None:
-    found = validate_pod(given_pod, facts(), NAMESPACE)
-    if isinstance(found, PodRejected):
-        assert (found.code, found.plugin) == (422, "validation")
-        return found.message
+    pod = validate_pod(given_pod, facts(), NAMESPACE)
+    if isinstance(pod, PodRejected):
+        assert (pod.code, pod.plugin) == (422, "validation")
+        return pod.message
     return None
 
 
@@ -94,8 +94,8 @@ def test_a_container_may_ask_for_this_much(requests, limits, message):
 
 
 def test_init_containers_are_named_as_such():
-    found = complaint(pod(init=(container("init", requests={"cpu": "2"}, limits={"cpu": "1"}),)))
-    assert found == (
+    actual_complaint = complaint(pod(init=(container("init", requests={"cpu": "2"}, limits={"cpu": "1"}),)))
+    assert actual_complaint == (
         'spec.initContainers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1'
     )
 
@@ -216,8 +216,8 @@ def test_tolerations_have_their_operators(given_toleration, message):
 )
 def test_required_node_affinity_has_its_operators(operator, values, message):
     # Gt with text is accepted by the API (1.36.3, measured): only the scheduler cannot read it.
-    asked = required(SelectorRequirement(key="pool", operator=operator, values=values))
-    assert complaint(pod(affinity=asked)) == (message and f"{TERM}[0].matchExpressions[0]{message}")
+    affinity = required(SelectorRequirement(key="pool", operator=operator, values=values))
+    assert complaint(pod(affinity=affinity)) == (message and f"{TERM}[0].matchExpressions[0]{message}")
 
 
 def test_a_required_selector_needs_a_term():
@@ -234,9 +234,9 @@ def test_fields_are_matched_by_one_name():
 
 def test_preferences_weigh_from_one_to_a_hundred():
     heavy = PreferredTerm(weight=101, preference=NodeSelectorTerm())
-    found = complaint(pod(affinity=Affinity(node_affinity=NodeAffinity(preferred=(heavy,)))))
-    assert found is not None
-    assert found.endswith("[0].weight: Invalid value: 101: must be in the range 1-100")
+    actual_complaint = complaint(pod(affinity=Affinity(node_affinity=NodeAffinity(preferred=(heavy,)))))
+    assert actual_complaint is not None
+    assert actual_complaint.endswith("[0].weight: Invalid value: 101: must be in the range 1-100")
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def objects():
     )
     rules = st.lists(limit_ranges(), max_size=1)
     quotas = st.lists(st.builds(quota, st.fixed_dictionaries({}, optional={"limits.cpu": _CPU})), max_size=1)
-    return st.tuples(rules, quotas).map(lambda found: (*classes, *found[0], *found[1]))
+    return st.tuples(rules, quotas).map(lambda result: (*classes, *result[0], *result[1]))
 
 
 _KATA = toleration("k", operator="Exists")

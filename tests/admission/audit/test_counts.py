@@ -24,30 +24,30 @@ MEMORY = policies(policy("{requests: {memory: {from: policy, otherwise: 64Mi}}}"
 THIS = Watched(name="memory", since=float(DAY - 1000))
 
 
-def killed(found: Pod, at: int = DAY) -> Pod:
+def killed(pod: Pod, at: int = DAY) -> Pod:
     ended: dict[str, Any] = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": format_timestamp(at)}}
     status = ContainerStatus(name="app", restart_count=1, state={"running": {}}, last_state=ended)
-    return change(found, status=change(found.status, container_statuses=(status,)))
+    return change(pod, status=change(pod.status, container_statuses=(status,)))
 
 
-def waiting(found: Pod, since: int = DAY - 400) -> Pod:
+def waiting(pod: Pod, since: int = DAY - 400) -> Pod:
     unplaced = Condition(
         type="PodScheduled", status="False", reason="Unschedulable", last_transition_time=format_timestamp(since)
     )
-    return change(found, status=PodStatus(phase="Pending", conditions=(unplaced,)))
+    return change(pod, status=PodStatus(phase="Pending", conditions=(unplaced,)))
 
 
 def counted(pods: list[AuditedPod], ledger: FailureHistory | None = None, now: int = DAY, by: Watched = THIS) -> Counts:
     world = AuditInputs(policies=MEMORY, facts=ClusterFacts())
     survey = Auditor()
-    seen = survey.audit_pods(pods, world)
-    return compare_failures(pods, seen.results, [by], ledger or FailureHistory(), now)[by.name]
+    audit_state = survey.audit_pods(pods, world)
+    return compare_failures(pods, audit_state.results, [by], ledger or FailureHistory(), now)[by.name]
 
 
 def test_pods_with_the_change_are_after_those_it_means_without_it_before() -> None:
     pods = held(killed(admitted(pod(), MEMORY)), admitted(pod(), number=2), admitted(pod(), number=3))
-    found = counted(pods)[FailureKind.OOM_KILLED]
-    assert (found.after, found.before, found.elsewhere) == (Count(1, 1), Count(2, 0), Count(0, 0))
+    count = counted(pods)[FailureKind.OOM_KILLED]
+    assert (count.after, count.before, count.elsewhere) == (Count(1, 1), Count(2, 0), Count(0, 0))
 
 
 def test_pods_it_does_not_mean_are_elsewhere() -> None:
@@ -57,16 +57,16 @@ def test_pods_it_does_not_mean_are_elsewhere() -> None:
 
 def test_a_label_kills_nobody() -> None:
     labels = policies(policy("{labels: {add: {team: a}}}", name="memory"))
-    found = counted(held(killed(admitted(pod(), labels))))[FailureKind.OOM_KILLED]
-    assert found.after == Count()
+    count = counted(held(killed(admitted(pod(), labels))))[FailureKind.OOM_KILLED]
+    assert count.after == Count()
 
 
 def test_a_cpu_request_may_leave_a_pod_without_a_node_but_kills_it_not() -> None:
     sizes = Watched(name="sizes", since=None)
     pods = held(killed(waiting(admitted(pod(), policies(SIZES)))))
-    found = compare_failures(pods, {}, [sizes], FailureHistory(), DAY)["sizes"]
-    assert found[FailureKind.OOM_KILLED].after == Count()
-    assert found[FailureKind.UNSCHEDULABLE].after == Count(1, 1)
+    actual_sizes = compare_failures(pods, {}, [sizes], FailureHistory(), DAY)["sizes"]
+    assert actual_sizes[FailureKind.OOM_KILLED].after == Count()
+    assert actual_sizes[FailureKind.UNSCHEDULABLE].after == Count(1, 1)
 
 
 def test_what_an_earlier_version_of_the_policy_changed_is_from_before() -> None:
@@ -128,7 +128,7 @@ def test_an_earlier_life_is_remembered_while_nobody_knows_of_more() -> None:
 def test_a_node_in_need_evicts_and_says_so() -> None:
     when = Condition(type="DisruptionTarget", status="True", last_transition_time=format_timestamp(DAY))
     evicted = PodStatus(phase="Failed", reason="Evicted", conditions=(when,))
-    assert [(found.trouble, found.at) for found in read_failures(evicted, 0.0)] == [(FailureKind.EVICTED, DAY)]
+    assert [(failure.trouble, failure.at) for failure in read_failures(evicted, 0.0)] == [(FailureKind.EVICTED, DAY)]
 
 
 def test_an_evicted_pod_counts_though_it_has_finished() -> None:
@@ -144,5 +144,5 @@ def test_an_eviction_by_the_api_is_no_trouble() -> None:
 
 
 def test_a_healthy_pod_has_no_incidents() -> None:
-    [found] = held(admitted(pod(), NOTHING))
-    assert found.incidents == ()
+    [running_pod] = held(admitted(pod(), NOTHING))
+    assert running_pod.incidents == ()

@@ -9,31 +9,31 @@ from trimtab.admission.audit.findings import Findings, build_findings
 POLICY = policies(SIZES)
 
 
-def lacking(found: Findings) -> list[tuple[str, str, int]]:
-    return [(one.policy, one.reason.code.name, len(one.pods)) for one in found.unpatched]
+def lacking(findings: Findings) -> list[tuple[str, str, int]]:
+    return [(one.policy, one.reason.code.name, len(one.pods)) for one in findings.unpatched]
 
 
 def test_a_pod_that_came_through_us_lacks_nothing() -> None:
-    found = looked(held(admitted(pod(), POLICY)), POLICY, since=registered(sizes=DAY - 10))
-    assert lacking(found) == []
-    assert found.tallies["sizes"].changed == found.tallies["sizes"].matched == 1
+    audit_state = looked(held(admitted(pod(), POLICY)), POLICY, since=registered(sizes=DAY - 10))
+    assert lacking(audit_state) == []
+    assert audit_state.tallies["sizes"].changed == audit_state.tallies["sizes"].matched == 1
 
 
 def test_a_pod_made_while_the_webhook_was_away_is_missed() -> None:
-    found = looked(held(admitted(pod())), POLICY, since=registered(sizes=DAY - 10))
-    assert lacking(found) == [("sizes", "missed-by-webhook", 1)]
-    assert found.unpatched[0].changes[0].after == "50m"
+    audit_state = looked(held(admitted(pod())), POLICY, since=registered(sizes=DAY - 10))
+    assert lacking(audit_state) == [("sizes", "missed-by-webhook", 1)]
+    assert audit_state.unpatched[0].changes[0].after == "50m"
 
 
 def test_a_pod_made_before_the_policy_is_told_as_such() -> None:
-    found = looked(held(admitted(pod())), POLICY, since=registered(sizes=DAY + 10))
-    assert lacking(found) == [("sizes", "created-before-policy", 1)]
+    audit_state = looked(held(admitted(pod())), POLICY, since=registered(sizes=DAY + 10))
+    assert lacking(audit_state) == [("sizes", "created-before-policy", 1)]
 
 
 def test_pods_alike_of_both_ages_are_told_apart() -> None:
     pods = held(admitted(pod(), created=DAY - 50), admitted(pod(), created=DAY, number=2))
-    found = looked(pods, POLICY, since=registered(sizes=DAY - 10))
-    assert sorted(lacking(found)) == [("sizes", "created-before-policy", 1), ("sizes", "missed-by-webhook", 1)]
+    audit_state = looked(pods, POLICY, since=registered(sizes=DAY - 10))
+    assert sorted(lacking(audit_state)) == [("sizes", "created-before-policy", 1), ("sizes", "missed-by-webhook", 1)]
 
 
 def test_a_pod_made_before_the_webhook_was_registered() -> None:
@@ -53,8 +53,8 @@ def test_a_policy_from_a_folder_carries_no_time() -> None:
 
 def test_a_pod_we_saw_and_would_decide_about_otherwise_now() -> None:
     both = policies(SIZES, policy("{labels: {add: {team: a}}}", name="teams", match="{vpa: unmanaged}"))
-    found = looked(held(admitted(pod(), POLICY)), both, since=registered(sizes=DAY - 10, teams=DAY - 10))
-    assert lacking(found) == [("teams", "decision-changed-since", 1)]
+    audit_state = looked(held(admitted(pod(), POLICY)), both, since=registered(sizes=DAY - 10, teams=DAY - 10))
+    assert lacking(audit_state) == [("teams", "decision-changed-since", 1)]
 
 
 def test_a_recommendation_that_moved_makes_no_marked_pod_lack_it() -> None:
@@ -65,25 +65,25 @@ def test_a_recommendation_that_moved_makes_no_marked_pod_lack_it() -> None:
 
 
 def test_opted_out_pods_are_skipped() -> None:
-    found = looked(held(admitted(pod(labels={"trimtab.dev/opt-out": "true"}))), POLICY)
-    assert lacking(found) == []
-    assert [one.reason.code.name for one in found.left_out] == ["opted-out"]
-    assert found.tallies["sizes"].skipped == 1
+    audit_state = looked(held(admitted(pod(labels={"trimtab.dev/opt-out": "true"}))), POLICY)
+    assert lacking(audit_state) == []
+    assert [one.reason.code.name for one in audit_state.left_out] == ["opted-out"]
+    assert audit_state.tallies["sizes"].skipped == 1
 
 
 def test_pods_outside_the_rollout_are_skipped() -> None:
     none_yet = policies(policy("{labels: {add: {team: a}}}", rollout="0%"))
-    found = looked(held(admitted(pod())), none_yet)
-    assert [one.reason.code.name for one in found.left_out] == ["not-in-rollout"]
-    assert found.tallies["p"].matched == 0
+    audit_state = looked(held(admitted(pod())), none_yet)
+    assert [one.reason.code.name for one in audit_state.left_out] == ["not-in-rollout"]
+    assert audit_state.tallies["p"].matched == 0
 
 
 def test_policies_that_only_watch_are_told_apart() -> None:
     warn = policies(policy("{labels: {add: {team: a}}}", mode="warn"))
-    found = looked(held(admitted(pod())), warn)
-    assert lacking(found) == []
-    assert [one.reason.code.name for one in found.watching] == ["policy-not-in-apply-mode"]
-    assert (found.tallies["p"].would, found.tallies["p"].unpatched) == (1, 0)
+    audit_state = looked(held(admitted(pod())), warn)
+    assert lacking(audit_state) == []
+    assert [one.reason.code.name for one in audit_state.watching] == ["policy-not-in-apply-mode"]
+    assert (audit_state.tallies["p"].would, audit_state.tallies["p"].unpatched) == (1, 0)
 
 
 def test_the_policy_that_came_second_is_overruled() -> None:
@@ -91,15 +91,15 @@ def test_the_policy_that_came_second_is_overruled() -> None:
         policy("{labels: {add: {team: a}}}", name="first", priority=10),
         policy("{labels: {add: {team: b}}}", name="second"),
     )
-    found = looked(held(admitted(pod(), two)), two)
-    assert found.tallies["second"].overruled == 1
-    assert found.tallies["first"].overruled == 0
+    audit_state = looked(held(admitted(pod(), two)), two)
+    assert audit_state.tallies["second"].overruled == 1
+    assert audit_state.tallies["first"].overruled == 0
 
 
 def test_an_annotation_that_a_policy_gave_is_not_missed_though_its_value_is_not_held() -> None:
     by = policies(policy("{annotations: {add: {example.com/by: policy}, override: true}}"))
-    found = looked(held(admitted(pod(), by)), by)
-    assert lacking(found) == []
+    audit_state = looked(held(admitted(pod(), by)), by)
+    assert lacking(audit_state) == []
 
 
 def test_what_the_limit_range_filled_in_is_what_the_webhook_saw() -> None:
@@ -120,15 +120,15 @@ def test_a_pod_that_would_be_denied_now_is_told() -> None:
     """It brought overhead of its own while nobody looked."""
     strict = policies(policy("{overhead: {stray: deny}}"))
     brought = pod(container(requests={"cpu": "1"}), overhead={"cpu": "250m"})
-    found = looked(held(admitted(brought, runtime_class_admission=False)), strict)
-    assert [one.reason.code.name for one in found.refused] == ["overhead-without-class"]
+    audit_state = looked(held(admitted(brought, runtime_class_admission=False)), strict)
+    assert [one.reason.code.name for one in audit_state.refused] == ["overhead-without-class"]
 
 
 def test_a_pod_of_the_compiled_policy_was_not_missed_by_the_webhook() -> None:
     there = pod(annotations={"compiled.trimtab.dev/sizes": "labels[a]=b"})
     for since in (registered(sizes=DAY - 10), ChangeTimes(policies={"sizes": DAY - 10.0})):
-        found = looked(held(admitted(there)), POLICY, since=since)
-        assert lacking(found) == [("sizes", "compiled-policy-decided-otherwise", 1)]
+        audit_state = looked(held(admitted(there)), POLICY, since=since)
+        assert lacking(audit_state) == [("sizes", "compiled-policy-decided-otherwise", 1)]
 
 
 def test_what_the_compiled_policy_gave_is_not_lacking_whether_or_not_there_is_a_webhook() -> None:

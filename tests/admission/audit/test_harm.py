@@ -13,15 +13,15 @@ def verdict(before: Count, after: Count, elsewhere: Count = NONE) -> Verdict:
     )
 
 
-def code(found: Verdict) -> str:
-    reason = found if isinstance(found, Reason) else found.reason
+def code(verdict: Verdict) -> str:
+    reason = verdict if isinstance(verdict, Reason) else verdict.reason
     return reason.code.name
 
 
 def test_a_clear_rise_is_harm_and_tells_its_evidence() -> None:
-    found = verdict(Count(20, 0), Count(10, 3))
-    assert isinstance(found, HarmEvidence)
-    assert str(found.reason) == (
+    actual_verdict = verdict(Count(20, 0), Count(10, 3))
+    assert isinstance(actual_verdict, HarmEvidence)
+    assert str(actual_verdict.reason) == (
         "oom-killed: 3 of 10 pods with a change of policy sizes, but 0 of 20 pods that the policy matches and did "
         "not change"
     )
@@ -60,6 +60,6 @@ def test_one_trouble_is_enough() -> None:
         FailureKind.OOM_KILLED: FailureComparison(before=Count(20), after=Count(20)),
         FailureKind.UNSCHEDULABLE: FailureComparison(before=Count(20), after=Count(20, 10)),
     }
-    found = judge_harm("sizes", counts)
-    assert isinstance(found, HarmEvidence)
-    assert found.trouble is FailureKind.UNSCHEDULABLE
+    verdict = judge_harm("sizes", counts)
+    assert isinstance(verdict, HarmEvidence)
+    assert verdict.trouble is FailureKind.UNSCHEDULABLE

@@ -20,9 +20,9 @@ def test_a_pod_of_another_size_is_not_like_them() -> None:
 
 
 def test_our_marker_is_read_though_the_server_gave_the_name_afterwards() -> None:
-    [found] = held(admitted(pod(), policies(SIZES)))
-    assert found.alike.marker is not None
-    assert found.alike.pod.metadata.name == ""
+    [running_pod] = held(admitted(pod(), policies(SIZES)))
+    assert running_pod.alike.marker is not None
+    assert running_pod.alike.pod.metadata.name == ""
 
 
 def test_pods_that_their_controller_names_are_alike_with_their_markers() -> None:
@@ -49,8 +49,8 @@ def test_a_bare_pod_keeps_its_name_unless_the_server_drew_it() -> None:
 def test_a_marker_copied_from_another_pod_is_none() -> None:
     stored = admitted(pod(), policies(SIZES))
     moved = change(stored, metadata=change(stored.metadata, owner_references=owners("ReplicaSet/other")))
-    [found] = held(moved)
-    assert found.alike.marker is None
+    [running_pod] = held(moved)
+    assert running_pod.alike.marker is None
 
 
 def test_of_annotations_nobody_reads_only_their_being_there_is_held() -> None:
@@ -85,9 +85,12 @@ def test_finished_and_leaving_pods_do_not_run() -> None:
     stored = admitted(pod())
     done = change(stored, status=change(stored.status, phase="Succeeded"))
     leaving = change(stored, metadata=change(stored.metadata, deletion_timestamp="2026-11-21T00:00:00Z"))
-    assert [found.running for found in held(stored, done, leaving)] == [True, False, False]
+    assert [running_pod.running for running_pod in held(stored, done, leaving)] == [True, False, False]
 
 
 def test_what_is_held_of_a_marked_pod_decides_as_the_marker_says() -> None:
-    [found] = held(admitted(pod(), policies(SIZES)))
-    assert changed_annotation.read_claimed_annotation(found.alike.pod, found.namespace) == found.alike.marker
+    [running_pod] = held(admitted(pod(), policies(SIZES)))
+    assert (
+        changed_annotation.read_claimed_annotation(running_pod.alike.pod, running_pod.namespace)
+        == running_pod.alike.marker
+    )

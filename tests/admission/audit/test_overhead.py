@@ -20,8 +20,8 @@ def since(kata: int) -> ChangeTimes:
 
 
 def codes(*pods: object, world: object = KATA, classes: ChangeTimes | None = None) -> list[str]:
-    found = looked(held(*pods), NOTHING, world, classes)  # type: ignore[arg-type]
-    return [one.reason.code.name for one in found.overhead]
+    audit_state = looked(held(*pods), NOTHING, world, classes)  # type: ignore[arg-type]
+    return [one.reason.code.name for one in audit_state.overhead]
 
 
 def test_overhead_as_the_class_says_is_well() -> None:
@@ -52,15 +52,15 @@ def test_running_pods_show_a_wrong_setting(on: bool, setting: OverheadBy, wrong:
     terms = AdmissionSettings(overhead=setting)
     by = ANY if setting == "webhook" else NOTHING
     stored = admitted(SANDBOXED, NOTHING, KATA, runtime_class_admission=on)  # nobody of ours was there
-    found = looked(held(stored), by, KATA, since(DAY - 100), terms)
-    assert (found.setting is not None) == wrong
+    audit_state = looked(held(stored), by, KATA, since(DAY - 100), terms)
+    assert (audit_state.setting is not None) == wrong
 
 
 def test_overhead_that_we_wrote_shows_nothing() -> None:
     stored = admitted(SANDBOXED, ANY, KATA, terms=BY_WEBHOOK, runtime_class_admission=False)
-    found = looked(held(stored), ANY, KATA, since(DAY - 100), BY_WEBHOOK)
-    assert isinstance(found.filled_by, NotYet)
-    assert found.setting is None
+    audit_state = looked(held(stored), ANY, KATA, since(DAY - 100), BY_WEBHOOK)
+    assert isinstance(audit_state.filled_by, NotYet)
+    assert audit_state.setting is None
 
 
 def test_a_pod_from_just_after_the_classs_change_shows_nothing() -> None:
@@ -72,6 +72,6 @@ def test_the_youngest_pod_is_believed() -> None:
     """The API server's flags were changed in between."""
     old = admitted(SANDBOXED, NOTHING, KATA, created=DAY - 500)
     young = admitted(SANDBOXED, NOTHING, KATA, runtime_class_admission=False, number=2)
-    found = looked(held(old, young), NOTHING, KATA, since(DAY - 1000)).filled_by
-    assert not isinstance(found, NotYet)
-    assert found.by == "webhook"
+    filled_by = looked(held(old, young), NOTHING, KATA, since(DAY - 1000)).filled_by
+    assert not isinstance(filled_by, NotYet)
+    assert filled_by.by == "webhook"

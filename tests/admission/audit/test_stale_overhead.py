@@ -12,13 +12,13 @@ KATA = runtime_class("kata", overhead={"cpu": "250m", "memory": "160Mi"}, node_s
 
 def test_the_overhead_of_all_pods_of_a_class_is_counted_as_it_is_stored():
     old, new = {"cpu": "100m", "memory": "64Mi"}, {"cpu": "250m", "memory": "160Mi"}
-    found = class_overheads([("kata", old, 3), ("kata", new, 2)], facts(KATA))
-    assert found["kata"] == ClassOverhead(5, 800, 512 << 20, 0, "no-label")
+    overheads = class_overheads([("kata", old, 3), ("kata", new, 2)], facts(KATA))
+    assert overheads["kata"] == ClassOverhead(5, 800, 512 << 20, 0, "no-label")
 
 
 def test_a_class_without_pods_is_told_and_so_are_pods_whose_class_is_gone():
-    found = class_overheads([("gone", {"cpu": "1"}, 1)], facts(KATA))
-    assert (found["kata"].pods, found["gone"]) == (0, ClassOverhead(1, 1000, 0, None))
+    overheads = class_overheads([("gone", {"cpu": "1"}, 1)], facts(KATA))
+    assert (overheads["kata"].pods, overheads["gone"]) == (0, ClassOverhead(1, 1000, 0, None))
 
 
 def test_kinds_of_nodes_that_the_class_allows_are_counted():

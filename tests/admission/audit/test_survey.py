@@ -14,8 +14,8 @@ def kinds(count: int) -> list[object]:
 
 
 def test_a_thousand_pods_of_one_template_are_one_decision() -> None:
-    found = Auditor().audit_pods(held(*(admitted(pod(), number=n) for n in range(8))), WORLD)
-    assert (found.decided, found.pod_count, len(found.groups)) == (1, 8, 1)
+    audit_state = Auditor().audit_pods(held(*(admitted(pod(), number=n) for n in range(8))), WORLD)
+    assert (audit_state.decided, audit_state.pod_count, len(audit_state.groups)) == (1, 8, 1)
 
 
 def test_the_second_look_decides_nothing() -> None:
@@ -28,9 +28,9 @@ def test_another_policy_has_all_decided_again() -> None:
     survey, pods = Auditor(), held(*kinds(4))  # type: ignore[arg-type]
     survey.audit_pods(pods, WORLD)
     other = AuditInputs(policies=policies(policy("{labels: {add: {team: a}}}")), facts=WORLD.facts)
-    found = survey.audit_pods(pods, other)
-    assert found.decided == 4
-    assert all("p" in standing.lacks for standing in found.results.values())
+    audit_state = survey.audit_pods(pods, other)
+    assert audit_state.decided == 4
+    assert all("p" in state.lacks for state in audit_state.results.values())
 
 
 def test_a_step_does_no_more_than_it_may_and_tells_what_is_left() -> None:
@@ -58,8 +58,8 @@ def test_what_was_found_stands_until_its_turn_comes_again() -> None:
     survey, pods = Auditor(most=2), held(*kinds(4))  # type: ignore[arg-type]
     survey.audit_pods(pods, WORLD)
     survey.audit_pods(pods, WORLD)
-    found = survey.audit_pods(pods, AuditInputs(policies=POLICY, facts=facts(namespace("new"))))
-    assert len(found.results) == 4
+    audit_state = survey.audit_pods(pods, AuditInputs(policies=POLICY, facts=facts(namespace("new"))))
+    assert len(audit_state.results) == 4
 
 
 def test_pods_that_are_gone_are_forgotten() -> None:

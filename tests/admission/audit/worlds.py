@@ -30,17 +30,17 @@ def admitted(
     """The pod as the cluster shows it some time after its creation, one of several from one template."""
     world = world or ClusterFacts()
     meta = change(pod.metadata, name="", generate_name="web-5d8f-", namespace="", owner_references=owners(owner))
-    found = run_admission_chain(
+    admission = run_admission_chain(
         change(pod, metadata=meta), world, NAMESPACE,
         lambda sent: decide(sent, by, world, NAMESPACE, terms).pod, **server,
     )  # fmt: skip
-    assert isinstance(found, PodAdmitted), found
+    assert isinstance(admission, PodAdmitted), admission
     named = change(
-        found.pod.metadata, name=f"web-5d8f-{'bcdfghjklm'[number]}bcdf", namespace=NAMESPACE,
+        admission.pod.metadata, name=f"web-5d8f-{'bcdfghjklm'[number]}bcdf", namespace=NAMESPACE,
         uid=f"uid-{number}-{created}", creation_timestamp=format_timestamp(created),
     )  # fmt: skip
-    status = change(found.pod.status, phase="Running")
-    return change(found.pod, metadata=named, spec=change(found.pod.spec, node_name=f"n{number}"), status=status)
+    status = change(admission.pod.status, phase="Running")
+    return change(admission.pod, metadata=named, spec=change(admission.pod.spec, node_name=f"n{number}"), status=status)
 
 
 def held(*pods: Pod) -> list[AuditedPod]:
@@ -53,8 +53,8 @@ def looked(
     terms: AdmissionSettings = DEFAULT_SETTINGS,
 ) -> Findings:  # fmt: skip
     """One look by somebody who has seen nothing before."""
-    standing = AuditInputs(policies=by, facts=world or ClusterFacts(), terms=terms)
-    return build_findings(Auditor().audit_pods(pods, standing), standing, since or registered())
+    audit_inputs = AuditInputs(policies=by, facts=world or ClusterFacts(), terms=terms)
+    return build_findings(Auditor().audit_pods(pods, audit_inputs), audit_inputs, since or registered())
 
 
 def registered(**policies: int) -> ChangeTimes:

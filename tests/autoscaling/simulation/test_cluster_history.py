@@ -17,10 +17,10 @@ from trimtab.autoscaling.simulation.replay_nodes import ReplayWorkload
 
 
 def owned(name: str, on: str = "a", kind: str = "StatefulSet", **more: Any) -> dict[str, Any]:
-    made = pod(name, on, **more)
+    created_pod = pod(name, on, **more)
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "u", "controller": True}
-    made["metadata"]["ownerReferences"] = [reference]
-    return made
+    created_pod["metadata"]["ownerReferences"] = [reference]
+    return created_pod
 
 
 def only_workload(*items: dict[str, Any]) -> ReplayWorkload:
@@ -58,10 +58,10 @@ def test_a_pod_that_selects_its_node_by_name_keeps_it() -> None:
 def test_a_budget_lets_the_autoscaler_move_pods_of_kube_system() -> None:
     system = owned("web-0", app="web")
     system["metadata"]["namespace"] = "kube-system"
-    kept = budget("web", 1)
-    kept["metadata"]["namespace"] = "kube-system"
+    actual_budget = budget("web", 1)
+    actual_budget["metadata"]["namespace"] = "kube-system"
     assert only_workload(node("a"), system).blocks
-    assert not only_workload(node("a"), system, kept).blocks
+    assert not only_workload(node("a"), system, actual_budget).blocks
 
 
 @pytest.mark.parametrize(

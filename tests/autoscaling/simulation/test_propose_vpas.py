@@ -39,14 +39,14 @@ def policy_of(proposal: VpaProposal) -> Any:
 
 
 def test_a_large_and_varying_workload_gets_a_vpa_with_bounds() -> None:
-    found = propose_vpa(WEB, (1, 33))
-    assert found.action is VpaAction.ADD
-    assert policy_of(found) == {
+    vpa_proposal = propose_vpa(WEB, (1, 33))
+    assert vpa_proposal.action is VpaAction.ADD
+    assert policy_of(vpa_proposal) == {
         "containerName": "app", "controlledResources": ["cpu", "memory"], "controlledValues": "RequestsOnly",
         "minAllowed": {"cpu": "63m", "memory": "1908Mi"}, "maxAllowed": {"cpu": "3800m", "memory": "14Gi"},
     }  # fmt: skip
-    assert found.manifest is not None
-    assert found.manifest["spec"]["targetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    assert vpa_proposal.manifest is not None
+    assert vpa_proposal.manifest["spec"]["targetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,18 @@ def test_a_small_or_steady_workload_needs_none(container: ContainerHistory, code
 
 def test_steady_usage_is_told_for_what_is_large_alone() -> None:
     """Cpu that is small may vary."""
-    found = propose_vpa(one(replace(VARYING, low={"cpu": 4, "memory": 2 * GB}, high={"cpu": 40, "memory": 3 * GB})))
-    assert found.reason.sentence == (
+    vpa_proposal = propose_vpa(
+        one(replace(VARYING, low={"cpu": 4, "memory": 2 * GB}, high={"cpu": 40, "memory": 3 * GB}))
+    )
+    assert vpa_proposal.reason.sentence == (
         "the 95th percentile of the large resources (app: memory from 1907Mi (P5) to 2861Mi (P95)) is at most 2 times "
         "the 5th"
     )
 
 
 def test_a_resource_of_an_hpa_is_left_alone() -> None:
-    found = propose_vpa(replace(WEB, hpa_resources=frozenset({"cpu"})))
-    assert policy_of(found)["controlledResources"] == ["memory"]
+    vpa_proposal = propose_vpa(replace(WEB, hpa_resources=frozenset({"cpu"})))
+    assert policy_of(vpa_proposal)["controlledResources"] == ["memory"]
     both = propose_vpa(replace(WEB, hpa_resources=frozenset({"cpu", "memory"})))
     assert (both.action, both.reason.code.name) == (VpaAction.NONE, "vpa-owned-by-hpa")
 
@@ -100,9 +102,9 @@ def test_too_little_history_keeps_what_there_is() -> None:
 
 
 def test_an_existing_vpa_is_told_what_it_lacks() -> None:
-    found = propose_vpa(replace(WEB, vpas=existing()), (1, 35))
-    assert found.action is VpaAction.CHANGE
-    assert found.reason.sentence == (
+    vpa_proposal = propose_vpa(replace(WEB, vpas=existing()), (1, 35))
+    assert vpa_proposal.action is VpaAction.CHANGE
+    assert vpa_proposal.reason.sentence == (
         "updateMode Recreate, app changes limits, app has no minAllowed, app has no maxAllowed"
     )
 
@@ -116,14 +118,21 @@ def test_bounds_and_modes_of_the_author_are_right() -> None:
 
 def test_a_container_that_needs_no_vpa_is_off() -> None:
     side = ContainerHistory("proxy", {"cpu": 5}, {"cpu": 9}, {"cpu": 25}, 7 * DAY, 2000)
-    found = propose_vpa(replace(WEB, containers=(VARYING, side)))
-    assert found.manifest is not None
-    assert found.manifest["spec"]["resourcePolicy"]["containerPolicies"][1] == {"containerName": "proxy", "mode": "Off"}
+    vpa_proposal = propose_vpa(replace(WEB, containers=(VARYING, side)))
+    assert vpa_proposal.manifest is not None
+    assert vpa_proposal.manifest["spec"]["resourcePolicy"]["containerPolicies"][1] == {
+        "containerName": "proxy",
+        "mode": "Off",
+    }
 
 
 def test_a_container_is_summarized_by_its_percentiles_and_its_idle_time() -> None:
     times = [n * 300 for n in range(1, 1001)]
     values = [0.1 if n % 4 == 0 else 1.0 for n in range(1000)]
-    found = summarize_container("app", [PodSeries("p", "cpu", times, values)])
-    assert (found.low, found.high, found.idle_target) == ({"cpu": 100}, {"cpu": 1000}, {"cpu": 126})
-    assert (found.seconds, found.samples) == (999 * 300, 1000)
+    container_history = summarize_container("app", [PodSeries("p", "cpu", times, values)])
+    assert (container_history.low, container_history.high, container_history.idle_target) == (
+        {"cpu": 100},
+        {"cpu": 1000},
+        {"cpu": 126},
+    )
+    assert (container_history.seconds, container_history.samples) == (999 * 300, 1000)

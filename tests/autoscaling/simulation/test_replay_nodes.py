@@ -114,15 +114,18 @@ def test_nodes_and_pods_add_up(nodes: list[int], pods: list[int], flags: ScaleDo
 
 
 def test_the_proposal_saves_without_buying_back() -> None:
-    found = propose_flags(history([{"web": 4}, {"web": 4}, {"web": 4}, {"web": 4}]), DEFAULT)
-    assert found.reason.code.name == "autoscaler-flags-save"
-    assert found.chosen.flags.threshold > 0.5
-    assert found.chosen.result.final_nodes == 2
+    autoscaler_proposal = propose_flags(history([{"web": 4}, {"web": 4}, {"web": 4}, {"web": 4}]), DEFAULT)
+    assert autoscaler_proposal.reason.code.name == "autoscaler-flags-save"
+    assert autoscaler_proposal.chosen.flags.threshold > 0.5
+    assert autoscaler_proposal.chosen.result.final_nodes == 2
 
 
 def test_the_present_flags_stay_where_nothing_is_saved() -> None:
-    found = propose_flags(history([{"web": 8}, {"web": 8}]), DEFAULT)
-    assert (found.chosen, found.reason.code.name) == (found.present, "autoscaler-flags-fit")
+    autoscaler_proposal = propose_flags(history([{"web": 8}, {"web": 8}]), DEFAULT)
+    assert (autoscaler_proposal.chosen, autoscaler_proposal.reason.code.name) == (
+        autoscaler_proposal.present,
+        "autoscaler-flags-fit",
+    )
 
 
 def test_flags_that_remove_in_vain_are_not_chosen() -> None:

@@ -41,10 +41,10 @@ def pair(*parts: tuple[float, float], step: int = 300) -> tuple[PodSeries, PodSe
 def minutes_until(outcome: VpaOutcome, above: int, since_hours: float) -> float:
     """Minutes after which every pod had more than so many millicores."""
     pods = {change.pod for change in outcome.changes}
-    found = {pod: next(change.second for change in outcome.changes if change.pod == pod
+    seconds = {pod: next(change.second for change in outcome.changes if change.pod == pod
                        and change.second >= T0 + since_hours * HOUR and change.requests["cpu"] > above)
              for pod in pods}  # fmt: skip
-    return (max(found.values()) - T0 - since_hours * HOUR) / MINUTE
+    return (max(seconds.values()) - T0 - since_hours * HOUR) / MINUTE
 
 
 def test_a_rise_reaches_an_old_pod_after_the_targets_time() -> None:
@@ -124,7 +124,7 @@ def test_the_recommendation_is_the_vpas_own_on_real_series(days: int) -> None:
     assert len(theirs) >= 100
     near = 0
     for workload, (cpu, memory) in theirs.items():
-        series = [PodSeries("p", name, *zip(*found, strict=True)) for name, found in rows[workload].items()]
+        series = [PodSeries("p", name, *zip(*result, strict=True)) for name, result in rows[workload].items()]
         ours = recommend_from_series(series)
         cpu_buckets = [CPU_SCALE.find_bucket(amount / 1150) for amount in (ours["cpu"].target, cpu)]
         memory_buckets = [MEMORY_SCALE.find_bucket(amount / 1.15) for amount in (ours["memory"].target, memory)]

@@ -42,8 +42,12 @@ def container(requests: dict[str, int], **targets: Any) -> ContainerEstimate:
 def test_u_the_priority_of_an_update(
     case: str, containers: list[ContainerEstimate], difference: float, outside: bool, up: bool
 ) -> None:
-    found = compute_update_priority(containers)
-    assert (found.difference, found.is_outside, found.is_scale_up) == (pytest.approx(difference), outside, up), case
+    update_priority = compute_update_priority(containers)
+    assert (update_priority.difference, update_priority.is_outside, update_priority.is_scale_up) == (
+        pytest.approx(difference),
+        outside,
+        up,
+    ), case
 
 
 def test_u11_the_request_of_the_status_wins() -> None:
@@ -53,8 +57,8 @@ def test_u11_the_request_of_the_status_wins() -> None:
 
 
 def test_a_missing_request_is_outside_of_every_bound() -> None:
-    found = compute_update_priority([container({}, cpu=100)])
-    assert (found.is_outside, found.is_scale_up) == (True, True)
+    update_priority = compute_update_priority([container({}, cpu=100)])
+    assert (update_priority.is_outside, update_priority.is_scale_up) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +96,8 @@ def test_lm_a_limit_keeps_its_ratio(case: str, arguments: Any, expected: int | N
 
 def test_c2_requests_only_stay_below_the_limits() -> None:
     estimates = {"cpu": VpaEstimate(10, 20, 100), "memory": VpaEstimate(100, 80_000, 90_000)}
-    found = cap_to_limits(estimates, {"cpu": 30, "memory": 70_000})
-    assert {name: (each.target, each.upper_bound) for name, each in found.items()} == {
+    result = cap_to_limits(estimates, {"cpu": 30, "memory": 70_000})
+    assert {name: (each.target, each.upper_bound) for name, each in result.items()} == {
         "cpu": (20, 30), "memory": (70_000, 70_000)}  # fmt: skip
     assert cap_to_limits(estimates, {}) == estimates
 

@@ -92,9 +92,9 @@ def test_the_nodes_that_the_compactor_drains_are_named_with_the_time_and_the_way
 
 def test_a_dead_compactor_is_named_with_the_time_since_when() -> None:
     dead = LeaseState(holder="compactor-1", renewed_at=NOW - timedelta(minutes=25), duration_seconds=30)
-    [said] = [text for text in sentences(leases={**WELL.leases, "compactor": dead}) if "last renewed" in text]
+    [printed_text] = [text for text in sentences(leases={**WELL.leases, "compactor": dead}) if "last renewed" in text]
     since = (NOW - timedelta(minutes=25)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert said == (
+    assert printed_text == (
         f"compactor-1 last renewed the Lease of the compactor at {since}, 25 min ago, but the Lease expires after 30 s"
     )
 

@@ -84,12 +84,12 @@ def mutating(**other: Any) -> dict[str, Any]:
 
 
 def lease(**other: Any) -> dict[str, Any]:
-    found = {"holder": "one", "renewed_at": NOW, "duration_seconds": 30, **other}
-    return {"leases": {**WELL.leases, "compactor": LeaseState(**found)}}
+    result = {"holder": "one", "renewed_at": NOW, "duration_seconds": 30, **other}
+    return {"leases": {**WELL.leases, "compactor": LeaseState(**result)}}
 
 
-def process(name: str, found: Any) -> dict[str, Any]:
-    return {"processes": {**WELL.processes, name: found}}
+def process(name: str, result: Any) -> dict[str, Any]:
+    return {"processes": {**WELL.processes, name: result}}
 
 
 def scaler(**flags: str) -> dict[str, Any]:
@@ -113,8 +113,11 @@ def leading(threshold: int) -> dict[str, Any]:
     """A pool leads, beside an autoscaler of this threshold (percent), of which the compactor was told."""
     flag = f"--scale-down-utilization-threshold={threshold / 100}"
     pool = Pool(name="web", autoscaler=Precedence.LEAD)
-    told = {"processes": settings("compactor", TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS=flag), "pools": PoolReading((pool,))}
-    return {**scaler(scale_down_utilization_threshold=str(threshold / 100)), **told}
+    message = {
+        "processes": settings("compactor", TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS=flag),
+        "pools": PoolReading((pool,)),
+    }
+    return {**scaler(scale_down_utilization_threshold=str(threshold / 100)), **message}
 
 
 def pools_of(namespaces: frozenset[str] | None) -> dict[str, Any]:
@@ -434,9 +437,9 @@ def test_what_could_not_be_looked_at_is_unknown_and_never_ok(what: str) -> None:
 )
 def test_a_trial_that_was_stopped_before_it_reached_us_says_nothing_about_us(other: dict[str, Any], says: str) -> None:
     results = judge_cluster(replace(WELL, **other))
-    [found] = [each.finding for each in results if each.finding.severity != FindingSeverity.OK]
-    assert found.severity == FindingSeverity.UNKNOWN
-    assert says in str(found.reason)
+    [finding] = [each.finding for each in results if each.finding.severity != FindingSeverity.OK]
+    assert finding.severity == FindingSeverity.UNKNOWN
+    assert says in str(finding.reason)
 
 
 def test_every_finding_is_of_a_kind_that_its_check_declares() -> None:

@@ -33,8 +33,8 @@ ADAPTER = ApiServiceState(name="v1beta1.custom.metrics.k8s.io", service="monitor
     ],
 )
 def test_one_provider_that_answers_is_well(state: MetricsApiState | Unreadable, codes: list[str]) -> None:
-    found = check_metrics_api(replace(WELL, metrics_api=state))
-    assert [finding.reason.code.name for finding in found] == codes
+    doctor_finding = check_metrics_api(replace(WELL, metrics_api=state))
+    assert [finding.reason.code.name for finding in doctor_finding] == codes
 
 
 def test_the_state_is_read_from_the_apiservices_of_the_group() -> None:

@@ -84,9 +84,9 @@ def test_our_own_configurations_are_read_as_what_they_are() -> None:
 )
 def test_the_vpas_webhook_is_found_by_its_name_whatever_holds_it(config: Any, called: Any) -> None:
     webhooks = [{"name": "other", "clientConfig": {"url": "https://x"}}, {"name": "vpa.k8s.io", "clientConfig": config}]
-    found = {"metadata": {"name": "c"}, "webhooks": webhooks}
-    assert observed.find_vpa_targets(observed.decode_configuration(found)) == (WebhookTarget(*called),)
-    assert vpa_webhook.find_vpa_targets(msgspec.convert(found, MutatingWebhookConfiguration)) == (
+    manifest = {"metadata": {"name": "c"}, "webhooks": webhooks}
+    assert observed.find_vpa_targets(observed.decode_configuration(manifest)) == (WebhookTarget(*called),)
+    assert vpa_webhook.find_vpa_targets(msgspec.convert(manifest, MutatingWebhookConfiguration)) == (
         WebhookTarget(*called),
     )
 
@@ -209,10 +209,12 @@ def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_ha
     )
     refused: Any = Refuses()
     door = DoctorReader(ClusterProbe(refused), OURS)
-    without, asked = (door.find_missing_permissions("compactor", process, HIDDEN) for process in (PROCESS, deployment))
-    assert isinstance(asked, tuple)
+    without, request = (
+        door.find_missing_permissions("compactor", process, HIDDEN) for process in (PROCESS, deployment)
+    )
+    assert isinstance(request, tuple)
     assert isinstance(without, tuple)
-    assert set(asked) - set(without) == {
+    assert set(request) - set(without) == {
         f"{verb} deployments/scale.apps in {namespace} (to give a workload of one replica a second replica while "
         "its pod"
         " moves)"
@@ -287,10 +289,10 @@ def test_while_nobody_knows_who_keeps_the_pair_the_webhooks_rights_are_not_judge
 
 def test_a_trial_is_never_stored_and_brings_its_warnings() -> None:
     client: Any = Answers(exchange(201, {}, Warning='299 - "trimtab: here, with \\"3\\" policies"'))
-    found = ClusterProbe(client).create_dry_run(cluster_reader.build_asking_pod(), "shop")
+    dry_run = ClusterProbe(client).create_dry_run(cluster_reader.build_asking_pod(), "shop")
     assert client.asked == [("POST", "/api/v1/namespaces/shop/pods", {"dryRun": "All"})]
-    assert found.warnings == ('trimtab: here, with "3" policies',)
-    assert found.message == ""
+    assert dry_run.warnings == ('trimtab: here, with "3" policies',)
+    assert dry_run.message == ""
 
 
 @pytest.mark.parametrize(
@@ -327,14 +329,15 @@ def test_a_metrics_api_that_knows_of_no_pod_is_empty_and_one_that_is_forbidden_i
 
 def test_who_may_nothing_hears_of_everything_why() -> None:
     client: Any = Answers(exchange(403, {"message": "x cannot create"}, Date="Sat, 21 Nov 2026 12:00:00 GMT"))
-    found = read_cluster(client, OURS, "default")
-    assert found.server_time == datetime(2026, 11, 21, 12, tzinfo=UTC)
-    assert found.pod_trial == DryRunResult(status=403, message="x cannot create", seconds=found.pod_trial.seconds)  # type: ignore[union-attr]
-    assert str(found.secret).startswith("read Secret trimtab-system/trimtab-webhook-tls: 403")
+    cluster = read_cluster(client, OURS, "default")
+    assert cluster.server_time == datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert cluster.pod_trial == DryRunResult(status=403, message="x cannot create", seconds=cluster.pod_trial.seconds)  # type: ignore[union-attr]
+    assert str(cluster.secret).startswith("read Secret trimtab-system/trimtab-webhook-tls: 403")
     assert all(
-        "you cannot" in str(each) for each in (found.own_namespace, found.crd, found.mutating, found.vpa, found.pools)
+        "you cannot" in str(each)
+        for each in (cluster.own_namespace, cluster.crd, cluster.mutating, cluster.vpa, cluster.pools)
     )
-    assert all("you cannot" in str(each) for each in (*found.missing_permissions.values(), *found.leases.values()))
+    assert all("you cannot" in str(each) for each in (*cluster.missing_permissions.values(), *cluster.leases.values()))
 
 
 def test_an_answer_without_a_date_tells_no_time() -> None:

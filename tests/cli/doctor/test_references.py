@@ -53,8 +53,8 @@ def test_what_policies_in_force_name_is_looked_for_in_the_cluster() -> None:
         for name, enabled in (("sandbox", True), ("off", False))
     )
     policies = load_policies([sandbox, off, {"kind": "PodPolicy", "spec": 3}])
-    found = find_dangling(policies, snapshot(node("n1")))
-    assert [(name, reason.sentence) for name, reason in found] == [
+    dangling = find_dangling(policies, snapshot(node("n1")))
+    assert [(name, reason.sentence) for name, reason in dangling] == [
         ("sandbox", "RuntimeClass gvisor does not exist"), ("sandbox", "PriorityClass gold does not exist"),
     ]  # fmt: skip
     runtime_class = {
@@ -118,13 +118,13 @@ def test_where_no_pool_resizes_no_permission_is_needed(pool: Pool) -> None:
 
 
 def test_the_permission_to_resize_is_asked_for_the_compactors_account() -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def review(reviews: Sequence[Mapping[str, Any]]) -> list[bool]:
-        asked.extend(each["spec"]["user"] for each in reviews)
+        requests.extend(each["spec"]["user"] for each in reviews)
         return [each["spec"]["resourceAttributes"].get("subresource") != "resize" for each in reviews]
 
     assert find_missing_resize_permissions("trimtab-system", review) == (
         "patch pods/resize (to resize running pods, as policies with `running: resize` require)",
     )
-    assert set(asked) == {"system:serviceaccount:trimtab-system:trimtab-compactor"}
+    assert set(requests) == {"system:serviceaccount:trimtab-system:trimtab-compactor"}

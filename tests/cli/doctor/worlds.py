@@ -101,9 +101,9 @@ WELL = ObservedCluster(
 )
 
 
-def settings(process: str, **found: str) -> dict[str, Any]:
+def settings(process: str, **result: str) -> dict[str, Any]:
     """The processes, one of them with these variables."""
-    return {**WELL.processes, process: DeploymentState(replicas=2, ready_replicas=2, settings=found)}
+    return {**WELL.processes, process: DeploymentState(replicas=2, ready_replicas=2, settings=result)}
 
 
 def bad(**other: Any) -> dict[str, str]:

@@ -20,8 +20,8 @@ from trimtab.runtime import environment as read_environment
 
 
 def rules_of(role: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = role["rules"]
-    return found
+    rules: list[dict[str, Any]] = role["rules"]
+    return rules
 
 
 @pytest.mark.parametrize("process", PROCESSES)
@@ -42,8 +42,10 @@ def test_the_autoscalers_status_may_lie_elsewhere_and_the_compactor_reads_it_the
     values = InstallValues(autoscaler_namespace="scaling", autoscaler_status="scaler-status")
     rules = rules_of(one("ClusterRole", "trimtab-compactor", render_manifests(values)))
     assert [rule["resourceNames"] for rule in rules if "configmaps" in rule["resources"]] == [["scaler-status"]]
-    told = read_environment.read_as(deployments.process_environment("compactor", values), compactor_settings.Settings)
-    status = cluster_reader.list_sources(told)[-1]
+    settings = read_environment.read_as(
+        deployments.process_environment("compactor", values), compactor_settings.Settings
+    )
+    status = cluster_reader.list_sources(settings)[-1]
     assert (status.namespace, status.field_selector) == ("scaling", "metadata.name=scaler-status")
 
 

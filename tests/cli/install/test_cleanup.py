@@ -40,10 +40,10 @@ def node(note: str = "", *taints: Taint) -> NodeInfo:
 
 
 def of(home: str, keys: SigningKeys = KEYS) -> str:
-    found = DrainAnnotation(
+    annotation = DrainAnnotation(
         drain="d", pool="p", since=0, home=home, surges={"a/web": 1, "a/api": 1}, surged={"a/web": 5}
     )
-    return encode_annotation(found, node(), keys)
+    return encode_annotation(annotation, node(), keys)
 
 
 def notes(text: str, keys: SigningKeys | None = KEYS) -> DrainAnnotations:

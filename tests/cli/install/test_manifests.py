@@ -28,13 +28,13 @@ WITH_CERT_MANAGER = render_manifests(InstallValues(cert_manager=True))
 
 
 def one(kind: str, name: str, among: tuple[dict[str, Any], ...] = EVERYTHING) -> dict[str, Any]:
-    [found] = [item for item in among if (item["kind"], item["metadata"]["name"]) == (kind, name)]
-    return found
+    [actual_item] = [item for item in among if (item["kind"], item["metadata"]["name"]) == (kind, name)]
+    return actual_item
 
 
 def pod(among: tuple[dict[str, Any], ...] = EVERYTHING) -> dict[str, Any]:
-    found: dict[str, Any] = one("Deployment", "trimtab-webhook", among)["spec"]["template"]["spec"]
-    return found
+    spec: dict[str, Any] = one("Deployment", "trimtab-webhook", among)["spec"]["template"]["spec"]
+    return spec
 
 
 def test_the_certificate_comes_before_whatever_makes_api_servers_call() -> None:
@@ -135,9 +135,9 @@ def test_who_keeps_the_certificate_changes_nothing_about_what_an_uninstall_may_t
 def test_what_somebody_may_bring_along_is_mounted_and_never_needed() -> None:
     for process, volume, kind in (("webhook", "callers", "configMap"), ("recommender", "prometheus", "secret")):
         spec = one("Deployment", account_name(process))["spec"]["template"]["spec"]
-        [found] = [one_ for one_ in spec["volumes"] if one_["name"] == volume]
+        [result] = [one_ for one_ in spec["volumes"] if one_["name"] == volume]
         [mount] = [one_ for one_ in spec["containers"][0]["volumeMounts"] if one_["name"] == volume]
-        assert found[kind]["optional"] is True
+        assert result[kind]["optional"] is True
         assert mount["readOnly"] is True
 
 
@@ -208,10 +208,10 @@ def test_a_process_may_watch_what_it_follows_and_nothing_else(process: str) -> N
 
 @pytest.mark.parametrize("process", ["watchdog", "compactor", "recommender"])
 def test_the_environment_of_who_works_behind_a_lease_is_understood(process: str) -> None:
-    found = {"watchdog": watchdog_settings, "compactor": compactor_settings, "recommender": recommender_settings}[
+    result = {"watchdog": watchdog_settings, "compactor": compactor_settings, "recommender": recommender_settings}[
         process
     ].Settings
-    settings: Any = read_environment.read_as(deployments.process_environment(process, VALUES), found)
+    settings: Any = read_environment.read_as(deployments.process_environment(process, VALUES), result)
     assert (settings.namespace, settings.listen.port) == ("trimtab-system", deployments.PORT)
     [container] = one("Deployment", account_name(process))["spec"]["template"]["spec"]["containers"]
     assert container["args"] == [process]
@@ -235,13 +235,13 @@ def test_a_process_may_read_the_signing_keys_of_its_own_alone(process: str) -> N
 
 def scalers(values: InstallValues) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """(account, namespace) → rules by which it may scale Deployments."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    results: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for item in (*render_manifests(values), *render_uninstall_job(values)):
         for rule in item.get("rules", []) if item["kind"] in ("Role", "ClusterRole") else []:
             if "deployments/scale" in rule["resources"]:
                 where = (item["metadata"]["name"], item["metadata"].get("namespace", ""))
-                found.setdefault(where, []).append(rule)
-    return found
+                results.setdefault(where, []).append(rule)
+    return results
 
 
 def test_nobody_may_scale_what_is_not_ours_unless_its_namespace_is_named() -> None:

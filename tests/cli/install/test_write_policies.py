@@ -65,9 +65,9 @@ def _permitted(role: Manifest | None) -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_permission_to_write_has_a_policy_or_a_reason_for_none() -> None:
-    found = {write: find_restriction(*write, POLICIES) for write in writes()}
-    assert len(found) > 35
-    assert [write for write, restriction in found.items() if restriction is None] == []
+    write_policies = {write: find_restriction(*write, POLICIES) for write in writes()}
+    assert len(write_policies) > 35
+    assert [write for write, restriction in write_policies.items() if restriction is None] == []
 
 
 def test_a_new_permission_without_a_policy_is_noticed() -> None:

@@ -30,8 +30,8 @@ NOTE = DrainAnnotation(
 
 
 def here(text: str | None = None, name: str = "n1") -> NodeInfo:
-    [made] = cluster(node(name, annotations={CORDONED_BY_US: text} if text is not None else {})).nodes
-    return made
+    [described_node] = cluster(node(name, annotations={CORDONED_BY_US: text} if text is not None else {})).nodes
+    return described_node
 
 
 def signed(note: DrainAnnotation = NOTE, name: str = "n1", keys: SigningKeys = KEYS) -> NodeInfo:
@@ -57,8 +57,8 @@ def test_the_same_annotation_on_another_node_or_after_the_node_registered_anew_i
 def test_what_the_previous_key_signed_is_told_apart_so_that_it_can_be_signed_anew() -> None:
     keys = SigningKeys(b"n" * 32, KEYS.current)
     nodes = [signed(), signed(name="n2", keys=keys), signed(name="n3", keys=OTHERS)]
-    found = read_annotations(nodes, keys, HOME)
-    assert (set(found.ours), found.outdated) == ({"n1", "n2"}, {"n1"})
+    annotations = read_annotations(nodes, keys, HOME)
+    assert (set(annotations.ours), annotations.outdated) == ({"n1", "n2"}, {"n1"})
     assert read_annotations(nodes, KEYS, HOME).outdated == frozenset()
 
 
@@ -67,8 +67,8 @@ def test_no_character_of_it_can_be_changed(place: int, character: str) -> None:
     text = signed().annotations[CORDONED_BY_US]
     place %= len(text)
     changed = text[:place] + character + text[place + 1 :]
-    found = read_annotation(here(changed), KEYS)
-    assert found == NOTE if json_equal(changed, text) else isinstance(found, NotAuthentic)
+    annotation = read_annotation(here(changed), KEYS)
+    assert annotation == NOTE if json_equal(changed, text) else isinstance(annotation, NotAuthentic)
 
 
 def json_equal(one: str, other: str) -> bool:
@@ -88,10 +88,10 @@ def test_what_carries_no_right_signature_is_not_authentic_whatever_it_is(text: s
 
 
 def test_without_keys_nothing_is_authentic_and_what_it_claims_can_be_told() -> None:
-    found = read_annotation(signed(), None)
-    assert isinstance(found, NotAuthentic)
-    assert "cannot be verified" in found.problem
-    assert found.claim == NOTE
+    annotation = read_annotation(signed(), None)
+    assert isinstance(annotation, NotAuthentic)
+    assert "cannot be verified" in annotation.problem
+    assert annotation.claim == NOTE
 
 
 @pytest.mark.parametrize("change", [{"v": 2}, {"surges": {"a/web": 2}}, {"surges": {"a/web": 0}}])
@@ -110,5 +110,9 @@ def test_a_note_of_another_namespaces_compactor_is_its_own_affair_and_every_othe
         here("what is this", "n4"),
         here(name="n5"),
     ]
-    found = read_annotations(nodes, KEYS, HOME)
-    assert (set(found.ours), found.others, set(found.doubtful)) == ({"n1"}, {"n2": "elsewhere"}, {"n3", "n4"})
+    annotations = read_annotations(nodes, KEYS, HOME)
+    assert (set(annotations.ours), annotations.others, set(annotations.doubtful)) == (
+        {"n1"},
+        {"n2": "elsewhere"},
+        {"n3", "n4"},
+    )

@@ -28,18 +28,21 @@ GOING = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSch
 
 
 def test_a_node_that_the_autoscaler_wants_before_we_evicted_a_pod_is_left_to_it() -> None:
-    wanted = node("n1", cordoned=True, taints=[CANDIDATE])
+    expected_node = node("n1", cordoned=True, taints=[CANDIDATE])
     whole = note(leaving("web-1"))
-    assert ended(step(whole, *WEB, on=wanted, pools=(LEADS,))) == ("drain-autoscaler-removes-node", FailureCause.NOBODY)
-    assert evicted(step(whole, *WEB, on=wanted)) == ["web-1"], "the pool follows: it was above the threshold"
+    assert ended(step(whole, *WEB, on=expected_node, pools=(LEADS,))) == (
+        "drain-autoscaler-removes-node",
+        FailureCause.NOBODY,
+    )
+    assert evicted(step(whole, *WEB, on=expected_node)) == ["web-1"], "the pool follows: it was above the threshold"
 
 
 def test_a_node_that_it_wants_because_of_what_we_evicted_is_ours() -> None:
-    wanted = node("n1", cordoned=True, taints=[CANDIDATE])
+    expected_node = node("n1", cordoned=True, taints=[CANDIDATE])
     moves = note(leaving("web-1"), leaving("api-1"))
     here = [*WEB, pod("api-2", "n2"), pod("api-3", "n2"), owner("api", 2)]
-    assert evicted(step(moves, *here, on=wanted, pools=(LEADS,))) == ["web-1"]
-    assert waits(step(note(emptied=NOW - 60), on=wanted, pools=(LEADS,))) == "drain-waits-for-autoscaler"
+    assert evicted(step(moves, *here, on=expected_node, pools=(LEADS,))) == ["web-1"]
+    assert waits(step(note(emptied=NOW - 60), on=expected_node, pools=(LEADS,))) == "drain-waits-for-autoscaler"
 
 
 def test_what_it_evicts_is_spent_from_budgets_of_a_pool_that_leads() -> None:
@@ -55,8 +58,8 @@ def test_its_deletions_count_in_the_pace_of_a_pool_that_leads() -> None:
     items += [*(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]
     steps = planned(*items, pool=two).waves[0].steps
     for deleted, count in (({}, 2), ({"x": "all"}, 1), ({"x": "all", "y": "all"}, 0)):
-        standing = ActiveDrains(emptying={}, emptied={}, deleted=deleted)
-        assert len(steps_to_start(steps, two, PoolState(), standing, NOW, DrainTimeouts())) == count
+        active_drains = ActiveDrains(emptying={}, emptied={}, deleted=deleted)
+        assert len(steps_to_start(steps, two, PoolState(), active_drains, NOW, DrainTimeouts())) == count
 
 
 def test_its_evictions_count_once_in_the_hour() -> None:
@@ -72,8 +75,8 @@ def test_its_evictions_count_once_in_the_hour() -> None:
     ("deleting", "code"), [((), "drain-uncordoned"), (("n1",), "drain-deletion-failed"), (("n2",), "drain-uncordoned")]
 )
 def test_a_deletion_that_failed_is_no_persons_no(deleting: tuple[str, ...], code: str) -> None:
-    found = step(note(emptied=NOW - 60), on=node("n1"), deleting_nodes=frozenset(deleting))
-    assert ended(found) == (code, FailureCause.NODE)
+    action = step(note(emptied=NOW - 60), on=node("n1"), deleting_nodes=frozenset(deleting))
+    assert ended(action) == (code, FailureCause.NODE)
 
 
 def test_that_it_had_begun_is_remembered_for_half_an_hour() -> None:
@@ -94,10 +97,10 @@ def planned(*items: Any, pool: Any = ACT, **now: Any) -> Plan:
 
 @pytest.mark.parametrize("ours", [False, True])
 def test_a_node_that_was_left_for_longer_than_its_removal_takes_is_ours_again(ours: bool) -> None:
-    found = planned(*LIGHT, autoscaler=SCALER, overdue=frozenset({"a"} if ours else ()))
-    assert ([step.node for step in found.all_steps] == ["a"]) is ours
-    assert (found.overdue == ("a",)) is ours
-    assert ("a" in found.left) is not ours
+    plan = planned(*LIGHT, autoscaler=SCALER, overdue=frozenset({"a"} if ours else ()))
+    assert ([step.node for step in plan.all_steps] == ["a"]) is ours
+    assert (plan.overdue == ("a",)) is ours
+    assert ("a" in plan.left) is not ours
 
 
 @pytest.mark.parametrize(
@@ -130,8 +133,8 @@ def test_since_when_a_node_is_left_outlives_a_restart_and_ends_when_it_no_longer
 
 
 def test_nothing_begins_while_it_restarts() -> None:
-    found = planned(*LIGHT, autoscaler=replace(SCALER, threshold=0, restarting=True))
-    assert found.pools["all"].code.name == "autoscaler-silent"
+    plan = planned(*LIGHT, autoscaler=replace(SCALER, threshold=0, restarting=True))
+    assert plan.pools["all"].code.name == "autoscaler-silent"
 
 
 def test_a_drain_goes_on_while_it_restarts() -> None:

@@ -19,8 +19,8 @@ def test_the_note_says_how_many_were_missing() -> None:
     items = [node("n1"), node("n2"), pod("web-1", "n1"), UNREADY, pod("web-2", "n2"), owner("web", 3)]
     move = Move(pod="default/web-1", uid="uid-web-1", source="n1", target="n2", turn=0, budget=None)
     planned = DrainStep(node="n1", pool="all", saves=1, moves=(move,), reason=GOES("it goes"))
-    [found] = begin_note(planned, ClusterView(now=NOW, inventory=cluster(*items))).moves
-    assert (found.wanted, found.missing) == (3, 1)
+    [actual_move] = begin_note(planned, ClusterView(now=NOW, inventory=cluster(*items))).moves
+    assert (actual_move.wanted, actual_move.missing) == (3, 1)
 
 
 def test_what_was_missing_at_the_beginning_is_not_waited_for() -> None:

@@ -26,7 +26,7 @@ def order(
     }
     ours = {**notes, **{name: Unreadable(where="the annotation", problem="it is not JSON") for name in broken}}
     view = ClusterView(now=NOW, inventory=cluster(*items), annotations=DrainAnnotations(ours))
-    return [found.name for found, _ in order_drains(view)]
+    return [result.name for result, _ in order_drains(view)]
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def test_what_is_written_is_read_and_nonsense_has_a_name() -> None:
 
 def test_what_is_too_old_is_forgotten() -> None:
     old = PoolState(under={"gone": 1}, failures={"n1": (1, NOW - 10**6)}, evictions=(NOW - 3601, NOW), moved={"a/b": 1})
-    kept = old.without_old_entries(NOW, DrainTimeouts(), ["n1"])
-    assert (kept.under, kept.failures, kept.evictions, kept.moved) == ({}, {}, (NOW,), {})
+    rest = old.without_old_entries(NOW, DrainTimeouts(), ["n1"])
+    assert (rest.under, rest.failures, rest.evictions, rest.moved) == ({}, {}, (NOW,), {})
 
 
 def test_that_a_drain_is_over_is_known_while_its_note_stands() -> None:
@@ -74,19 +74,19 @@ def test_a_node_that_was_taken_wipes_the_strikes() -> None:
 
 @pytest.mark.parametrize(("times", "wait"), [(1, 300), (2, 600), (9, 7200)])
 def test_the_back_off_of_all_pools_doubles(times: int, wait: int) -> None:
-    seen = merge_observations(
+    observations = merge_observations(
         {"a": PoolState(failures={"n1": (times, NOW)}), "b": PoolState(evictions=(NOW,))}, {"n9": "a"}
     )
-    assert seen.failures["n1"].retry_after == NOW + wait
-    assert (seen.recent_evictions(NOW), seen.draining) == (1, {"n9": "a"})
+    assert observations.failures["n1"].retry_after == NOW + wait
+    assert (observations.recent_evictions(NOW), observations.draining) == (1, {"n9": "a"})
 
 
 def test_of_a_memory_that_is_too_long_the_older_decisions_go() -> None:
     memory = PoolState(under={f"node-{number}": NOW for number in range(10_000)})
     for number in range(MAX_HISTORY_ENTRIES):
         memory = memory.with_history(HistoryEntry(at=number, pool="p", what="planned", code="c", why="w" * 6000))
-    kept = decode_state("m", {STATE_KEY: encode_state(memory)})
-    assert isinstance(kept, PoolState)
-    assert len(encode_state(kept)) <= MAX_STATE_LENGTH
-    assert kept.under == memory.under
-    assert kept.ring == memory.ring[-len(kept.ring) :]
+    pool_state = decode_state("m", {STATE_KEY: encode_state(memory)})
+    assert isinstance(pool_state, PoolState)
+    assert len(encode_state(pool_state)) <= MAX_STATE_LENGTH
+    assert pool_state.under == memory.under
+    assert pool_state.ring == memory.ring[-len(pool_state.ring) :]

@@ -22,9 +22,9 @@ WAITED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 def unschedulable(name: str, cpu: str, *, seconds: int = 1, said: bool = True, **more: Any) -> Item:
     """A pod that came to be so many seconds ago; `said`: the scheduler has found no node for it."""
-    found = pod(name, "", cpu, ready=False, created=format_timestamp(NOW - seconds), **more)
-    found["status"]["conditions"] += [WAITED] if said else []
-    return found
+    created_pod = pod(name, "", cpu, ready=False, created=format_timestamp(NOW - seconds), **more)
+    created_pod["status"]["conditions"] += [WAITED] if said else []
+    return created_pod
 
 
 def opens(*items: Item, cordoned: tuple[Item, ...] | None = None, openings: int = 20, before: int = 0) -> list[str]:
@@ -34,11 +34,11 @@ def opens(*items: Item, cordoned: tuple[Item, ...] | None = None, openings: int 
     notes = DrainAnnotations({item["metadata"]["name"]: note for item in emptied})
     inventory = cluster(*emptied, node("n1", "4"), pod("full-1", "n1", "3"), *items)
     pools = (replace(ACT, openings_per_hour=openings),)
-    found = nodes_to_open(
+    opened_nodes = nodes_to_open(
         ClusterView(now=NOW, inventory=inventory, pools=pools, annotations=notes, opened_counts={"all": before}),
         DrainTimeouts(),
     )
-    return sorted(found)
+    return sorted(opened_nodes)
 
 
 def test_a_pod_that_fits_on_an_open_node_opens_none() -> None:
@@ -106,16 +106,16 @@ def test_every_opened_node_is_needed_and_nothing_that_fits_is_left(
         (world.node_numbers[f"e{n}"] for n in range(len(sizes))), key=lambda n: world.allocatable_amount(n, "cpu")
     )
     room = FreeCapacity(world)
-    found = choose_nodes(room, queue, closed)
-    assert set(found) <= set(closed)
-    assert len(found) <= len(queue)
+    nodes = choose_nodes(room, queue, closed)
+    assert set(nodes) <= set(closed)
+    assert len(nodes) <= len(queue)
     placed = [world.allocatable_amount(n, "cpu") - room.major[n] for n in range(len(world.nodes))]
-    assert all(placed[n] > 0 for n in found), "a node was opened for nothing"
-    assert not any(placed[n] for n in closed if n not in found)
+    assert all(placed[n] > 0 for n in nodes), "a node was opened for nothing"
+    assert not any(placed[n] for n in closed if n not in nodes)
     left = sum(kind.major for _, kind in queue) - sum(placed)
-    shut = [n for n in closed if n not in found]
+    shut = [n for n in closed if n not in nodes]
     if left:
         assert any(not any(fits_on_node(room, kind, n) for n in shut) for _, kind in queue)
-    if len(found) > 1:
-        total = sum(placed[n] for n in found)
+    if len(nodes) > 1:
+        total = sum(placed[n] for n in nodes)
         assert all(world.allocatable_amount(n, "cpu") < total for n in closed), "one node would have held them all"

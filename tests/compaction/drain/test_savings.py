@@ -38,11 +38,11 @@ def test_days_hold_what_was_saved_and_no_more_names_than_fit(
     for day, amount, pods in sorted(removals, key=lambda removal: removal[0]):
         days = add_saving(days, NOW + day * DAY, (MONEY, amount), pods)
     assert len(days) <= MAX_DAYS
-    for found in days.values():
-        assert sum(found.namespaces.get(MONEY, {}).values()) == found.worth.get(MONEY, 0)
-        assert len(found.namespaces.get(MONEY, {})) <= MAX_NAMESPACES + 1
+    for result in days.values():
+        assert sum(result.namespaces.get(MONEY, {}).values()) == result.worth.get(MONEY, 0)
+        assert len(result.namespaces.get(MONEY, {})) <= MAX_NAMESPACES + 1
     if len({day for day, _, _ in removals}) <= MAX_DAYS:
-        assert sum(found.nodes for found in days.values()) == len(removals)
+        assert sum(each_result.nodes for each_result in days.values()) == len(removals)
 
 
 def test_a_node_without_pods_saves_for_no_namespace_by_name() -> None:

@@ -42,7 +42,7 @@ def note(*moves: PodToEvict, **more: Any) -> DrainAnnotation:
 
 
 def step(
-    found: DrainAnnotation,
+    annotation: DrainAnnotation,
     *items: Item,
     terms: DrainTimeouts = DrainTimeouts(),  # noqa: B008  a frozen value
     on: Item | None = None,
@@ -51,27 +51,33 @@ def step(
     """What comes next for n1, cordoned with this note."""
     here = on or node("n1", cordoned=True)
     inventory = cluster(here, node("n2", "8"), *items)
-    seen = ClusterView(
-        **{"now": NOW, "inventory": inventory, "pools": (ACT,), "annotations": DrainAnnotations({"n1": found}), **view}
+    cluster_view = ClusterView(
+        **{
+            "now": NOW,
+            "inventory": inventory,
+            "pools": (ACT,),
+            "annotations": DrainAnnotations({"n1": annotation}),
+            **view,
+        }
     )
     mine = next(n for n in inventory.nodes if n.name == "n1")
-    return DrainPlanner(seen, terms).next_actions(mine, found)
+    return DrainPlanner(cluster_view, terms).next_actions(mine, annotation)
 
 
-def ended(found: tuple[Action, ...]) -> tuple[str, FailureCause]:
-    [only] = found
+def ended(actions: tuple[Action, ...]) -> tuple[str, FailureCause]:
+    [only] = actions
     assert isinstance(only, Release)
     return only.reason.code.name, only.blame
 
 
-def waits(found: tuple[Action, ...]) -> str:
-    [only] = found
+def waits(actions: tuple[Action, ...]) -> str:
+    [only] = actions
     assert isinstance(only, Wait)
     return only.reason.code.name
 
 
-def evicted(found: tuple[Action, ...]) -> list[str]:
-    return [act.move.pod.removeprefix("default/") for act in found if isinstance(act, Evict)]
+def evicted(actions: tuple[Action, ...]) -> list[str]:
+    return [act.move.pod.removeprefix("default/") for act in actions if isinstance(act, Evict)]
 
 
 WEB = (pod("web-1", "n1"), pod("web-2", "n2"), owner("web", 2))
@@ -113,8 +119,8 @@ def test_in_a_rollout_the_pods_of_both_owners_are_one_workload() -> None:
     tops = {
         ("default", "ReplicaSet", name): owner_key("Deployment/site", namespace="default") for name in ("web", "new")
     }
-    found = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, top_owners=tops)
-    assert waits(found) == "drain-waits-for-workload"
+    actions = step(note(leaving("web-1")), *pods, pod("new-1", "n2", ready=False), whole, top_owners=tops)
+    assert waits(actions) == "drain-waits-for-workload"
     assert evicted(step(note(leaving("web-1")), *pods, pod("new-1", "n2"), whole, top_owners=tops)) == ["web-1"]
 
 
@@ -128,8 +134,8 @@ def test_a_budget_is_spent_once_by_all_drains_of_a_moment() -> None:
 
 def test_an_eviction_that_is_not_seen_yet_counts_against_the_budget() -> None:
     pods = [pod("web-1", "n1"), pod("web-2", "n1"), pod("web-3", "n2"), budget("web", 1), owner("web", 3)]
-    found = step(note(leaving("web-1"), leaving("web-2")), *pods, evicted_uids=frozenset({"uid-web-1"}))
-    assert waits(found) == "drain-budget-spent"
+    actions = step(note(leaving("web-1"), leaving("web-2")), *pods, evicted_uids=frozenset({"uid-web-1"}))
+    assert waits(actions) == "drain-budget-spent"
 
 
 def test_a_turn_begins_when_the_successors_of_the_one_before_are_ready() -> None:
@@ -162,9 +168,9 @@ def test_a_node_that_changed_ends_its_drain(on: Item, code: str, blame: FailureC
 
 @pytest.mark.parametrize("key", ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
 def test_a_node_somebody_deletes_is_left_alone(key: str) -> None:
-    taken = node("n1", cordoned=True, taints=[{"key": key, "effect": "NoSchedule"}])
-    [found] = step(note(leaving("web-1")), *WEB, on=taken)
-    assert isinstance(found, Abandon)
+    described_node = node("n1", cordoned=True, taints=[{"key": key, "effect": "NoSchedule"}])
+    [action] = step(note(leaving("web-1")), *WEB, on=described_node)
+    assert isinstance(action, Abandon)
 
 
 @pytest.mark.parametrize(
@@ -190,8 +196,8 @@ def test_what_may_no_longer_be_done_is_taken_back_but_an_empty_node_waits(view: 
     ],
 )
 def test_a_changed_autoscaler_ends_a_drain(scaler: Autoscaler) -> None:
-    found = step(note(leaving("web-1")), *WEB, autoscaler=scaler)
-    assert ended(found) == ("drain-autoscaler-changed", FailureCause.NOBODY)
+    actions = step(note(leaving("web-1")), *WEB, autoscaler=scaler)
+    assert ended(actions) == ("drain-autoscaler-changed", FailureCause.NOBODY)
 
 
 def test_a_drain_may_take_its_time_and_the_grace_of_its_pods() -> None:
@@ -225,20 +231,20 @@ def test_a_successor_past_its_time_ends_a_drain() -> None:
     slow = pod("web-3", "n2", ready=False, created=format_timestamp(NOW - 40))
     assert ended(step(note(leaving("web-1")), *WEB[1:], nowhere)) == ("drain-successor-not-placed", FailureCause.POOL)
     assert waits(step(note(leaving("web-1")), *WEB[1:], slow)) == "drain-waits-for-successors"
-    found = step(note(leaving("web-1")), *WEB[1:], slow, terms=DrainTimeouts(ready=30))
-    assert ended(found) == ("drain-successor-not-ready", FailureCause.POOL)
+    actions = step(note(leaving("web-1")), *WEB[1:], slow, terms=DrainTimeouts(ready=30))
+    assert ended(actions) == ("drain-successor-not-ready", FailureCause.POOL)
 
 
 def failing(status: str = "True") -> Item:
-    said = {"type": "ReplicaFailure", "status": status, "reason": "FailedCreate", "message": "exceeded quota: small"}
-    return owner("web", 2, conditions=[said])
+    text = {"type": "ReplicaFailure", "status": status, "reason": "FailedCreate", "message": "exceeded quota: small"}
+    return owner("web", 2, conditions=[text])
 
 
 def test_a_successor_that_nobody_can_create_ends_a_drain_at_once_and_says_why() -> None:
-    found = step(note(leaving("web-1")), pod("web-2", "n2"), failing())
-    assert ended(found) == ("drain-successor-not-created", FailureCause.NODE)
-    assert isinstance(found[0], Release)
-    assert "ReplicaSet default/web cannot create a successor: exceeded quota: small" in str(found[0].reason)
+    actions = step(note(leaving("web-1")), pod("web-2", "n2"), failing())
+    assert ended(actions) == ("drain-successor-not-created", FailureCause.NODE)
+    assert isinstance(actions[0], Release)
+    assert "ReplicaSet default/web cannot create a successor: exceeded quota: small" in str(actions[0].reason)
 
 
 def test_a_failure_that_is_over_or_lacks_no_pod_ends_nothing() -> None:
@@ -255,9 +261,9 @@ def test_a_pod_that_waits_and_would_fit_opens_the_node() -> None:
     assert evicted(step(note(leaving("web-1")), *WEB, too_large)) == ["web-1"]
     assert evicted(step(note(leaving("web-1")), *WEB, anywhere)) == ["web-1"], "it is not this node that it lacks"
     assert evicted(step(note(leaving("web-1")), *WEB, young)) == ["web-1"]
-    for held in ({"schedulingGates": [{"name": "queue"}]}, {"priority": -11}):
+    for holding in ({"schedulingGates": [{"name": "queue"}]}, {"priority": -11}):
         none = pod(
-            "other-1", ready=False, created=format_timestamp(NOW - 40), spec={"nodeSelector": {HOST: "n1"}, **held}
+            "other-1", ready=False, created=format_timestamp(NOW - 40), spec={"nodeSelector": {HOST: "n1"}, **holding}
         )
         assert evicted(step(note(leaving("web-1")), *WEB, none)) == ["web-1"], "it waits for no node"
 
@@ -275,10 +281,10 @@ def test_an_empty_node_is_given_back_to_a_pod_that_waits_and_would_fit_on_it_alo
 def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
     group = NodeGroupStatus(name="pool-all", healthy=True, scale_up="", target=2, min_size=2)
     scaler = Autoscaler(updated=NOW, groups=(group,))
-    [found] = step(note(emptied=NOW - 1501), autoscaler=scaler)
-    assert isinstance(found, Release)
-    assert "at its minimum of 2" in str(found.reason)
-    assert found.blame is FailureCause.POOL, "the next node of the group would be emptied for nothing, too"
+    [action] = step(note(emptied=NOW - 1501), autoscaler=scaler)
+    assert isinstance(action, Release)
+    assert "at its minimum of 2" in str(action.reason)
+    assert action.blame is FailureCause.POOL, "the next node of the group would be emptied for nothing, too"
     assert waits(step(note(emptied=NOW - 1499), autoscaler=scaler)) == "drain-waits-for-autoscaler"
 
 
@@ -301,10 +307,10 @@ def test_an_empty_node_is_given_back_in_the_autoscalers_own_words(
 ) -> None:
     group = NodeGroupStatus(name="pool-all", healthy=True, scale_up="", target=3, min_size=2, candidates=1)
     scaler = Autoscaler(updated=NOW, groups=(group,))
-    [found] = step(note(emptied=NOW - 1501), autoscaler=scaler, on=node("n1", cordoned=True, **said))
-    assert isinstance(found, Release)
-    assert why in str(found.reason)
-    assert found.blame is blame
+    [action] = step(note(emptied=NOW - 1501), autoscaler=scaler, on=node("n1", cordoned=True, **said))
+    assert isinstance(action, Release)
+    assert why in str(action.reason)
+    assert action.blame is blame
 
 
 def test_an_emptied_node_that_is_not_ready_any_more_is_still_the_autoscalers() -> None:
@@ -318,14 +324,14 @@ def test_an_emptied_node_that_is_not_ready_any_more_is_still_the_autoscalers() -
 
 
 def test_patience_follows_the_autoscalers_own_timers() -> None:
-    told = Autoscaler(flags={"scale-down-unneeded-time": "2m", "scale-down-delay-after-add": "1m"})
-    assert removal_timeout(DrainTimeouts(), told) == 120 + 60 + 300
+    autoscaler = Autoscaler(flags={"scale-down-unneeded-time": "2m", "scale-down-delay-after-add": "1m"})
+    assert removal_timeout(DrainTimeouts(), autoscaler) == 120 + 60 + 300
     assert removal_timeout(DrainTimeouts(), None) == 1500
     assert (
         removal_timeout(DrainTimeouts(), autoscaler_from_flags(["--scale-down-delay-after-add=0s"], None))
         == 600 + 0 + 300
     )
-    assert removal_timeout(DrainTimeouts(taken=7), told) == 7
+    assert removal_timeout(DrainTimeouts(taken=7), autoscaler) == 7
 
 
 # ── one replica more, and back ───────────────────────────────────────────────────────────────────────
@@ -334,8 +340,8 @@ ONE = note(leaving("one-1"), surges={"default/one": 1}, surged={"default/one": N
 TOPS = {("default", "ReplicaSet", "one"): owner_key("Deployment/one", namespace="default")}
 
 
-def surge(wanted: int, *pods: Item, found: DrainAnnotation = ONE, **view: Any) -> tuple[Action, ...]:
-    return step(found, *pods, owner("one", wanted), owner("one", wanted, "Deployment"), top_owners=TOPS, **view)
+def surge(wanted: int, *pods: Item, annotation: DrainAnnotation = ONE, **view: Any) -> tuple[Action, ...]:
+    return step(annotation, *pods, owner("one", wanted), owner("one", wanted, "Deployment"), top_owners=TOPS, **view)
 
 
 def test_the_only_replica_is_moved_when_a_second_one_is_ready() -> None:

@@ -24,10 +24,10 @@ def planned(items: list[dict[str, Any]], *proposals: ResizeProposal) -> ResizePl
 
 def test_a_resize_that_frees_a_node_is_planned_before_its_moves():
     items = [node("a", cpu="1"), node("b", cpu="1"), pod("x-1", "a", "600m"), keeper("k-1", "b", "500m")]
-    found = planned(items, shrinks("k-1", "500m", "300m", node="b"))
-    assert not found.without.all_steps
-    assert found.added_nodes == ("a",)
-    assert [proposal.pod for proposal in found.resizes_by_node["a"]] == ["default/k-1"]
+    resize_plan = planned(items, shrinks("k-1", "500m", "300m", node="b"))
+    assert not resize_plan.without.all_steps
+    assert resize_plan.added_nodes == ("a",)
+    assert [proposal.pod for proposal in resize_plan.resizes_by_node["a"]] == ["default/k-1"]
 
 
 def test_a_resize_that_makes_no_difference_is_not_planned():
@@ -35,26 +35,26 @@ def test_a_resize_that_makes_no_difference_is_not_planned():
         node("a", cpu="1"), node("b", cpu="1"), node("c", cpu="1"), pod("x-1", "a", "600m"), keeper("k-1", "b", "500m"),
         keeper("m-1", "b", "50m"), keeper("n-1", "c", "900m"),
     ]  # fmt: skip
-    found = planned(
+    resize_plan = planned(
         items,
         shrinks("k-1", "500m", "300m", node="b"),
         shrinks("m-1", "50m", "40m", node="b"),
         shrinks("n-1", "900m", "800m", node="c"),
     )
-    assert [proposal.pod for proposal in found.resizes] == ["default/k-1"]
+    assert [proposal.pod for proposal in resize_plan.resizes] == ["default/k-1"]
 
 
 def test_a_pod_that_moves_may_shrink_first():
     items = [node("a", cpu="1"), node("b", cpu="1"), pod("x-1", "a", "600m"), keeper("k-1", "b", "500m")]
-    found = planned(items, shrinks("x-1", "600m", "400m"))
-    assert [proposal.pod for proposal in found.resizes_by_node["a"]] == ["default/x-1"]
+    resize_plan = planned(items, shrinks("x-1", "600m", "400m"))
+    assert [proposal.pod for proposal in resize_plan.resizes_by_node["a"]] == ["default/x-1"]
 
 
 def test_without_a_gain_nothing_is_resized():
     items = [node("a", cpu="1"), node("b", cpu="1"), pod("x-1", "a", "600m"), keeper("k-1", "b", "500m")]
-    found = planned(items, shrinks("k-1", "500m", "450m", node="b"))
-    assert found.plan is found.without
-    assert not found.resizes
+    resize_plan = planned(items, shrinks("k-1", "500m", "450m", node="b"))
+    assert resize_plan.plan is resize_plan.without
+    assert not resize_plan.resizes
 
 
 def test_pods_that_grow_take_no_part():
@@ -79,15 +79,15 @@ def test_the_named_resizes_and_moves_empty_every_promised_node(
         items.append((keeper if stays else pod)(name, f"n{on}", f"{before}m"))
         if after < before:
             proposals.append(shrinks(name, f"{before}m", f"{after}m", node=f"n{on}"))
-    found = plan_with_resizes(cluster(*items), [ALL], proposals, AT)
-    after_of = {proposal.pod: proposal.changes[0].after for proposal in found.resizes}
+    resize_plan = plan_with_resizes(cluster(*items), [ALL], proposals, AT)
+    after_of = {proposal.pod: proposal.changes[0].after for proposal in resize_plan.resizes}
     resized = [_with_cpu(item, after_of.get(f"default/{item['metadata']['name']}")) for item in items]
     waves = [
         [(step.node, [(m.pod, m.source, m.target, m.turn) for m in step.moves]) for step in wave.steps]
-        for wave in found.plan.waves
+        for wave in resize_plan.plan.waves
     ]
     verify.verify(resized, waves)
-    assert found.plan.total_savings >= found.without.total_savings
+    assert resize_plan.plan.total_savings >= resize_plan.without.total_savings
 
 
 def _with_cpu(item: dict[str, Any], cpu: str | None) -> dict[str, Any]:

@@ -21,10 +21,12 @@ from trimtab.compaction.resize.types import MeasuredUse, ResizeAdvice
 from trimtab.policy import reasons as policy_reasons
 
 
-def advise(found: ResizablePod, wanted: WantedRequests | Unreadable | None, *more: Any, **context: Any) -> ResizeAdvice:
+def advise(
+    resizable_pod: ResizablePod, wanted: WantedRequests | Unreadable | None, *more: Any, **context: Any
+) -> ResizeAdvice:
     world = cluster(*(more or (node("a"), pod("web-1", "a", "500m", "512Mi"))))
     pools = context.pop("pools", [ALL])
-    return propose_resizes([found], lambda _: wanted, world, pools, context=ResizeContext(now=NOW, **context))
+    return propose_resizes([resizable_pod], lambda _: wanted, world, pools, context=ResizeContext(now=NOW, **context))
 
 
 def code_of(advice: ResizeAdvice) -> str:
@@ -75,8 +77,8 @@ def test_the_policys_minimum_is_a_floor():
 
 
 def test_a_pod_grows_where_its_node_has_room_and_never_above_its_limit():
-    found = running(cpu="500m", limits={"cpu": "800m"})
-    advice = advise(found, wants(cpu=1000))
+    running_pod = running(cpu="500m", limits={"cpu": "800m"})
+    advice = advise(running_pod, wants(cpu=1000))
     assert str(advice.proposals[0].changes[0]) == "app cpu 500m → 800m"
 
 
@@ -120,8 +122,8 @@ def test_why_a_pod_is_left_alone(more: dict[str, Any], code: Any):
 
 
 def test_a_pod_with_resources_of_its_own_is_left_alone():
-    found = running(spec={"resources": Resources(requests={"cpu": "1"}, limits=UNSET)})
-    assert code_of(advise(found, wants(cpu=200))) == r.CANNOT.name
+    running_pod = running(spec={"resources": Resources(requests={"cpu": "1"}, limits=UNSET)})
+    assert code_of(advise(running_pod, wants(cpu=200))) == r.CANNOT.name
 
 
 @pytest.mark.parametrize("more", [{"cordoned": True}, {"ready": False}])
@@ -187,13 +189,13 @@ def test_a_pod_does_not_grow_into_what_a_revert_may_need():
     items = (node("a", cpu="1"), pod("web-1", "a", "500m"), pod("other-1", "a", "200m"))
     other = OpenResize(pod="default/other-1", node="a", owner="x", changes=shrinks("other-1").changes, since=NOW)
     shrunk = running("other-1", cpu="200m")
-    held = with_held_requests(cluster(*items), {"uid-other-1": other}, {"uid-other-1": shrunk})
+    inventory = with_held_requests(cluster(*items), {"uid-other-1": other}, {"uid-other-1": shrunk})
 
     def advice(world: Any) -> ResizeAdvice:
         return propose_resizes([running()], lambda _: wants(cpu=700), world, [ALL], context=ResizeContext(now=NOW))
 
     assert advice(cluster(*items)).proposals
-    assert code_of(advice(held)) == r.NODE_FULL.name
+    assert code_of(advice(inventory)) == r.NODE_FULL.name
 
 
 def test_a_pod_does_not_grow_into_what_the_pods_of_a_drain_need():

@@ -74,8 +74,8 @@ def test_a_workload_of_one_pod_is_its_own_canary():
 
 def test_no_wave_begins_while_one_is_verified():
     records = ResizeRecords(open={"uid-web-1": verifying(since=NOW - 60)})
-    found = steps(records, running(cpu="200m"), running("web-2"), proposals=(shrinks("web-2"),))
-    assert [type(step) for step in found] == [Await]
+    resize_steps = steps(records, running(cpu="200m"), running("web-2"), proposals=(shrinks("web-2"),))
+    assert [type(step) for step in resize_steps] == [Await]
 
 
 def test_each_verified_wave_doubles_the_next():
@@ -229,9 +229,9 @@ def test_a_node_that_is_not_ready_says_nothing_of_its_pods():
 def test_harm_to_one_pod_reverts_its_whole_wave_and_counts_once():
     records = ResizeRecords(open={f"uid-web-{n}": verifying(f"web-{n}", since=NOW - 100) for n in (1, 2)})
     killed = running("web-1", cpu="200m", last_state=oom_killed(NOW - 5), restarts=1)
-    found = steps(records, killed, running("web-2", cpu="200m"))
-    assert [(type(step), step.reason.code) for step in found] == [(Revert, r.OOM_KILL), (Revert, r.WITH_OTHERS)]
-    for step in found:
+    resize_steps = steps(records, killed, running("web-2", cpu="200m"))
+    assert [(type(step), step.reason.code) for step in resize_steps] == [(Revert, r.OOM_KILL), (Revert, r.WITH_OTHERS)]
+    for step in resize_steps:
         records = record_step(records, step, NOW)
     assert records.failures[OWNER].times == 1
 
@@ -313,8 +313,8 @@ def test_what_an_init_container_requests_anyway_needs_no_room_for_a_revert():
 def test_two_reverts_do_not_share_the_same_room():
     records = ResizeRecords(open={f"uid-web-{n}": verifying(f"web-{n}") for n in (1, 2)})
     killed = running("web-1", cpu="200m", restarts=1)
-    found = steps(records, killed, running("web-2", cpu="200m"), free={"a": {"cpu": 400}})
-    assert [type(step) for step in found] == [Revert, Advance]
+    resize_steps = steps(records, killed, running("web-2", cpu="200m"), free={"a": {"cpu": 400}})
+    assert [type(step) for step in resize_steps] == [Revert, Advance]
 
 
 def test_a_pod_that_was_replaced_counts_as_such():
@@ -333,8 +333,8 @@ def test_a_rejected_resize_is_forgotten_and_the_workload_backs_off():
 
 def test_times_in_the_future_are_brought_to_now():
     ahead = ResizeRecords(open={"uid-web-1": record(since=NOW + 5000)}, stopped_at=NOW + 5000)
-    found = ahead.without_old_entries(NOW)
-    assert (found.open["uid-web-1"].since, found.stopped_at) == (NOW, NOW)
+    result = ahead.without_old_entries(NOW)
+    assert (result.open["uid-web-1"].since, result.stopped_at) == (NOW, NOW)
 
 
 def test_open_resizes_are_never_forgotten():

@@ -15,9 +15,9 @@ MANY = [item for i in range(10) for item in (node(f"n{i}"), pod(f"x-{i}", f"n{i}
 
 
 def test_only_candidates_looked_at_closely_go_and_the_others_take_their_pods() -> None:
-    found = wave(*MANY, close=3)
-    assert [step.node for step in found.steps] == ["n0", "n1", "n2"]
-    assert not {move.target for step in found.steps for move in step.moves} & {"n0", "n1", "n2"}
+    actual_wave = wave(*MANY, close=3)
+    assert [step.node for step in actual_wave.steps] == ["n0", "n1", "n2"]
+    assert not {move.target for step in actual_wave.steps for move in step.moves} & {"n0", "n1", "n2"}
 
 
 def test_when_none_of_them_can_go_more_are_looked_at() -> None:

@@ -11,8 +11,8 @@ def in_zone(name: str, zone: str, **more: object) -> Item:
 
 
 def refusals(*items: Item) -> dict[str, str]:
-    found = make_plan(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW))
-    return {name: reason.code.name for name, reason in found.refusals.items()}
+    plan = make_plan(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW))
+    return {name: reason.code.name for name, reason in plan.refusals.items()}
 
 
 def stored(zone: str) -> list[Item]:

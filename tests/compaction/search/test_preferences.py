@@ -29,11 +29,11 @@ def target(*items: Item) -> str:
 
 
 def likes(*terms: tuple[int, str]) -> Item:
-    found = [
+    results = [
         {"weight": weight, "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": [value]}]}}
         for weight, value in terms
     ]
-    return {"affinity": {"nodeAffinity": {PREFERRED: found}}}
+    return {"affinity": {"nodeAffinity": {PREFERRED: results}}}
 
 
 def company(kind: str, app: str, weight: int = 50) -> Item:
@@ -85,8 +85,8 @@ def test_a_spread_that_says_schedule_anyway_steers() -> None:
 
 def test_replicas_do_not_pile_on_one_node_when_others_have_room() -> None:
     hosts = [item for name in "bcd" for item in stays(name)]
-    found = planned(node("a"), *(pod(f"x-{i}", "a", "100m") for i in range(3)), *hosts)
-    assert sorted(move.target for move in found.all_moves) == ["b", "c", "d"]
+    plan = planned(node("a"), *(pod(f"x-{i}", "a", "100m") for i in range(3)), *hosts)
+    assert sorted(move.target for move in plan.all_moves) == ["b", "c", "d"]
 
 
 def test_replicas_keep_apart_from_those_that_are_there() -> None:
@@ -97,15 +97,15 @@ def test_replicas_keep_apart_from_those_that_are_there() -> None:
 def test_replicas_are_spread_over_zones() -> None:
     zones = {"b": "z1", "c": "z1", "d": "z2"}
     hosts = [item for name, zone in zones.items() for item in stays(name, labels={ZONE: zone})]
-    found = planned(node("a", labels={ZONE: "z1"}), *(pod(f"x-{i}", "a", "100m") for i in range(2)), *hosts)
-    assert Counter(zones[move.target] for move in found.all_moves) == {"z1": 1, "z2": 1}
+    plan = planned(node("a", labels={ZONE: "z1"}), *(pod(f"x-{i}", "a", "100m") for i in range(2)), *hosts)
+    assert Counter(zones[move.target] for move in plan.all_moves) == {"z1": 1, "z2": 1}
 
 
 @pytest.mark.parametrize("wish", [likes((1, "fast")), {}])
 def test_steering_changes_neither_what_goes_nor_how_many_pods_move(wish: Item) -> None:
     pods = [pod(f"x-{n}{i}", n, "500m", spec=wish) for n in "def" for i in range(2)]
-    found = planned(*TWO, *(node(n) for n in "def"), *pods)
-    assert (sorted(step.node for step in found.all_steps), len(found.all_moves)) == (["a", "d", "e", "f"], 6)
+    plan = planned(*TWO, *(node(n) for n in "def"), *pods)
+    assert (sorted(step.node for step in plan.all_steps), len(plan.all_moves)) == (["a", "d", "e", "f"], 6)
 
 
 def test_a_pod_whose_place_depends_on_the_order_of_moves_is_steered_too() -> None:

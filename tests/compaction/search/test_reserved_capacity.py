@@ -51,10 +51,10 @@ NEEDS_TWO = [node("a"), node("b"), pod("x-1", "a", "3"), pod("x-2", "b", "1")]
 
 @pytest.mark.parametrize(("minutes", "limit", "stopped"), [(59, 3600, True), (61, 3600, False), (6, 300, False)])
 def test_a_pod_stops_a_pool_for_so_long_only(minutes: int, limit: int, stopped: bool) -> None:
-    found = planned(*NEEDS_TWO, waits("w-1", minutes, cpu="3500m"), pool=replace(ALL, pending_limit=limit))
-    assert ("all" in found.pools) is stopped
-    assert bool(found.all_steps) is not stopped
-    assert any("default/w-1" in note for note in found.notes) is not stopped
+    result = planned(*NEEDS_TWO, waits("w-1", minutes, cpu="3500m"), pool=replace(ALL, pending_limit=limit))
+    assert ("all" in result.pools) is stopped
+    assert bool(result.all_steps) is not stopped
+    assert any("default/w-1" in note for note in result.notes) is not stopped
 
 
 def test_a_pod_that_fits_on_no_node_is_named() -> None:

@@ -25,5 +25,5 @@ def test_another_leader_is_chosen_when_the_first_keeps_better_ones_out() -> None
 
 def test_the_bound_takes_a_part_of_the_last_node() -> None:
     items = [Item(node=n, saves=10, takes=(10,), free=(3,)) for n in range(5)]
-    found = upper_bound([items], candidates={0, 1, 2, 3}, pinned={4})
-    assert (found.saves, found.nodes, found.pinned) == (15, 1, 1)
+    bound = upper_bound([items], candidates={0, 1, 2, 3}, pinned={4})
+    assert (bound.saves, bound.nodes, bound.pinned) == (15, 1, 1)

@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_base_is_all_of_it_and_nothing_else() -> None:
-    listed = yaml.safe_load(FILES[f"{BASE}/kustomization.yaml"])["resources"]
-    found = [item for name in listed for item in yaml.safe_load_all(FILES[f"{BASE}/{name}"])]
+    resources = yaml.safe_load(FILES[f"{BASE}/kustomization.yaml"])["resources"]
+    items = [item for name in resources for item in yaml.safe_load_all(FILES[f"{BASE}/{name}"])]
     key = lambda item: (item["kind"], item["metadata"]["name"])  # noqa: E731
-    assert sorted(found, key=key) == sorted(render_manifests(InstallValues()), key=key)
+    assert sorted(items, key=key) == sorted(render_manifests(InstallValues()), key=key)
 
 
 def test_no_file_lies_about_that_is_not_generated() -> None:

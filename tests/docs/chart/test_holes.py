@@ -30,8 +30,8 @@ def test_what_may_be_empty_takes_its_key_along() -> None:
 
 
 def test_variables_are_elements_of_a_list() -> None:
-    found = template({"env": [{"name": "A", "value": "1"}, each_variable(".Values.s")]})
-    assert "- name: {{ $name }}\n  value: {{ $value | quote }}\n" in found
+    actual_template = template({"env": [{"name": "A", "value": "1"}, each_variable(".Values.s")]})
+    assert "- name: {{ $name }}\n  value: {{ $value | quote }}\n" in actual_template
 
 
 def test_what_has_no_hole_is_the_same_again() -> None:

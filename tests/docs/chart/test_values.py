@@ -19,8 +19,8 @@ def test_the_schema_is_one_and_the_defaults_pass_it() -> None:
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_every_process_has_what_can_be_chosen_about_a_process(process: str) -> None:
-    found = yaml.safe_load(values_yaml())[process]
-    assert {"replicas", "resources", "settings", "priorityClassName", "nodeSelector", "tolerations"} <= found.keys()
+    document = yaml.safe_load(values_yaml())[process]
+    assert {"replicas", "resources", "settings", "priorityClassName", "nodeSelector", "tolerations"} <= document.keys()
 
 
 def test_every_value_is_described() -> None:
@@ -28,15 +28,15 @@ def test_every_value_is_described() -> None:
 
 
 def _undescribed(group: dict[str, Any], path: str) -> list[str]:
-    found = []
+    texts = []
     for name, part in group["properties"].items():
         if name in ("global", "enabled"):
             continue
         if "description" not in part:
-            found.append(f"{path}{name}")
+            texts.append(f"{path}{name}")
         elif "default" not in part:
-            found += _undescribed(part, f"{path}{name}.")
-    return found
+            texts += _undescribed(part, f"{path}{name}.")
+    return texts
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from trimtab.cli.install.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAM
 
 
 def test_every_rule_has_its_row() -> None:
-    rules = [rule for granted in (CLUSTER_RULES, NAMESPACE_RULES) for found in granted.values() for rule in found]
+    rules = [rule for granted in (CLUSTER_RULES, NAMESPACE_RULES) for result in granted.values() for rule in result]
     assert page().count("| everywhere |") + page().count("| Trimtab's namespace |") == len(rules)
 
 

@@ -16,12 +16,12 @@ def applied(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
     """The manifests of `trimtab install`, in force; the namespace of a team."""
     whole_cluster.needs_own("identities of its own")
     inside = whole_cluster.in_namespace(f"team-{uuid.uuid4().hex[:5]}")
-    found = Installed(inside, tmp_path_factory.mktemp("applied"))
+    installation = Installed(inside, tmp_path_factory.mktemp("applied"))
     vacated(inside)
     try:
-        found.apply()
-        yield found
+        installation.apply()
+        yield installation
     finally:
-        found.remove()
-        found.balancer.close()
+        installation.remove()
+        installation.balancer.close()
         inside.clean_up()

@@ -23,9 +23,9 @@ def tenant(cluster: Cluster) -> Cluster:
         "roleRef": ref, "subjects": [subject],
     }  # fmt: skip
     cluster.apply(binding)
-    found = Cluster(cluster.plane.kubeconfig_for(user), cluster.namespace, cluster.plane)
-    cluster.eventually(lambda: found.list("ConfigMap") is not None, what="the tenant's rights")
-    return found
+    actual_cluster = Cluster(cluster.plane.kubeconfig_for(user), cluster.namespace, cluster.plane)
+    cluster.eventually(lambda: actual_cluster.list("ConfigMap") is not None, what="the tenant's rights")
+    return actual_cluster
 
 
 def kubelet(cluster: Cluster, node: str) -> Cluster:

@@ -44,7 +44,7 @@ class ServedKind:
         """The kind in the document of a group and version."""
         definitions = document["components"]["schemas"]
         own = {"group": group, "version": version, "kind": kind}
-        [root] = [found for found in definitions.values() if own in found.get("x-kubernetes-group-version-kind", ())]
+        [root] = [result for result in definitions.values() if own in result.get("x-kubernetes-group-version-kind", ())]
         return cls(definitions, root)
 
     def _resolved(self, schema: Schema) -> Schema:
@@ -59,20 +59,20 @@ class ServedKind:
             if path[:2] not in [("metadata", name) for name in WRITTEN_BY_THE_SERVER]:
                 yield path, schema
 
-    def _leaves(self, schema: Schema, path: Path, seen: frozenset[str]) -> Iterator[tuple[Path, Schema]]:
+    def _leaves(self, schema: Schema, path: Path, observation: frozenset[str]) -> Iterator[tuple[Path, Schema]]:
         schema = self._resolved(schema)
         reference = schema.get("ref", "")
-        if reference and reference in seen:
+        if reference and reference in observation:
             return
-        seen = seen | {reference} if reference else seen
+        observation = observation | {reference} if reference else observation
         if schema.get("properties"):
             for name, below in schema["properties"].items():
-                yield from self._leaves(below, (*path, name), seen)
+                yield from self._leaves(below, (*path, name), observation)
         elif isinstance(schema.get("additionalProperties"), dict):
-            yield from self._leaves(schema["additionalProperties"], (*path, NEW_KEY), seen)
+            yield from self._leaves(schema["additionalProperties"], (*path, NEW_KEY), observation)
         elif "items" in schema:
             yield path, schema
-            yield from self._leaves(schema["items"], (*path, 0), seen)
+            yield from self._leaves(schema["items"], (*path, 0), observation)
         else:
             yield path, schema
 

@@ -162,13 +162,13 @@ def test_the_type_check_of_policies_finds_no_fault_with_ours(world: World) -> No
 
     def checked() -> list[Object]:
         policies = world.admin.list("ValidatingAdmissionPolicy", everywhere=True)
-        found = [item for item in policies if item["metadata"]["name"] in names]
-        return found if all("observedGeneration" in item.get("status", {}) for item in found) else []
+        items = [item for item in policies if item["metadata"]["name"] in names]
+        return items if all("observedGeneration" in item.get("status", {}) for item in items) else []
 
-    found = world.admin.eventually(checked, what="every policy checked")
-    assert len(found) == len(names)
-    warnings = {item["metadata"]["name"]: item["status"].get("typeChecking") for item in found}
-    assert {name: said for name, said in warnings.items() if said} == {}
+    result = world.admin.eventually(checked, what="every policy checked")
+    assert len(result) == len(names)
+    warnings = {item["metadata"]["name"]: item["status"].get("typeChecking") for item in result}
+    assert {name: warning for name, warning in warnings.items() if warning} == {}
 
 
 @pytest.mark.parametrize("attempted", list(_attempts()), ids=str)
@@ -287,7 +287,7 @@ class Stored:
             "finalizers": [FINALIZER],
             "ownerReferences": [owner],
         }
-        self._put(admin, self._parent(), lambda found: _merged(found, {"metadata": metadata}))
+        self._put(admin, self._parent(), lambda result: _merged(result, {"metadata": metadata}))
         if self.attempted.plural != "pods/resize":
             self._fill(served)
 
@@ -309,11 +309,11 @@ class Stored:
             return
         admin, parent = self.world.admin, self._parent()
         try:
-            self._put(admin, parent, lambda found: _merged(
-                found, {"metadata": {"finalizers": None, "ownerReferences": None}}))  # fmt: skip
+            self._put(admin, parent, lambda result: _merged(
+                result, {"metadata": {"finalizers": None, "ownerReferences": None}}))  # fmt: skip
             if self._is_ours():
-                self._put(admin, parent, lambda found: {**self._made, "metadata": {
-                    **self._made["metadata"], "resourceVersion": found["metadata"]["resourceVersion"]}})  # fmt: skip
+                self._put(admin, parent, lambda result: {**self._made, "metadata": {
+                    **self._made["metadata"], "resourceVersion": result["metadata"]["resourceVersion"]}})  # fmt: skip
             else:
                 admin.api.request("DELETE", parent, {"gracePeriodSeconds": 0})
         except ApiError as error:
@@ -331,14 +331,14 @@ class Stored:
         meta: Object = {"name": self._name(), **({"namespace": namespace} if namespace else {})}
         kind = {"deployments/scale": "Deployment", "pods/resize": "Pod"}.get(plural, KINDS[plural])
         group_version = f"{self._group}/{self._version}" if self._group else self._version
-        found: Object = {"apiVersion": group_version, "kind": kind, "metadata": meta}
+        manifest: Object = {"apiVersion": group_version, "kind": kind, "metadata": meta}
         container = {
             "name": "app", "image": "app:1",
             "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
         }  # fmt: skip
         labels = {"app": "adversary"}
         if plural == "pods/eviction":
-            found |= {"apiVersion": "policy/v1", "kind": "Eviction"}
+            manifest |= {"apiVersion": "policy/v1", "kind": "Eviction"}
         more: dict[str, Object] = {
             "leases": {"spec": {"holderIdentity": "one"}},
             "configmaps": {"data": {"text": "one"}},
@@ -358,7 +358,7 @@ class Stored:
                                      "groupPriorityMinimum": 100,
                                      "service": {"name": "adversary", "namespace": self.world.own, "port": 443}}},
         }  # fmt: skip
-        return {**found, **more.get(plural, {})}
+        return {**manifest, **more.get(plural, {})}
 
     def base(self) -> Object:
         """The object as it is stored, or as it would be created."""
@@ -366,8 +366,8 @@ class Stored:
             return {**self._made, "deleteOptions": {"preconditions": {"uid": self._pod["metadata"]["uid"]}}}
         if self.attempted.operation == CREATE:
             return copy.deepcopy(self._made)
-        found: Object = self.world.admin.api.request("GET", self._path())
-        return found
+        result: Object = self.world.admin.api.request("GET", self._path())
+        return result
 
     # ── writing it ───────────────────────────────────────────────────────────────────────────────────
 

@@ -89,7 +89,7 @@ def test_a_kubelet_that_forges_a_note_scales_nothing_and_opens_nothing(
 def test_notes_of_invented_pools_make_no_state(cluster: Cluster, tmp_path: Path) -> None:
     with a_bank(cluster, mode="rehearse") as (name, bank), compactor(cluster, tmp_path) as one:
         leads(cluster, one)
-        [node] = [found["metadata"]["name"] for found in nodes(cluster, name)]
+        [node] = [each_node["metadata"]["name"] for each_node in nodes(cluster, name)]
         thief = kubelet(cluster, node)
         for number in range(3):
             text = json.dumps(forged(cluster, bank, f"invented-{number}") | {"drain": f"x{number}"})
@@ -98,7 +98,7 @@ def test_notes_of_invented_pools_make_no_state(cluster: Cluster, tmp_path: Path)
         cluster.eventually(lambda: one.told("not-authentic"), within=30)
         cluster.eventually(lambda: cluster.get("ConfigMap", f"trimtab-state-{name}"), within=30)
         states = cluster.list("ConfigMap", selector="trimtab.dev/state")
-        assert {found["metadata"]["labels"]["trimtab.dev/state"] for found in states} <= {name}
+        assert {result["metadata"]["labels"]["trimtab.dev/state"] for result in states} <= {name}
 
 
 def test_who_writes_the_state_and_takes_the_lease_scales_nothing(cluster: Cluster, tmp_path: Path) -> None:

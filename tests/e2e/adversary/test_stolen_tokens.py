@@ -33,19 +33,19 @@ WORKERS = ("watchdog", "compactor", "recommender")
 @pytest.fixture(scope="module")
 def ours(applied: Installed) -> Cluster:
     """Our namespace with objects of each process, as an administrator made them; and the policies in force."""
-    found = Cluster(applied.cluster.kubeconfig, applied.values.namespace, applied.cluster.plane)
+    cluster = Cluster(applied.cluster.kubeconfig, applied.values.namespace, applied.cluster.plane)
     for name, labels in {
         "pool-web": {POOL: "web"}, "trimtab-state-web": {STATE: "web"},
         "trimtab-recommendations-000": {RECOMMENDED: "v1"}, "trimtab-usage-000": {"trimtab.dev/usage": "v1"},
     }.items():  # fmt: skip
-        found.apply(config_map(name, labels, text="ours"))
+        cluster.apply(config_map(name, labels, text="ours"))
     for process in HELD:
-        found.eventually(
+        cluster.eventually(
             lambda process=process: f"trimtab-{process}-configmaps" in denied(
                 lambda: thief(applied, process).apply(config_map("not-yet", text="stolen"))),
             what=f"the policy of {process} in force",
         )  # fmt: skip
-    return found
+    return cluster
 
 
 CHANGED = [(process, name) for process, names in OTHERS.items() for name in names]
@@ -195,16 +195,16 @@ def node(applied: Installed, ours: Cluster) -> Iterator[str]:
     """A node with a taint, labels and an annotation of its own; and the policy on nodes in force."""
     name = f"tok-{applied.cluster.namespace[-5:]}"
     applied.cluster.pool(name, nodes=1, taints=["team=a:NoSchedule"])
-    [found] = [shape["metadata"]["name"] for shape in applied.cluster.list("Node", selector=f"pool={name}")]
-    applied.cluster.patch("Node", found, {"metadata": {"annotations": {"team": "a"}}})
+    [actual_name] = [shape["metadata"]["name"] for shape in applied.cluster.list("Node", selector=f"pool={name}")]
+    applied.cluster.patch("Node", actual_name, {"metadata": {"annotations": {"team": "a"}}})
     stolen = thief(applied, "compactor")
     ours.eventually(
         lambda: "trimtab-compactor-nodes" in denied(
-            lambda: stolen.patch("Node", found, {"metadata": {"labels": {"a": "b"}}})),
+            lambda: stolen.patch("Node", actual_name, {"metadata": {"labels": {"a": "b"}}})),
         what="the policy on nodes in force",
     )  # fmt: skip
-    yield found
-    applied.cluster.delete("Node", found)
+    yield actual_name
+    applied.cluster.delete("Node", actual_name)
 
 
 @pytest.mark.parametrize("name", NODE_CHANGES)
@@ -236,9 +236,9 @@ def _patch_as_read(applied: Installed, own: Cluster, node: str, changes: Callabl
     """
 
     def patch() -> bool:
-        found = applied.cluster.get("Node", node)
-        body = changes(found["spec"].get("taints", []))
-        body.setdefault("metadata", {})["resourceVersion"] = found["metadata"]["resourceVersion"]
+        described_node = applied.cluster.get("Node", node)
+        body = changes(described_node["spec"].get("taints", []))
+        body.setdefault("metadata", {})["resourceVersion"] = described_node["metadata"]["resourceVersion"]
         try:
             own.patch("Node", node, body)
         except ApiError as error:

@@ -34,11 +34,11 @@ def attacker(here: Installed) -> Cluster:
     inside.apply({
         "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "e2e-class"}, "spec": spec,
     })  # fmt: skip
-    found = tenant(inside)
+    cluster = tenant(inside)
     for replica in here.replicas:  # each by itself: the API server keeps its connection to one of them
         inside.eventually(lambda replica=replica: gives_class(replica, inside.namespace), what="the class given")
-    inside.eventually(lambda: changed(found.create(pod(), dryRun="All")), what="the tenant's pods changed")
-    return found
+    inside.eventually(lambda: changed(cluster.create(pod(), dryRun="All")), what="the tenant's pods changed")
+    return cluster
 
 
 def gives_class(replica: Replica, namespace: str) -> bool:
@@ -75,8 +75,8 @@ def many_spreads(count: int) -> Object:
 
 
 def shaped(**spec: Any) -> Object:
-    made = pod()
-    return {**made, "spec": {**made["spec"], **spec}}
+    created_pod = pod()
+    return {**created_pod, "spec": {**created_pod["spec"], **spec}}
 
 
 SHAPES: dict[str, Callable[[], Object]] = {
@@ -103,9 +103,9 @@ def test_no_pod_of_a_tenant_takes_the_webhook_away_from_others(
     shape, before = SHAPES[name](), here.lost
     with ThreadPoolExecutor(4) as pool:
         attacks = [pool.submit(tried, attacker, shape) for _ in range(4)]
-        assert all(changed(found) for found in here.create(4, clients=2))
+        assert all(changed(result) for result in here.create(4, clients=2))
         while not all(attack.done() for attack in attacks):
-            assert all(changed(found) for found in here.create(4, clients=2))
+            assert all(changed(result) for result in here.create(4, clients=2))
     assert here.lost == before
     assert all(replica.process.poll() is None for replica in here.replicas)
 
@@ -122,7 +122,7 @@ def test_nor_does_half_a_minute_of_all_of_them(here: Installed, attacker: Cluste
 
         attacks = [pool.submit(keep, shape) for shape in shapes]
         while not all(attack.done() for attack in attacks):
-            assert all(changed(found) for found in here.create(4, clients=2))
+            assert all(changed(result) for result in here.create(4, clients=2))
     assert here.lost == before
     assert all(replica.process.poll() is None for replica in here.replicas)
 

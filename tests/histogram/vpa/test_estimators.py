@@ -102,16 +102,16 @@ def test_amounts_are_cut_never_rounded_and_never_negative() -> None:
 
 
 def test_a_lower_bound_is_no_less_than_the_minimum() -> None:
-    found = estimate_request("cpu", Histogram(CPU_SCALE), HistoryLength(seconds=DAY, samples=1440))
-    assert (found.lower_bound, found.target, found.upper_bound) == (25, 25, 25)
+    vpa_estimate = estimate_request("cpu", Histogram(CPU_SCALE), HistoryLength(seconds=DAY, samples=1440))
+    assert (vpa_estimate.lower_bound, vpa_estimate.target, vpa_estimate.upper_bound) == (25, 25, 25)
 
 
 def test_an_estimate_has_its_bounds_around_its_target() -> None:
     histogram = Histogram(CPU_SCALE)
     for n in range(1, 101):
         histogram.add_sample(n / 100, 0.1)
-    found = estimate_request("cpu", histogram, HistoryLength(seconds=7 * DAY, samples=7 * 1440))
-    assert (found.lower_bound, found.target, found.upper_bound) == (586, 1038, 1258)
+    vpa_estimate = estimate_request("cpu", histogram, HistoryLength(seconds=7 * DAY, samples=7 * 1440))
+    assert (vpa_estimate.lower_bound, vpa_estimate.target, vpa_estimate.upper_bound) == (586, 1038, 1258)
 
 
 def test_flags_are_those_of_the_recommender_and_the_updater() -> None:
@@ -152,6 +152,9 @@ def test_a_cap_and_a_rounding_apply_after_the_minimum() -> None:
      (RecommenderFlags(cpu_half_life_seconds=900, lower_bound_cpu_percentile=0.7), 2.3, 7.7, 50)],
 )  # fmt: skip
 def test_reaction_times_in_closed_form(flags: RecommenderFlags, old: float, young: float, drop: float) -> None:
-    found = compute_reaction_times(flags)
-    minutes = [seconds / MINUTE for seconds in (found.rise_old_pod, found.rise_young_pod, found.drop)]
+    reaction_times = compute_reaction_times(flags)
+    minutes = [
+        seconds / MINUTE
+        for seconds in (reaction_times.rise_old_pod, reaction_times.rise_young_pod, reaction_times.drop)
+    ]
     assert minutes == pytest.approx([old, young, drop], rel=0.01)

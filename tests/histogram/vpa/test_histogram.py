@@ -21,17 +21,17 @@ HOUR = 3600.0
 
 
 def of(*samples: tuple[float, float], scale: LinearBuckets | ExponentialBuckets = TENS) -> Histogram:
-    found = Histogram(scale)  # type: ignore[arg-type]
+    histogram = Histogram(scale)  # type: ignore[arg-type]
     for value, weight in samples:
-        found.add_sample(value, weight)
-    return found
+        histogram.add_sample(value, weight)
+    return histogram
 
 
 def ramp() -> Histogram:
-    found = Histogram(CPU_SCALE)
+    histogram = Histogram(CPU_SCALE)
     for hundredth in range(1, 101):
-        found.add_sample(hundredth / 100, 0.1)
-    return found
+        histogram.add_sample(hundredth / 100, 0.1)
+    return histogram
 
 
 def at(text: str) -> float:
@@ -77,17 +77,17 @@ def test_h8_an_empty_histogram_answers_nothing(share: float) -> None:
 
 
 def test_h9_shares_beyond_the_ends_answer_the_ends() -> None:
-    found = of((0.1, 0.1), (0.2, 0.2), scale=TENTHS)
-    assert [found.percentile(-0.1), found.percentile(1.1)] == pytest.approx([0.2, 0.3])
+    histogram = of((0.1, 0.1), (0.2, 0.2), scale=TENTHS)
+    assert [histogram.percentile(-0.1), histogram.percentile(1.1)] == pytest.approx([0.2, 0.3])
 
 
 def test_h11_what_is_left_below_epsilon_is_nothing() -> None:
-    found = of((1, 2.5e-15))
-    seen = [found.is_empty]
+    histogram = of((1, 2.5e-15))
+    observations = [histogram.is_empty]
     for _ in range(2):
-        found.subtract_sample(1, 1e-15)
-        seen.append(found.is_empty)
-    assert seen == [False, False, True]
+        histogram.subtract_sample(1, 1e-15)
+        observations.append(histogram.is_empty)
+    assert observations == [False, False, True]
 
 
 def test_h13_merged_histograms_are_as_if_filled_together() -> None:
@@ -97,14 +97,14 @@ def test_h13_merged_histograms_are_as_if_filled_together() -> None:
 
 
 def test_h14_three_cores_apart() -> None:
-    found = of((1, 1), (2, 1), (3, 1), scale=CPU_SCALE)  # type: ignore[arg-type]
-    values = [found.percentile(share) for share in (0.05, 0.2, 0.5, 0.9, 0.95)]
+    histogram = of((1, 1), (2, 1), (3, 1), scale=CPU_SCALE)  # type: ignore[arg-type]
+    values = [histogram.percentile(share) for share in (0.05, 0.2, 0.5, 0.9, 0.95)]
     assert values == pytest.approx([1.0162813885540904] * 2 + [2.093479957150735] + [3.0271566170604376] * 2)
 
 
 def test_h15_three_gigabytes_apart() -> None:
-    found = of((1e9, 1), (2e9, 1), (3e9, 1), scale=MEMORY_SCALE)  # type: ignore[arg-type]
-    assert int(found.percentile(0.5)) == 2093479957
+    histogram = of((1e9, 1), (2e9, 1), (3e9, 1), scale=MEMORY_SCALE)  # type: ignore[arg-type]
+    assert int(histogram.percentile(0.5)) == 2093479957
 
 
 def test_h16_a_ramp() -> None:
@@ -114,27 +114,27 @@ def test_h16_a_ramp() -> None:
 
 
 def test_h17_two_levels() -> None:
-    found = Histogram(CPU_SCALE)
+    histogram = Histogram(CPU_SCALE)
     for value, count in ((0.05, 960), (0.8, 480)):
         for _ in range(count):
-            found.add_sample(value, 0.1)
-    low = [found.percentile(share) for share in (0.05, 0.5, 0.66)]
-    high = [found.percentile(share) for share in (0.67, 0.9, 0.95)]
+            histogram.add_sample(value, 0.1)
+    low = [histogram.percentile(share) for share in (0.05, 0.5, 0.66)]
+    high = [histogram.percentile(share) for share in (0.67, 0.9, 0.95)]
     assert low == pytest.approx([0.05525631] * 3)
     assert high == pytest.approx([0.80063771] * 3)
 
 
 # ── decay ────────────────────────────────────────────────────────────────
 def fading(*samples: tuple[float, float, float], half_life: float = HOUR) -> Histogram:
-    found = Histogram(TENS, half_life)
+    histogram = Histogram(TENS, half_life)
     for value, weight, when in samples:
-        found.add_sample(value, weight, when)
-    return found
+        histogram.add_sample(value, weight, when)
+    return histogram
 
 
 def test_d1_an_old_heavy_sample_has_faded() -> None:
-    found = fading((2, 1000, T0), (1, 1, T0 + 20 * HOUR))
-    assert (found.percentile(0.999), found.percentile(1)) == (2, 3)
+    histogram = fading((2, 1000, T0), (1, 1, T0 + 20 * HOUR))
+    assert (histogram.percentile(0.999), histogram.percentile(1)) == (2, 3)
 
 
 def test_d2_a_sample_of_a_hundred_half_lives_ago_is_gone() -> None:
@@ -164,9 +164,9 @@ def test_d5_merging_is_inserting_whatever_the_references() -> None:
 def test_d6_d7_d8_the_reference_is_the_nearest_multiple_of_the_half_life(
     case: str, half_life: float, when: str, reference: str, weight: float
 ) -> None:
-    found = Histogram(CPU_SCALE, half_life)
-    found.add_sample(1, 0.1, at(when))
-    assert (found.reference, found.total) == (at(reference), pytest.approx(weight, rel=1e-12)), case
+    histogram = Histogram(CPU_SCALE, half_life)
+    histogram.add_sample(1, 0.1, at(when))
+    assert (histogram.reference, histogram.total) == (at(reference), pytest.approx(weight, rel=1e-12)), case
 
 
 LOW, HIGH = 0.11026564, 1.01628139
@@ -180,10 +180,10 @@ LOW, HIGH = 0.11026564, 1.01628139
 def test_d9_to_d12_what_the_half_life_forgets_in_an_hour(
     case: str, levels: tuple[float, float], half_life: float, expected: tuple[float, ...]
 ) -> None:
-    found = Histogram(CPU_SCALE, half_life)
+    histogram = Histogram(CPU_SCALE, half_life)
     for minute in range(25 * 60):
-        found.add_sample(levels[minute >= 24 * 60], 0.1, T0 + 60 * minute)
-    assert [found.percentile(s) for s in (0.05, 0.5, 0.7, 0.9, 0.95)] == pytest.approx(expected, rel=1e-7), case
+        histogram.add_sample(levels[minute >= 24 * 60], 0.1, T0 + 60 * minute)
+    assert [histogram.percentile(s) for s in (0.05, 0.5, 0.7, 0.9, 0.95)] == pytest.approx(expected, rel=1e-7), case
 
 
 # ── checkpoints ──────────────────────────────────────────────────────────
@@ -199,30 +199,30 @@ def test_k1_to_k4_the_heaviest_bucket_weighs_ten_thousand(
 
 
 def test_k5_loaded_weights_add_up_to_the_total() -> None:
-    found = of()
-    found.load_checkpoint(6, {0: 1, 1: 2})
-    assert (found.weights, found.total) == ({0: 2, 1: 4}, 6)
+    histogram = of()
+    histogram.load_checkpoint(6, {0: 1, 1: 2})
+    assert (histogram.weights, histogram.total) == ({0: 2, 1: 4}, 6)
 
 
 def test_k8_the_ramp_is_written_as_the_vpa_writes_it() -> None:
     total, buckets = ramp().to_checkpoint()
-    said = "4000 2000 2000 2000 2000 4000 2000 4000 2000 4000 2000 4000 4000 4000 4000 4000 6000 4000 6000 4000"
-    expected = [int(word) for word in said.split()] + [6000] * 4 + [8000, 6000] + [8000] * 4 + [10000] * 6
+    text = "4000 2000 2000 2000 2000 4000 2000 4000 2000 4000 2000 4000 4000 4000 4000 4000 6000 4000 6000 4000"
+    expected = [int(word) for word in text.split()] + [6000] * 4 + [8000, 6000] + [8000] * 4 + [10000] * 6
     assert total == pytest.approx(9.99999999999998)
     assert list(buckets.values()) == expected
 
 
 def test_k9_a_percentile_on_the_edge_moves_by_a_bucket_through_a_checkpoint() -> None:
-    found = Histogram(CPU_SCALE)
-    found.load_checkpoint(*ramp().to_checkpoint())
-    values = [found.percentile(share) for share in (0.5, 0.9, 0.95)]
+    histogram = Histogram(CPU_SCALE)
+    histogram.load_checkpoint(*ramp().to_checkpoint())
+    values = [histogram.percentile(share) for share in (0.5, 0.9, 0.95)]
     assert values == pytest.approx([0.51113454, 0.90320307, 0.95836323], rel=1e-7)
-    assert found.percentile(0.05) in (pytest.approx(0.06801913, rel=1e-6), pytest.approx(0.05525631, rel=1e-6))
+    assert histogram.percentile(0.05) in (pytest.approx(0.06801913, rel=1e-6), pytest.approx(0.05525631, rel=1e-6))
 
 
 def test_a_bad_bucket_and_a_negative_total_are_refused_and_change_nothing() -> None:
-    found = of((1, 1))
+    histogram = of((1, 1))
     for total, buckets in ((1.0, {99: 1}), (-1.0, {1: 1})):
         with pytest.raises(CheckpointRejected):
-            found.load_checkpoint(total, buckets)
-    assert found.weights == {1: 1}
+            histogram.load_checkpoint(total, buckets)
+    assert histogram.weights == {1: 1}

@@ -43,11 +43,11 @@ def heard() -> Heard:
 
 def test_m2_cpu_samples_weigh_a_tenth_and_come_once(heard: Heard) -> None:
     it = AggregateContainerState(cpu=heard)
-    taken = [
+    records = [
         it.add_cpu_sample(T + hours * HOUR, cores)
         for hours, cores in ((0, 3.14), (12, 6.28), (24, 1.57), (24, 9), (36, -1))
     ]
-    assert (taken, heard.weights) == ([True, True, True, False, False], [0.1] * 3)
+    assert (records, heard.weights) == ([True, True, True, False, False], [0.1] * 3)
     assert not it.add_memory_sample(T, -1)
 
 
@@ -58,8 +58,8 @@ def test_m3_a_killed_container_wanted_a_fifth_more(heard: Heard) -> None:
 
 def test_m5_later_kills_do_not_build_on_the_bump_of_earlier_ones(heard: Heard) -> None:
     it = AggregateContainerState(memory=heard)
-    for held in (1000, 999, 999, 2000):
-        it.record_oom(T, held * MI)
+    for holding in (1000, 999, 999, 2000):
+        it.record_oom(T, holding * MI)
     end = T + DAY
     assert heard.calls == [("add", 1200 * MI, end), ("subtract", 1200 * MI, end), ("add", 2400 * MI, end)]
 
@@ -124,8 +124,8 @@ def test_k11_a_container_survives_its_checkpoint() -> None:
     cpu.add_sample(1, 33, T)
     memory.add_sample(1, 55, T)
     memory.add_sample(1e7, 55, T)
-    known = vpa.CheckpointHistory(cpu=cpu, memory=memory, first=int(T), last=int(T) + 60, samples=10)
-    text = msgspec.json.encode(vpa.encode_checkpoint(known))
+    checkpoint_history = vpa.CheckpointHistory(cpu=cpu, memory=memory, first=int(T), last=int(T) + 60, samples=10)
+    text = msgspec.json.encode(vpa.encode_checkpoint(checkpoint_history))
     read = vpa.decode_checkpoint(msgspec.json.decode(text, type=vpa.CheckpointStatus))
     assert (len(read.cpu.weights), len(read.memory.weights)) == (1, 2)
     assert (read.samples, read.first, read.last) == (10, int(T), int(T) + 60)

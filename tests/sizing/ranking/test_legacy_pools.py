@@ -39,8 +39,8 @@ def split(inventory: Inventory):  # type: ignore[no-untyped-def]
 
 def codes(inventory: Inventory, **templates: Item) -> tuple[str, set[str]]:
     old, _ = split(inventory)
-    asked = {name: cluster(pod("x", spec=spec)).pods[0].requirements for name, spec in templates.items()}
-    chosen = choose_taint(inventory, old, asked)
+    requirements = {name: cluster(pod("x", spec=spec)).pods[0].requirements for name, spec in templates.items()}
+    chosen = choose_taint(inventory, old, requirements)
     return chosen.taint.effect, {reason.code.name for reason in chosen.reasons}
 
 
@@ -77,8 +77,8 @@ def test_room_is_missing_until_the_new_pool_holds_the_pods_of_the_next_nodes() -
 
 
 def test_placeholders_do_not_take_the_room_that_they_hold() -> None:
-    held = pod("hold-1", "new-1", "4", labels={PLACEHOLDER_LABEL: "old"})
-    inventory = both(pod("w-1", "old-1", "4"), held)
+    created_pod = pod("hold-1", "new-1", "4", labels={PLACEHOLDER_LABEL: "old"})
+    inventory = both(pod("w-1", "old-1", "4"), created_pod)
     old, new = split(inventory)
     assert find_missing_room(inventory, SCOPE, old, new, {}, batch=1).pods == ()
 
@@ -103,8 +103,8 @@ def test_no_placeholder_is_created_while_a_legacy_node_is_drained() -> None:
 
 def test_placeholders_go_once_all_pods_fit_without_them() -> None:
     waiting = pod("w-1", "old-1", "4")
-    held = pod("hold-1", "new-1", "4", labels={PLACEHOLDER_LABEL: "old"})
-    inventory = both(waiting, held)
+    created_pod = pod("hold-1", "new-1", "4", labels={PLACEHOLDER_LABEL: "old"})
+    inventory = both(waiting, created_pod)
     change = plan_placeholders(room_of(inventory), SCOPE, inventory.pods, is_draining=False)
     assert [one.name for one in change.delete] == ["hold-1"]
     assert change.create == ()
@@ -113,8 +113,8 @@ def test_placeholders_go_once_all_pods_fit_without_them() -> None:
 def test_placeholders_of_pods_that_are_gone_are_deleted_and_others_stay() -> None:
     large = pod("w-1", "old-1", "3"), pod("w-2", "old-2", "3")
     name = placeholder_name(both(*large).pods[0])
-    held = [pod(one, "new-1", "3", labels={PLACEHOLDER_LABEL: "old"}) for one in (name, "of-a-pod-before")]
-    inventory = both(*large, *held)
+    pods = [pod(one, "new-1", "3", labels={PLACEHOLDER_LABEL: "old"}) for one in (name, "of-a-pod-before")]
+    inventory = both(*large, *pods)
     change = plan_placeholders(room_of(inventory), SCOPE, inventory.pods, is_draining=False)
     assert [one.name for one in change.create] == ["w-2"]
     assert [one.name for one in change.delete] == ["of-a-pod-before"]
@@ -147,8 +147,8 @@ def test_a_pod_that_waits_for_a_node_takes_the_room_first() -> None:
 
 def test_a_placeholder_asks_for_what_its_pod_asks_on_the_new_pool_only() -> None:
     inventory = both(pod("w-1", "old-1", "3", "2Gi"))
-    [made] = render_placeholders(inventory.pods, SCOPE, NEW, "low", ())
-    spec = made["spec"]
+    [placeholder] = render_placeholders(inventory.pods, SCOPE, NEW, "low", ())
+    spec = placeholder["spec"]
     assert isinstance(spec, dict)
     assert spec["nodeSelector"] == NEW
     assert spec["containers"][0]["resources"]["requests"] == {"cpu": "3000m", "memory": str(2 << 30)}
@@ -178,5 +178,5 @@ def test_a_type_that_is_not_ranked_above_the_old_one_refuses() -> None:
 def test_a_pod_that_does_not_run_on_the_other_nodes_makes_the_taint_weak() -> None:
     arm, amd = ({"labels": {"kubernetes.io/arch": arch}} for arch in ("arm64", "amd64"))
     inventory = cluster(node("old-1", **amd), node("new-1", **arm), pod("w-1", "old-1"))
-    legacy = [found for found in inventory.nodes if found.name == "old-1"]
+    legacy = [node for node in inventory.nodes if node.name == "old-1"]
     assert choose_taint(inventory, legacy, {}).taint.effect == "PreferNoSchedule"

@@ -34,7 +34,7 @@ def candidates(draw: st.DrawFn, name: str = "type") -> Candidate:
 
 
 several = st.lists(candidates(), min_size=1, max_size=8).map(
-    lambda found: [replace(one, name=f"type-{number}", family=f"family-{number}") for number, one in enumerate(found)]
+    lambda result: [replace(one, name=f"type-{number}", family=f"family-{number}") for number, one in enumerate(result)]
 )
 
 

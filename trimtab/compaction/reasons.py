@@ -12,7 +12,8 @@ STRANGE_OWNER = Code(
     "pod-of-unknown-owner",
     "The owner of the pod is of a kind whose behavior Trimtab does not know.",
     'If the owner recreates its pods, set the annotation cluster-autoscaler.kubernetes.io/safe-to-evict: "true" '
-    "on the pods.",
+    "on the pods. If the cluster autoscaler runs with --skip-nodes-with-custom-controller-pods=false, give Trimtab "
+    "this flag.",
 )
 OWNER_GONE = Code(
     "owner-missing",
@@ -54,7 +55,8 @@ LOCAL_DATA = Code(
     "local-data",
     "The pod stores data on the node, and the data would be lost.",
     "If the data may be lost, list the volume in cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes; the "
-    "action `safeToEvictVolumes` of a PodPolicy does so for the pods that it matches.",
+    "action `safeToEvictVolumes` of a PodPolicy does so for the pods that it matches. If the cluster autoscaler runs "
+    "with --skip-nodes-with-local-storage=false, give Trimtab this flag.",
 )
 LOCAL_VOLUME = Code(
     "local-volume",
@@ -114,12 +116,19 @@ SYSTEM_YOUNG = Code(
     "system-pod-without-budget",
     "The pod is a kube-system pod without a PodDisruptionBudget and younger than an hour.",
     "Create a PodDisruptionBudget for the pod, wait until the pod is an hour old, or set the annotation "
-    'cluster-autoscaler.kubernetes.io/safe-to-evict: "true" on it.',
+    'cluster-autoscaler.kubernetes.io/safe-to-evict: "true" on it. If the cluster autoscaler runs with '
+    "--skip-nodes-with-system-pods=false, give Trimtab this flag.",
 )
 YOUNG_POD = Code(
     "pod-too-young",
     "The pod has run for less time than the pool requires.",
     "Wait, or lower age.pod in the pool.",
+)
+LONG_GRACE = Code(
+    "grace-period-too-long",
+    "The termination grace period of the pod is longer than the pool allows, so the drain of its node could take as "
+    "long.",
+    "Shorten terminationGracePeriodSeconds of the pod, or raise protect.maxGrace in the pool.",
 )
 NOT_READY_POD = Code(
     "pod-not-ready",

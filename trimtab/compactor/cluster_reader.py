@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +9,13 @@ from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import Workload
-from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, UPDATED_ANNOTATION, Autoscaler
+from trimtab.cluster.cluster_autoscaler import (
+    STATUS_NAME,
+    STATUS_NAMESPACE,
+    UPDATED_ANNOTATION,
+    Autoscaler,
+    parse_flags,
+)
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
 from trimtab.cluster.kinds import REPLICA_SET
@@ -121,15 +126,15 @@ class ClusterReader:
 
     def _autoscaler(self, snapshot: Snapshot) -> Autoscaler | None:
         settings = self.settings
-        flags, maps = shlex.split(settings.autoscaler_flags or ""), snapshot.objects_of(ConfigMap)
-        names = settings.autoscaler_statuses
+        maps, names = snapshot.objects_of(ConfigMap), settings.autoscaler_statuses
         members = []
         for name in names:
+            flags = settings.autoscaler_arguments(name)
             reported = read_autoscaler_status(maps, flags, (settings.autoscaler_namespace, name))
             if reported is not None:
                 self._reported[name] = reported
             elif settings.require_autoscaler_status:
-                reported = silent_autoscaler(self._reported.get(name), self.now(), settings.autoscaler_flag_values)
+                reported = silent_autoscaler(self._reported.get(name), self.now(), parse_flags(flags))
             if reported is not None:
                 known_as = f"{settings.autoscaler_namespace}/{name}" if len(names) > 1 else ""
                 members.append(replace(reported, name=known_as))

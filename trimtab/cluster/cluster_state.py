@@ -13,7 +13,7 @@ from itertools import pairwise
 from trimtab.cluster import node as nodes
 from trimtab.cluster import pdb as budgets
 from trimtab.cluster.api.autoscaling import CapacityBuffer, PodTemplate
-from trimtab.cluster.api.core import Namespace, RuntimeClass
+from trimtab.cluster.api.core import Namespace, ResourceQuota, RuntimeClass
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from trimtab.cluster.api.meta import Labels, value_or
@@ -70,6 +70,8 @@ class Inventory:
     """The kinds of owners that the snapshot contains. An owner of any other kind may exist although the snapshot does
     not have it."""
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
+    quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
+    """Namespace → its ResourceQuotas, in the order of their names."""
     config_maps: tuple[ConfigMap, ...] = ()
     duplicate_node_names: frozenset[str] = frozenset()
     """Names that more than one Node object of the snapshot has."""
@@ -147,6 +149,7 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         # nothing.
         owner_kinds=frozenset(kind for kind, _ in snapshot.iterate_workloads()),
         namespaces={s.metadata.name: value_or(s.metadata.labels, {}) for s in snapshot.objects_of(Namespace)},
+        quotas=_quotas_by_namespace(snapshot.objects_of(ResourceQuota)),
         config_maps=snapshot.objects_of(ConfigMap),
         # What Trimtab knows for certain overrides what it reads in ConfigMaps, which anyone may write.
         schedulers={**find_schedulers(shape.data for shape in snapshot.objects_of(ConfigMap)), **KNOWN_SCHEDULERS},
@@ -162,6 +165,14 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
             *_forbidden_notes(snapshot.forbidden, device_counts),
         ),
     )
+
+
+def _quotas_by_namespace(quotas: Iterable[ResourceQuota]) -> dict[str, tuple[ResourceQuota, ...]]:
+    by_namespace: dict[str, tuple[ResourceQuota, ...]] = {}
+    for quota in sorted(quotas, key=lambda one: one.metadata.name):
+        namespace = quota.metadata.namespace
+        by_namespace[namespace] = (*by_namespace.get(namespace, ()), quota)
+    return by_namespace
 
 
 def _with_devices(node: NodeInfo, devices_of_cluster: Devices) -> NodeInfo:

@@ -22,6 +22,7 @@ from trimtab.cluster.timestamps import Seconds, parse_duration
 from trimtab.compaction import reasons as r
 from trimtab.compaction.keep_annotations import keep_reason, unreadable_reason
 from trimtab.compaction.rules_of_nodes import RulesOfNodes
+from trimtab.compaction.second_replica import second_replica_reason
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -225,13 +226,9 @@ class EvictionChecker:
         count = wanted if wanted is not None else self.count_replicas(pod)
         if count < 2 and not pool.single_replicas:
             return r.SINGLE(f"pod {pod.key} is the only replica of {owner.kind} {owner.name}")
-        # A single replica of a ReplicaSet is moved by a surge: the compactor scales its workload to two first, which
-        # RBAC must allow.
-        if count < 2 and owner.kind == REPLICA_SET and not _may_scale(pool, pod.namespace):
-            return r.NO_RIGHT_TO_SCALE(
-                f"pod {pod.key} is the only replica of {owner.kind} {owner.name}, and "
-                f"TRIMTAB_COMPACTOR_SCALE_NAMESPACES does not list {pod.namespace}"
-            )
+        # A single replica of a ReplicaSet is moved by a surge: the compactor scales its workload to two first.
+        if count < 2 and owner.kind == REPLICA_SET:
+            return second_replica_reason(pod, pool, self.inventory.quotas.get(pod.namespace, ()))
         return None
 
     def _tolerates_unready_replica(self, pod: PodInfo, pool: Pool, scale: ReplicaCounts) -> bool:
@@ -460,7 +457,3 @@ def _grace_reason(pod: PodInfo, pool: Pool) -> Reason | None:
         f"pod {pod.key} has a termination grace period of {pod.grace_seconds} s, but the pool allows "
         f"{pool.max_grace} s (protect.maxGrace)"
     )
-
-
-def _may_scale(pool: Pool, namespace: str) -> bool:
-    return pool.scale_namespaces is None or namespace in pool.scale_namespaces

@@ -40,6 +40,12 @@ NO_RIGHT_TO_SCALE = Code(
     "The pod is the only replica of its workload, and the compactor may not scale that workload to two.",
     "Run two replicas, or grant the permission: `trimtab install --scale-namespace NAMESPACE`.",
 )
+NO_QUOTA_FOR_SECOND_REPLICA = Code(
+    "single-replica-without-quota",
+    "The pod is the only replica of its workload, and a ResourceQuota of its namespace rejects the second replica that "
+    "the compactor would add before the eviction.",
+    "Raise the quota by one pod of this size, or run two replicas.",
+)
 JOB = Code(
     "job-running",
     "The Job of the pod would start again from the beginning.",

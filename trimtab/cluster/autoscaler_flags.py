@@ -246,7 +246,7 @@ UNUSED_FLAGS = (
     AutoscalerFlag(name="scale-down-simulation-timeout", kind=_D, default="30s", effect=_SEARCH),
     AutoscalerFlag(
         name="unremovable-node-recheck-timeout", kind=_D, default="5m",
-        effect="The autoscaler looks at a node again only after this time; the margin for the removal of an empty "
+        effect="The autoscaler checks a node again only after this time; the margin for the removal of an empty "
         "node covers the default.",
     ),
     AutoscalerFlag(name="scan-interval", kind=_D, default="10s", effect=_SOON),

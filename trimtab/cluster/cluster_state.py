@@ -20,8 +20,9 @@ from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from trimtab.cluster.api.workload import FAILURE, PodDisruptionBudget, Workload
+from trimtab.cluster.api.workload import FAILURE, DaemonSet, PodDisruptionBudget, Workload
 from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
+from trimtab.cluster.daemon_sets import DaemonPods, missing_daemon_pods
 from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
 from trimtab.cluster.kinds import POD
 from trimtab.cluster.node import NodeInfo
@@ -92,6 +93,8 @@ class Inventory:
     """RuntimeClass → its handler."""
     reserved_pods: tuple[ReservedPods, ...] = ()
     """Capacity that CapacityBuffers reserve for pods that do not exist yet."""
+    missing_daemons: tuple[DaemonPods, ...] = ()
+    """The DaemonSets that are about to create further pods."""
     notes: tuple[str, ...] = ()
     """Sentences about what is unusual in the snapshot."""
 
@@ -157,6 +160,7 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         conflicting_pods=_conflicting_pods(pods),
         devices=device_counts,
         reserved_pods=reserved,
+        missing_daemons=missing_daemon_pods(snapshot.objects_of(DaemonSet), pods, len(nodes_by_name), reader),
         runtime_handlers={s.metadata.name: s.handler for s in snapshot.objects_of(RuntimeClass)},
         notes=(
             *_snapshot_notes(names, nodes_by_name, pods),

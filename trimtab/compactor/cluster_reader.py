@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.api.workload import DaemonSet, Workload
 from trimtab.cluster.cluster_autoscaler import (
     STATUS_NAME,
     STATUS_NAMESPACE,
@@ -18,9 +18,10 @@ from trimtab.cluster.cluster_autoscaler import (
 )
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
+from trimtab.cluster.daemon_sets import missing_daemon_pods
 from trimtab.cluster.kinds import REPLICA_SET
 from trimtab.cluster.owner import OwnerKey, controller_key
-from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.pool import pause_reason_in, schedulers_of
 from trimtab.cluster.pool_config import PoolReading, read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
@@ -45,7 +46,7 @@ from trimtab.kube.transform import PlannerPodTransform
 
 WATCHED_KINDS = (
     "Pod", "Node", "Namespace", "PodDisruptionBudget", "PersistentVolume", "PersistentVolumeClaim", "StorageClass",
-    "CSINode", "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
+    "CSINode", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
     "CapacityBuffer", "PodTemplate", "ResourceQuota", "ResourceClaim", "ResourceSlice", "DeviceClass",
 )  # fmt: skip
 """The kinds of objects that a plan reads, apart from some ConfigMaps."""
@@ -106,6 +107,9 @@ class ClusterReader:
         inventory = replace(
             snapshot_inventory(snapshot), pods=tuple(pods), schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS,
             measured_use=self.read_use(pods),
+            missing_daemons=missing_daemon_pods(
+                snapshot.objects_of(DaemonSet), pods, len(snapshot.objects_of(NodeShape)), PodReader()
+            ),
         )  # fmt: skip
         everywhere = self.settings.rehearse
         return ClusterView(

@@ -273,6 +273,7 @@ def _reserve_capacity(problem: CompactionProblem, pools: Sequence[Pool]) -> None
     order = (*by_evictions(problem.candidates, problem.pods_to_move, problem.savings), *problem.unexamined)
     reserved = ReservedCapacity(problem.capacity, order, problem.pool_of, now=problem.context.now)
     reserved.reserve_for_pending()
+    reserved.reserve_for_daemons()
     reserved.reserve_for_missing()
     reserved.reserve_for_buffers()
     reserved.reserve_for_draining(

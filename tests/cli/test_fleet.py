@@ -219,3 +219,12 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
         "The extra `fleet`, which reads and writes Parquet, is not installed; in a clone of Trimtab, run `pip install "
         "'.[fleet]'`."
     )
+
+
+def test_a_history_of_other_workloads_than_those_of_the_snapshot_is_said(tmp_path: Path) -> None:
+    cluster_file(tmp_path / "clusters", "east", machine("a"), workload("web", "a", "front"))
+    usage = write_history(tmp_path / "history", {"east": daily_rows("api", 3, cores=0.2)})
+    result = trimtab("fleet", "recommend", "--clusters", tmp_path / "clusters", "--usage", usage, "--now", NOW, "-o",
+                     "json")  # fmt: skip
+    (note,) = [note for note in json.loads(result.stdout)["notes"] if "cluster east" in note]
+    assert "has usage of 1 container, and none of them is in its snapshot" in note

@@ -107,6 +107,10 @@ def workload(kind: str, name: str, **more: Any) -> Item:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
+def in_shop(item: Item, namespace: str = "shop") -> Item:
+    return {**item, "metadata": {**item["metadata"], "namespace": namespace}}
+
+
 def used(folder: Path, *names: str) -> Path:
     """A day of usage of each workload, told as KIND/NAME."""
     rows = [f"{START + n * 600},shop,{name},app,0.2,300Mi" for name in names for n in range(150)]
@@ -119,8 +123,8 @@ def used(folder: Path, *names: str) -> Path:
 def test_the_real_kustomize_merges_every_patch_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
     workloads = [workload(kind, f"{kind.lower()}-a") for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob")]
     names = [f"{item['kind']}/{item['metadata']['name']}" for item in workloads]
-    arguments = ("--usage", used(tmp_path, *names, "Deployment/elsewhere"), "--patch", tmp_path / "patches",
-             "--rule", "p95")  # fmt: skip
+    arguments = ("--usage", used(tmp_path, *names), "--cluster", snapshot(tmp_path, *map(in_shop, workloads)),
+             "--patch", tmp_path / "patches", "--rule", "p95", "--min-confidence", "0")  # fmt: skip
     assert trimtab("recommend", *arguments).exit_code == 0
     base = tmp_path / "base"
     base.mkdir()
@@ -140,7 +144,8 @@ def test_the_real_kustomize_merges_every_patch_and_keeps_what_it_does_not_name(t
 
 
 def test_a_custom_kind_gets_no_patch_and_that_is_said(tmp_path: Path) -> None:
-    arguments = ("--usage", used(tmp_path, "Rollout/web"), "--patch", tmp_path / "patches")
+    cluster = snapshot(tmp_path, in_shop(workload("Rollout", "web")))
+    arguments = ("--usage", used(tmp_path, "Rollout/web"), "--cluster", cluster, "--patch", tmp_path / "patches")
     result = trimtab("recommend", *arguments)
     assert (
         "These workloads get no patch, because kustomize cannot merge their containers: Rollout shop/web"
@@ -152,7 +157,8 @@ def test_a_custom_kind_gets_no_patch_and_that_is_said(tmp_path: Path) -> None:
 def test_a_name_in_two_namespaces_is_told_apart_by_them(tmp_path: Path) -> None:
     path = used(tmp_path, "Deployment/web")
     path.write_text(path.read_text() + path.read_text().replace(",shop,", ",other,").split("\n", 1)[1])
-    trimtab("recommend", "--usage", path, "--patch", tmp_path / "patches")
+    cluster = snapshot(tmp_path, *(in_shop(workload("Deployment", "web"), name) for name in ("shop", "other")))
+    trimtab("recommend", "--usage", path, "--cluster", cluster, "--patch", tmp_path / "patches")
     patches = yaml.safe_load((tmp_path / "patches" / "kustomization.yaml").read_text())["patches"]
     assert {patch["target"]["namespace"] for patch in patches} == {"shop", "other"}
 

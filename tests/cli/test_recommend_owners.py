@@ -131,3 +131,21 @@ def test_the_past_of_a_name_that_two_workloads_share_is_left_out_by_name(tmp_pat
     report = told("recommend", "--usage", usage(tmp_path, "web-6c8f7d9b5c-bbbbb"), "--cluster",
                   snapshot(tmp_path, *pods))  # fmt: skip
     assert any("shop/Pod/web-6c8f7d9b5c-bbbbb/app" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize("has_live_pods", [True, False])
+def test_a_rollout_keeps_the_past_of_the_template_that_it_refers_to(tmp_path: Path, has_live_pods: bool) -> None:
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    rollout = item("Rollout", "web", version="argoproj.io/v1alpha1", spec={"replicas": 3, "workloadRef": reference})
+    live = [pod("web-7d4b9c6f5d-x2x4k", "Rollout/web", above="argoproj.io/v1alpha1")] if has_live_pods else []
+    cluster = snapshot(tmp_path, rollout, templated("Deployment", "web", replicas=0), *live)
+    report = told("recommend", "--usage", usage(tmp_path, "web-6c8f7d9b5c-bbbbb"), "--cluster", cluster)
+    assert [(row["kind"], row["cpu"]["samples"]) for row in report["containers"]] == [("Rollout", 336)]
+
+
+@pytest.mark.parametrize("command", [("recommend", "--patch", "patches"), ("vpa", "propose", "--manifests")])
+def test_no_manifest_is_written_for_a_workload_of_which_only_the_usage_is_known(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    result = trimtab(*command, "--usage", usage(tmp_path, "web-6c8f7d9b5c-bbbbb"))
+    assert (result.exit_code, "add --cluster" in result.output) == (2, True)

@@ -212,3 +212,13 @@ def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
     assert "The recommender has the history of 1 container." in report["notes"]
     assert (report["containers"][0]["cpu"]["p95"], report["containers"][0]["cpu"]["samples"]) == ("250m", 288)
     assert report["containers"][0]["memory"]["max"] == "400Mi"  # the peak of the interval that is not over
+
+
+def test_what_prometheus_warns_of_is_a_note(tmp_path: Path) -> None:
+    def warning(asked: Asked) -> Answer:
+        status, body = prometheus(asked)
+        return status, {**body, "warnings": ["store thanos-2 did not respond"]}
+
+    with serving(warning) as server:
+        report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z")
+    assert "The server of --prometheus warned: store thanos-2 did not respond" in report["notes"]

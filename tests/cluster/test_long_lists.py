@@ -28,6 +28,10 @@ def test_an_object_is_read_the_same():
     assert len(same(POD).snapshot.objects["Pod"]) == 1
 
 
+def test_a_list_within_the_list_is_its_items():
+    assert len(same({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [POD]}).snapshot.objects["Pod"]) == 1
+
+
 def test_a_null_is_absence():
     assert len(same({**POD, "status": None, "metadata": {"name": "web", "labels": None}}).snapshot.objects["Pod"]) == 1
 

@@ -129,3 +129,20 @@ def test_only_our_own_namespace_is_believed():
 
 def test_what_is_not_known_has_a_name():
     assert isinstance(Recommendations().find_usage(owner_key("Deployment/a"), "app"), NotYet)
+
+
+@pytest.mark.parametrize(
+    ("field", "expected", "got", "todo"),
+    [("kind: Pod\nspec: {priorityClassName: off}", "text", "a bare off, which Kubernetes reads as false",
+      'write "off"'),
+     ("kind: Pod\nspec: {priorityClassName: 17}", "text", "17", 'write "17"'),
+     ("kind: Pod\nspec: {priorityClassName: [a]}", "text", "a list", ""),
+     ("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: '3'}", "a whole number", "'3'", ""),
+     ("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: yes}", "a whole number",
+      "a bare yes, which Kubernetes reads as true", ""),
+     ("kind: Pod\nspec: {containers: {name: app}}", "a list", "a mapping", ""),
+     ("kind: Pod\nspec: web", "a mapping", "'web'", "")],
+)  # fmt: skip
+def test_a_value_of_a_wrong_type_is_told_in_words(field, expected, got, todo):
+    (mistake,) = load_snapshot([("f.yaml", f"{field}\n".encode())]).mistakes
+    assert (mistake.expected, mistake.got, mistake.todo) == (expected, got, todo)

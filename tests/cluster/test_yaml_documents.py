@@ -118,3 +118,21 @@ def test_a_value_of_a_tag_it_cannot_have_is_told():
 def test_a_value_knows_its_line():
     (document,) = read_documents("f", b"a:\n  b:\n  - c: 1\n  - d: 2\n").documents
     assert document.position_of(("a", "b", 1, "d")) == (4, 5)
+
+
+def test_a_list_within_a_list_is_its_items_with_their_own_places():
+    text = b"""\
+kind: List
+items:
+- kind: List
+  items:
+  - kind: PodList
+    items:
+    - metadata: {name: web, namespace: shop}
+- kind: Node
+"""
+    documents = read_documents("f", text).documents
+    assert [(one.kind, one.value["kind"], one.within, one.position_of(())) for one in documents] == [
+        ("Pod", "Pod", ("items", 0, "items", 0, "items", 0), (7, 7)),
+        ("Node", "Node", ("items", 1), (8, 3)),
+    ]

@@ -1,6 +1,7 @@
 """Usage from Prometheus: what is asked, what is read, what goes wrong."""
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.build import owner_key
 from tests.usage.fake_prometheus import Answer, Asked, labels, matrix, serving, vector
-from trimtab.usage.errors import GarbledSource, RefusedSource, UnreachableSource
+from trimtab.usage.errors import GarbledSource, IncompleteSource, RefusedSource, UnreachableSource
 from trimtab.usage.http_client import HttpApi, RetryPolicy
 from trimtab.usage.prometheus import Prometheus, QueryPlan, split_span
 from trimtab.usage.prometheus_response import parse_series
@@ -198,3 +199,25 @@ def test_points_that_are_no_amounts_and_of_the_future_count_for_nothing() -> Non
 
 def test_an_empty_answer_is_no_series() -> None:
     assert list(parse_series(json.dumps(matrix()).encode(), "cpu")) == []
+
+
+# ── what an answer says about itself ─────────────────────────────────────
+def with_notices(**notices: object) -> Callable[[Asked], Answer]:
+    def answer(asked: Asked) -> Answer:
+        status, body = shop(asked)
+        return status, {**body, **notices}
+
+    return answer
+
+
+def test_each_warning_of_the_server_is_reported_once() -> None:
+    warnings: list[str] = []
+    with serving(with_notices(warnings=["store thanos-2 did not respond"], isPartial=False)) as server:
+        it = Prometheus(HttpApi(server.url), QueryPlan(), warnings.append)
+        assert list(it.read_series(it.plan_queries(START, END - 1)))
+    assert warnings == ["store thanos-2 did not respond"]
+
+
+def test_a_partial_answer_is_no_answer() -> None:
+    with serving(with_notices(isPartial=True)) as server, pytest.raises(IncompleteSource, match="answer is partial"):
+        at(server.url).list_namespaces(START, END)

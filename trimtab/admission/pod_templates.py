@@ -20,6 +20,7 @@ from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import JOB, REPLICA_SET, STATEFUL_SET, GroupKind, built_in, group_kind, kind_name
 from trimtab.cluster.owner import OwnerKey, reference_to
+from trimtab.cluster.pod import FINISHED_PHASES
 from trimtab.cluster.replicas import Replicas, replicas_of
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, decode_object
 from trimtab.cluster.yaml_documents import Document, format_path
@@ -197,11 +198,17 @@ class PodTemplateLocation:
     pod: Pod
     """One pod as its controller would send it to the API server."""
     replicas: int = 1
-    """The number of such pods; 1 if the cluster decides it (DaemonSet) or each run does (Job)."""
+    """The number of such pods; 0 for a pod or Job that has ended, and 1 if the manifest does not say how many there are
+    (a DaemonSet without a status)."""
     owners: Mapping[OwnerKey, OwnerKey | None]
     """Owner → its controller, for the owners that would exist together with the manifest. The facts need them."""
     wanted: Mapping[OwnerKey, Replicas] = field(default_factory=dict)
     """Owner → the number of pods that it wants, as far as the manifest says."""
+
+    @property
+    def key(self) -> OwnerKey:
+        """The identity of the object that the manifest describes."""
+        return OwnerKey(self.namespace, self.kind, self.name)
 
     def with_owners(self, facts: ClusterFacts) -> ClusterFacts:
         """Returns the facts of a cluster in which the owners of this manifest exist."""
@@ -296,21 +303,44 @@ def _build_location(
 
 
 def _replica_count(kind: str, value: Any, path: Path) -> int:
-    """Returns the number of pods that the manifest requests with this template; 1 if the cluster or each run decides
-    it."""
-    if kind in ("DaemonSet", "Job", "CronJob") or not path:
-        return 1
+    """Returns the number of pods of this template that exist at once if everything runs that the manifest asks for; 1
+    if the manifest does not say it."""
+    if not path:
+        return int(value_at(value, ("status", "phase")) not in FINISHED_PHASES)
+    if kind == "DaemonSet":
+        # Before its controller has looked, the status is empty.
+        wanted = value_at(value, ("status", "desiredNumberScheduled"))
+        return wanted if isinstance(wanted, int) and value_at(value, ("status", "observedGeneration")) else 1
+    if kind in ("Job", "CronJob"):
+        return 0 if _has_ended(value) else _parallel_pods(value_at(value, path[:-1]))
     counts = [value_at(value, (*path[:end], "replicas")) for end in range(len(path), 0, -1)]
     count = next((count for count in counts if isinstance(count, int)), 1)
     if kind == "JobSet":
-        parallelism = value_at(value, (*path[:-1], "parallelism"))
-        count *= parallelism if isinstance(parallelism, int) else 1
+        count *= _parallel_pods(value_at(value, path[:-1]))
     if kind == "LeaderWorkerSet" and path[-1] == "workerTemplate":
         group = value_at(value, path[:-1])
         size = group.get("size")
         # A LeaderWorkerSet's `size` counts the leader, which has a template of its own if `leaderTemplate` is set.
         count *= (size if isinstance(size, int) else 1) - ("leaderTemplate" in group)
     return max(count, 0)
+
+
+def _parallel_pods(job_spec: Any) -> int:
+    """Returns how many pods of a Job run at once: `parallelism`, at most `completions`."""
+    parallelism, completions = (value_at(job_spec, (name,)) for name in ("parallelism", "completions"))
+    count = parallelism if isinstance(parallelism, int) else 1
+    return max(0, min(count, completions) if isinstance(completions, int) else count)
+
+
+def _has_ended(job: Any) -> bool:
+    """Returns whether the conditions of a Job say that it has completed or failed."""
+    conditions = value_at(job, ("status", "conditions"))
+    return any(
+        isinstance(condition, Mapping)
+        and condition.get("type") in ("Complete", "Failed")
+        and condition.get("status") == "True"
+        for condition in (conditions if isinstance(conditions, list) else ())
+    )
 
 
 def _wanted_replicas(

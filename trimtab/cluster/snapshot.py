@@ -217,7 +217,7 @@ def decode_object(document: Document, shape: type[S]) -> S | ConfigError:
         path = _parse_path(where.rstrip("`"))
         if missing := _MISSING_FIELD.fullmatch(sentence):
             return document.error_at((*path, missing[1]), "a value", "nothing")
-        return document.error_at(path, _expectation(sentence))
+        return _type_error(document, path, sentence)
 
 
 @cache
@@ -237,9 +237,26 @@ def without_nulls(value: Any) -> Any:
 _MISSING_FIELD = re.compile(r"Object missing required field `(\w+)`")
 
 
-def _expectation(sentence: str) -> str:
-    """Returns msgspec's message in the form of a mistake's `expected` text."""
-    return sentence.removeprefix("Expected ").replace("`", "").replace(", got ", ", not ")
+_TYPE_SENTENCE = re.compile(r"Expected `([^`]*)`, got `(\w+)`")
+_TYPE_WORDS = {
+    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "object": "a mapping",
+    "array": "a list", "null": "nothing",
+}  # fmt: skip
+
+
+def _type_error(document: Document, path: tuple[str | int, ...], sentence: str) -> ConfigError:
+    """Returns the mistake that msgspec's sentence about a type describes, with the value that the document has."""
+    types = _TYPE_SENTENCE.fullmatch(sentence)
+    if types is None:
+        return document.error_at(path, sentence.removeprefix("Expected ").replace("`", ""))
+    expected = " or ".join(_TYPE_WORDS.get(name, name) for name in types[1].split(" | "))
+    value, written = document.value_at(path), document.text_at(path)
+    if isinstance(value, bool) and written not in ("", "true", "false"):
+        got = f"a bare {written}, which Kubernetes reads as {quote_value(value)}"
+    else:
+        got = _TYPE_WORDS.get(types[2], types[2]) if isinstance(value, dict | list) else quote_value(value)
+    quoted = f'write "{written or quote_value(value)}"' if "str" in types[1] and isinstance(value, bool | int) else ""
+    return document.error_at(path, expected, got, quoted)
 
 
 def _parse_path(where: str) -> tuple[str | int, ...]:

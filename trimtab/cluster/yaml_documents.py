@@ -81,6 +81,23 @@ class Document:
         """Returns the line and column, counted from 1, of the value at `path`, or of its nearest parent that exists."""
         return position_of(self.node, path) if self.node is not None else (None, None)
 
+    def value_at(self, path: Path) -> Any:
+        """Returns the value at `path`, or None if there is none."""
+        value = self.value
+        for step in path:
+            if isinstance(value, dict) or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
+                value = value.get(step) if isinstance(value, dict) else value[step]
+            else:
+                return None
+        return value
+
+    def text_at(self, path: Path) -> str:
+        """Returns the scalar at `path` as its author wrote it, such as Off for false; empty if that is not known."""
+        node = self.node
+        for step in path:
+            node = child_node(node, step)
+        return node.value if isinstance(node, yaml.ScalarNode) else ""
+
     @property
     def entry_name(self) -> str:
         """The document as "Kind name", or as "document N" if it has no name."""
@@ -225,6 +242,8 @@ def _undecoded_items(file: str, long_list: _LongList) -> Iterator[Document]:
     for index, item in enumerate(long_list.items):
         within: Path = ("items", index)
         object_head = _OBJECT_HEAD.match(item)
+        if object_head is not None and object_head[2].endswith(b"List"):
+            object_head = None
         if object_head is not None and _UNREADABLE not in bytes(item):
             # Decoded later, straight into its struct, and not at all if its kind is ignored.
             kind = group_kind(object_head[1].decode(), object_head[2].decode())
@@ -239,7 +258,11 @@ def _undecoded_items(file: str, long_list: _LongList) -> Iterator[Document]:
                 file=file, index=index, value=_with_kind(value, long_list.kind, long_list.api_version), within=within
             )
             continue
-        if head.kind and head.unreadable is None:
+        if head.kind.endswith("List"):
+            # The items of a List within the List have no index of their own in the file.
+            for place, value, _ in _objects_of(msgspec.json.decode(item), None, within):
+                yield Document(file=file, index=index, value=value, within=place)
+        elif head.kind and head.unreadable is None:
             version = head.api_version if isinstance(head.api_version, str) else ""
             yield Document(file=file, index=index, text=item, kind=group_kind(version, head.kind), within=within)
         else:
@@ -325,21 +348,25 @@ def _yaml_mistake(file: str, text: str, error: yaml.MarkedYAMLError) -> ParseRes
 
 
 def _documents_of(file: str, value: Any, node: Any, start: int = 0) -> Iterator[Document]:
-    """Yields the items if the value is a List, otherwise the document itself."""
-    items = value.get("items") if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") else None
-    if value in (None, {}, []):
+    """Yields the objects of a List, also of Lists within it; otherwise the document itself."""
+    for index, (within, item, item_node) in enumerate(_objects_of(value, node, ())):
+        yield Document(file=file, index=start + index, value=item, node=item_node, root=node, within=within)
+
+
+def _objects_of(value: Any, node: Any, within: Path) -> Iterator[tuple[Path, Any, Any]]:
+    """Yields the path, value and node of each object. The API server takes a List within a List, and so do clients
+    (k8s.io/cli-runtime/pkg/resource, `FlattenListVisitor`)."""
+    if not within and value in (None, {}, []):
         return
-    if not isinstance(items, list):
-        all_items = value if isinstance(value, list) else [value]
-        nodes = node.value if isinstance(value, list) and node is not None else [node] * len(all_items)
+    items = value.get("items") if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") else None
+    if isinstance(items, list):
+        version = value.get("apiVersion")
+        for index, item in enumerate(items):
+            path = (*within, "items", index)
+            item_node = child_node(child_node(node, "items"), index)
+            yield from _objects_of(_with_kind(item, value["kind"], version), item_node, path)
+    elif isinstance(value, list) and not within:
+        for index, item in enumerate(value):
+            yield (index,), item, child_node(node, index)
     else:
-        all_items, items_node = items, child_node(node, "items")
-        nodes = (
-            items_node.value
-            if items_node is not None and len(items_node.value) == len(all_items)
-            else [None] * len(all_items)
-        )
-    for index, (item, item_node) in enumerate(zip(all_items, nodes, strict=True)):
-        item_value = _with_kind(item, value["kind"], value.get("apiVersion")) if all_items is items else item
-        within: Path = ("items", index) if all_items is items else (index,) if all_items is value else ()
-        yield Document(file=file, index=start + index, value=item_value, node=item_node, root=node, within=within)
+        yield within, value, node

@@ -226,7 +226,8 @@ class Process:
             names=parse_names(settings),
             max_concurrent_queries=settings.max_concurrent_queries,
         )
-        return Prometheus(server, pieces)
+        log = self.replica.log
+        return Prometheus(server, pieces, lambda warning: log.warning("prometheus.warned", warning=warning))
 
     def _instant_source(self) -> Callable[[], Iterable[Series]]:
         client, log = self.replica.client, self.replica.log

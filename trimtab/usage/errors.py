@@ -3,7 +3,8 @@
 UsageFault               all of them
 ├── UnreachableSource    no response, or none in time, after all tries
 ├── RefusedSource        the source refused: status and its own words
-└── GarbledSource        a response that cannot be decoded
+├── GarbledSource        a response that cannot be decoded
+└── IncompleteSource     a response without the part of some stores
 """
 
 from trimtab.runtime.files import RuntimeFault
@@ -28,3 +29,7 @@ class RefusedSource(UsageFault):
 
 class GarbledSource(UsageFault):
     """The response of the source cannot be decoded."""
+
+
+class IncompleteSource(UsageFault):
+    """The source responded with a part of the usage only."""

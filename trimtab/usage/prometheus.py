@@ -21,11 +21,11 @@ from trimtab.cluster.kinds import built_in, group_kind
 from trimtab.cluster.owner import OwnerKey
 from trimtab.usage.cluster_label import LABELS as CLUSTER_LABELS
 from trimtab.usage.cluster_label import UNLABELLED, Matchers, Mixed, MixedClusters, find_mixed_labels
-from trimtab.usage.errors import GarbledSource, RefusedSource
+from trimtab.usage.errors import GarbledSource, IncompleteSource, RefusedSource
 from trimtab.usage.http_client import HttpApi
 from trimtab.usage.owners import topmost_owners
 from trimtab.usage.prometheus_queries import Names
-from trimtab.usage.prometheus_response import SeriesLabels, parse_labels, parse_series
+from trimtab.usage.prometheus_response import SeriesLabels, parse_labels, parse_series, read_notices
 from trimtab.usage.series import Series
 
 DAY = 86400
@@ -73,6 +73,10 @@ class Prometheus:
 
     source: HttpApi
     query_plan: QueryPlan = field(default_factory=QueryPlan)
+    on_warning: Callable[[str], None] = lambda warning: None
+    """It is called with what the server warns of in its answers, such as stores that did not respond; once for each
+    text."""
+    _warnings: set[str] = field(default_factory=set)
 
     def list_namespaces(self, start: int, end: int) -> list[str]:
         """Returns the namespaces that had containers between `start` and `end`."""
@@ -124,6 +128,22 @@ class Prometheus:
             # The consumer may stop early: queries whose results are not read need not finish.
             pool.shutdown(wait=False, cancel_futures=True)
 
+    def _get(
+        self, path: str, query: dict[str, str], doing: str, final: Callable[[RefusedSource], bool] | None = None
+    ) -> bytes:
+        """Returns the body of an answer, and reports its warnings. Raises UsageFault, also for a partial answer."""
+        body = self.source.get(path, query, doing, final or _is_never_final)
+        notices = read_notices(body)
+        if notices.is_partial:
+            raise IncompleteSource(
+                f"{doing}: {self.source.public_address}: the answer is partial, because some stores did not respond"
+            )
+        for warning in notices.warnings:
+            if warning not in self._warnings and len(self._warnings) < _MAX_WARNINGS:
+                self._warnings.add(warning)
+                self.on_warning(warning)
+        return body
+
     def _fetch(self, piece: QueryPart) -> list[tuple[QueryPart, bytes]]:
         """Returns the responses for a query. If the query is too large for the server, it is divided, and the responses
         for its halves are returned. A query that was too large is not sent again."""
@@ -132,7 +152,7 @@ class Prometheus:
         final = _is_too_much if halves else _is_never_final
         doing = f"read {piece.resource} of {piece.namespace}"
         try:
-            return [(piece, self.source.get("/api/v1/query_range", self._range_query(piece), doing, final))]
+            return [(piece, self._get("/api/v1/query_range", self._range_query(piece), doing, final))]
         except RefusedSource as error:
             if not halves or not _is_too_much(error):
                 raise
@@ -161,7 +181,7 @@ class Prometheus:
 
     def _label_values(self, label: str, match: str, start: int, end: int) -> list[str]:
         query = {"match[]": self._selector(match), "start": str(start), "end": str(end)}
-        body = self.source.get(f"/api/v1/label/{label}/values", query, f"list the values of the label {label}")
+        body = self._get(f"/api/v1/label/{label}/values", query, f"list the values of the label {label}")
         return sorted(self._decode(body, _Labels).data)
 
     def _selector(self, match: str) -> str:
@@ -207,7 +227,7 @@ class Prometheus:
         every label that distinguishes clusters."""
         query = {"match[]": self._selector(self._join_matchers("")), "start": str(start), "end": str(end)}
         try:
-            body = self.source.get("/api/v1/labels", query, "list the names of labels")
+            body = self._get("/api/v1/labels", query, "list the names of labels")
         except RefusedSource as error:
             # Servers without this endpoint, and proxies that allow only some of them, refuse in different ways.
             if error.status not in (400, 403, 404, 405):
@@ -223,7 +243,7 @@ class Prometheus:
         for metric, kind, name in _OWNER_METRICS:
             series = f"max_over_time({metric}{{{self._join_matchers('')}}}{time_range})"
             query = f"max by (namespace, {name}, owner_kind, owner_name) ({series})"
-            body = self.source.get("/api/v1/query", {"query": query, "time": str(end)}, "the owners of pods")
+            body = self._get("/api/v1/query", {"query": query, "time": str(end)}, "the owners of pods")
             for labels in self._decode_labels(body):
                 if labels.owner_kind not in ("", "<none>", "Node"):
                     # kube-state-metrics reports no group, so the kind is the one that the name alone means.
@@ -238,7 +258,7 @@ class Prometheus:
     def query_range(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
         """Yields the series that any query returns. The resource of each series is set to memory."""
         parameters = {"query": query, "start": str(start), "end": str(end), "step": str(step)}
-        yield from parse_series(self.source.get("/api/v1/query_range", parameters, what), "memory", end, start)
+        yield from parse_series(self._get("/api/v1/query_range", parameters, what), "memory", end, start)
 
     def _decode_labels(self, body: bytes) -> Iterator[SeriesLabels]:
         try:
@@ -251,6 +271,10 @@ class Prometheus:
             return msgspec.json.decode(body, type=shape)
         except msgspec.DecodeError as error:
             raise GarbledSource(f"{self.source.public_address}: a response of {len(body)} bytes: {error}") from None
+
+
+_MAX_WARNINGS = 20
+"""The largest number of warnings that are reported for one server."""
 
 
 class _OwnerMetric(NamedTuple):

@@ -79,14 +79,19 @@ class _DataHead(msgspec.Struct, frozen=True, rename="camel"):
     result_type: str = "matrix"
 
 
-class AnswerHead(msgspec.Struct, frozen=True, rename="camel"):
-    """What an answer says about itself, beside its series."""
+class AnswerNotices(msgspec.Struct, frozen=True, rename="camel"):
+    """What an answer of any kind says about its quality."""
 
-    data: _DataHead = _DataHead()
     warnings: list[str] = []
     infos: list[str] = []
     is_partial: bool = False
     """Whether parts of a distributed store did not answer (VictoriaMetrics cluster)."""
+
+
+class AnswerHead(AnswerNotices, frozen=True, rename="camel"):
+    """What an answer with series says about itself, beside its series."""
+
+    data: _DataHead = _DataHead()
 
     @property
     def result_type(self) -> str:
@@ -97,6 +102,7 @@ class AnswerHead(msgspec.Struct, frozen=True, rename="camel"):
 _RESPONSE = msgspec.json.Decoder(_Response)
 _METRIC = msgspec.json.Decoder(SeriesLabels)
 _HEAD = msgspec.json.Decoder(AnswerHead)
+_NOTICES = msgspec.json.Decoder(AnswerNotices)
 _NUMBERS = msgspec.json.Decoder(list[float])
 _EXACT_SERIES = msgspec.json.Decoder(_SeriesBody, strict=False)
 """Decodes a series field by field. It is not strict, because Prometheus writes values as strings."""
@@ -132,6 +138,17 @@ def read_head(body: bytes) -> AnswerHead:
     """Returns what an answer says about itself. Raises GarbledSource."""
     try:
         return _HEAD.decode(body)
+    except msgspec.DecodeError as error:
+        raise GarbledSource(f"a response of {len(body)} bytes: {error}") from None
+
+
+def read_notices(body: bytes) -> AnswerNotices:
+    """Returns what an answer says about its quality. Raises GarbledSource."""
+    # The answer is searched before it is decoded, because hardly any answer has these words.
+    if not any(word in body for word in (b'"warnings"', b'"isPartial":true', b'"isPartial": true')):
+        return AnswerNotices()
+    try:
+        return _NOTICES.decode(body)
     except msgspec.DecodeError as error:
         raise GarbledSource(f"a response of {len(body)} bytes: {error}") from None
 

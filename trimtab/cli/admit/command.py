@@ -2,7 +2,7 @@
 them."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import click
@@ -17,6 +17,12 @@ from trimtab.admission.pod_templates import (
     why_not_admitted,
 )
 from trimtab.admission.preview import Preview, preview_admission
+from trimtab.admission.referenced_templates import (
+    add_referenced_templates,
+    find_template_owner,
+    note_missing_template,
+)
+from trimtab.admission.template_owners import find_counted_owners
 from trimtab.cli import live_cluster, output
 from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
 from trimtab.cli.admit.running_pods import audit_running_pods
@@ -124,8 +130,9 @@ def verb(
         commits = [
             (template, preview_commits(template, first, preview))
             for template, first in zip(inputs.templates, previews, strict=True)
+            if not template.document.is_derived
         ]
-        for note in (*inputs.notes, *_note_later_changes(commits)):
+        for note in (*inputs.notes, *_note_later_changes(commits), *_note_unwritten(inputs.templates, previews)):
             click.echo(note, err=True)
         _write_manifests(rewrite_manifests(contents, commits), output_file)
     else:
@@ -152,6 +159,16 @@ def _note_later_changes(decided: Sequence[Decided]) -> Iterator[str]:
             yield (
                 f"{template.document.entry_name}: the policies {names} contradict each other, and change "
                 f"{fields} each time that the manifest is admitted. Change `match` in one of these policies."
+            )
+
+
+def _note_unwritten(templates: Iterable[PodTemplateLocation], previews: Iterable[Preview]) -> Iterator[str]:
+    """Yields a note per pod that policies change, but whose template is that of another object."""
+    for template, preview in zip(templates, previews, strict=True):
+        if template.document.is_derived and preview.all_changes:
+            yield (
+                f"{template.document.entry_name}: its pods have the template of another object, so the output contains "
+                "the changes to the pods of that object, and not those to the pods of this one."
             )
 
 
@@ -214,10 +231,15 @@ def _read_inputs(
 ) -> _AdmitInputs:
     """Read all files. Raises one UsageError with the mistakes of all files."""
     documents, mistakes, repeated = _parse_documents(contents)
+    documents = add_referenced_templates(documents)
     cluster_documents, more, _ = _parse_documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
     loaded = load_policies(live_cluster.read_paths(policy_paths) if policy_paths else live_cluster.shipped_policies())
     located = [(document, template) for document in documents for template in read_templates(document)]
-    ignored = [cause for document in documents if (cause := why_not_admitted(document)) is not None]
+    ignored = [
+        cause
+        for document in documents
+        if (cause := note_missing_template(document) or why_not_admitted(document)) is not None
+    ]
     snapshot_build = build_snapshot([*cluster_documents, *documents])
     unread = [(document, template) for document, template in located if isinstance(template, ConfigError)]
     mistakes += [
@@ -277,7 +299,7 @@ def _unknown_kinds(documents: list[Document]) -> str:
             {
                 f"{kind_name(document.kind)} ({group_of(document)})"
                 for document in documents
-                if document.kind is not None and is_unknown_kind(document)
+                if document.kind is not None and find_template_owner(document) is None and is_unknown_kind(document)
             }
         )
     )
@@ -313,8 +335,9 @@ def _list_notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tu
 
 def _build_report(inputs: _AdmitInputs, previews: list[Preview]) -> AdmitReport:
     pods = []
-    for template, pod_preview in zip(inputs.templates, previews, strict=True):
+    counted_owners = find_counted_owners(inputs.templates, inputs.facts)
+    for template, pod_preview, counted_with in zip(inputs.templates, previews, counted_owners, strict=True):
         warnings = tuple(dict.fromkeys(text for call in pod_preview.calls for text in decision_warnings(call.decision)))
-        pods.append(report_pod(template, pod_preview, warnings))
+        pods.append(report_pod(template, pod_preview, warnings, counted_with))
     names = [policy.name for policy in inputs.policies.all]
     return AdmitReport(policies=names, notes=list(inputs.notes), pods=pods, totals=sum_totals(pods))

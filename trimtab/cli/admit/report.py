@@ -1,5 +1,6 @@
 """The report of `trimtab admit`: for each pod the changes, the fields that were kept, and the reasons; then totals."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
@@ -11,6 +12,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_rea
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.resources import Amounts, pod_limits, pod_requests, qos_class
 from trimtab.policy.pod_changes import FieldChange, FieldKept
 
@@ -63,6 +65,9 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     name: str
     namespace: str
     replicas: int
+    counted_with: str
+    """The object in the report, such as `Deployment/web`, that stands for the same pods. The totals count these pods
+    there. Empty if no other object does."""
     outcome: str
     """The outcome of the webhook's first call; `not-asked` if the API server refuses the pod before it calls the
     webhook."""
@@ -90,15 +95,19 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
 
 
 class Totals(ReportPart, frozen=True, kw_only=True):
-    """The totals of all pods in the report."""
+    """The totals of the pods in the report, each of which counts once."""
 
     pods: int
+    """The number of entries in the report that no other entry stands for (see `countedWith`)."""
     changed: int
     refused: int
+    admitted_only_with_us: int
+    """The number of entries whose pods only Trimtab's changes make acceptable to the API server."""
     requests_before: dict[str, str]
-    """The requests of all replicas together, without pods that are refused with or without Trimtab: resource →
-    quantity."""
+    """The requests of all replicas that are stored without Trimtab: resource → quantity. Pods that are refused with
+    Trimtab are left out."""
     requests_after: dict[str, str]
+    """The requests of all replicas that are stored with Trimtab: resource → quantity."""
 
 
 class AdmitReport(ReportPart, frozen=True, kw_only=True):
@@ -113,7 +122,9 @@ class AdmitReport(ReportPart, frozen=True, kw_only=True):
     totals: Totals
 
 
-def report_pod(template: PodTemplateLocation, preview: Preview, warnings: tuple[str, ...]) -> PodReport:
+def report_pod(
+    template: PodTemplateLocation, preview: Preview, warnings: tuple[str, ...], counted_with: OwnerKey | None
+) -> PodReport:
     result, unaided = preview.result, preview.unaided
     stored = result.pod if isinstance(result, PodAdmitted) else None
     would = preview.calls[0].decision.would if preview.calls else ()
@@ -123,6 +134,7 @@ def report_pod(template: PodTemplateLocation, preview: Preview, warnings: tuple[
         name=f"{template.name} {template.part}".rstrip(),
         namespace=template.namespace,
         replicas=template.replicas,
+        counted_with=str(counted_with or ""),
         outcome=preview.outcome.value if preview.outcome else "not-asked",
         calls=len(preview.calls),
         changes=[report_change(change) for change in preview.all_changes],
@@ -184,20 +196,20 @@ def _format_amounts(amounts: Amounts) -> dict[str, str]:
 
 
 def sum_totals(pods: list[PodReport]) -> Totals:
-    admitted = [pod for pod in pods if pod.before and pod.after]
+    counted = [pod for pod in pods if not pod.counted_with]
     return Totals(
-        pods=len(pods),
-        changed=sum(bool(pod.changes) for pod in pods),
-        refused=sum(pod.refused is not None for pod in pods),
-        requests_before=_sum_requests(admitted, "before"),
-        requests_after=_sum_requests(admitted, "after"),
+        pods=len(counted),
+        changed=sum(bool(pod.changes) for pod in counted),
+        refused=sum(pod.refused is not None for pod in counted),
+        admitted_only_with_us=sum(pod.refused is None and pod.refused_without_us is not None for pod in counted),
+        requests_before=_sum_requests((pod.before, pod.replicas) for pod in counted if pod.after is not None),
+        requests_after=_sum_requests((pod.after, pod.replicas) for pod in counted),
     )
 
 
-def _sum_requests(pods: list[PodReport], side: str) -> dict[str, str]:
+def _sum_requests(shapes: Iterable[tuple[PodShape | None, int]]) -> dict[str, str]:
     total: Amounts = {"cpu": 0, "memory": 0}
-    for pod in pods:
-        shape: PodShape = getattr(pod, side)
-        for name, quantity_text in shape.requests.items():
-            total[name] = total.get(name, 0) + pod.replicas * quantity.scheduler_value(name, quantity_text)
+    for shape, replicas in shapes:
+        for name, quantity_text in shape.requests.items() if shape is not None else ():
+            total[name] = total.get(name, 0) + replicas * quantity.scheduler_value(name, quantity_text)
     return {name: quantity.format_quantity(name, number) for name, number in sorted(total.items())}

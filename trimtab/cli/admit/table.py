@@ -9,7 +9,7 @@ from trimtab.admission.handler import would_change_prefix
 from trimtab.cli.admit.report import AdmitReport, ChangeReport, PodReport, PodShape
 from trimtab.cli.admit.running_pods import RunningFindingReport, RunningReport
 from trimtab.cluster import quantity
-from trimtab.cluster.format_count import join_first
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.policy.reasons import ALREADY_SET
 
 _GREY = "bright_black"
@@ -48,6 +48,8 @@ def _overview_table(report: AdmitReport) -> Table:
 
 def _overview_row(pod: PodReport) -> list[RenderableType]:
     name = Text.assemble((f"{pod.kind} ", _GREY), pod.name, (f"\nin {pod.namespace}", _GREY))
+    if pod.counted_with:
+        name.append(f"\ncounted with {pod.counted_with}", style=_GREY)
     if pod.refused is not None:
         return [name, str(pod.replicas), Text(f"refused by {pod.refused.by}", style="red"), "", "", ""]
     return [
@@ -159,8 +161,7 @@ def _refusal_lines(pod: PodReport) -> list[Text]:
             Text(
                 "the pod is admitted only with Trimtab: without it the pod is refused "
                 f"({pod.refused_without_us.message})",
-                style="the pod is admitted only with Trimtab; without Trimtab, the pod is refused "
-                "({pod.refused_without_us.message})",
+                style="yellow",
             )
         ]
     if pod.refused is None:
@@ -212,8 +213,8 @@ def _warning_lines(pod: PodReport) -> list[Text]:
 def _kept_lines(pod: PodReport) -> list[Text]:
     return [
         Text(
-            f"· {field_kept.field or 'policy'}: {field_kept.reason.text} ({field_kept.policy},"
-            f" {field_kept.reason.code})",
+            f"· {field_kept.field or 'policy'}: {field_kept.reason.text} "
+            f"({', '.join(filter(None, (field_kept.policy, field_kept.reason.code)))})",
             style=_GREY,
         )
         for field_kept in pod.left
@@ -228,8 +229,10 @@ def _step_lines(pod: PodReport) -> list[Text]:
 def _draw_totals(console: Console, report: AdmitReport) -> None:
     totals = report.totals
     text = Text.assemble(
-        (f"{totals.changed} of {totals.pods} pods changed", "bold"),
-        (f", {totals.refused} pods refused", "red" if totals.refused else _GREY), ".  Requests of all replicas: ",
+        (f"{totals.changed} of {format_count(totals.pods, 'pod')} changed", "bold"),
+        (f", {format_count(totals.refused, 'pod')} refused", "red" if totals.refused else _GREY),
+        (f", {format_count(totals.admitted_only_with_us, 'pod')} admitted only with Trimtab"
+         if totals.admitted_only_with_us else "", _GREY), ".  Requests of all replicas: ",
     )  # fmt: skip
     for resource in ("cpu", "memory"):
         before, after = (side[resource] for side in (totals.requests_before, totals.requests_after))

@@ -14,7 +14,7 @@ from trimtab.cli.output import show_spinner
 from trimtab.cli.plan.inputs import parse_now
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.recommend.options import WINDOW
-from trimtab.cli.recommend.sources import UsageHistories, add_files, parse_headers
+from trimtab.cli.recommend.sources import UsageHistories, add_files, note_warning, parse_headers
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.fleet.money_report import ClusterFailure
@@ -109,7 +109,7 @@ def verb(
         return
     logins = parse_headers(headers, header_files, token_file, None)
     plan = QueryPlan(step_seconds=step, rate_window=rate, extra_matcher=matcher)
-    server = Prometheus(HttpApi(url, logins, ca, None, None), plan)
+    server = Prometheus(HttpApi(url, logins, ca, None, None), plan, _print_warning)
     last = last_complete_day(now_seconds)
     wanted = range(last - days + 1, last + 1)
     store = DailyStore(usage)
@@ -122,6 +122,10 @@ def verb(
         raise RuntimeFailure(str(error)) from None
     failures = [failure for part in parts for failure in _ingest_cluster(part, store, wanted, present)]
     _finish(report_failures(failures), len(parts))
+
+
+def _print_warning(warning: str) -> None:
+    click.echo(note_warning(warning), err=True)
 
 
 def _check_options(
@@ -195,7 +199,7 @@ def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, day
                 step_seconds=server.query_plan.step_seconds, rate_window=server.query_plan.rate_window,
                 extra_matcher=matchers,
             )  # fmt: skip
-            yield _Part(prefix + value, Prometheus(server.source, plan))
+            yield _Part(prefix + value, Prometheus(server.source, plan, server.on_warning))
 
 
 def _ingest_cluster(

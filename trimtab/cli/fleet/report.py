@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from trimtab.cli.fleet.machine_groups import MachineGroupReport
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cluster import quantity
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.fleet.cluster_digest import ClusterDigest, PoolSums
 from trimtab.fleet.cluster_merge import ClusterMerge
-from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure, ContainerDecision, RequestSums
+from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure, ContainerDecision, FleetSums, RequestSums
 from trimtab.fleet.run_decisions import FleetDecisions
 
 
@@ -252,8 +253,21 @@ def build_recommend_report(
         teams=report_groups("team", sums.groups.get("team", {})),
         namespaces=report_groups("namespace", sums.groups.get("namespace", {})),
         largest=[_report_decision(one) for one in sums.largest], gone=dict(sorted(sums.gone.items())),
-        failures=report_failures([*decided.failures, *failures]), notes=list(notes),
+        failures=report_failures([*decided.failures, *failures]), notes=[*notes, *_note_foreign_usage(sums)],
     )  # fmt: skip
+
+
+def _note_foreign_usage(sums: FleetSums) -> Iterator[str]:
+    """Yields a note per cluster with usage of other containers only than those of its snapshot."""
+    for cluster, gone in sorted(sums.gone.items()):
+        known = sums.groups.get("cluster", {}).get(cluster)
+        if known is not None and known.unknown == known.containers:
+            yield (
+                f"The history of the cluster {cluster} has usage of {format_count(gone, 'container')}, and none of "
+                f"them is in its snapshot, where {format_count(known.containers, 'container')} without enough usage "
+                f"{'is' if known.containers == 1 else 'are'}: check whether both are of the same cluster, and whether "
+                "the pods have the names that their controllers give them."
+            )
 
 
 def _report_decision(one: ContainerDecision) -> DecisionReport:

@@ -110,7 +110,7 @@ def verb(
                                 namespaces=_namespaces(question.selection, current), extra=more["matcher"],
                                 names=options.parse_names(more), at_once=more["at_once"])  # fmt: skip
         now_seconds = now_seconds if now_seconds is not None else int(clock.utc_now().timestamp())
-        sources.add_prometheus(histories, server, owners, now_seconds)
+        notes += sources.add_prometheus(histories, server, owners, now_seconds)
     book = histories.get_history() if not more["by"] else create_history()
     # Kills in the status of pods come last, so that those that Prometheus has are not counted twice.
     _add_oom_kills(book, current.kills)

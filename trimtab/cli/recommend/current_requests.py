@@ -1,11 +1,12 @@
 """The current requests of all containers, the autoscalers that size them, and the largest request that fits on a
 node."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
+from trimtab.admission.referenced_templates import add_referenced_templates, find_template_users
 from trimtab.cluster import quantity
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
 from trimtab.cluster.api.core import Node as NodeShape
@@ -255,9 +256,13 @@ class CurrentRequests:
         )
 
 
-def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], facts: ClusterFacts) -> CurrentRequests:
+def read_current_requests(snapshot: Snapshot, documents: Collection[Document], facts: ClusterFacts) -> CurrentRequests:
     """Returns the requests of running pods, and of the pod templates of workloads without a running pod."""
-    current = CurrentRequests(nodes=EligibleNodes.from_snapshot(snapshot), owners=facts.owners)
+    all_documents = add_referenced_templates(documents)
+    template_users = find_template_users(documents)
+    # The pods of a Deployment and of the Rollout that takes its template are pods of one workload.
+    owners = {**facts.owners, **template_users}
+    current = CurrentRequests(nodes=EligibleNodes.from_snapshot(snapshot), owners=owners)
     for pod in snapshot.objects_of(Pod):
         subject = PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts)
         _add_oom_kills(current, subject)
@@ -270,7 +275,7 @@ def read_current_requests(snapshot: Snapshot, documents: Iterable[Document], fac
         subject = PodContext(pod=pod, namespace=pod.metadata.namespace or "default", facts=facts)
         if pod.status.phase in FINISHED and subject.top_owner is not None and subject.top_owner.kind == "CronJob":
             _add_finished_pod(current, subject)
-    _add_templates(current, documents, facts)
+    _add_templates(current, all_documents, facts, template_users)
     _set_prices(current, snapshot)
     return current
 
@@ -279,23 +284,26 @@ _REVISIONS = (REPLICA_SET, JOB, built_in("ReplicationController"))
 """The kinds of which a workload owns several, most of them without a running pod."""
 
 
-def _add_templates(current: CurrentRequests, documents: Iterable[Document], facts: ClusterFacts) -> None:
+def _add_templates(
+    current: CurrentRequests, documents: Iterable[Document], facts: ClusterFacts, template_users: Collection[OwnerKey]
+) -> None:
     """Add the workloads without a pod, such as one that is scaled to zero, by their templates.
 
     The template of an object that has a controller belongs to the controller. It counts only if the controller has no
-    template itself, and then not if it is one revision of several."""
+    template itself, and then not if it is one revision of several. Nor does an object without replicas count whose
+    template a Rollout takes."""
     workloads = {key.owner for key in current.containers}
     located = [
         template
         for template in chain.from_iterable(map(read_templates, documents))
         if isinstance(template, PodTemplateLocation) and template.path
     ]
-    own_templates = {OwnerKey(template.namespace, template.kind, template.name) for template in located}
+    own_templates = {template.key for template in located}
     for template in located:
         subject = PodContext(pod=template.pod, namespace=template.namespace, facts=template.with_owners(facts))
-        template_owner, top = OwnerKey(template.namespace, template.kind, template.name), _top(subject)
-        is_own = top == template_owner
-        if top in workloads:
+        top = _top(subject)
+        is_own = top == template.key
+        if top in workloads or (template.key in template_users and not template.replicas):
             continue
         if is_own or (top not in own_templates and template.kind not in _REVISIONS):
             _add_pod(current, subject, template.replicas)

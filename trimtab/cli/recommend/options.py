@@ -340,6 +340,8 @@ def parse_options(
         has_cluster=bool(cluster.paths),
     )
     mistakes += more_mistakes
+    if more["folder"] and not cluster.paths:
+        mistakes.append(needs_cluster("--patch"))
     if more["against"] and more["number"]:
         mistakes.append(ConfigError(file="--against", expected="a recommendation report", got="--number"))
     if mistakes:
@@ -359,6 +361,15 @@ def parse_options(
         total_by=more["total_by"] or (*([more["by"]] if more["by"] else []), NAMESPACE),
     )  # fmt: skip
     return question, sources.parse_headers(more["headers"], more["header_files"], more["token_file"], more["token"])
+
+
+def needs_cluster(option: str) -> ConfigError:
+    """Returns the mistake of asking for manifests of workloads of which only the usage is known."""
+    todo = (
+        "add --cluster with a snapshot or with your manifests: the names of pods alone do not tell the kinds of their "
+        "workloads, and usage does not tell their limits"
+    )
+    return ConfigError(file=option, expected="--cluster", got="none", todo=todo)
 
 
 def parse_names(more: dict[str, Any]) -> Names:

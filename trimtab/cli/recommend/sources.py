@@ -230,14 +230,14 @@ def several_clusters_mistake(option: str, mixed: Mixed) -> ConfigError:
     return ConfigError(file=option, expected="the usage of one cluster only", got=str(mixed), todo=todo)
 
 
-def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners: OwnerIndex, now: int) -> None:
-    """Add the usage of the last days from Prometheus.
+def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners: OwnerIndex, now: int) -> list[str]:
+    """Add the usage of the last days from Prometheus, and return what the server warned of.
 
     Raises RuntimeFailure if the server cannot be read, and UsageError if it has the usage of several clusters and the
     report is not divided.
     """
     source = HttpApi(server.url, server.headers, server.ca, server.certificate, server.key)
-    start = now - server.days * DAY
+    start, warnings = now - server.days * DAY, dict[str, None]()
     try:
         for value, extra in _list_parts(source, server, histories.by, start, now):
             queries = QueryPlan(
@@ -247,11 +247,18 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
                 names=server.names,
                 max_concurrent_queries=server.at_once,
             )
-            _read_part(histories, value, Prometheus(source, queries), server.namespaces, owners, start, now)
+            prometheus = Prometheus(source, queries, on_warning=lambda warning: warnings.setdefault(warning))
+            _read_part(histories, value, prometheus, server.namespaces, owners, start, now)
     except MixedClusters as error:
         raise UsageError([several_clusters_mistake("--prometheus", mixed) for mixed in error.mixed_labels]) from None
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
+    return [note_warning(warning) for warning in warnings]
+
+
+def note_warning(warning: str) -> str:
+    """Returns the note about a warning in an answer of Prometheus."""
+    return f"The server of --prometheus warned: {warning}"
 
 
 def _list_parts(source: HttpApi, server: PrometheusOptions, by: str, start: int, now: int) -> list[tuple[str, str]]:

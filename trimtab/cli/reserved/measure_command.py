@@ -12,7 +12,7 @@ from trimtab.cli.live_cluster import LIVE
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan.inputs import parse_now
 from trimtab.cli.recommend.options import WINDOW
-from trimtab.cli.recommend.sources import parse_headers
+from trimtab.cli.recommend.sources import note_warning, parse_headers
 from trimtab.cli.reserved import measure_sources
 from trimtab.cli.reserved.measure_report import build_report
 from trimtab.cli.reserved.measure_sources import Measurements
@@ -154,7 +154,7 @@ def _connect_to_prometheus(
     if mistakes:
         raise UsageError(mistakes)
     source = HttpApi(url, parse_headers(headers, (), token_file, None), ca, None, None)
-    return Prometheus(source, queries)
+    return Prometheus(source, queries, lambda warning: click.echo(note_warning(warning), err=True))
 
 
 def _read_measurements(

@@ -13,6 +13,7 @@ from trimtab.cli import live_cluster, output
 from trimtab.cli.idle.command import parse_minor_version
 from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cli.quantity_option import add_quantity_option
+from trimtab.cli.recommend.options import needs_cluster
 from trimtab.cli.usage_series import read_usage_series
 from trimtab.cli.vpa.lint_proposals import lint_proposals
 from trimtab.cli.vpa.report import (
@@ -143,6 +144,8 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
     if options["server_version"] and version is None:
         got = options["server_version"]
         raise UsageError([ConfigError(file="--server-version", expected="a version such as 1.33", got=got)])
+    if options["manifests"] and not cluster.paths:
+        raise UsageError([needs_cluster("--manifests")])
     series, notes = read_usage_series(options["usage"], stated=options["stated"])
     workloads = read_cluster_workloads(cluster)
     grouped, absent_notes = leave_out_absent(group_series(series, workloads, options["namespaces"]), workloads)

@@ -45,9 +45,9 @@ def requests_of(folder: Path, *items: Item) -> tuple[str, str]:
 
 @given(st.sets(st.sampled_from(range(len(CREATED)))))
 def test_what_a_controller_has_created_changes_no_total(
-    tmp_path_factory: pytest.TempPathFactory, kept: set[int]
+    tmp_path_factory: pytest.TempPathFactory, chosen: set[int]
 ) -> None:
-    folder, more = tmp_path_factory.mktemp("dump"), [CREATED[number] for number in sorted(kept)]
+    folder, more = tmp_path_factory.mktemp("dump"), [CREATED[number] for number in sorted(chosen)]
     assert requests_of(folder, DEPLOYMENT, CRON_JOB, *more) == ("1500m", "3Gi")
 
 

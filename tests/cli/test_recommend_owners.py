@@ -63,8 +63,10 @@ def rows_of(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @given(st.sets(st.sampled_from(range(len(REPLICA_SETS) + len(JOBS)))))
-def test_revisions_and_runs_in_a_dump_change_no_total(tmp_path_factory: pytest.TempPathFactory, kept: set[int]) -> None:
-    folder, more = tmp_path_factory.mktemp("dump"), [[*REPLICA_SETS, *JOBS][n] for n in sorted(kept)]
+def test_revisions_and_runs_in_a_dump_change_no_total(
+    tmp_path_factory: pytest.TempPathFactory, chosen: set[int]
+) -> None:
+    folder, more = tmp_path_factory.mktemp("dump"), [[*REPLICA_SETS, *JOBS][n] for n in sorted(chosen)]
     # The owners of live pods are known by the hash in their labels.
     pods = [{**one, "metadata": {**one["metadata"], "labels": {"pod-template-hash": "7d4b9c6f5d"}}} for one in WEB_PODS]
     report = told("recommend", "--usage", usage(folder, "web-7d4b9c6f5d-x2x4k", days=2),

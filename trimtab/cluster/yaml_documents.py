@@ -85,10 +85,10 @@ class Document:
         """Returns the value at `path`, or None if there is none."""
         value = self.value
         for step in path:
-            if isinstance(value, dict) or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
-                value = value.get(step) if isinstance(value, dict) else value[step]
+            if isinstance(value, list):
+                value = value[step] if isinstance(step, int) and step < len(value) else None
             else:
-                return None
+                value = value.get(step) if isinstance(value, dict) else None
         return value
 
     def text_at(self, path: Path) -> str:

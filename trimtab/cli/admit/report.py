@@ -123,7 +123,7 @@ class AdmitReport(ReportPart, frozen=True, kw_only=True):
 
 
 def report_pod(
-    template: PodTemplateLocation, preview: Preview, warnings: tuple[str, ...], counted_with: OwnerKey | None
+    template: PodTemplateLocation, preview: Preview, warnings: tuple[str, ...], counted_with: OwnerKey | None = None
 ) -> PodReport:
     result, unaided = preview.result, preview.unaided
     stored = result.pod if isinstance(result, PodAdmitted) else None

@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-all fuzz check audit generate docs image clean
+.PHONY: help demo test test-quick test-all fuzz check audit generate golden docs image clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ audit: $(READY) ## is a weakness known of what we depend on? Says so where nobod
 
 generate: $(READY) ## write again what is generated: CRD, schemas, reference pages
 	@$(PYTHON) -m docs.generate
+
+golden: $(READY) ## store again what every verb prints, and show the difference (WORDS="plan large": only these)
+	@$(PYTHON) -m tests.golden $(WORDS)
 
 BUILDER ?= podman
 IMAGE ?= trimtab:0.1.0

@@ -1,0 +1,181 @@
+"""Runs commands on a snapshot in this process, with the clock, the version and the terminal fixed, as stored text."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import click
+import yaml
+from click.testing import CliRunner, Result
+
+from tests.golden.commands import ARGUMENTS, WITHOUT_CLUSTER, Form, iter_commands, list_brief_forms, list_forms
+from tests.golden.recorded_api import serve_objects
+from tests.golden.snapshots import NOW, SNAPSHOTS, load_snapshot
+from trimtab.cli.main import cli
+from trimtab.runtime import clock
+
+FOLDER = Path(__file__).resolve().parent / "outputs"
+LONG_RUNS = frozenset({("large", "autoscaler propose")})
+"""Runs of seconds: two formats of them are stored."""
+VERSION = "0.0.0"
+"""The version that outputs name, whatever is installed."""
+MAX_LINES, FIRST_LINES, LAST_LINES = 120, 40, 12
+"""A longer output is stored as its first and last lines with a digest of all."""
+_STYLE = re.compile(r"<(style|script)>.*?</\1>", re.DOTALL)
+_ESCAPES = re.compile(r"\x1b(\[[0-9;]*m|\]8;.*?\x1b\\\\)")
+_ANIMATION = re.compile(r"\x1b\[\?25l.*?\x1b\[\?25h(\s*\x1b\[1A\x1b\[2K)?", re.DOTALL)
+"""A spinner or a progress bar, from hiding the cursor to the removal of its line."""
+_SECONDS = re.compile(r"after 0\.\d{3} s")
+_URL = re.compile(r"http://127\.0\.0\.1:\d{5}")
+
+
+class GoldenRuns:
+    """A folder with the files of one snapshot, its API server, and the runs in it."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.snapshot = load_snapshot(name)
+        self.folder = folder
+
+    def render_command(self, words: str, command: click.Command, is_whole: bool = False) -> str:
+        """Returns the outputs of all runs and forms of a command, as the text that is stored."""
+        return "".join(self._iter_parts(words, command, is_whole))
+
+    def _iter_parts(self, words: str, command: click.Command, is_whole: bool) -> Iterator[str]:
+        runs = ARGUMENTS[words][:1] if self.snapshot.name == "large" else ARGUMENTS[words]
+        for number, arguments in enumerate(runs):
+            line = [word.format_map(self.snapshot.names) if "{" in word else word for word in arguments]
+            yield f"$ trimtab {' '.join([words, *line])}\n"
+            earlier: dict[str, Form] = {}
+            is_brief = number > 0 or (self.snapshot.name, words) in LONG_RUNS
+            for form in list_brief_forms(command) if is_brief else list_forms(command):
+                text = self._run([*words.split(), *line], form)
+                if text in earlier:
+                    yield f"── {form}: the same as {earlier[text]}\n"
+                    continue
+                earlier[text] = form
+                yield f"── {form}\n{text if is_whole else shorten_text(text)}"
+            yield "\n"
+
+    def _run(self, line: list[str], form: Form) -> str:
+        if form.name != "table":
+            line = [*line, "-o", form.name]
+        # FORCE_COLOR says that standard output is a terminal; styles are removed from what is stored.
+        environment: dict[str, str | None] = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": str(form.columns)}
+        if not form.columns:
+            environment = {"FORCE_COLOR": None, "COLUMNS": None, "TERM": None}
+        result = CliRunner(env=environment).invoke(cli, line, prog_name="trimtab")
+        return _describe_result(result)
+
+
+def _describe_result(result: Result) -> str:
+    """Returns both streams and the exit code, without what differs from run to run."""
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    text = result.stdout if result.stdout.endswith("\n") or not result.stdout else result.stdout + "\n"
+    messages = _ANIMATION.sub("", result.stderr)
+    if messages:
+        text += f"── standard error\n{messages}"
+    if result.exit_code:
+        text += f"── exit code {result.exit_code}\n"
+    text = _STYLE.sub(r"<\1>…</\1>", _ESCAPES.sub("", text))
+    return _SECONDS.sub("after 0.000 s", _URL.sub("http://127.0.0.1:16443", text))
+
+
+def shorten_text(text: str) -> str:
+    """Returns the text; of a long one the first and last lines, and a digest of the whole."""
+    lines = [line if len(line) <= 600 else f"{line[:400]}… {len(line)} characters" for line in text.splitlines()]
+    if len(lines) <= MAX_LINES and sum(map(len, lines)) == len(text) - text.count("\n"):
+        return text
+    if len(lines) > MAX_LINES:
+        lines = [*lines[:FIRST_LINES], f"… {len(lines)} lines", *lines[-LAST_LINES:]]
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return "\n".join([*lines, f"── sha256 of the whole output: {digest}", ""])
+
+
+def list_cases() -> list[tuple[str, str]]:
+    """Returns each snapshot with each command that has a stored output for it."""
+    first = next(iter(SNAPSHOTS))
+    return [
+        (name, words)
+        for name in SNAPSHOTS
+        for words, _ in iter_commands()
+        if words in ARGUMENTS and (name == first or words not in WITHOUT_CLUSTER)
+    ]
+
+
+def output_file(name: str, words: str, folder: Path = FOLDER) -> Path:
+    """Returns the file with the stored outputs of a command on a snapshot."""
+    return folder / name / f"{words.replace(' ', '-')}.txt"
+
+
+@contextmanager
+def open_runs() -> Iterator[Callable[[str], GoldenRuns]]:
+    """Yields a function that returns the runs of a snapshot. While it is open, the clock, the version, the time zone
+    and the current folder are those of the runs."""
+    with ExitStack() as stack:
+        stack.enter_context(_fixed_process())
+        runs: dict[str, GoldenRuns] = {}
+
+        def enter_snapshot(name: str) -> GoldenRuns:
+            if name not in runs:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="golden-")))
+                runs[name] = GoldenRuns(name, folder)
+                _fill_folder(runs[name], stack)
+            os.chdir(runs[name].folder)
+            return runs[name]
+
+        yield enter_snapshot
+
+
+def _fill_folder(runs: GoldenRuns, stack: ExitStack) -> None:
+    runs.snapshot.write(runs.folder)
+    os.chdir(runs.folder)
+    url = stack.enter_context(serve_objects((*runs.snapshot.objects, *runs.snapshot.policies)))
+    context = {"name": "east", "context": {"cluster": "east", "user": "operator"}}
+    document = {
+        "apiVersion": "v1", "kind": "Config", "current-context": "east", "contexts": [context],
+        "clusters": [{"name": "east", "cluster": {"server": url}}], "users": [{"name": "operator", "user": {}}],
+    }  # fmt: skip
+    Path("kubeconfig").write_text(yaml.safe_dump(document))
+    for line in (
+        ["certs", "issue", "certificates"],
+        ["fleet", "ingest", "--samples", "usage.csv", "--usage", "history", "--cluster-name", "east", "--now", NOW],
+    ):
+        result = CliRunner().invoke(cli, line)
+        assert result.exit_code == 0, result.output
+
+
+@contextmanager
+def _fixed_process() -> Iterator[None]:
+    """Fixes the clock, the version, the time zone and what the environment says of terminals and clusters."""
+    before, environment, here = clock.utc_now, dict(os.environ), Path.cwd()
+    metadata = Path(tempfile.mkdtemp(prefix="golden-version-"))
+    information = metadata / f"trimtab-{VERSION}.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: trimtab\nVersion: {VERSION}\n")
+    for variable in ("KUBECONFIG", "NO_COLOR", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "PAGER"):
+        os.environ.pop(variable, None)
+    os.environ |= {"TZ": "UTC", "HOME": "/nonexistent"}
+    time.tzset()
+    sys.path.insert(0, str(metadata))
+    clock.utc_now = lambda: datetime.fromisoformat(NOW)
+    try:
+        yield
+    finally:
+        clock.utc_now = before
+        sys.path.remove(str(metadata))
+        shutil.rmtree(metadata)
+        os.environ.clear()
+        os.environ |= environment
+        time.tzset()
+        os.chdir(here)

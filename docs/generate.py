@@ -15,7 +15,18 @@ import yaml
 from deploy.observe import dashboards, grafana
 from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
-from docs.pages import dashboard_pictures, doctor, explain, lint, marks, nodes, pictures, rights, schemas
+from docs.pages import (
+    autoscaler_flags,
+    dashboard_pictures,
+    doctor,
+    explain,
+    lint,
+    marks,
+    nodes,
+    pictures,
+    rights,
+    schemas,
+)
 from docs.pages.reason_codes import product_codes
 from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
@@ -115,6 +126,7 @@ def everything() -> dict[str, str]:
         "docs/reference/rights.md": _NOTE + rights.page(),
         "docs/reference/marks.md": _NOTE + marks.page(),
         "docs/reference/nodes.md": _NOTE + nodes.page(),
+        "docs/reference/autoscaler-flags.md": _NOTE + autoscaler_flags.page(),
         "docs/reference/doctor.md": _NOTE + doctor.page(),
         "docs/reference/lint.md": _NOTE + lint.page(),
         "docs/reference/json-schemas.md": _NOTE + schemas.page(_REPORTS, _PRINTED_BY),

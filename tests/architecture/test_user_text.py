@@ -9,7 +9,7 @@ import pytest
 from tests.architecture.user_text import UserText, user_texts
 from tests.docs.test_commands import problem
 from trimtab.cli.main import VERBS, cli
-from trimtab.cluster.cluster_autoscaler import READ_FLAGS, UNREAD_FLAGS
+from trimtab.cluster.autoscaler_flags import FLAGS
 
 BANNED = {
     r"(?<![\w-])(we|our|ours|us)(?![\w-])": "Trimtab, or the process",
@@ -33,9 +33,8 @@ BANNED = {
 
 
 FOREIGN_FLAGS = {
-    *READ_FLAGS,
-    *UNREAD_FLAGS,
-    *("write-status-configmap", "status-config-map-name", "expander"),  # cluster autoscaler
+    *FLAGS,
+    "expander",  # cluster autoscaler
     *("runtime-cgroups", "name", "kubelet-config"),  # kubelet, az
     *("namespace", "raw", "server-side", "force-conflicts", "field-manager"),  # kubectl
     "set",  # helm

@@ -52,6 +52,17 @@ def test_the_map_names_groups_exactly_with_a_catch_all(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_group_of_spot_machines_comes_first(tmp_path: Path) -> None:
+    status = config_map("cluster-autoscaler-status", {"status": STATUS % "NoActivity"}, namespace="kube-system")
+    labels = {**REGION, "node.kubernetes.io/instance-type": "m7i.2xlarge"}
+    spot = {"eks.amazonaws.com/capacityType": "SPOT", "nodepool": "new.z1"}
+    nodes = [node("a", "8", "32Gi", labels={**labels, **spot}),
+             node("b", "8", "32Gi", labels={**labels, "nodepool": "old.z1"})]  # fmt: skip
+    pods = [pod(f"web-{number}", on="ab"[number % 2], cpu="2", memory="8Gi") for number in range(4)]
+    document = printed("--cluster", snapshot(tmp_path, *nodes, *pods, status))
+    assert yaml.safe_load(document["data"]["priorities"]) == {100: ["^new\\.z1$"], 90: ["^old\\.z1$"], 0: [".*"]}
+
+
 def test_legacy_and_out_of_stock_groups_come_last(tmp_path: Path) -> None:
     document = printed("--cluster", fleet(tmp_path, new="Backoff"), "--legacy", "old.z1")
     assert yaml.safe_load(document["data"]["priorities"]) == {2: ["^new\\.z1$"], 1: ["^old\\.z1$"], 0: [".*"]}

@@ -158,7 +158,7 @@ def test_flags_a_person_gives_are_read_or_named() -> None:
     [
         ("scale-down-utilization-treshold", "scale-down-utilization-threshold"),
         ("ignore-daemonset-utilization", "ignore-daemonsets-utilization"),
-        ("scale-down-delay-after-delete", ""), ("expander", ""), ("scan-interval", ""),
+        ("scale-down-non-empty-candidates-count", ""), ("expander", ""), ("scan-interval", ""),
     ],
 )  # fmt: skip
 def test_a_flag_that_does_not_exist_is_named_with_the_one_that_was_meant(name: str, meant: str) -> None:

@@ -8,6 +8,7 @@ from trimtab.cli.recommend.sources import USAGE_FILE_ENDINGS, unpack_usage
 from trimtab.cluster.config_error import ConfigError
 from trimtab.usage.file_forms import UsageForm
 from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
+from trimtab.usage.repeated_series import RepeatedSeries
 from trimtab.usage.series import Series
 from trimtab.usage.usage_file import UsageFile
 
@@ -19,7 +20,7 @@ def read_usage_series(
 
     `stated`: what the user says of series whose name does not tell their quantity. Raises UsageError with all mistakes.
     """
-    series, mistakes, notes = list[Series](), list[ConfigError](), list[str]()
+    series, mistakes, notes, repeated = list[Series](), list[ConfigError](), list[str](), RepeatedSeries()
     for file, packed in live_cluster.read_paths(paths, USAGE_FILE_ENDINGS):
         content = unpack_usage(file, packed, mistakes)
         if content is None:
@@ -29,9 +30,9 @@ def read_usage_series(
             got = "objects of Kubernetes, in which every sample is lost"
             mistakes.append(ConfigError(file=file, expected="samples of usage", got=got))
             continue
-        series += usage_file.iter_series()
+        series += repeated.without_repeats(usage_file.iter_series())
         mistakes += usage_file.mistakes
         notes += usage_file.notes
     if mistakes:
         raise UsageError(mistakes)
-    return series, notes
+    return series, notes + repeated.notes()

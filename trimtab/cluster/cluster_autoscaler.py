@@ -14,32 +14,18 @@ from functools import lru_cache
 
 import yaml
 
+from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster import timestamps as moments
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_parser import LOADER
 
-STATUS_NAMESPACE, STATUS_NAME = "kube-system", "cluster-autoscaler-status"
+STATUS_NAMESPACE, STATUS_NAME = f.NAMESPACE.default, f.STATUS_CONFIG_MAP.default
 """The default namespace and name of the status ConfigMap; the autoscaler's flags `--namespace` and
 `--status-config-map-name` change them."""
 UPDATED_ANNOTATION = "cluster-autoscaler.kubernetes.io/last-updated"
-THRESHOLD_FLAG, ENABLED_FLAG = "scale-down-utilization-threshold", "scale-down-enabled"
-GPU_THRESHOLD_FLAG = "scale-down-gpu-utilization-threshold"
-IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG = "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization"
-READ_FLAGS = (
-    THRESHOLD_FLAG, GPU_THRESHOLD_FLAG, ENABLED_FLAG, IGNORE_DAEMON_SETS_FLAG, IGNORE_MIRROR_PODS_FLAG,
-    "scale-down-unneeded-time", "scale-down-unready-time", "scale-down-delay-after-add",
-)  # fmt: skip
-"""The flags that change a plan, or how long an empty node stays before the autoscaler removes it."""
-UNREAD_FLAGS = frozenset((
-    "scale-down-candidates-pool-min-count", "scale-down-candidates-pool-ratio", "scale-down-delay-after-delete",
-    "scale-down-delay-after-failure", "scale-down-delay-type-local", "scale-down-non-empty-candidates-count",
-    "scale-down-simulation-timeout", "scale-down-unready-enabled",
-))  # fmt: skip
-"""Flags of the cluster autoscaler that Trimtab does not use and whose names resemble those of `READ_FLAGS`: they are
-not misspelt (cluster-autoscaler config/flags, 1.34).
-"""
+THRESHOLD_FLAG, ENABLED_FLAG, GPU_THRESHOLD_FLAG = f.THRESHOLD.name, f.ENABLED.name, f.GPU_THRESHOLD.name
 MAX_SILENCE_SECONDS = 120
 """Seconds without a status update after which the autoscaler counts as stopped; a running one updates its status every
 ten seconds."""
@@ -112,12 +98,12 @@ class Autoscaler:
     @property
     def ignores_daemon_sets(self) -> bool:
         """Whether the autoscaler leaves out the pods of DaemonSets when it compares a node with its threshold."""
-        return is_true(self.flags.get(IGNORE_DAEMON_SETS_FLAG, "false"))
+        return f.IGNORE_DAEMON_SETS.is_true_in(self.flags)
 
     @property
     def ignores_mirror_pods(self) -> bool:
         """Whether the autoscaler leaves out static pods when it compares a node with its threshold."""
-        return is_true(self.flags.get(IGNORE_MIRROR_PODS_FLAG, "false"))
+        return f.IGNORE_MIRROR_PODS.is_true_in(self.flags)
 
     def is_silent(self, now: Seconds | None) -> bool:
         """Returns whether the autoscaler has not updated its status for two minutes. An update whose time cannot be
@@ -172,9 +158,9 @@ def parse_status(status: str, updated: str = "", arguments: Iterable[str] = ()) 
     time = parse_go_time(updated) or parse_go_time(str((status_map or {}).get("time", "")))
     return Autoscaler(
         healthy=state.healthy, scale_up=state.scale_up, groups=state.groups, updated=time, flags=flags,
-        threshold=_parse_percent(flags.get(THRESHOLD_FLAG, "0.5")),
-        gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD_FLAG, "0.5")),
-        scale_down=flags.get(ENABLED_FLAG, "true") != "false",
+        threshold=_parse_percent(f.THRESHOLD.text_in(flags)),
+        gpu_threshold=_parse_percent(f.GPU_THRESHOLD.text_in(flags)),
+        scale_down=f.ENABLED.is_true_in(flags),
     )  # fmt: skip
 
 
@@ -248,33 +234,29 @@ def split_status_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())) or (STATUS_NAME,)
 
 
-def is_true(text: str) -> bool:
-    """Returns whether Go's strconv.ParseBool parses the text as true."""
-    return text in ("1", "t", "T", "true", "TRUE", "True")
-
-
 def wrong_flags(arguments: Iterable[str]) -> list[str]:
     """Returns a sentence for each flag that the user gave and whose value cannot be parsed."""
     words = list(arguments)
     wrong = [f"{words[0]!r} is not a flag"] if words and not words[0].startswith("-") else []
     flags = parse_flags(words)
-    for name in (THRESHOLD_FLAG, GPU_THRESHOLD_FLAG):
-        threshold = flags.get(name, "0.5")
-        if re.fullmatch(r"[01]?\.?\d*", threshold) is None or not any(c.isdigit() for c in threshold):
-            wrong.append(f"--{name} must be a number such as 0.5, not {threshold!r}")
-    enabled = flags.get(ENABLED_FLAG, "true")
-    if enabled not in ("true", "false"):
-        wrong.append(f"--{ENABLED_FLAG} must be true or false, not {enabled!r}")
+    wrong += [
+        f"--{flag.name} must be {flag.kind}, not {flags[flag.name]!r}"
+        for flag in f.OBEYED_FLAGS
+        if flag.name in flags and not flag.is_valid(flags[flag.name])
+    ]
     return [*wrong, *misspelt_flags(flags)]
 
 
 def misspelt_flags(flags: Iterable[str]) -> list[str]:
     """Returns a sentence for each flag that does not exist but resembles one that Trimtab reads. To ignore such a flag
     would change the plan without notice."""
-    names = sorted(name for name in flags if name not in READ_FLAGS and name not in UNREAD_FLAGS)
+    names = sorted(name for name in flags if name not in f.FLAGS)
     # A high cutoff: existing flags resemble each other, too.
-    near = ((name, get_close_matches(name, READ_FLAGS, 1, 0.85)) for name in names)
+    near = ((name, get_close_matches(name, _OBEYED_NAMES, 1, 0.85)) for name in names)
     return [f"--{name} is not a flag; did you mean --{match}?" for name, matches in near for match in matches]
+
+
+_OBEYED_NAMES = tuple(flag.name for flag in f.OBEYED_FLAGS)
 
 
 def autoscaler_from_flags(arguments: Iterable[str], updated: Seconds | None) -> Autoscaler:
@@ -282,9 +264,8 @@ def autoscaler_from_flags(arguments: Iterable[str], updated: Seconds | None) -> 
     to have updated its status just now."""
     flags = parse_flags(arguments)
     return Autoscaler(
-        updated=updated, flags=flags, threshold=_parse_percent(flags.get(THRESHOLD_FLAG, "0.5")),
-        gpu_threshold=_parse_percent(flags.get(GPU_THRESHOLD_FLAG, "0.5")),
-        scale_down=flags.get(ENABLED_FLAG, "true") != "false",
+        updated=updated, flags=flags, threshold=_parse_percent(f.THRESHOLD.text_in(flags)),
+        gpu_threshold=_parse_percent(f.GPU_THRESHOLD.text_in(flags)), scale_down=f.ENABLED.is_true_in(flags),
     )  # fmt: skip
 
 

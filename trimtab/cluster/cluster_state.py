@@ -13,15 +13,16 @@ from itertools import pairwise
 from trimtab.cluster import node as nodes
 from trimtab.cluster import pdb as budgets
 from trimtab.cluster.api.autoscaling import CapacityBuffer, PodTemplate
-from trimtab.cluster.api.core import Namespace, RuntimeClass
+from trimtab.cluster.api.core import Namespace, ResourceQuota, RuntimeClass
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from trimtab.cluster.api.workload import FAILURE, PodDisruptionBudget, Workload
+from trimtab.cluster.api.workload import FAILURE, DaemonSet, PodDisruptionBudget, Workload
 from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
+from trimtab.cluster.daemon_sets import DaemonPods, missing_daemon_pods
 from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
 from trimtab.cluster.kinds import POD
 from trimtab.cluster.node import NodeInfo
@@ -70,6 +71,8 @@ class Inventory:
     """The kinds of owners that the snapshot contains. An owner of any other kind may exist although the snapshot does
     not have it."""
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
+    quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
+    """Namespace → its ResourceQuotas, in the order of their names."""
     config_maps: tuple[ConfigMap, ...] = ()
     duplicate_node_names: frozenset[str] = frozenset()
     """Names that more than one Node object of the snapshot has."""
@@ -90,6 +93,8 @@ class Inventory:
     """RuntimeClass → its handler."""
     reserved_pods: tuple[ReservedPods, ...] = ()
     """Capacity that CapacityBuffers reserve for pods that do not exist yet."""
+    missing_daemons: tuple[DaemonPods, ...] = ()
+    """The DaemonSets that are about to create further pods."""
     notes: tuple[str, ...] = ()
     """Sentences about what is unusual in the snapshot."""
 
@@ -147,6 +152,7 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         # nothing.
         owner_kinds=frozenset(kind for kind, _ in snapshot.iterate_workloads()),
         namespaces={s.metadata.name: value_or(s.metadata.labels, {}) for s in snapshot.objects_of(Namespace)},
+        quotas=_quotas_by_namespace(snapshot.objects_of(ResourceQuota)),
         config_maps=snapshot.objects_of(ConfigMap),
         # What Trimtab knows for certain overrides what it reads in ConfigMaps, which anyone may write.
         schedulers={**find_schedulers(shape.data for shape in snapshot.objects_of(ConfigMap)), **KNOWN_SCHEDULERS},
@@ -154,6 +160,7 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         conflicting_pods=_conflicting_pods(pods),
         devices=device_counts,
         reserved_pods=reserved,
+        missing_daemons=missing_daemon_pods(snapshot.objects_of(DaemonSet), pods, len(nodes_by_name), reader),
         runtime_handlers={s.metadata.name: s.handler for s in snapshot.objects_of(RuntimeClass)},
         notes=(
             *_snapshot_notes(names, nodes_by_name, pods),
@@ -162,6 +169,14 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
             *_forbidden_notes(snapshot.forbidden, device_counts),
         ),
     )
+
+
+def _quotas_by_namespace(quotas: Iterable[ResourceQuota]) -> dict[str, tuple[ResourceQuota, ...]]:
+    by_namespace: dict[str, tuple[ResourceQuota, ...]] = {}
+    for quota in sorted(quotas, key=lambda one: one.metadata.name):
+        namespace = quota.metadata.namespace
+        by_namespace[namespace] = (*by_namespace.get(namespace, ()), quota)
+    return by_namespace
 
 
 def _with_devices(node: NodeInfo, devices_of_cluster: Devices) -> NodeInfo:

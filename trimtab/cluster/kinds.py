@@ -124,6 +124,7 @@ JOB: Final = built_in("Job")
 NODE: Final = built_in("Node")
 POD: Final = built_in("Pod")
 REPLICA_SET: Final = built_in("ReplicaSet")
+REPLICATION_CONTROLLER: Final = built_in("ReplicationController")
 ROLLOUT: Final = built_in("Rollout")
 STATEFUL_SET: Final = built_in("StatefulSet")
 

@@ -199,7 +199,7 @@ class PodReader:
 
     requirements_by_key: dict[tuple[object, ...], SchedulingRequirements] = field(default_factory=dict)
     """(namespace, number of the spec parts, labels) → the shared requirements."""
-    likeness_numbers: dict[tuple[int, int, bool, int, str, str], int] = field(default_factory=dict)
+    likeness_numbers: dict[tuple[int, int, bool, int, str, str, int | None], int] = field(default_factory=dict)
     owners: dict[OwnerKey, OwnerKey] = field(default_factory=dict)
     first_likeness: int = 0
     """The first value of `PodInfo.likeness` that this reader assigns. Smaller values were assigned by an earlier
@@ -241,6 +241,7 @@ class PodReader:
                 priority,
                 phase,
                 ",".join(sorted(annotations)) if annotations else "",
+                spec.termination_grace_period_seconds,
             )
             alike = self.likeness_numbers.setdefault(likeness, self.first_likeness + len(self.likeness_numbers))
         return PodInfo(

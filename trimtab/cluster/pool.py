@@ -192,6 +192,9 @@ class Pool:
     critical_pods: ProtectCritical = ProtectCritical.WITHOUT_BUDGET
     min_pod_age: int = 0
     """The number of seconds that a pod must have run before it may be evicted."""
+    max_grace: int = 0
+    """The longest termination grace period, in seconds, of a pod that may be evicted. A pod with a longer one keeps its
+    node. 0: no limit."""
 
     def has_node(self, node: NodeInfo) -> bool:
         """Returns whether the node belongs to this pool. Only machines belong to pools."""

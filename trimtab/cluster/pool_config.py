@@ -170,6 +170,7 @@ FIELDS_BY_SECTION: Mapping[str, Mapping[str, tuple[str, Callable[[Any, Path], An
         "notReady": ("not_ready", parse_negated_flag),
         "unready": ("unready", enum_parser(ProtectUnready)),
         "criticalPods": ("critical_pods", enum_parser(ProtectCritical)),
+        "maxGrace": ("max_grace", parse_seconds),
     },
 }  # fmt: skip
 """Section → key → (field of `Pool`, parser of its value)."""

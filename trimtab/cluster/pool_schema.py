@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.config_error import quote_value, suggest_name
 from trimtab.cluster.pool import PRESETS, Goal, Precedence, ProtectCritical, ProtectUnready, Spare
 from trimtab.cluster.schedulers import SchedulerPlacement
@@ -131,14 +132,12 @@ def parse_commitments(value: Any, path: Path) -> Mapping[str, int]:
     return {str(name): count(nodes, (*path, str(name))) for name, nodes in sorted(value.items())}
 
 
-GROUP_SPANS = {
-    "scaleDownUnneededTime": "scale-down-unneeded-time", "scaleDownUnreadyTime": "scale-down-unready-time",
-}  # fmt: skip
+GROUP_SPANS = {"scaleDownUnneededTime": f.UNNEEDED_TIME.name, "scaleDownUnreadyTime": f.UNREADY_TIME.name}
 GROUP_PERCENTS = {
-    "scaleDownUtilizationThreshold": "scale-down-utilization-threshold",
-    "scaleDownGpuUtilizationThreshold": "scale-down-gpu-utilization-threshold",
+    "scaleDownUtilizationThreshold": f.THRESHOLD.name,
+    "scaleDownGpuUtilizationThreshold": f.GPU_THRESHOLD.name,
 }
-GROUP_FLAGS = {"ignoreDaemonSetsUtilization": "ignore-daemonsets-utilization"}
+GROUP_FLAGS = {"ignoreDaemonSetsUtilization": f.IGNORE_DAEMON_SETS.name}
 GROUP_OPTIONS = {**GROUP_PERCENTS, **GROUP_SPANS, **GROUP_FLAGS}
 """Option of a node group (NodeGroupAutoscalingOptions) → the autoscaler's flag that has the same effect for all
 groups."""
@@ -282,7 +281,7 @@ def pool_settings_schema() -> Schema:
             optOut=_mapping(nodes=_NAMES, pods=_NAMES),
             protect=_mapping(
                 singleReplicas=_FLAG, jobs=_FLAG, notReady=_FLAG, unready=_enumeration(ProtectUnready),
-                criticalPods=_enumeration(ProtectCritical),
+                criticalPods=_enumeration(ProtectCritical), maxGrace=_SPAN,
             ),
         ),
         "type": "object",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.autoscaler_processes import Processes, StatusKey, arguments_of_status, key_of_process
 from trimtab.cluster.cluster_autoscaler import (
     IDLE_STATES,
     STATUS_NAME,
@@ -17,15 +18,12 @@ from trimtab.cluster.cluster_autoscaler import (
     Autoscaler,
     NodeGroupStatus,
     is_group_of_pool,
-    parse_flags,
     parse_status,
 )
 from trimtab.cluster.node import NodeInfo, group_of
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap
 
-StatusKey = tuple[str, str]
-"""(namespace, name) of a status ConfigMap."""
 DEFAULT_KEY: StatusKey = (STATUS_NAMESPACE, STATUS_NAME)
 
 
@@ -42,12 +40,12 @@ class StatusReading:
 
 
 def read_statuses(
-    maps: Iterable[ConfigMap], processes: Iterable[Sequence[str]], flags: Sequence[str] = ()
+    maps: Iterable[ConfigMap], processes: Iterable[Sequence[str]], configured: Processes = ()
 ) -> StatusReading:
     """Returns the autoscalers whose statuses are among these ConfigMaps.
 
     `processes`: the arguments of each autoscaler's process; an autoscaler gets the arguments that name its status
-    ConfigMap. `flags`: arguments that replace those of all processes, if there are any.
+    ConfigMap. `configured`: arguments that a user set, which replace those of the processes.
     """
     by_key = _arguments_by_key(processes)
     parsed: dict[StatusKey, Autoscaler] = {}
@@ -58,7 +56,7 @@ def read_statuses(
     )
     for config_map in candidates:
         key = _key_of(config_map)
-        arguments = flags or by_key.get(key)
+        arguments = arguments_of_status(configured, key) or by_key.get(key)
         updated = value_or(config_map.metadata.annotations, {}).get(UPDATED_ANNOTATION, "")
         status = parse_status(config_map.data.get("status", ""), updated, arguments or ())
         if isinstance(status, Autoscaler):
@@ -83,9 +81,7 @@ def _arguments_by_key(processes: Iterable[Sequence[str]]) -> dict[StatusKey, Seq
     """Returns the key of a status → the arguments of the process that writes it."""
     arguments_by_key: dict[StatusKey, Sequence[str]] = {}
     for arguments in processes:
-        flags = parse_flags(arguments)
-        key = (flags.get("namespace", STATUS_NAMESPACE), flags.get("status-config-map-name", STATUS_NAME))
-        arguments_by_key.setdefault(key, arguments)
+        arguments_by_key.setdefault(key_of_process(arguments), arguments)
     return arguments_by_key
 
 

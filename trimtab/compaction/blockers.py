@@ -3,15 +3,13 @@
 A pod is evictable; or it is ignored (static pods, DaemonSet pods); or it is blocked, and then its node cannot be
 drained. The rules are checked in order, and the first one that blocks is the reason. A pod that the cluster autoscaler
 refuses to evict is blocked here too, because the autoscaler would not remove its node.
-
-Annotations that keep a pod or node: `true` keeps it, and `false` does not. Any other value is reported as unreadable
-and keeps it too, because its author intended something. (Karpenter ignores a malformed `do-not-disrupt`, and the
-cluster autoscaler only knows `true`; but a wrong guess costs an unwanted restart.)
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from trimtab.cluster.autoscaler_evictions import EvictionRules
+from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from trimtab.cluster.owner import OwnerKey
@@ -19,32 +17,12 @@ from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pod_groups import PodGroup, find_groups
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, parse_duration
 from trimtab.compaction import reasons as r
-from trimtab.compaction.reasons import MISREAD
-
-
-def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason | None:
-    """Returns the reason for which an annotation keeps a pod or node, or None if it is absent or `false`.
-
-    `subject` is the pod or node as the message names it, for example "pod web/a".
-    """
-    if value is None or value == "false":
-        return None
-    if key == RENAMED_KEEP:
-        return MISREAD(f"{subject} has the annotation {key}, which now has another name: use {KEEP_ANNOTATION}")
-    if value == "true":
-        return code(f"{subject} has the annotation {key}: {value}")
-    return unreadable_reason(subject, key, value)
-
-
-def unreadable_reason(subject: str, key: str, value: str) -> Reason:
-    """Returns the reason for an annotation with a value that is neither true, false nor a duration."""
-    return MISREAD(
-        f"{subject} has the annotation {key} with the value {value[:40]!r}, which Trimtab does not understand"
-    )
-
+from trimtab.compaction.keep_annotations import keep_reason, unreadable_reason
+from trimtab.compaction.rules_of_nodes import RulesOfNodes
+from trimtab.compaction.second_replica import second_replica_reason
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -95,6 +73,8 @@ class EvictionChecker:
     inventory: Inventory
     pdb_index: PdbIndex
     now: Seconds | None
+    rules: RulesOfNodes
+    """The rules of the cluster autoscaler, which would not remove a node that it does not empty itself."""
     _replica_counts: dict[OwnerKey, int] = field(default_factory=dict)
     """Owner → the number of its pods without a deletion timestamp; computed when it is first needed."""
     _unready_by_owner: dict[OwnerKey, list[PodInfo]] | None = None
@@ -103,13 +83,15 @@ class EvictionChecker:
     """Id of a pod → its group; computed when it is first needed. Pods without a group are not in the mapping."""
     _nodes_by_group: dict[PodGroup, set[str]] = field(default_factory=dict)
     """Group → the nodes of its pods."""
-    _verdicts: dict[int, dict[int, Verdict]] = field(default_factory=dict)
+    _verdicts: dict[tuple[int, EvictionRules], dict[int, Verdict]] = field(default_factory=dict)
 
     @classmethod
-    def for_inventory(cls, inventory: Inventory, now: Seconds | None) -> "EvictionChecker":
+    def for_inventory(
+        cls, inventory: Inventory, now: Seconds | None, autoscaler: Autoscaler | None = None
+    ) -> "EvictionChecker":
         """Returns the checker for an inventory. `now` is None if the time is unknown; rules that need the time are then
         skipped."""
-        return cls(inventory, PdbIndex.from_pdbs(inventory.pdbs), now)
+        return cls(inventory, PdbIndex.from_pdbs(inventory.pdbs), now, RulesOfNodes(inventory.nodes, autoscaler))
 
     def count_replicas(self, pod: PodInfo) -> int:
         """Returns the number of existing pods of the pod's owner. It is used for owners that are not in the
@@ -129,12 +111,12 @@ class EvictionChecker:
         verdict = self._judge(pod, pool)
         ageless = verdict is IGNORED or (pod.namespace != "kube-system" and not pool.min_pod_age)
         if pod.likeness >= 0 and ageless and not isinstance(verdict, Blocked) and id(pod) not in self._pod_groups():
-            self.cached_verdicts(pool)[pod.likeness] = verdict
+            self.cached_verdicts(pool, pod.node)[pod.likeness] = verdict
         return verdict
 
-    def cached_verdicts(self, pool: Pool) -> dict[int, Verdict]:
-        """Returns `PodInfo.likeness` → verdict, for one pool."""
-        return self._verdicts.setdefault(id(pool), {})
+    def cached_verdicts(self, pool: Pool, node: str) -> dict[int, Verdict]:
+        """Returns `PodInfo.likeness` → verdict, for the nodes of a pool on which the same rules hold as on this one."""
+        return self._verdicts.setdefault((id(pool), self.rules.on_node(node, pool)), {})
 
     def _judge(self, pod: PodInfo, pool: Pool) -> Verdict:
         # As kubectl drain: the kubelet owns a static pod, and an eviction deletes only its mirror in the API.
@@ -151,8 +133,9 @@ class EvictionChecker:
             or self._group_reason(pod)
             or self._owner_reason(pod, pool, budgets)
             or self._annotation_reason(pod, pool)
-            or self._local_data_reason(pod)
+            or self._local_data_reason(pod, pool)
             or self._age_reason(pod, pool)
+            or _grace_reason(pod, pool)
         )
         if reason is not None:
             return Blocked(reason)
@@ -221,12 +204,10 @@ class EvictionChecker:
         if pod.owner is None:
             return None if safe else r.NO_OWNER(f"pod {pod.key} has no controller that would recreate it")
         owner = pod.owner
-        if owner.kind not in EVICTABLE_OWNERS:
-            return (
-                None
-                if safe
-                else r.STRANGE_OWNER(f"pod {pod.key} belongs to {owner}, and Trimtab does not know this kind of owner")
-            )
+        if owner.kind not in EVICTABLE_OWNERS and safe:
+            return None
+        if owner.kind not in EVICTABLE_OWNERS and self.rules.on_node(pod.node, pool).custom_controllers_block:
+            return r.STRANGE_OWNER(f"pod {pod.key} belongs to {owner}, and Trimtab does not know this kind of owner")
         if owner.kind == JOB and not pool.jobs and not safe:
             return r.JOB(f"pod {pod.key} belongs to Job {owner.name}")
         return self._owner_state_reason(pod, pool, owner, over)
@@ -245,13 +226,9 @@ class EvictionChecker:
         count = wanted if wanted is not None else self.count_replicas(pod)
         if count < 2 and not pool.single_replicas:
             return r.SINGLE(f"pod {pod.key} is the only replica of {owner.kind} {owner.name}")
-        # A single replica of a ReplicaSet is moved by a surge: the compactor scales its workload to two first, which
-        # RBAC must allow.
-        if count < 2 and owner.kind == REPLICA_SET and not _may_scale(pool, pod.namespace):
-            return r.NO_RIGHT_TO_SCALE(
-                f"pod {pod.key} is the only replica of {owner.kind} {owner.name}, and "
-                f"TRIMTAB_COMPACTOR_SCALE_NAMESPACES does not list {pod.namespace}"
-            )
+        # A single replica of a ReplicaSet is moved by a surge: the compactor scales its workload to two first.
+        if count < 2 and owner.kind == REPLICA_SET:
+            return second_replica_reason(pod, pool, self.inventory.quotas.get(pod.namespace, ()))
         return None
 
     def _tolerates_unready_replica(self, pod: PodInfo, pool: Pool, scale: ReplicaCounts) -> bool:
@@ -359,12 +336,14 @@ class EvictionChecker:
         return self._groups
 
     # ── local data ───────────────────────────────────────────────────────
-    def _local_data_reason(self, pod: PodInfo) -> Reason | None:
+    def _local_data_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         for name in pod.claims:
             claim = self.inventory.claims.get((pod.namespace, name))
             if claim is not None and claim.is_local:
                 return r.LOCAL_VOLUME(f"volume {claim.volume} of pod {pod.key} exists only on its node (claim {name})")
         if not pod.local_volumes or pod.annotations.get(SAFE) == "true":
+            return None
+        if not self.rules.on_node(pod.node, pool).local_storage_blocks:
             return None
         scratch_volumes = pod.annotations.get(SAFE_VOLUMES, "").split(",")
         for volume in pod.local_volumes:
@@ -381,9 +360,11 @@ class EvictionChecker:
             return r.CRITICAL(obstacle)
         if pod.namespace != "kube-system" or over or pod.annotations.get(SAFE) == "true":
             return None
-        if self.now is not None and pod.created is not None and self.now < pod.created + HOUR_SECONDS:
+        seconds = self.rules.on_node(pod.node, pool).system_pod_seconds
+        if self.now is not None and pod.created is not None and self.now < pod.created + seconds:
             return r.SYSTEM_YOUNG(
-                f"pod {pod.key} is a system pod without a PodDisruptionBudget, and it is younger than an hour"
+                f"pod {pod.key} is a system pod without a PodDisruptionBudget, and it is younger than "
+                f"{'an hour' if seconds == HOUR_SECONDS else f'{seconds} s'}"
             )
         return None
 
@@ -469,5 +450,10 @@ class EvictionChecker:
         return r.BUDGET_SPENT(f"at present budget {budget.key} allows no disruption of pod {pod.key}")
 
 
-def _may_scale(pool: Pool, namespace: str) -> bool:
-    return pool.scale_namespaces is None or namespace in pool.scale_namespaces
+def _grace_reason(pod: PodInfo, pool: Pool) -> Reason | None:
+    if not pool.max_grace or pod.grace_seconds <= pool.max_grace:
+        return None
+    return r.LONG_GRACE(
+        f"pod {pod.key} has a termination grace period of {pod.grace_seconds} s, but the pool allows "
+        f"{pool.max_grace} s (protect.maxGrace)"
+    )

@@ -7,6 +7,7 @@ The rules need no search, and are checked in order. `pool_refusal` decides for a
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.node_nature import NodeKind
@@ -15,7 +16,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.several_autoscalers import autoscaler_of_pool
 from trimtab.cluster.timestamps import Seconds, is_any_open
 from trimtab.compaction import reasons as r
-from trimtab.compaction.blockers import keep_reason
+from trimtab.compaction.keep_annotations import keep_reason
 from trimtab.compaction.plan_types import Observations
 from trimtab.scheduling.cluster_model import ClusterModel
 
@@ -26,9 +27,6 @@ STARTUP_TAINTS = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-tai
 UNINITIALIZED = ("node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
 CORDONED_BY_US = "trimtab.dev/cordoned-for"
 """The annotation that the compactor writes on a node in the same patch as the cordon."""
-MAX_UNREADY_PERCENT = 45
-"""If more than this percentage of nodes (and more than 3) are not ready, nothing is planned: the cluster autoscaler's
-rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,17 +308,20 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: Pla
         return r.EMPTY_POOL(f"no node belongs to pool {pool.name}")
     members = [model.nodes[number] for number in nodes]
     return (
-        _cluster_health_reason(model)
+        _cluster_health_reason(model, now.autoscaler)
         or _timing_reason(pool, nodes, model, now)
         or _autoscaler_reason(pool, members, now)
     )
 
 
-def _cluster_health_reason(model: ClusterModel) -> Reason | None:
+def _cluster_health_reason(model: ClusterModel, autoscaler: Autoscaler | None) -> Reason | None:
+    """Returns the reason if so many nodes are not ready that the autoscaler stops its work."""
     machines = model.inventory.machines
     unready = sum(not node.is_ready for node in machines)
-    # The cluster autoscaler's --ok-total-unready-count (3) and --max-total-unready-percentage (45).
-    if unready > 3 and unready * 100 > MAX_UNREADY_PERCENT * len(machines):
+    members = [member.flags for member in autoscaler.each] if autoscaler is not None else [{}]
+    percent = min(f.MAX_UNREADY_PERCENT.number_in(flags) for flags in members)
+    count = min(f.OK_UNREADY_COUNT.number_in(flags) for flags in members)
+    if unready > count and unready * 100 > percent * len(machines):
         return r.UNWELL(f"{unready} of {len(machines)} nodes of the cluster are not ready")
     return None
 

@@ -6,6 +6,7 @@ a pod at most `--max-graceful-termination-sec` (10 minutes by default), and then
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import NodeInfo
@@ -15,7 +16,6 @@ from trimtab.cluster.several_autoscalers import autoscaler_of_node
 LONG_GRACE_SECONDS = 600
 """A grace period that is longer is named in the notes of a plan (the default of the autoscaler's
 `--max-graceful-termination-sec`, cluster-autoscaler config/flags 1.34)."""
-MAX_GRACEFUL_FLAG = "max-graceful-termination-sec"
 
 
 def longest_grace(pods: Iterable[PodInfo]) -> int:
@@ -52,13 +52,16 @@ def note_cut_graces(
     before the pod's grace period ends."""
     notes = []
     for name in sorted(pods_by_node):
-        slowest = max(pods_by_node[name], key=lambda pod: pod.grace_seconds, default=None)
-        limit = min(_max_graceful_seconds(member) for member in autoscaler_of_node(autoscaler, nodes[name]).each)
-        if slowest is not None and slowest.grace_seconds > limit:
+        members = autoscaler_of_node(autoscaler, nodes[name]).each
+        limits = [(*min(_grace_limit(member, pod) for member in members), pod) for pod in pods_by_node[name]]
+        cut = [
+            (pod.grace_seconds - limit, limit, flag, pod) for limit, flag, pod in limits if pod.grace_seconds > limit
+        ]
+        if cut:
+            _, limit, flag, slowest = max(cut, key=lambda one: (one[0], one[3].key))
             notes.append(
-                f"node {name} is left to the cluster autoscaler, which waits {limit} s for its pods "
-                f"(--{MAX_GRACEFUL_FLAG}), but pod {slowest.key} has a termination grace period of "
-                f"{slowest.grace_seconds} s"
+                f"node {name} is left to the cluster autoscaler, which waits {limit} s for its pods (--{flag}), but "
+                f"pod {slowest.key} has a termination grace period of {slowest.grace_seconds} s"
             )
     return notes
 
@@ -68,6 +71,23 @@ def _slowest(pods: Sequence[PodInfo]) -> PodInfo | None:
     return slowest if slowest is not None and slowest.grace_seconds > LONG_GRACE_SECONDS else None
 
 
-def _max_graceful_seconds(autoscaler: Autoscaler) -> int:
-    text = autoscaler.flags.get(MAX_GRACEFUL_FLAG, "")
-    return int(text) if text.isdecimal() else LONG_GRACE_SECONDS
+def _grace_limit(autoscaler: Autoscaler, pod: PodInfo) -> tuple[int, str]:
+    """Returns (how many seconds the autoscaler waits for the pod, the flag that says so)."""
+    by_priority = _graces_by_priority(f.DRAIN_PRIORITIES.text_in(autoscaler.flags))
+    if not by_priority:
+        return f.MAX_GRACEFUL.number_in(autoscaler.flags), f.MAX_GRACEFUL.name
+    # As the kubelet's graceful shutdown, whose rule the autoscaler uses: a pod has the entry with the largest priority
+    # that is not above its own; below all of them, the first entry.
+    first = next(iter(by_priority.values()))
+    fitting = [seconds for priority, seconds in by_priority.items() if priority <= pod.priority]
+    return (fitting[-1] if fitting else first), f.DRAIN_PRIORITIES.name
+
+
+def _graces_by_priority(text: str) -> dict[int, int]:
+    """Returns priority → seconds, in order of priority, from a text such as `10000:20,1000:100,0:60`. A pair that
+    cannot be parsed is left out."""
+    pairs = (pair.strip().partition(":") for pair in text.split(","))
+    return dict(
+        sorted((int(priority), int(seconds)) for priority, _, seconds in pairs
+               if priority.removeprefix("-").isdecimal() and seconds.isdecimal())
+    )  # fmt: skip

@@ -21,6 +21,7 @@ from trimtab.compaction import reasons as r
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.long_graces import longest_grace, note_cut_graces, note_long_drains
 from trimtab.compaction.plan_types import DrainStep, LeftNode, Move, Plan, Wave
+from trimtab.compaction.rules_of_nodes import has_too_few_replicas
 from trimtab.compaction.search.drain_search import DRAINED, Search
 from trimtab.compaction.search.node_order import by_evictions
 from trimtab.compaction.search.pool_limits import PoolLimits, autoscaler_threshold
@@ -184,6 +185,10 @@ class Planner:
             return False
         threshold = min(each for each in thresholds if each is not None)
         name = self.model.nodes[node].name
+        rules = self.problem.eviction_checker.rules.on_node(name, self.problem.pool_of[node])
+        owners = self.model.inventory.owners
+        if any(has_too_few_replicas(pod, owners, rules) for pod in self._moving_pods(node)):
+            return False
         if name in self.problem.context.overdue:
             self.overdue.add(name)
             return False

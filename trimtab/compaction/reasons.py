@@ -12,7 +12,8 @@ STRANGE_OWNER = Code(
     "pod-of-unknown-owner",
     "The owner of the pod is of a kind whose behavior Trimtab does not know.",
     'If the owner recreates its pods, set the annotation cluster-autoscaler.kubernetes.io/safe-to-evict: "true" '
-    "on the pods.",
+    "on the pods. If the cluster autoscaler runs with --skip-nodes-with-custom-controller-pods=false, give Trimtab "
+    "this flag.",
 )
 OWNER_GONE = Code(
     "owner-missing",
@@ -39,6 +40,12 @@ NO_RIGHT_TO_SCALE = Code(
     "The pod is the only replica of its workload, and the compactor may not scale that workload to two.",
     "Run two replicas, or grant the permission: `trimtab install --scale-namespace NAMESPACE`.",
 )
+NO_QUOTA_FOR_SECOND_REPLICA = Code(
+    "single-replica-without-quota",
+    "The pod is the only replica of its workload, and a ResourceQuota of its namespace rejects the second replica that "
+    "the compactor would add before the eviction.",
+    "Raise the quota by one pod of this size, or run two replicas.",
+)
 JOB = Code(
     "job-running",
     "The Job of the pod would start again from the beginning.",
@@ -54,7 +61,8 @@ LOCAL_DATA = Code(
     "local-data",
     "The pod stores data on the node, and the data would be lost.",
     "If the data may be lost, list the volume in cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes; the "
-    "action `safeToEvictVolumes` of a PodPolicy does so for the pods that it matches.",
+    "action `safeToEvictVolumes` of a PodPolicy does so for the pods that it matches. If the cluster autoscaler runs "
+    "with --skip-nodes-with-local-storage=false, give Trimtab this flag.",
 )
 LOCAL_VOLUME = Code(
     "local-volume",
@@ -114,12 +122,19 @@ SYSTEM_YOUNG = Code(
     "system-pod-without-budget",
     "The pod is a kube-system pod without a PodDisruptionBudget and younger than an hour.",
     "Create a PodDisruptionBudget for the pod, wait until the pod is an hour old, or set the annotation "
-    'cluster-autoscaler.kubernetes.io/safe-to-evict: "true" on it.',
+    'cluster-autoscaler.kubernetes.io/safe-to-evict: "true" on it. If the cluster autoscaler runs with '
+    "--skip-nodes-with-system-pods=false, give Trimtab this flag.",
 )
 YOUNG_POD = Code(
     "pod-too-young",
     "The pod has run for less time than the pool requires.",
     "Wait, or lower age.pod in the pool.",
+)
+LONG_GRACE = Code(
+    "grace-period-too-long",
+    "The termination grace period of the pod is longer than the pool allows, so the drain of its node could take as "
+    "long.",
+    "Shorten terminationGracePeriodSeconds of the pod, or raise protect.maxGrace in the pool.",
 )
 NOT_READY_POD = Code(
     "pod-not-ready",

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.api.workload import Workload
-from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, UPDATED_ANNOTATION, Autoscaler
+from trimtab.cluster.api.workload import DaemonSet, Workload
+from trimtab.cluster.cluster_autoscaler import (
+    STATUS_NAME,
+    STATUS_NAMESPACE,
+    UPDATED_ANNOTATION,
+    Autoscaler,
+    parse_flags,
+)
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
+from trimtab.cluster.daemon_sets import missing_daemon_pods
 from trimtab.cluster.kinds import REPLICA_SET
 from trimtab.cluster.owner import OwnerKey, controller_key
-from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.pool import pause_reason_in, schedulers_of
 from trimtab.cluster.pool_config import PoolReading, read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
@@ -40,8 +46,8 @@ from trimtab.kube.transform import PlannerPodTransform
 
 WATCHED_KINDS = (
     "Pod", "Node", "Namespace", "PodDisruptionBudget", "PersistentVolume", "PersistentVolumeClaim", "StorageClass",
-    "CSINode", "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
-    "CapacityBuffer", "PodTemplate", "ResourceClaim", "ResourceSlice", "DeviceClass",
+    "CSINode", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
+    "CapacityBuffer", "PodTemplate", "ResourceQuota", "ResourceClaim", "ResourceSlice", "DeviceClass",
 )  # fmt: skip
 """The kinds of objects that a plan reads, apart from some ConfigMaps."""
 
@@ -101,6 +107,9 @@ class ClusterReader:
         inventory = replace(
             snapshot_inventory(snapshot), pods=tuple(pods), schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS,
             measured_use=self.read_use(pods),
+            missing_daemons=missing_daemon_pods(
+                snapshot.objects_of(DaemonSet), pods, len(snapshot.objects_of(NodeShape)), PodReader()
+            ),
         )  # fmt: skip
         everywhere = self.settings.rehearse
         return ClusterView(
@@ -121,15 +130,15 @@ class ClusterReader:
 
     def _autoscaler(self, snapshot: Snapshot) -> Autoscaler | None:
         settings = self.settings
-        flags, maps = shlex.split(settings.autoscaler_flags or ""), snapshot.objects_of(ConfigMap)
-        names = settings.autoscaler_statuses
+        maps, names = snapshot.objects_of(ConfigMap), settings.autoscaler_statuses
         members = []
         for name in names:
+            flags = settings.autoscaler_arguments(name)
             reported = read_autoscaler_status(maps, flags, (settings.autoscaler_namespace, name))
             if reported is not None:
                 self._reported[name] = reported
             elif settings.require_autoscaler_status:
-                reported = silent_autoscaler(self._reported.get(name), self.now(), settings.autoscaler_flag_values)
+                reported = silent_autoscaler(self._reported.get(name), self.now(), parse_flags(flags))
             if reported is not None:
                 known_as = f"{settings.autoscaler_namespace}/{name}" if len(names) > 1 else ""
                 members.append(replace(reported, name=known_as))

@@ -19,7 +19,6 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey
-from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.resizable_pod import ResizablePod, ResizeAnswer
@@ -414,8 +413,7 @@ class Resizer:
             return r.PACE(
                 f"pool {pool.name} has already evicted {pool.evictions_per_hour} pods within an hour, its limit"
             )
-        budgets = PdbIndex.from_pdbs(view.inventory.pdbs)
-        verdict = EvictionChecker(view.inventory, budgets, view.now).judge_pod(pod, pool)
+        verdict = EvictionChecker.for_inventory(view.inventory, view.now, view.autoscaler).judge_pod(pod, pool)
         if isinstance(verdict, Blocked):
             return verdict.reason
         if not isinstance(verdict, Evictable):

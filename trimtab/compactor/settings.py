@@ -1,11 +1,11 @@
 """The settings of the compactor, with their units and the reasons for their defaults."""
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, parse_flags, split_status_names
+from trimtab.cluster.autoscaler_processes import arguments_of_status, split_processes
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, split_status_names
 from trimtab.cluster.pool import Pool
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.resize.types import ResizeSettings
@@ -136,7 +136,9 @@ class Settings(LeaderProcessSettings):
     read only these names: if you change them, give the same names to `trimtab install` or to the chart."""
 
     autoscaler_flags: str | None = None
-    """The flags of the cluster autoscaler, as on its command line. None: its defaults."""
+    """The flags of the cluster autoscaler, as on its command line. If several autoscalers run, the flags of each,
+    separated by semicolons; an autoscaler with a status of its own names it with `--status-config-map-name`. Flags that
+    name no status hold for all autoscalers if there are no others. None: the defaults of the autoscaler."""
 
     @property
     def drain_timeouts(self) -> DrainTimeouts:
@@ -167,7 +169,7 @@ class Settings(LeaderProcessSettings):
         """The names of the status ConfigMaps, one for each cluster autoscaler."""
         return split_status_names(self.autoscaler_status_configmap)
 
-    @property
-    def autoscaler_flag_values(self) -> dict[str, str]:
-        """Flag of the cluster autoscaler → its value."""
-        return parse_flags(shlex.split(self.autoscaler_flags or ""))
+    def autoscaler_arguments(self, status: str) -> tuple[str, ...]:
+        """Returns the flags of the autoscaler that writes this status ConfigMap."""
+        processes = split_processes(self.autoscaler_flags or "")
+        return arguments_of_status(processes, (self.autoscaler_namespace, status)) or ()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from trimtab.cluster.capacity_buffer import ReservedPods
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.daemon_sets import DaemonPods
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.measured_use import owner_key
 from trimtab.cluster.node import NodeInfo
@@ -48,6 +49,8 @@ class ClusterModel:
     """Pods that have no node yet, with their classes."""
     buffer_pods: list[tuple[ReservedPods, PodClass]]
     """Capacity that is reserved for pods that do not exist yet, with the classes of these pods."""
+    daemon_pods: list[tuple[DaemonPods, PodClass]]
+    """DaemonSets that are about to create further pods, with the classes of these pods."""
     groups: list[TopologyGroup]
     node_sets: list[bytearray]
     """Sets of nodes: in each, a node has 1 if its labels, name and taints admit the pods of the set's classes."""
@@ -102,10 +105,11 @@ def build_cluster_model(inventory: Inventory, again: Again | None = None) -> Clu
     )
     pending = [(pod, classifier.classify(pod, again(pod) if again else None)) for pod in waiting]
     buffered = [(buffer, classifier.classify(buffer.pod)) for buffer in inventory.reserved_pods]
+    daemons = [(daemon, classifier.classify(daemon.pod)) for daemon in inventory.missing_daemons]
     # A set of nodes is calculated only for classes whose pods may look for a node: most of the build's time goes there.
     movable = {
         *(next_classes if next_classes is not classes else ()),
-        *(pod_class for _, pod_class in (*pending, *buffered)),
+        *(pod_class for _, pod_class in (*pending, *buffered, *daemons)),
     }
     last: PodClass | None = None
     for pod_class, pod in zip(classes, placed, strict=True):
@@ -116,7 +120,8 @@ def build_cluster_model(inventory: Inventory, again: Again | None = None) -> Clu
     model = ClusterModel(
         inventory=inventory, nodes=nodes, node_numbers=index, pods=placed, node_of=node_of, class_of=classes,
         successor_class_of=next_classes,
-        pods_on_node=_pods_by_node(node_of, len(nodes)), pending_pods=pending, buffer_pods=buffered,
+        pods_on_node=_pods_by_node(node_of, len(nodes)), pending_pods=pending,
+        buffer_pods=buffered, daemon_pods=daemons,
         groups=classifier.topology_groups.groups,
         node_sets=classifier.node_sets, unfit_sets=classifier.unfit_sets, main_resources=classifier.main_resources,
         other_resources=classifier.other_resources,

@@ -87,9 +87,12 @@ def _queries(server: Prometheus, step: int) -> dict[str, str]:
     def cgroup(resource: str, ids: str) -> str:
         matchers = server.join_matchers(f'id=~"{ids}"')
         if resource == "cpu":
-            return f"sum by (node) (rate(container_cpu_usage_seconds_total{{{matchers}}}[{window}]))"
-        memory = f"container_memory_working_set_bytes{{{matchers}}}"
-        return f"sum by (node) ({memory if resource == 'memory' else f'max_over_time({memory}[{step}s])'})"
+            inner = f"rate(container_cpu_usage_seconds_total{{{matchers}}}[{window}])"
+        else:
+            memory = f"container_memory_working_set_bytes{{{matchers}}}"
+            inner = memory if resource == "memory" else f"max_over_time({memory}[{step}s])"
+        # Several scrapers may report one cgroup: without the inner aggregation, the sum would count each of them.
+        return f"sum by (node) (max by (node, id) ({inner}))"
 
     own = server.join_matchers("")
     node_memory = f"max by (node) (node_memory_working_set_bytes{{{own}}})"
@@ -108,7 +111,8 @@ def _queries(server: Prometheus, step: int) -> dict[str, str]:
         "memory peak of the node less its pods": f"max_over_time(({rest})[{step}s:{resolution}s])",
         "node cpu": f"max by (node) (rate(node_cpu_usage_seconds_total{{{own}}}[{window}]))",
         "node memory": node_memory,
-        "pods running": f"max by (node) (kubelet_running_pods{{{own}}}) or count by (node) (kube_pod_info{{{own}}})",
+        "pods running": f"max by (node) (kubelet_running_pods{{{own}}}) "
+        f"or count by (node) (max by (node, namespace, pod) (kube_pod_info{{{own}}}))",
     }
 
 

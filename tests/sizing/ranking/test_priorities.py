@@ -24,6 +24,18 @@ def test_legacy_groups_come_last() -> None:
     assert rated.priorities == {"arm-16": 100, "x86-16": 90, "small": 80, "arm-8": 1}
 
 
+def test_groups_of_spot_machines_come_before_all_others_in_the_same_order() -> None:
+    types = {**TYPES, "spot-16": "E16ps_v6", "spot-x86": "D16s_v5"}
+    rated = rate_groups(RANKING, types, types, spot={"spot-16", "spot-x86"})
+    order = sorted(types, key=lambda name: -rated.priorities[name])
+    assert (order[:3], rated.problems) == (["spot-16", "spot-x86", "arm-16"], ())
+
+
+def test_a_legacy_group_of_spot_machines_stays_last() -> None:
+    rated = rate_groups(RANKING, TYPES, TYPES, legacy=["arm-8"], spot={"arm-8"})
+    assert rated.priorities["arm-8"] == 1
+
+
 def test_a_group_of_an_unknown_type_is_left_to_the_catch_all() -> None:
     rated = rate_groups(RANKING, TYPES, [*TYPES, "somebody"])
     assert rated.unnamed == ("somebody",)

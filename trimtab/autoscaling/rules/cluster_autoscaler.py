@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, subject_of
 from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, lint_rule
-from trimtab.cluster.cluster_autoscaler import parse_flags
+from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, parse_flags
 from trimtab.cluster.pool import Pool, Precedence
 
-THRESHOLD_FLAG = "scale-down-utilization-threshold"
 MAX_SHARED_THRESHOLD = 0.5
 """If the autoscaler's threshold is higher, the autoscaler itself begins most drains, and a pool that follows it has
 little left to plan."""

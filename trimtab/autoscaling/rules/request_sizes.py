@@ -16,7 +16,7 @@ from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, contro
 from trimtab.autoscaling.objects import LintContainer
 from trimtab.autoscaling.request_changes import cap_at_limit, change_request
 from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, Needs, lint_rule
-from trimtab.autoscaling.rules.vpa_bounds import VPA_MARGIN_FACTOR, least_request, recommender_flags
+from trimtab.autoscaling.rules.vpa_bounds import VPA_MARGIN_FACTOR, least_request, read_recommenders
 from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
@@ -214,14 +214,17 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
     - it is more than 10 % below P5; or
     - it is more than 10 % above P50, and above the smallest request that the VPA sets (or should set according to the
       quietest day, see L17)."""
-    flags = recommender_flags(snapshot)
+    recommenders = read_recommenders(snapshot)
     for sized in _sized_containers(snapshot):
         for resource, usage in sized.usage.items():
             request = request_of(sized.container, resource)
             if request is None or not _is_managed(sized, resource) or usage.p50 <= 0:
                 continue
             containers = len(running_containers(sized.workload.spec))
-            least = max(least_request(flags, vpa, sized.container, resource, containers)[0] for vpa in sized.vpas)
+            least = max(
+                least_request(recommenders.flags_of(vpa), vpa, sized.container, resource, containers)[0]
+                for vpa in sized.vpas
+            )
             least = max(least, ceil((usage.idle or 0) * VPA_MARGIN_FACTOR))
             # The VPA that allows the most decides whether the limit bounds the request.
             start = max(

@@ -1,6 +1,7 @@
 """Rules about minAllowed, maxAllowed and limits under a VPA."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -280,7 +281,7 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
     The request is too small if it is below the VPA's minAllowed, or below the container's share of the recommender's
     minimum for a pod. The finding is only a warning if the updater does not act because there are too few pods (see
     L26)."""
-    flags = recommender_flags(snapshot)
+    recommenders = read_recommenders(snapshot)
     for vpa, subject, workload in active_vpas(snapshot):
         if workload is None or update_mode_of(vpa) not in EVICTING_MODES:
             continue
@@ -292,7 +293,7 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                 request = request_of(container, resource)
                 if request is None or not controls_resource(vpa, container.name, resource):
                     continue
-                floor, name = least_request(flags, vpa, container, resource, len(containers))
+                floor, name = least_request(recommenders.flags_of(vpa), vpa, container, resource, len(containers))
                 if request < floor:
                     path = workload.container_path(container, "resources", "requests", resource)
                     yield rule.report_problem(
@@ -308,15 +309,18 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
 
 
 def least_request(
-    flags: Mapping[str, str], vpa: VerticalPodAutoscaler, container: LintContainer, resource: str, containers: int
-) -> tuple[int, str]:
-    """Returns the smallest request that the VPA sets for a container, and the name of the setting that determines
-    it."""
+    flags: Mapping[str, str] | None, vpa: VerticalPodAutoscaler, container: LintContainer, resource: str,
+    containers: int,
+) -> tuple[int, str]:  # fmt: skip
+    """Returns the smallest request that the VPA sets for a container, and the name of the setting that determines it.
+
+    `flags`: those of the VPA's recommender; None if it is another than the default one and its flags are not known, so
+    that only the VPA's own minimum counts."""
     policy = container_policy_of(vpa, container.name)
     minimum = amount_in(policy.min_allowed, resource) or 0
     maximum = amount_in(policy.max_allowed, resource)
-    text = flags.get(_FLOOR_FLAGS[resource], "")
-    pod_floor = POD_FLOOR[resource]
+    text = (flags or {}).get(_FLOOR_FLAGS[resource], "")
+    pod_floor = 0 if flags is None else POD_FLOOR[resource]
     if text.isdecimal():
         pod_floor = int(text) << (20 if resource == MEMORY else 0)
     floor = ceil(pod_floor / containers)
@@ -330,13 +334,36 @@ def least_request(
     return capped, setting if capped == least else f"{setting}, capped at the container's limit,"
 
 
-def recommender_flags(snapshot: LintSnapshot) -> dict[str, str]:
-    """Returns the flags of the VPA's recommender; empty if its Deployment is not among the objects."""
+_NAME_FLAG, DEFAULT_RECOMMENDER = "recommender-name", "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Recommenders:
+    """The VPA's recommenders among the objects. A cluster may have several, and a VPA may choose one by its name."""
+
+    flags_by_name: Mapping[str, Mapping[str, str]]
+
+    def flags_of(self, vpa: VerticalPodAutoscaler) -> Mapping[str, str] | None:
+        """Returns the flags of the VPA's recommender. If the default one is not among the objects, its flags count as
+        not set; None for any other one that is not."""
+        names = [one.name for one in vpa.spec.recommenders if one.name] or [DEFAULT_RECOMMENDER]
+        return self.flags_by_name.get(names[0], {} if names[0] == DEFAULT_RECOMMENDER else None)
+
+
+def read_recommenders(snapshot: LintSnapshot) -> Recommenders:
+    """Returns the VPA's recommenders among the workloads."""
+    flags_by_name: dict[str, Mapping[str, str]] = {}
     for workload in snapshot.workloads:
         for container in workload.spec.containers:
-            if "vpa-recommender" in container.image or "vpa-recommender" in workload.subject.name:
-                return parse_flags(container.arguments)
-    return {}
+            flags = parse_flags(container.arguments)
+            name = flags.get(_NAME_FLAG, DEFAULT_RECOMMENDER)
+            if (
+                _NAME_FLAG in flags
+                or "vpa-recommender" in container.image
+                or "vpa-recommender" in workload.subject.name
+            ):
+                flags_by_name.setdefault(name, flags)
+    return Recommenders(flags_by_name)
 
 
 @lint_rule(
@@ -350,9 +377,10 @@ def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
     """Yields an error for each maxAllowed above the largest node, and a warning for each resource without a maxAllowed,
     unless the recommender has a cap of its own for it."""
     room = largest_allocatable(snapshot)
-    flags = recommender_flags(snapshot)
-    uncapped = [resource for resource in RESOURCES if _CAP_FLAGS[resource] not in flags]
+    recommenders = read_recommenders(snapshot)
     for vpa, subject, workload in active_vpas(snapshot):
+        flags = recommenders.flags_of(vpa) or {}
+        uncapped = [resource for resource in RESOURCES if _CAP_FLAGS[resource] not in flags]
         names = _container_names(workload)
         for resource in uncapped:
             open_ended = [

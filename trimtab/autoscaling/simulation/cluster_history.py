@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ReplayShape, ReplayWorkload
 from trimtab.cluster.api.pod import NodeSelector
+from trimtab.cluster.autoscaler_evictions import DEFAULT_RULES, EvictionRules
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey, controller_by_hash
@@ -48,12 +49,13 @@ class _Shapes:
 
 
 def build_history(
-    first: Inventory, moments: Iterable[tuple[Seconds, Mapping[str, int]]], min_nodes: int = 0
-) -> HistoryReading:
+    first: Inventory, moments: Iterable[tuple[Seconds, Mapping[str, int]]], min_nodes: int = 0,
+    rules: EvictionRules = DEFAULT_RULES,
+) -> HistoryReading:  # fmt: skip
     """Returns the history that begins with the nodes and pods of `first`.
 
     `moments`: second → number of pods by workload; seconds are counted from the first moment. `min_nodes`: for each
-    shape, the number of nodes that always stay.
+    shape, the number of nodes that always stay. `rules`: which pods keep the autoscaler from removing their node.
     """
     moments = sorted(moments, key=lambda moment: moment[0])
     shapes, unreadable = _group_nodes(first)
@@ -62,7 +64,7 @@ def build_history(
     )
     workloads: dict[str, ReplayWorkload] = {}
     placed: dict[str, Counter[str]] = {name: Counter() for name in shapes.of_node}
-    reader = _WorkloadReader(first, shapes, PdbIndex.from_pdbs(first.pdbs))
+    reader = _WorkloadReader(first, shapes, PdbIndex.from_pdbs(first.pdbs), rules)
     for pod in first.pods:
         if pod.node not in placed or pod.is_finished or pod.is_daemon or pod.is_static:
             continue
@@ -197,6 +199,7 @@ class _WorkloadReader:
     inventory: Inventory
     shapes: _Shapes
     budgets: PdbIndex
+    rules: EvictionRules
     _known: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     """(shape of the pod's node, id of the pod's scheduling requirements) → the shapes of nodes on which pods with these
     requirements can run."""
@@ -213,7 +216,7 @@ class _WorkloadReader:
         return ReplayWorkload(
             name=name, cpu=requests.get("cpu", 0), memory=requests.get("memory", 0),
             shapes=self._admitting_shapes(pod, volumes),
-            blocks=is_pinned or blocks_scale_down(pod, is_owned=is_owned, has_budget=has_budget),
+            blocks=is_pinned or blocks_scale_down(pod, self.rules, is_owned=is_owned, has_budget=has_budget),
         )  # fmt: skip
 
     def _admitting_shapes(self, pod: PodInfo, volumes: Sequence[NodeSelector]) -> frozenset[str]:
@@ -230,8 +233,8 @@ class _WorkloadReader:
         return self._known[key]
 
 
-def blocks_scale_down(pod: PodInfo, *, is_owned: bool, has_budget: bool) -> bool:
-    """Returns whether the pod keeps the cluster autoscaler, with its default flags, from removing its node.
+def blocks_scale_down(pod: PodInfo, rules: EvictionRules = DEFAULT_RULES, *, is_owned: bool, has_budget: bool) -> bool:
+    """Returns whether the pod keeps a cluster autoscaler with these rules from removing its node.
 
     If the pod has the annotation safe-to-evict, the annotation decides. Otherwise the pod blocks the removal if any of
     these holds (simulator/drainability/rules, 1.36):
@@ -245,8 +248,8 @@ def blocks_scale_down(pod: PodInfo, *, is_owned: bool, has_budget: bool) -> bool
         return written == "false"
     return (
         not is_owned
-        or (pod.namespace == "kube-system" and not has_budget)
-        or any(not volume.in_memory for volume in pod.local_volumes)
+        or (rules.system_pod_seconds > 0 and pod.namespace == "kube-system" and not has_budget)
+        or (rules.local_storage_blocks and any(not volume.in_memory for volume in pod.local_volumes))
     )
 
 

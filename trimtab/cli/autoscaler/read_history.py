@@ -24,7 +24,9 @@ from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan.autoscaler_inputs import find_autoscaler_arguments
 from trimtab.cli.plan.inputs import parse_autoscaler_flags, parse_documents
-from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, parse_flags
+from trimtab.cluster import autoscaler_flags as f
+from trimtab.cluster.autoscaler_evictions import read_eviction_rules
+from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, autoscaler_from_flags, parse_flags
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.snapshot import build_snapshot
@@ -37,7 +39,7 @@ from trimtab.usage.series import Series
 CONSTANT_SECONDS = 2 * 3600
 """The seconds for which the pods of a single snapshot are replayed: longer than every unneeded time that is
 compared."""
-_UNNEEDED_FLAG, _DELAY_FLAG = "scale-down-unneeded-time", "scale-down-delay-after-add"
+_UNNEEDED_FLAG, _DELAY_FLAG = f.UNNEEDED_TIME.name, f.DELAY_AFTER_ADD.name
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _TIME = re.compile(rb'"(?:lastScaleTime|lastTransitionTime|creationTimestamp|renewTime|startTime)":"([^"]{20,30})"')
 
@@ -74,11 +76,10 @@ def read_cluster_history(
         one, inventory_mistakes = _read_inventory(earlier_documents, prices)
         mistakes += [*earlier_mistakes, *inventory_mistakes]
         snapshots.append(one)
-    arguments, flag_mistakes = parse_autoscaler_flags(flags_text)
+    configured, flag_mistakes = parse_autoscaler_flags(flags_text)
     mistakes += flag_mistakes
-    present, duration_mistakes = read_present_flags(
-        arguments or next(find_autoscaler_arguments(documents), []), provision_seconds
-    )
+    arguments = next(iter(configured), None) or next(find_autoscaler_arguments(documents), [])
+    present, duration_mistakes = read_present_flags(arguments, provision_seconds)
     mistakes += duration_mistakes
     if not mistakes and not now.inventory.nodes:
         mistakes.append(ConfigError(file=", ".join(cluster.paths), expected="a snapshot with nodes", got="none"))
@@ -86,8 +87,9 @@ def read_cluster_history(
         raise UsageError(mistakes)
     snapshots.sort(key=lambda snapshot: snapshot.at)
     moments, notes = _read_moments(snapshots, series, step_seconds)
-    reading = build_history(snapshots[0].inventory, moments, min_nodes)
-    if not arguments:
+    rules = read_eviction_rules(autoscaler_from_flags(arguments, None))
+    reading = build_history(snapshots[0].inventory, moments, min_nodes, rules)
+    if not configured:
         notes.append(
             "The present flags are read from the cluster autoscaler's pod, but a capture contains no command "
             "lines. In that case Trimtab assumes the autoscaler's defaults. Set the flags with "

@@ -37,9 +37,9 @@ def check_expander_map(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     autoscaler = cluster.autoscaler
     if isinstance(autoscaler, Unreadable):
         autoscaler = AutoscalerState(status_report=None)
-    expander = (autoscaler.flags or {}).get("expander", "least-waste")
-    if autoscaler.flags is not None and "priority" not in expander.split(","):
-        yield report_warning(EXPANDER_MAP_UNUSED, f"the autoscaler runs with --expander={expander}")
+    expanders = dict.fromkeys(flags.get("expander", "least-waste") for flags in autoscaler.processes)
+    if expanders and not any("priority" in expander.split(",") for expander in expanders):
+        yield report_warning(EXPANDER_MAP_UNUSED, f"the autoscaler runs with --expander={' and '.join(expanders)}")
     parsed = parse_expander_map(state.data.get(MAP_KEY, ""))
     if isinstance(parsed, InvalidMap):
         yield report_error(EXPANDER_MAP_INVALID, f"the autoscaler ignores the whole map: {parsed.problem}")

@@ -2,7 +2,7 @@
 source, the VPA."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster
@@ -11,6 +11,7 @@ from trimtab.cli.doctor.reasons import (
     AUTOSCALER_FLAGS_DIFFER,
     AUTOSCALER_KEEPS_NODES,
     AUTOSCALER_MISSING,
+    AUTOSCALER_STATUS_UNREAD,
     AUTOSCALER_UNHEALTHY,
     ESTAFETTE_CORDONS,
     ESTAFETTE_RUNS,
@@ -19,13 +20,20 @@ from trimtab.cli.doctor.reasons import (
     USAGE_SOURCE_MISSING,
     VPA_WEBHOOK_DOWN,
 )
+from trimtab.cluster.autoscaler_flags import ENABLED, NAMESPACE, OBEYED_FLAGS, STATUS_CONFIG_MAP
+from trimtab.cluster.autoscaler_processes import (
+    Processes,
+    arguments_of_status,
+    format_processes,
+    key_of_process,
+    split_processes,
+)
 from trimtab.cluster.cluster_autoscaler import (
-    ENABLED_FLAG,
-    READ_FLAGS,
     THRESHOLD_FLAG,
     Autoscaler,
     autoscaler_from_flags,
     parse_flags,
+    split_status_names,
     with_options,
 )
 from trimtab.cluster.format_count import format_count, join_first
@@ -82,18 +90,18 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             yield report_unknown(part)
     if isinstance(cluster.autoscaler, Unreadable) or isinstance(settings, Unreadable):
         return
-    status, flags = cluster.autoscaler.status_report, cluster.autoscaler.flags
+    status, processes = cluster.autoscaler.status_report, cluster.autoscaler.processes
     if isinstance(status, Unreadable):
         yield report_error(AUTOSCALER_UNHEALTHY, f"the cluster autoscaler's status is invalid: {status}")
     elif status is None:
         yield _check_missing_status(cluster, settings)
     else:
         yield from (_check_status(member, cluster) for member in status.each)
-    if flags is not None:
-        yield from _check_flags(flags, settings)
+    yield from _check_flags(processes, settings)
+    yield from _check_status_names(processes, settings)
     if not isinstance(cluster.pools, Unreadable):
-        configured_flags = shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", ""))
-        yield from _check_thresholds(cluster.pools.pools, flags if flags is not None else parse_flags(configured_flags))
+        configured = [parse_flags(arguments) for arguments in _configured_processes(settings)]
+        yield from _check_thresholds(cluster.pools.pools, processes or configured)
 
 
 def _check_missing_status(cluster: ObservedCluster, settings: Mapping[str, str]) -> DoctorFinding:
@@ -133,14 +141,14 @@ def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding
     )
 
 
-def _check_thresholds(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Yields for each pool with `autoscaler: lead` whether the autoscaler leaves the nodes with pods to Trimtab."""
-    autoscaler = autoscaler_from_flags([f"--{name}={text}" for name, text in flags.items()], None)
+def _check_thresholds(pools: Iterable[Pool], processes: Sequence[Mapping[str, str]]) -> Iterator[DoctorFinding]:
+    """Yields for each pool with `autoscaler: lead` whether the autoscalers leave the nodes with pods to Trimtab."""
+    autoscalers = [autoscaler_from_flags(_arguments_of(flags), None) for flags in processes or ({},)]
     flag = f"--{THRESHOLD_FLAG}={MAX_LEAD_THRESHOLD_PERCENT / 100:g}"
     for pool in pools:
         if pool.autoscaler is not Precedence.LEAD:
             continue
-        threshold = with_options(autoscaler, pool.group_options).threshold
+        threshold = max(with_options(one, pool.group_options).threshold for one in autoscalers)
         if threshold > pool.lead_max_threshold:
             sentence = (
                 f"pool {pool.name} has `autoscaler: lead` and starts no drain: the autoscaler removes nodes "
@@ -162,19 +170,60 @@ def _check_thresholds(pools: Iterable[Pool], flags: Mapping[str, str]) -> Iterat
             )
 
 
-def _check_flags(flags: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    if flags.get(ENABLED_FLAG) == "false":
-        yield report_error(AUTOSCALER_KEEPS_NODES, f"--{ENABLED_FLAG}=false")
-    configured = parse_flags(shlex.split(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", "")))
-    timers = {name for name in (*flags, *configured) if name.startswith("scale-down") or name in READ_FLAGS}
-    differing = sorted(name for name in timers if flags.get(name) != configured.get(name))
+def _check_flags(processes: Sequence[Mapping[str, str]], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    configured = _configured_processes(settings)
+    differing: dict[str, None] = {}
+    for flags in processes:
+        if not ENABLED.is_true_in(flags):
+            yield report_error(AUTOSCALER_KEEPS_NODES, f"--{ENABLED.name}={flags[ENABLED.name]}")
+        own = parse_flags(arguments_of_status(configured, key_of_process(_arguments_of(flags))) or ())
+        differing |= {name: None for name in _followed_names(flags, own) if flags.get(name) != own.get(name)}
     if differing:
-        required = " ".join(f"--{name}={flags[name]}" for name in sorted(timers) if name in flags)
+        names = _LOCATING_FLAGS if len(processes) > 1 else ()
+        required = format_processes(
+            [f"--{name}={flags[name]}" for name in (*names, *_followed_names(flags, {})) if name in flags]
+            for flags in processes
+        )
         yield report_warning(
             AUTOSCALER_FLAGS_DIFFER,
-            f"--{', --'.join(differing)}",
+            f"--{', --'.join(sorted(differing))}",
             f"TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS={shlex.quote(required)} of the compactor",
         )
+
+
+_LOCATING_FLAGS = (NAMESPACE.name, STATUS_CONFIG_MAP.name)
+"""Flags that say where an autoscaler writes its status."""
+
+
+def _followed_names(*flags: Mapping[str, str]) -> list[str]:
+    """Returns the names of the flags that Trimtab follows, of those that are set."""
+    followed = {flag.name for flag in OBEYED_FLAGS} - {*_LOCATING_FLAGS}
+    return sorted({name for one in flags for name in one if name in followed})
+
+
+def _check_status_names(processes: Sequence[Mapping[str, str]], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    """Yields a finding if an autoscaler writes a status that the compactor does not read."""
+    read = split_status_names(settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP", ""))
+    names = tuple(dict.fromkeys(STATUS_CONFIG_MAP.text_in(flags) for flags in processes))
+    if unread := [name for name in names if name not in read]:
+        yield report_warning(
+            AUTOSCALER_STATUS_UNREAD,
+            f"the compactor does not read ConfigMap {join_first(unread, MAX_NAMES)}",
+            f"TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP={','.join(names)} of the compactor, and "
+            f"`trimtab install --autoscaler-status {','.join(names)}`",
+        )
+
+
+def _configured_processes(settings: Mapping[str, str]) -> Processes:
+    try:
+        return split_processes(settings.get("TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS", ""))
+    except ValueError:
+        # The compactor does not start with such a setting; another check reports that.
+        return ()
+
+
+def _arguments_of(flags: Mapping[str, str]) -> list[str]:
+    return [f"--{name}={text}" for name, text in flags.items()]
 
 
 MAX_NAMES = 3
@@ -270,6 +319,7 @@ CHECKS = (
             AUTOSCALER_UNHEALTHY,
             AUTOSCALER_KEEPS_NODES,
             AUTOSCALER_FLAGS_DIFFER,
+            AUTOSCALER_STATUS_UNREAD,
             AUTOSCALER_COMPETES,
         ),
     ),

@@ -139,8 +139,8 @@ class AutoscalerState:
 
     status_report: Read[Autoscaler] | None
     """The content of the status ConfigMap, or None if there is no such ConfigMap."""
-    flags: Mapping[str, str] | None = None
-    """The command-line flags of the autoscaler's Deployment, or None if there is no such Deployment."""
+    processes: tuple[Mapping[str, str], ...] = ()
+    """The command-line flags of each Deployment that runs an autoscaler, in the order of their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,11 +324,6 @@ def decode_process(deployment: Plain) -> DeploymentState:
         ready_replicas=status.get("readyReplicas", 0),
         settings={variable["name"]: variable.get("value", "") for variable in variables},
     )
-
-
-def find_autoscaler_flags(deployments: Iterable[Plain]) -> dict[str, str] | None:
-    """Returns the flags of the first Deployment that runs a cluster autoscaler, or None if none does."""
-    return next(iter(list_autoscaler_flags(deployments)), None)
 
 
 def list_autoscaler_flags(deployments: Iterable[Plain]) -> Iterator[dict[str, str]]:

@@ -87,6 +87,13 @@ AUTOSCALER_FLAGS_DIFFER = Code(
     "autoscaler runs with.",
     "Set TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS of the compactor to the flags of the cluster autoscaler.",
 )
+AUTOSCALER_STATUS_UNREAD = Code(
+    "autoscaler-status-not-read",
+    "A cluster autoscaler writes its status to a ConfigMap that Trimtab does not read, so Trimtab does not know its "
+    "node groups, their minimum sizes, or whether they are being scaled up.",
+    "Give the names of all statuses to TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP and to `trimtab install`, separated by "
+    "commas.",
+)
 AUTOSCALER_COMPETES = Code(
     "autoscaler-drains-same-nodes",
     "A pool has `autoscaler: lead`, and the cluster autoscaler would drain the same nodes in its own order.",

@@ -28,6 +28,7 @@ from trimtab.machines.expander_map import (
     format_priorities,
     parse_expander_map,
 )
+from trimtab.machines.prices import is_spot
 from trimtab.runtime import clock
 from trimtab.sizing.ranking.demotion import (
     BASE_ANNOTATION,
@@ -135,11 +136,10 @@ def _rate_groups(
     pool_nodes: SelectedNodes, ranking: Ranking, group_types: tuple[str, ...], legacy: tuple[str, ...]
 ) -> GroupPriorities:
     autoscaler = read_autoscaler_status(pool_nodes)
-    types = {
-        group.name: node.labels[INSTANCE_TYPE_LABEL]
-        for node in pool_nodes.inventory.nodes
-        if (group := group_of(node, autoscaler.groups)) is not None and INSTANCE_TYPE_LABEL in node.labels
-    }
+    nodes = pool_nodes.inventory.nodes
+    grouped = [(group.name, node) for node in nodes if (group := group_of(node, autoscaler.groups)) is not None]
+    types = {name: node.labels[INSTANCE_TYPE_LABEL] for name, node in grouped if INSTANCE_TYPE_LABEL in node.labels}
+    on_demand = {name for name, node in grouped if not is_spot(node)}
     mistakes = []
     for text in group_types:
         group_name, _, kind = text.partition("=")
@@ -155,7 +155,8 @@ def _rate_groups(
     ]
     if mistakes:
         raise UsageError(mistakes)
-    return rate_groups(ranking, types, group_names, legacy)
+    spot = {name for name, _ in grouped} - on_demand
+    return rate_groups(ranking, types, group_names, legacy, spot)
 
 
 def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:

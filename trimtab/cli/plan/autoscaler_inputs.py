@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from trimtab.cluster.autoscaler_processes import Processes
 from trimtab.cluster.cluster_autoscaler import Autoscaler, autoscaler_from_flags
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.several_autoscalers import contested_groups, read_statuses
+from trimtab.cluster.several_autoscalers import contested_groups, join_autoscalers, read_statuses
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document
 
@@ -13,7 +14,7 @@ AUTOSCALER_BINARY = "cluster-autoscaler"
 
 
 def read_autoscaler(
-    inventory: Inventory, documents: Sequence[Document], flags: Sequence[str], now: Seconds | None
+    inventory: Inventory, documents: Sequence[Document], flags: Processes, now: Seconds | None
 ) -> tuple[Autoscaler | None, list[str]]:
     """Returns the state of the cluster autoscaler, from the status ConfigMap in the snapshot and from `flags`, with
     notes.
@@ -32,7 +33,7 @@ def read_autoscaler(
                 "the snapshot contains no status of the cluster autoscaler, so Trimtab assumes that the autoscaler "
                 "is healthy and removes no node"
             )
-            return autoscaler_from_flags(flags, now), notes
+            return join_autoscalers([autoscaler_from_flags(arguments, now) for arguments in flags]), notes
         return None, notes
     notes += _autoscaler_notes(autoscaler)
     if reading.without_flags:

@@ -5,7 +5,6 @@ the observations that a compactor stored in the cluster. All mistakes of all fil
 The notes list what a plan assumes because the snapshot does not contain it.
 """
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -22,6 +21,7 @@ from trimtab.cli.plan.planned_requests import Readmission
 from trimtab.cli.price_sources import add_price_option, read_price_sources
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.autoscaler_processes import Processes, split_processes
 from trimtab.cluster.cluster_autoscaler import (
     wrong_flags,
 )
@@ -95,7 +95,7 @@ def add_plan_options(function: F) -> F:
         click.option("--autoscaler-flags", metavar="FLAGS", default="",
                      help=
                          "The flags of the cluster autoscaler, for snapshots that do not contain them (a capture "
-                         "does not)."),
+                         "does not). Semicolons separate the flags of several autoscalers."),
         click.option("--now", metavar="TIME", help=
             "The time of the plan: an RFC 3339 time, `now`, or `none`. Default: none, so ages and time windows "
             "are ignored."),
@@ -375,15 +375,17 @@ def parse_documents(contents: Iterable[live_cluster.Content]) -> tuple[list[Docu
     return parsed, mistakes
 
 
-def parse_autoscaler_flags(text: str) -> tuple[list[str], list[ConfigError]]:
-    """Split the value of --autoscaler-flags as a shell does; return the flags and the mistakes in them."""
+def parse_autoscaler_flags(text: str) -> tuple[Processes, list[ConfigError]]:
+    """Returns the arguments of each autoscaler in the value of --autoscaler-flags, and the mistakes in them."""
     expected = "the cluster autoscaler's flags, such as --scale-down-utilization-threshold=0.7"
     try:
-        flags = shlex.split(text)
+        processes = split_processes(text)
     except ValueError as error:
-        return [], [ConfigError(file="--autoscaler-flags", expected=expected, got=str(error))]
-    return flags, [
-        ConfigError(file="--autoscaler-flags", expected=expected, got=mistake) for mistake in wrong_flags(flags)
+        return (), [ConfigError(file="--autoscaler-flags", expected=expected, got=str(error))]
+    return processes, [
+        ConfigError(file="--autoscaler-flags", expected=expected, got=mistake)
+        for arguments in processes
+        for mistake in wrong_flags(arguments)
     ]
 
 

@@ -32,6 +32,7 @@ from trimtab.usage.oom_kills import kills_of_prometheus
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.prometheus_queries import Names
+from trimtab.usage.repeated_series import RepeatedSeries
 from trimtab.usage.series import Series, add_all_series, container_key
 from trimtab.usage.usage_file import UsageFile
 from trimtab.usage.vpa_checkpoints import CheckpointSource
@@ -155,6 +156,7 @@ class UsageHistories:
     """Value of the label → its history."""
     runs: dict[str, RunningTime] = field(default_factory=dict)
     """Value of the label → the running times of its containers."""
+    repeated: RepeatedSeries = field(default_factory=RepeatedSeries)
 
     def __post_init__(self) -> None:
         self.origins = Origins(self.matchers.matched_labels | ({self.by} if self.by else frozenset()))
@@ -172,7 +174,7 @@ class UsageHistories:
 
     def add_file_series(self, all_series: Iterable[Series], owners: OwnerIndex) -> None:
         """Add each series of a file to the history of its cluster, unless the matchers exclude it."""
-        for series in all_series:
+        for series in self.repeated.without_repeats(all_series):
             origin = dict(series.origin)
             if self.matchers.matches_labels(
                 {"namespace": series.namespace, "pod": series.pod, "container": series.container, **origin}
@@ -210,7 +212,7 @@ def add_files(
     mistakes += [several_clusters_mistake("--usage", mixed) for mixed in histories.origins.mixed_labels()]
     if mistakes:
         raise UsageError(mistakes)
-    return notes
+    return notes + histories.repeated.notes()
 
 
 def unpack_usage(file: str, packed: bytes, mistakes: list[ConfigError]) -> bytes | None:

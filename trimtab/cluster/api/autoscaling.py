@@ -49,10 +49,18 @@ class UpdatePolicy(ApiObject, frozen=True, kw_only=True):
     eviction_requirements: tuple[EvictionRequirement, ...] = ()
 
 
+class RecommenderSelector(ApiObject, frozen=True, kw_only=True):
+    """The recommender that computes a VPA's recommendation, by the name in its flag `--recommender-name`."""
+
+    name: str = ""
+
+
 class VPASpec(ApiObject, frozen=True, kw_only=True):
     target_ref: TargetRef = TargetRef()
     update_policy: UpdatePolicy = UpdatePolicy()
     resource_policy: ResourcePolicy = ResourcePolicy()
+    recommenders: tuple[RecommenderSelector, ...] = ()
+    """Empty: the recommender with the name `default`. The API allows at most one."""
 
 
 class ContainerRecommendation(ApiObject, frozen=True, kw_only=True):

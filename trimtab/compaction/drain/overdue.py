@@ -9,6 +9,8 @@ pool.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trimtab.cluster import autoscaler_flags as f
+from trimtab.cluster.autoscaler_evictions import read_eviction_rules
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, group_of
 from trimtab.cluster.pod import PodInfo
@@ -31,19 +33,20 @@ def why_not_removed(node: NodeInfo, note: DrainAnnotation, view: ClusterView, wa
     `waits` is the number of seconds for which the compactor has waited.
     """
     autoscaler = view.autoscaler_of(note.pool)
-    if cause := next(_causes_on_node(node, view), ""):
+    if cause := next(_causes_on_node(node, view, read_eviction_rules(autoscaler).system_pod_seconds), ""):
         return cause, FailureCause.NODE
     if autoscaler is None:
         return "there is no cluster autoscaler", FailureCause.POOL
-    if cause := _autoscaler_cause(autoscaler, view) or _group_minimum_cause(node, note, autoscaler):
+    if cause := _autoscaler_cause(node, autoscaler, view) or _group_minimum_cause(node, note, autoscaler):
         return cause, FailureCause.POOL
     if cause := _time_cause(node, autoscaler, view, waits):
         return cause, FailureCause.NODE
     return f"the cause is not known{_candidate_counts(note, autoscaler)}", FailureCause.POOL
 
 
-def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
-    """Yields the causes that are on the node itself."""
+def _causes_on_node(node: NodeInfo, view: ClusterView, system_pod_seconds: int) -> Iterator[str]:
+    """Yields the causes that are on the node itself. `system_pod_seconds`: the age in seconds until which system pods
+    keep a node; 0 if they never do."""
     if node.annotations.get(NO_SCALE_DOWN) == "true":
         yield f"the node has the annotation {NO_SCALE_DOWN}"
     yield from (
@@ -53,16 +56,18 @@ def _causes_on_node(node: NodeInfo, view: ClusterView) -> Iterator[str]:
     )
     system = sorted(
         pod.key for pod in view.inventory.pods
-        if pod.node == node.name and pod.namespace == "kube-system"
+        if system_pod_seconds and pod.node == node.name and pod.namespace == "kube-system"
         and not (pod.is_daemon or pod.is_static or pod.is_finished)
     )  # fmt: skip
     if system:
         yield f"system pods run on the node: {', '.join(system)}"
 
 
-def _autoscaler_cause(autoscaler: Autoscaler, view: ClusterView) -> str:
+def _autoscaler_cause(node: NodeInfo, autoscaler: Autoscaler, view: ClusterView) -> str:
     if not autoscaler.scale_down:
         return "the autoscaler never removes nodes (--scale-down-enabled=false)"
+    if not node.is_ready and any(not f.UNREADY_ENABLED.is_true_in(one.flags) for one in autoscaler.each):
+        return "the autoscaler removes no node that is not ready (--scale-down-unready-enabled=false)"
     if autoscaler.is_silent(view.now) or not autoscaler.healthy:
         return "the autoscaler does not report, or reports the cluster as unhealthy"
     return ""

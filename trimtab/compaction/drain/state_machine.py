@@ -95,8 +95,8 @@ class DrainPlanner:
     def __post_init__(self) -> None:
         self.workloads = Workloads.count_pods(self.view)
         self.pending_pods = PendingPods(self.view, self.timeouts)
-        self.pdb_index = PdbIndex.from_pdbs(self.view.inventory.pdbs)
-        self.eviction_checker = EvictionChecker(self.view.inventory, self.pdb_index, self.view.now)
+        self.eviction_checker = EvictionChecker.for_inventory(self.view.inventory, self.view.now, self.view.autoscaler)
+        self.pdb_index = self.eviction_checker.pdb_index
         self.pods_on_node = {node.name: [] for node in self.view.inventory.nodes}
         self.spent_disruptions = Counter()
         self.deletions = self.view.autoscaler_deletions

@@ -1,10 +1,10 @@
 """How long the steps of a drain may take, in seconds."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trimtab.cluster import autoscaler_flags as f
+from trimtab.cluster.autoscaler_flags import AutoscalerFlag
 from trimtab.cluster.cluster_autoscaler import Autoscaler
-from trimtab.cluster.timestamps import parse_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,29 +42,26 @@ def removal_timeout(terms: DrainTimeouts, autoscaler: Autoscaler | None, *, read
     and a margin."""
     if terms.taken is not None:
         return terms.taken
-    return unneeded_time(autoscaler, ready=ready) + delay_after_add(autoscaler) + MARGIN_SECONDS
+    return unneeded_time(autoscaler, ready=ready) + longest_delay(autoscaler) + MARGIN_SECONDS
 
 
 def delay_after_add(autoscaler: Autoscaler | None) -> int:
     """Returns for how many seconds the autoscaler removes no node after it has added one."""
-    return _longest_seconds(autoscaler, "scale-down-delay-after-add", 600)
+    return _longest_seconds(autoscaler, f.DELAY_AFTER_ADD)
+
+
+def longest_delay(autoscaler: Autoscaler | None) -> int:
+    """Returns for how many seconds the autoscaler removes no node after it has added or removed one, or after it has
+    failed to remove one: the longest of these delays."""
+    delays = (f.DELAY_AFTER_ADD, f.DELAY_AFTER_DELETE, f.DELAY_AFTER_FAILURE)
+    return max(_longest_seconds(autoscaler, delay) for delay in delays)
 
 
 def unneeded_time(autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
     """Returns for how many seconds the autoscaler must find a node unneeded before it removes it."""
-    if ready:
-        return _longest_seconds(autoscaler, "scale-down-unneeded-time", 600)
-    return _longest_seconds(autoscaler, "scale-down-unready-time", 1200)
+    return _longest_seconds(autoscaler, f.UNNEEDED_TIME if ready else f.UNREADY_TIME)
 
 
-def _longest_seconds(autoscaler: Autoscaler | None, name: str, default: int) -> int:
+def _longest_seconds(autoscaler: Autoscaler | None, flag: AutoscalerFlag) -> int:
     """Returns the flag's duration in seconds, the longest one if there are several autoscalers."""
-    if autoscaler is None:
-        return default
-    return max(_flag_seconds(member.flags, name, default) for member in autoscaler.each)
-
-
-def _flag_seconds(flags: Mapping[str, str], name: str, default: int) -> int:
-    """Returns the flag's duration in seconds, which may be 0; the default if the flag is absent or invalid."""
-    seconds = parse_duration(flags[name]) if name in flags else None
-    return default if seconds is None else seconds
+    return max(flag.seconds_in(member.flags) for member in autoscaler.each) if autoscaler else flag.seconds_in({})

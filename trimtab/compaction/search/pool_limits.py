@@ -14,7 +14,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus, is_true
+from trimtab.cluster import autoscaler_flags as f
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.node import ZONE_LABEL, group_of
 from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
@@ -278,7 +279,7 @@ def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler)
             else 0
         )
         return autoscaler.gpu_threshold if requested * 100 < autoscaler.gpu_threshold * allocatable else None
-    if model.nodes[node].name in model.inventory.devices.pool_uses and is_enabled(autoscaler.flags.get(DEVICES_FLAG)):
+    if model.nodes[node].name in model.inventory.devices.pool_uses and counts_devices(autoscaler):
         return _device_threshold(model, node, autoscaler)
     free = (model.major[node], model.minor[node])
     allocatable_amounts = [model.allocatable_amount(node, resource) for resource in model.main_resources]
@@ -290,13 +291,10 @@ def autoscaler_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler)
     return autoscaler.threshold if is_under else None
 
 
-DEVICES_FLAG = "enable-dynamic-resource-allocation"
-
-
-def is_enabled(flag: str | None) -> bool:
+def counts_devices(autoscaler: Autoscaler) -> bool:
     """Returns whether the autoscaler counts devices of dynamic resource allocation; if the flag is not known, it
     does."""
-    return flag is None or is_true(flag)
+    return f.DYNAMIC_RESOURCES.name not in autoscaler.flags or f.DYNAMIC_RESOURCES.is_true_in(autoscaler.flags)
 
 
 def _device_threshold(model: ClusterModel, node: int, autoscaler: Autoscaler) -> int | None:

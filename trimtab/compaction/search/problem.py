@@ -78,7 +78,7 @@ def prepare_problem(
     `most` is the number of candidates, the most promising ones, that are examined closely; None means all.
     """
     problem = CompactionProblem(
-        model, FreeCapacity(model), now, EvictionChecker.for_inventory(model.inventory, now.now), {}
+        model, FreeCapacity(model), now, EvictionChecker.for_inventory(model.inventory, now.now, now.autoscaler), {}
     )
     # The order of these steps matters: each reads what the ones before have set.
     problem.capacity.reserve_growth()
@@ -166,22 +166,22 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
         not problem.context.moved_pods,
         problem.context.waived_pods,
     )
-    pools: list[Pool | None] = [None] * len(problem.model.nodes)
+    pools: list[tuple[Pool, dict[int, Verdict]] | None] = [None] * len(problem.model.nodes)
     for node in nodes:
-        pools[node] = problem.pool_of[node]
+        pool = problem.pool_of[node]
+        pools[node] = (pool, checker.cached_verdicts(pool, problem.model.nodes[node].name))
     # Pods are sorted by name, so replicas follow each other: one comparison replaces the lookup for most of them.
-    last_pool: Pool | None = None
+    last_verdicts: dict[int, Verdict] | None = None
     last_template = -1
-    verdicts: dict[int, Verdict] = {}
     verdict: Verdict = IGNORED
     for number, (pod, node) in enumerate(zip(problem.model.pods, problem.model.node_of, strict=True)):
-        pool = pools[node]
-        if pool is None:
+        own = pools[node]
+        if own is None:
             continue
+        pool, verdicts = own
         template = pod.likeness
-        if template < 0 or template != last_template or pool is not last_pool:
-            if pool is not last_pool:
-                last_pool, verdicts = pool, checker.cached_verdicts(pool)
+        if template < 0 or template != last_template or verdicts is not last_verdicts:
+            last_verdicts = verdicts
             verdict = verdicts.get(template) or checker.judge_pod(pod, pool)
             last_template = template if nothing_moved and template in verdicts else -1
         if waived_pods and type(verdict) is Blocked and pod.key in waived_pods:
@@ -273,6 +273,7 @@ def _reserve_capacity(problem: CompactionProblem, pools: Sequence[Pool]) -> None
     order = (*by_evictions(problem.candidates, problem.pods_to_move, problem.savings), *problem.unexamined)
     reserved = ReservedCapacity(problem.capacity, order, problem.pool_of, now=problem.context.now)
     reserved.reserve_for_pending()
+    reserved.reserve_for_daemons()
     reserved.reserve_for_missing()
     reserved.reserve_for_buffers()
     reserved.reserve_for_draining(

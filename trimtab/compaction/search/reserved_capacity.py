@@ -3,7 +3,8 @@
 While a plan is made, capacity is reserved for pending pods, for pods that their owners are about to recreate, for the
 pods of capacity buffers, and, if the pool's headroom demands it, for one more pod as large as the pool's largest. It is
 reserved on a node that stays anyway, or else on the candidate that would be drained last, which then stays. Pods with
-scheduling gates and placeholder pods do not wait for a node, so nothing is reserved for them.
+scheduling gates and placeholder pods do not wait for a node, so nothing is reserved for them. For a pod that a
+DaemonSet is about to create, capacity is reserved on the node that lacks it.
 
 If a pending pod fits on no node, but would fit on an empty node of a pool, nothing is drained in that pool until the
 pod has waited for longer than the pool's limit. A pod that would not even fit on an empty node prevents no drains. The
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import change
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
@@ -141,6 +143,26 @@ class ReservedCapacity:
             for _ in range(count):
                 if not self.reserve_for(pod_class, f"a pod that {name} is about to recreate"):
                     break
+
+    def reserve_for_daemons(self) -> None:
+        """Reserves capacity for the pods that DaemonSets are about to create, on each node that lacks its pod. A node
+        on which such a pod does not fit is left as it is."""
+        model = self.capacity.world
+        for daemon, pod_class in model.daemon_pods:
+            judged = pod_class if pod_class.unjudged_reason is None else change(pod_class, unjudged_reason=None)
+            count = 0
+            for number, node in enumerate(model.nodes):
+                if node.name in daemon.nodes or not node.nature.is_machine:
+                    continue
+                if fits_on_node(self.capacity, judged, number):
+                    self.capacity.add_pod(judged, number)
+                    self.reserved.append((judged, number))
+                    count += 1
+            if count:
+                self.ignored.append(
+                    f"capacity on {format_count(count, 'node')} is reserved for a pod that {daemon.owner.described} is "
+                    "about to create"
+                )
 
     def reserve_for_buffers(self) -> None:
         """Reserves capacity for the pods of CapacityBuffers. Otherwise the autoscaler would add nodes in place of the

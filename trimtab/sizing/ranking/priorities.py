@@ -2,11 +2,12 @@
 machine types.
 
 The groups of the best type come first, then those of the best type of another family, so that there is an alternative
-if the cloud has no nodes of one family; then the other ranked types. A group whose type is left out or unknown is not
-named: the catch-all pattern keeps it usable. Legacy groups come last.
+if the cloud has no nodes of one family; then the other ranked types. All groups of spot machines come before the
+others, because a spot machine costs about a third of its list price, by which the types are ranked. A group whose type
+is left out or unknown is not named: the catch-all pattern keeps it usable. Legacy groups come last.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.machines.expander_map import (
@@ -51,11 +52,13 @@ def order_tiers(ranking: Ranking) -> tuple[TypeScore, ...]:
 
 
 def rate_groups(
-    ranking: Ranking, types: Mapping[str, str], groups: Iterable[str], legacy: Iterable[str] = ()
-) -> GroupPriorities:
+    ranking: Ranking, types: Mapping[str, str], groups: Iterable[str], legacy: Iterable[str] = (),
+    spot: Collection[str] = (),
+) -> GroupPriorities:  # fmt: skip
     """Returns the priority map for these node groups.
 
-    `types`: group → machine type, as far as it is known. `legacy`: the groups of legacy pools.
+    `types`: group → machine type, as far as it is known. `legacy`: the groups of legacy pools. `spot`: the groups of
+    spot machines.
     """
     names = sorted(set(groups))
     offered = {types[name] for name in names if name in types}
@@ -64,7 +67,11 @@ def rate_groups(
         workload=ranking.workload, left_out=ranking.left_out,
         scores=tuple(score for score in ranking.scores if score.candidate.name in offered),
     )  # fmt: skip
-    tiers = [[name for name in names if types.get(name) == score.candidate.name] for score in order_tiers(available)]
+    tiers = [
+        [name for name in names if types.get(name) == score.candidate.name and (name in spot) is is_spot]
+        for is_spot in (True, False)
+        for score in order_tiers(available)
+    ]
     legacy_names = [name for name in names if name in set(legacy)]
     text = format_priorities(build_priorities(tiers, legacy_names))
     expected = _expected_priorities(text, names, legacy_names)

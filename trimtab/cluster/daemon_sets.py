@@ -1,0 +1,79 @@
+"""The pods that DaemonSets are about to create: on a node that lacks such a pod, its capacity is promised to it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trimtab.cluster.api.meta import Metadata, change, value_or
+from trimtab.cluster.api.pod import Pod as Shape
+from trimtab.cluster.api.pod import Toleration
+from trimtab.cluster.api.workload import DaemonSet
+from trimtab.cluster.kinds import DAEMON_SET
+from trimtab.cluster.owner import OwnerKey, reference_to
+from trimtab.cluster.pod import PodInfo, PodReader
+
+_PRESSURES = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+TOLERATED = (
+    *(Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect="NoSchedule") for name in _PRESSURES),
+    *(
+        Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect="NoExecute")
+        for name in ("not-ready", "unreachable")
+    ),
+)
+"""The tolerations that the controller adds to the pods of every DaemonSet (pkg/controller/daemon/util,
+AddOrUpdateDaemonPodTolerations)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DaemonPods:
+    """The pods of one DaemonSet, of which some do not exist yet."""
+
+    owner: OwnerKey
+    pod: PodInfo
+    """One of these pods, with its requirements. It is on no node."""
+    nodes: frozenset[str]
+    """The nodes on which the DaemonSet has a pod, or for which a pod of it waits."""
+
+
+def missing_daemon_pods(
+    daemon_sets: Sequence[DaemonSet], pods: Sequence[PodInfo], node_count: int, reader: PodReader
+) -> tuple[DaemonPods, ...]:
+    """Returns the DaemonSets that want more pods than they have, in the order of their names.
+
+    A DaemonSet whose status has no number yet may want a pod on every node.
+    """
+    present: dict[OwnerKey, list[PodInfo]] = {
+        OwnerKey(one.metadata.namespace, DAEMON_SET, one.metadata.name): [] for one in daemon_sets
+    }
+    for pod in pods if present else ():
+        if pod.owner in present:
+            present[pod.owner].append(pod)
+    missing = []
+    for daemon_set in sorted(daemon_sets, key=lambda one: (one.metadata.namespace, one.metadata.name)):
+        metadata = daemon_set.metadata
+        owner = OwnerKey(metadata.namespace, DAEMON_SET, metadata.name)
+        wanted = daemon_set.status.desired_number_scheduled or node_count
+        if len(present[owner]) >= wanted or not daemon_set.spec.template.spec.containers:
+            continue
+        nodes = {name for pod in present[owner] for name in ((pod.node,) if pod.node else _named_nodes(pod))}
+        missing.append(DaemonPods(owner=owner, pod=_next_pod(daemon_set, owner, reader), nodes=frozenset(nodes)))
+    return tuple(missing)
+
+
+def _next_pod(daemon_set: DaemonSet, owner: OwnerKey, reader: PodReader) -> PodInfo:
+    template = daemon_set.spec.template
+    metadata = Metadata(
+        name=owner.name, namespace=owner.namespace, labels=template.metadata.labels,
+        owner_references=(reference_to(owner),),
+    )  # fmt: skip
+    tolerations = (*value_or(template.spec.tolerations, ()), *TOLERATED)
+    pod = reader.read_pod(Shape(metadata=metadata, spec=change(template.spec, tolerations=tolerations)))
+    # No pod that exists is like this one: the numbers of the reader may be those of other pods.
+    return change(pod, likeness=-1)
+
+
+def _named_nodes(pod: PodInfo) -> Iterable[str]:
+    """Yields the node for which the controller created a pod that waits: its affinity names the node."""
+    affinity = pod.requirements.node_affinity
+    for term in affinity.node_selector_terms if affinity is not None else ():
+        for requirement in value_or(term.match_fields, ()):
+            yield from value_or(requirement.values, ())

@@ -20,4 +20,5 @@ def test_the_default_lease_keeps_two_leaders_apart() -> None:
 
 def test_the_autoscalers_flags_are_read_as_on_its_command_line() -> None:
     settings = Settings(autoscaler_flags="--scale-down-unneeded-time=2m --scale-down-enabled false")
-    assert settings.autoscaler_flag_values == {"scale-down-unneeded-time": "2m", "scale-down-enabled": "false"}
+    words = ("--scale-down-unneeded-time=2m", "--scale-down-enabled", "false")
+    assert settings.autoscaler_arguments("cluster-autoscaler-status") == words

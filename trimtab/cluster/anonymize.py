@@ -31,13 +31,14 @@ KEPT = frozenset(
     | {"cpu", "memory", "ephemeral-storage", "linux", "windows", "0.0.0.0", "::"}  # noqa: S104  a word
 )
 """Words that every cluster has, so that they tell nothing of this one."""
-KEPT_KINDS = frozenset({"RuntimeClass", "PriorityClass", "StorageClass", "ConfigMap"})
+KEPT_KINDS = frozenset({"CSIDriver", "RuntimeClass", "PriorityClass", "StorageClass", "ConfigMap"})
 """Kinds whose objects keep their own name, because the name identifies neither a person nor a team. The only ConfigMaps
 in a capture are those of Trimtab and of the cluster autoscaler."""
 READABLE_FIELDS = frozenset(
     # Enumerations of the API.
-    {"accessModes", "allocationMode", "controlledResources", "controlledValues", "effect", "medium", "mode"}
+    {"accessModes", "action", "allocationMode", "controlledResources", "controlledValues", "effect", "medium", "mode"}
     | {"nodeAffinityPolicy", "nodeTaintsPolicy", "operator", "phase", "preemptionPolicy", "protocol", "restartPolicy"}
+    | {"recursiveReadOnly", "declaredFeatures"}
     | {"scopeName", "scopes", "selectPolicy", "status", "supplementalGroupsPolicy", "unhealthyPodEvictionPolicy"}
     | {"updateMode", "volumeBindingMode", "whenUnsatisfiable"}
     # Versions and platforms of nodes.

@@ -198,7 +198,8 @@ DELAY_AFTER_DELETE = AutoscalerFlag(
 )  # fmt: skip
 DELAY_AFTER_FAILURE = AutoscalerFlag(
     name="scale-down-delay-after-failure", kind=_D, default="3m",
-    effect="The longest of these delays is added to the time that an empty node waits.",
+    effect="If it is set, it counts as one of these delays; the margin for the removal of an empty node covers the "
+    "default.",
     readers=("trimtab.compaction.drain.timeouts:longest_delay",),
 )  # fmt: skip
 MAX_UNREADY_PERCENT = AutoscalerFlag(

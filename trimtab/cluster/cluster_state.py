@@ -19,7 +19,7 @@ from trimtab.cluster.api.devices import DeviceClass, ResourceClaim, ResourceSlic
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.pod import Pod as PodShape
-from trimtab.cluster.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from trimtab.cluster.api.storage import CSIDriver, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from trimtab.cluster.api.workload import FAILURE, DaemonSet, PodDisruptionBudget, Workload
 from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
 from trimtab.cluster.daemon_sets import DaemonPods, missing_daemon_pods
@@ -91,6 +91,8 @@ class Inventory:
     of the nodes."""
     runtime_handlers: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass → its handler."""
+    preventing_drivers: frozenset[str] = frozenset()
+    """The CSI drivers for whose volumes kube-scheduler chooses only nodes where the driver is registered."""
     reserved_pods: tuple[ReservedPods, ...] = ()
     """Capacity that CapacityBuffers reserve for pods that do not exist yet."""
     missing_daemons: tuple[DaemonPods, ...] = ()
@@ -162,6 +164,9 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         reserved_pods=reserved,
         missing_daemons=missing_daemon_pods(snapshot.objects_of(DaemonSet), pods, len(nodes_by_name), reader),
         runtime_handlers={s.metadata.name: s.handler for s in snapshot.objects_of(RuntimeClass)},
+        preventing_drivers=frozenset(
+            s.metadata.name for s in snapshot.objects_of(CSIDriver) if s.spec.prevent_pod_scheduling_if_missing
+        ),
         notes=(
             *_snapshot_notes(names, nodes_by_name, pods),
             *_pdb_notes(pdbs),
@@ -237,7 +242,8 @@ def _snapshot_notes(
 
 def _forbidden_notes(kinds: frozenset[str], devices_of_cluster: Devices) -> Iterable[str]:
     """Yields, for each kind that the user may not list, a note that says what is unknown because of that."""
-    if rest := sorted(kinds.difference(devices_of_cluster.forbidden)):
+    # Without CSIDrivers a plan is only more careful.
+    if rest := sorted(kinds.difference(devices_of_cluster.forbidden, {"CSIDriver"})):
         yield f"you may not list {join_plurals(rest)}, so no room is reserved for capacity buffers"
     if devices_of_cluster.forbidden:
         yield (

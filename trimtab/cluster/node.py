@@ -9,9 +9,10 @@ the node's group is unknown.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from trimtab.cluster.api.core import Node as Shape
-from trimtab.cluster.api.core import Taint
+from trimtab.cluster.api.core import RuntimeHandlerFeatures, Taint
 from trimtab.cluster.api.meta import Labels, ResourceList, UnsetType, value_or
 from trimtab.cluster.api.storage import CSINode
 from trimtab.cluster.cluster_autoscaler import IDLE_STATES, Autoscaler, NodeGroupStatus, is_group_of_pool
@@ -46,6 +47,13 @@ LIFECYCLE_CONDITIONS = ("DrainInProgress", "Drained", "MaintenanceInProgress", "
 CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
 
 
+class HandlerFeature(StrEnum):
+    """A feature of a runtime handler that a pod may need (`status.runtimeHandlers` of a node)."""
+
+    USER_NAMESPACES = "userNamespaces"
+    RECURSIVE_READ_ONLY_MOUNTS = "recursiveReadOnlyMounts"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodeInfo:
     """One node; `allocatable` is in the scheduler's units."""
@@ -77,9 +85,11 @@ class NodeInfo:
     price: int | None = None
     """The price in micro-dollars an hour, or None if no price file names this node. It is not part of the Node
     object."""
-    runtime_handlers: Mapping[str, bool] | None = None
-    """Runtime handler → whether it has user namespaces; the default handler has an empty name. None if the node does
-    not report its handlers."""
+    runtime_handlers: Mapping[str, frozenset[HandlerFeature]] | None = None
+    """Runtime handler → its features; the default handler has an empty name. None if the node does not report its
+    handlers."""
+    declared_features: frozenset[str] | None = None
+    """The features that the node declares, or None if it declares none."""
     has_strict_groups: bool | None = None
     """Whether the container runtime supports `supplementalGroupsPolicy: Strict`, or None if the node does not say."""
     csi_drivers: frozenset[str] | None = None
@@ -157,15 +167,27 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
         operating_system=shape.status.node_info.operating_system or first_label(meta.labels, OS_LABELS),
         architecture=shape.status.node_info.architecture or first_label(meta.labels, ARCH_LABELS),
         runtime_handlers={
-            handler.name: handler.features is not None and handler.features.user_namespaces
-            for handler in shape.status.runtime_handlers
+            handler.name: _handler_features(handler.features) for handler in shape.status.runtime_handlers
         } if shape.status.runtime_handlers else None,
+        declared_features=(
+            None if shape.status.declared_features is None else frozenset(shape.status.declared_features)
+        ),
         has_strict_groups=None if shape.status.features is None else shape.status.features.supplemental_groups_policy,
         csi_drivers=None if storage is None else frozenset(driver.name for driver in storage.spec.drivers),
         lifecycle=tuple(
             c.type for c in shape.status.conditions if c.type in LIFECYCLE_CONDITIONS and c.status == "True"
         ),
     )  # fmt: skip
+
+
+def _handler_features(features: RuntimeHandlerFeatures | None) -> frozenset[HandlerFeature]:
+    if features is None:
+        return frozenset()
+    reported = {
+        HandlerFeature.USER_NAMESPACES: features.user_namespaces,
+        HandlerFeature.RECURSIVE_READ_ONLY_MOUNTS: features.recursive_read_only_mounts,
+    }
+    return frozenset(feature for feature, has_it in reported.items() if has_it)
 
 
 def first_label(labels: Labels | UnsetType, keys: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ class ConfigMap(ApiObject, frozen=True, kw_only=True):
 
 
 SHAPES_BY_KIND: dict[str, type[ApiObject]] = {
-    "Pod": pod.Pod,
+    "Pod": pod.MountingPod,
     "Node": core.Node,
     "Namespace": core.Namespace,
     "RuntimeClass": core.RuntimeClass,
@@ -46,6 +46,7 @@ SHAPES_BY_KIND: dict[str, type[ApiObject]] = {
     "PersistentVolumeClaim": storage.PersistentVolumeClaim,
     "StorageClass": storage.StorageClass,
     "CSINode": storage.CSINode,
+    "CSIDriver": storage.CSIDriver,
     **dict.fromkeys(
         ("Deployment", "ReplicaSet", "StatefulSet", "Job", "CronJob", "ReplicationController"),
         workload.Workload,
@@ -60,7 +61,7 @@ SHAPES_BY_KIND: dict[str, type[ApiObject]] = {
 """Kind → the struct into which its objects are decoded. Objects of other kinds are only counted."""
 
 
-DISPENSABLE_KINDS = ("CapacityBuffer", "DeviceClass", "PodTemplate", "ResourceClaim", "ResourceSlice")
+DISPENSABLE_KINDS = ("CSIDriver", "CapacityBuffer", "DeviceClass", "PodTemplate", "ResourceClaim", "ResourceSlice")
 """Kinds that a plan can do without if the user may not list them. The plan then names the kinds that are missing, and
 blocks whatever depends on them."""
 FORBIDDEN_KIND = "ForbiddenKind"

@@ -46,7 +46,7 @@ from trimtab.kube.transform import PlannerPodTransform
 
 WATCHED_KINDS = (
     "Pod", "Node", "Namespace", "PodDisruptionBudget", "PersistentVolume", "PersistentVolumeClaim", "StorageClass",
-    "CSINode", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
+    "CSINode", "CSIDriver", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
     "CapacityBuffer", "PodTemplate", "ResourceQuota", "ResourceClaim", "ResourceSlice", "DeviceClass",
 )  # fmt: skip
 """The kinds of objects that a plan reads, apart from some ConfigMaps."""

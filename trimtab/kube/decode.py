@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from trimtab.cluster.api.meta import ApiObject, Metadata, change
-from trimtab.cluster.api.pod import PodWithoutEnv
+from trimtab.cluster.api.pod import PlannerPod
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import without_nulls
@@ -74,8 +74,8 @@ def _event_decoder_of(shape: type[ApiObject]) -> msgspec.json.Decoder[Any]:
 
 _typed_event_decoders = {kind: _event_decoder_of(shape) for kind, shape in SHAPES.items()}
 _shape_decoders = {kind: msgspec.json.Decoder(shape) for kind, shape in SHAPES.items()}
-_pod_event_decoder_without_env = _event_decoder_of(PodWithoutEnv)
-_pod_decoder_without_env = msgspec.json.Decoder(PodWithoutEnv)
+_planner_pod_event_decoder = _event_decoder_of(PlannerPod)
+_planner_pod_decoder = msgspec.json.Decoder(PlannerPod)
 
 
 PLAIN_SELECTOR_KINDS = frozenset({"ReplicationController"})
@@ -110,12 +110,12 @@ def decode_change(kind: str, line: bytes, *, skip_env: bool = False) -> tuple[bo
     """Returns (whether the object was deleted, the object) for a line that is a plain change, as nearly every line is.
 
     Returns None for any other line; `decode_event` decodes such a line. With `skip_env`, which is for pods only, the
-    object is a `PodWithoutEnv`.
+    object is a `PlannerPod`.
     """
     if kind in PLAIN_SELECTOR_KINDS:
         return None
     try:
-        decoder = _pod_event_decoder_without_env if skip_env else _typed_event_decoders[kind]
+        decoder = _planner_pod_event_decoder if skip_env else _typed_event_decoders[kind]
         watch_event: Any = decoder.decode(without_managed_fields(line))
     except (msgspec.DecodeError, UnicodeError):
         return None
@@ -162,10 +162,10 @@ def decode_metadata(raw: Raw) -> Metadata:
 
 def decode_item(kind: str, raw: Raw, *, skip_env: bool = False) -> ApiObject | UndecodableObject:
     """Returns the object of a kind in `SHAPES`, or an `UndecodableObject`. A null counts as an absent field, as for the
-    API server. With `skip_env`, which is for pods only, the object is a `PodWithoutEnv`."""
+    API server. With `skip_env`, which is for pods only, the object is a `PlannerPod`."""
     try:
         if kind not in PLAIN_SELECTOR_KINDS:
-            decoder: Any = _pod_decoder_without_env if skip_env else _shape_decoders[kind]
+            decoder: Any = _planner_pod_decoder if skip_env else _shape_decoders[kind]
             return _with_kind(kind, decoder.decode(raw))
     except (msgspec.DecodeError, UnicodeError):
         pass
@@ -174,7 +174,7 @@ def decode_item(kind: str, raw: Raw, *, skip_env: bool = False) -> ApiObject | U
         plain: Any = without_nulls(msgspec.json.decode(raw))
         if kind in PLAIN_SELECTOR_KINDS:
             _wrap_selector(plain)
-        return _with_kind(kind, msgspec.convert(plain, PodWithoutEnv if skip_env else SHAPES[kind]))
+        return _with_kind(kind, msgspec.convert(plain, PlannerPod if skip_env else SHAPES[kind]))
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
         meta = decode_metadata(raw)
         where = f"{kind} {meta.namespace}/{meta.name}" if meta.namespace else f"{kind} {meta.name}"

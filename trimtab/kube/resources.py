@@ -119,7 +119,7 @@ LIST_SOURCES: dict[str, ListSource] = {
         _sources_of_group("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", namespaced=False),
         _sources_of_group("discovery.k8s.io/v1", "EndpointSlice"),
         _sources_of_group("node.k8s.io/v1", "RuntimeClass", namespaced=False),
-        _sources_of_group("storage.k8s.io/v1", "StorageClass", "CSINode", namespaced=False),
+        _sources_of_group("storage.k8s.io/v1", "StorageClass", "CSINode", "CSIDriver", namespaced=False),
         _sources_of_group("coordination.k8s.io/v1", "Lease"),
         _sources_of_group("events.k8s.io/v1", "Event"),
         _sources_of_group("v1", "Secret", "Service", "ServiceAccount"),

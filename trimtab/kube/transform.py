@@ -173,11 +173,12 @@ def _is_read(name: str) -> bool:
 
 def _prune_container(container: Container) -> Container:
     """Returns the container without its command line. Of its environment, only the variables that refer to its own
-    resources are kept."""
-    if not container.env and not any(getattr(container, name) for name in _COMMANDS):
+    resources are kept, and of its mounts those that need a feature of the node."""
+    if not container.env and not container.volume_mounts and not any(getattr(container, name) for name in _COMMANDS):
         return container
     env = tuple([variable for variable in container.env if _refers_to_resources(variable.value_from)])
-    return changed(container, env=env, **dict.fromkeys(_COMMANDS, ()))
+    mounts = tuple([mount for mount in container.volume_mounts if mount.recursive_read_only])
+    return changed(container, env=env, volume_mounts=mounts, **dict.fromkeys(_COMMANDS, ()))
 
 
 def _refers_to_resources(source: EnvSource | DownwardItem | None) -> bool:

@@ -17,7 +17,7 @@ from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import NodeSelectorTerm
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.measured_use import owner_key
-from trimtab.cluster.node import ARCH_LABELS, OS_LABELS, WINDOWS_BUILD_LABEL, NodeInfo
+from trimtab.cluster.node import ARCH_LABELS, OS_LABELS, WINDOWS_BUILD_LABEL, HandlerFeature, NodeInfo
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import NO_RUNTIME_NEEDS, PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Reason
@@ -47,8 +47,14 @@ class RunConditions:
     uses_user_namespace: bool = False
     uses_strict_groups: bool = False
     """Whether the pods have `supplementalGroupsPolicy: Strict`."""
+    mounts_recursively: bool = False
+    """Whether the pods have a mount with `recursiveReadOnly: Enabled`."""
+    declared_features: frozenset[str] = frozenset()
+    """The features that the node must declare."""
     drivers: frozenset[str] = frozenset()
     """The CSI drivers that the node must have."""
+    preventing_drivers: frozenset[str] = frozenset()
+    """Those of them for which kube-scheduler itself chooses only nodes that have the driver."""
     selected_keys: frozenset[str] = frozenset()
     """The labels that show what a node is and that the pods require."""
     selects_only_reserved: bool = False
@@ -80,6 +86,8 @@ def unfit_reason(conditions: RunConditions, node: NodeInfo) -> Reason | None:
 def is_chosen_by_accident(conditions: RunConditions, node: NodeInfo) -> bool:
     """Returns whether kube-scheduler does harm if it chooses this node: the pods do not run there, or they run on what
     is paid for by the pod, or at the edge, where no ready pod of their owner runs so far."""
+    if conditions.preventing_drivers - (node.csi_drivers or frozenset()):
+        return False
     reason, sign = unfit_reason(conditions, node), node.nature.reserved_sign
     if reason is None:
         return False
@@ -113,12 +121,17 @@ def _runtime_reason(conditions: RunConditions, node: NodeInfo) -> Reason | None:
         missing = sorted(conditions.handlers - node.runtime_handlers.keys())
         if missing:
             return HANDLER_MISSING(f"node {node.name} does not report the runtime handler {missing[0]}")
-        if conditions.uses_user_namespace and not all(
-            node.runtime_handlers[name] for name in conditions.handlers or {""} & node.runtime_handlers.keys()
-        ):
-            return NODE_FEATURE_MISSING(
-                f"the container runtime of node {node.name} has no user namespaces (hostUsers: false)"
-            )
+        used = conditions.handlers or {""} & node.runtime_handlers.keys()
+        for feature, is_used, described in (
+            (HandlerFeature.USER_NAMESPACES, conditions.uses_user_namespace, "user namespaces (hostUsers: false)"),
+            (HandlerFeature.RECURSIVE_READ_ONLY_MOUNTS, conditions.mounts_recursively,
+             "recursive read-only mounts (recursiveReadOnly: Enabled)"),
+        ):  # fmt: skip
+            if is_used and not all(feature in node.runtime_handlers[name] for name in used):
+                return NODE_FEATURE_MISSING(f"the container runtime of node {node.name} has no {described}")
+    if conditions.declared_features - (node.declared_features or frozenset()):
+        names = _join(conditions.declared_features - (node.declared_features or frozenset()))
+        return NODE_FEATURE_MISSING(f"node {node.name} does not declare the feature {names}")
     if conditions.uses_strict_groups and node.has_strict_groups is False:
         return NODE_FEATURE_MISSING(
             f"the container runtime of node {node.name} does not support supplementalGroupsPolicy: Strict"
@@ -129,9 +142,7 @@ def _runtime_reason(conditions: RunConditions, node: NodeInfo) -> Reason | None:
 def _driver_reason(drivers: frozenset[str], node: NodeInfo) -> Reason | None:
     missing = sorted(drivers - node.csi_drivers) if node.csi_drivers is not None else sorted(drivers)
     if missing:
-        return VOLUME_DRIVER_MISSING(
-            f"the CSI driver {missing[0]} of a volume is not registered on node {node.name}, but on other nodes"
-        )
+        return VOLUME_DRIVER_MISSING(f"the CSI driver {missing[0]} of a volume is not registered on node {node.name}")
     return None
 
 
@@ -147,10 +158,12 @@ class RunConditionsReader:
     mixes_platforms: bool = field(init=False)
     mixes_runtimes: bool = field(init=False)
     partial_drivers: frozenset[str] = field(init=False)
-    """The CSI drivers that some nodes have and others lack."""
+    """The CSI drivers that some nodes have and others lack, and those without which kube-scheduler chooses no node."""
     reserved_keys: frozenset[str] = field(init=False)
     """The labels that show that a node is only for pods that select it."""
     has_reserved_nodes: bool = field(init=False)
+    declares_features: bool = field(init=False)
+    """Whether any node declares its features."""
     _nodes: dict[str, NodeInfo] = field(init=False)
     _ready_nodes: dict[OwnerKey, tuple[NodeInfo, ...]] | None = None
     """Owner → one node of each kind on which its ready pods run."""
@@ -168,10 +181,13 @@ class RunConditionsReader:
         # Also where all nodes are alike, a pod may say that it needs something else.
         self.mixes_platforms = len(platforms) > 1 or any({one.operating_system} - {""} - systems for one in needs)
         self.mixes_runtimes = len(runtimes) > 1 or bool(needs and runtimes - {_UNREPORTED})
+        self.declares_features = any(node.declared_features is not None for node in nodes)
         registered = [node.csi_drivers for node in nodes]
         listed = frozenset[str]().union(*(drivers for drivers in registered if drivers is not None))
         common = frozenset[str](listed).intersection(*(drivers or frozenset() for drivers in registered))
-        self.partial_drivers = listed - common
+        # A snapshot without any CSINode says nothing about drivers.
+        is_known = any(drivers is not None for drivers in registered)
+        self.partial_drivers = (listed - common) | ((self.inventory.preventing_drivers - common) if is_known else _ANY)
         signs = [sign for node in nodes if (sign := node.nature.reserved_sign) is not None]
         self.has_reserved_nodes = bool(signs)
         self.reserved_keys = frozenset(sign.key for sign in signs if sign.key)
@@ -202,12 +218,16 @@ class RunConditionsReader:
         self, ask: SchedulingRequirements, homes: Sequence[NodeInfo], drivers: Iterable[str]
     ) -> RunConditions:
         needs = ask.runtime_needs
+        used_drivers = self.partial_drivers.intersection((*drivers, *needs.volume_drivers))
         systems, architectures, builds = self._platforms(ask, homes) if self.mixes_platforms else (_ANY, _ANY, _ANY)
         conditions = RunConditions(
             systems=systems, architectures=architectures, windows_builds=builds,
             handlers=self._handlers(needs.runtime_class, homes) if self.mixes_runtimes else _ANY,
             uses_user_namespace=needs.uses_user_namespace, uses_strict_groups=needs.uses_strict_groups,
-            drivers=self.partial_drivers.intersection(drivers),
+            mounts_recursively=needs.mounts_recursively,
+            # Where no node declares features, nothing is known about them.
+            declared_features=needs.declared_features if self.declares_features else _ANY,
+            drivers=used_drivers, preventing_drivers=used_drivers & self.inventory.preventing_drivers,
             selected_keys=self.reserved_keys.intersection(_required_keys(ask)) if self.reserved_keys else _ANY,
             selects_only_reserved=self.has_reserved_nodes and self._selects_only_reserved(ask),
             ready_platforms=frozenset(
@@ -275,7 +295,7 @@ class RunConditionsReader:
 _ANY: frozenset[str] = frozenset()
 
 
-_UNREPORTED: object = (None, None)
+_UNREPORTED: object = (None, None, None)
 """What a node reports about its container runtime if it reports nothing."""
 
 
@@ -285,7 +305,9 @@ def _platform_of(node: NodeInfo) -> tuple[str, str, str]:
 
 def _runtime_of(node: NodeInfo) -> object:
     handlers = node.runtime_handlers
-    return None if handlers is None else frozenset(handlers.items()), node.has_strict_groups
+    return (
+        None if handlers is None else frozenset(handlers.items()), node.has_strict_groups, node.declared_features,
+    )  # fmt: skip
 
 
 def _required_terms(ask: SchedulingRequirements) -> tuple[NodeSelectorTerm, ...]:

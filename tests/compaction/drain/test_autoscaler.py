@@ -14,7 +14,7 @@ from trimtab.compaction.drain.actions import FailureCause
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.start import ActiveDrains, steps_to_start
-from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
+from trimtab.compaction.drain.timeouts import DrainTimeouts, longest_delay, removal_timeout
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.scheduling.cluster_model import build_cluster_model
@@ -139,3 +139,9 @@ def test_nothing_begins_while_it_restarts() -> None:
 
 def test_a_drain_goes_on_while_it_restarts() -> None:
     assert evicted(step(note(leaving("web-1")), *WEB, autoscaler=replace(SCALER, restarting=True))) == ["web-1"]
+
+
+def test_a_delay_after_deletions_or_failures_counts_if_it_is_set() -> None:
+    flags = {"scale-down-unneeded-time": "1m", "scale-down-delay-after-add": "1m"}
+    longer = [{**flags, f"scale-down-delay-after-{cause}": "9m"} for cause in ("delete", "failure")]
+    assert [longest_delay(Autoscaler(flags=one)) for one in (flags, *longer)] == [60, 540, 540]

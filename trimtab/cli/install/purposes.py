@@ -39,6 +39,7 @@ _COMPACTOR = {
     ),
     "poddisruptionbudgets": "to read how many pods of a workload may be unavailable",
     "csinodes": "to read how many volumes a node can attach",
+    "csidrivers": "to read whether the scheduler checks that a volume's driver is on the node",
     "storageclasses": "to read where a volume that ends with its pod can be made again",
     "capacitybuffers": "to read the capacity that is reserved for pods that do not run yet",
     "podtemplates": "to read the pods for which a CapacityBuffer reserves capacity",

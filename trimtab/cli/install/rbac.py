@@ -124,7 +124,7 @@ CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
         Rule("apps", ("deployments", "replicasets", "statefulsets"), WATCH),
         Rule("batch", ("jobs",), WATCH),
         Rule("policy", ("poddisruptionbudgets",), WATCH),
-        Rule("storage.k8s.io", ("csinodes", "storageclasses"), WATCH),
+        Rule("storage.k8s.io", ("csinodes", "csidrivers", "storageclasses"), WATCH),
         # CapacityBuffers reserve capacity for pods of a PodTemplate; the CRD is optional.
         Rule("autoscaling.x-k8s.io", ("capacitybuffers",), WATCH),
         Rule("", ("podtemplates",), WATCH),

@@ -113,6 +113,7 @@ class NodeSystemInfo(ApiObject, frozen=True, kw_only=True):
 
 class RuntimeHandlerFeatures(ApiObject, frozen=True, kw_only=True):
     user_namespaces: bool = False
+    recursive_read_only_mounts: bool = False
 
 
 class RuntimeHandler(ApiObject, frozen=True, kw_only=True):
@@ -133,6 +134,9 @@ class NodeStatus(ApiObject, frozen=True, kw_only=True):
     node_info: NodeSystemInfo = NodeSystemInfo()
     runtime_handlers: tuple[RuntimeHandler, ...] | None = None
     features: NodeFeatures | None = None
+    declared_features: tuple[str, ...] | None = None
+    """Features that the kubelet declares, such as RestartAllContainersOnContainerExits; kube-scheduler compares them
+    with what a pod needs (NodeDeclaredFeatures, 1.35)."""
 
 
 class Node(ApiObject, frozen=True, kw_only=True):

@@ -79,6 +79,18 @@ class ResizePolicy(ApiObject, frozen=True, kw_only=True):
     """What a resize of this resource does to the container: NotRequired or RestartContainer."""
 
 
+class VolumeMount(ApiObject, frozen=True, kw_only=True):
+    """A mount of a volume in a container, with what the container runtime of the node must support."""
+
+    recursive_read_only: str = ""
+
+
+class RestartRule(ApiObject, frozen=True, kw_only=True):
+    """What happens if a container exits; the action RestartAllContainers needs a feature of the node."""
+
+    action: str = ""
+
+
 class Container(ApiObject, frozen=True, kw_only=True):
     name: str
     image: str = ""
@@ -87,6 +99,9 @@ class Container(ApiObject, frozen=True, kw_only=True):
     restart_policy: str = ""
     ports: tuple[ContainerPort, ...] = ()
     resize_policy: tuple[ResizePolicy, ...] = ()
+    restart_policy_rules: tuple[RestartRule, ...] = ()
+    # Only `PlannerPod` decodes it: most containers have mounts, and a review needs none of them.
+    volume_mounts: tuple[VolumeMount, ...] = field(default=(), name="---")
 
 
 class NodeSelectorTerm(ApiObject, frozen=True, kw_only=True):
@@ -323,3 +338,33 @@ class PodWithoutEnv(Pod, frozen=True, kw_only=True):
     """A pod whose containers' environment variables and resize policies are not decoded: both are empty."""
 
     spec: _PodSpecWithoutEnv = _PodSpecWithoutEnv()
+
+
+class _PlannerContainer(_ContainerWithoutEnv, frozen=True, kw_only=True):
+    volume_mounts: tuple[VolumeMount, ...] = field(default=(), name="volumeMounts")
+
+
+class _PlannerPodSpec(PodSpec, frozen=True, kw_only=True):
+    containers: tuple[_PlannerContainer, ...] = ()
+    init_containers: tuple[_PlannerContainer, ...] = ()
+
+
+class PlannerPod(Pod, frozen=True, kw_only=True):
+    """A pod as a plan reads it: without environment variables and resize policies, but with its mounts."""
+
+    spec: _PlannerPodSpec = _PlannerPodSpec()
+
+
+class _MountingContainer(Container, frozen=True, kw_only=True):
+    volume_mounts: tuple[VolumeMount, ...] = field(default=(), name="volumeMounts")
+
+
+class _MountingPodSpec(PodSpec, frozen=True, kw_only=True):
+    containers: tuple[_MountingContainer, ...] = ()
+    init_containers: tuple[_MountingContainer, ...] = ()
+
+
+class MountingPod(Pod, frozen=True, kw_only=True):
+    """A pod of a file or capture, with its mounts."""
+
+    spec: _MountingPodSpec = _MountingPodSpec()

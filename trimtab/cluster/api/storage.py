@@ -63,6 +63,17 @@ class StorageClass(ApiObject, frozen=True, kw_only=True):
     allowed_topologies: tuple[Any, ...] | UnsetType = UNSET
 
 
+class CSIDriverSpec(ApiObject, frozen=True, kw_only=True):
+    prevent_pod_scheduling_if_missing: bool = False
+    """Whether kube-scheduler places no pod with a volume of this driver on a node where the driver is not registered
+    (Kubernetes 1.36)."""
+
+
+class CSIDriver(ApiObject, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
 class DriverCount(ApiObject, frozen=True, kw_only=True):
     count: int | UnsetType = UNSET
     """The largest number of this driver's volumes that can be attached to the node; UNSET: no limit."""

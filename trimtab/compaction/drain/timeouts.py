@@ -52,9 +52,11 @@ def delay_after_add(autoscaler: Autoscaler | None) -> int:
 
 def longest_delay(autoscaler: Autoscaler | None) -> int:
     """Returns for how many seconds the autoscaler removes no node after it has added or removed one, or after it has
-    failed to remove one: the longest of these delays."""
-    delays = (f.DELAY_AFTER_ADD, f.DELAY_AFTER_DELETE, f.DELAY_AFTER_FAILURE)
-    return max(_longest_seconds(autoscaler, delay) for delay in delays)
+    failed to remove one: the longest of these delays. The default of the last one is shorter than the margin."""
+    rare = (f.DELAY_AFTER_DELETE, f.DELAY_AFTER_FAILURE)
+    members = autoscaler.each if autoscaler is not None else ()
+    set_delays = [flag.seconds_in(member.flags) for member in members for flag in rare if flag.name in member.flags]
+    return max(delay_after_add(autoscaler), *set_delays)
 
 
 def unneeded_time(autoscaler: Autoscaler | None, *, ready: bool = True) -> int:

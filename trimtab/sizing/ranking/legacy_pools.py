@@ -99,7 +99,9 @@ def choose_taint(
                 if (claim_info := inventory.claims.get((pod.namespace, claim))) is not None
                 and (selector := claim_info.nodes) is not None
             ]  # fmt: skip
-            conditions = conditions_reader.conditions_of(pod, ())
+            claims = [inventory.claims.get((pod.namespace, claim)) for claim in pod.claims]
+            drivers = [claim.driver for claim in claims if claim is not None and claim.driver]
+            conditions = conditions_reader.conditions_of(pod, drivers)
             if not any(
                 node_rejection_reason(pod.requirements, volumes, node) is None
                 and unfit_reason(conditions, node) is None

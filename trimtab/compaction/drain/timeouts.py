@@ -56,7 +56,7 @@ def longest_delay(autoscaler: Autoscaler | None) -> int:
     rare = (f.DELAY_AFTER_DELETE, f.DELAY_AFTER_FAILURE)
     members = autoscaler.each if autoscaler is not None else ()
     set_delays = [flag.seconds_in(member.flags) for member in members for flag in rare if flag.name in member.flags]
-    return max(delay_after_add(autoscaler), *set_delays)
+    return max([delay_after_add(autoscaler), *set_delays])
 
 
 def unneeded_time(autoscaler: Autoscaler | None, *, ready: bool = True) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,12 @@ from tests.controlplane.cluster import Cluster, NotHere
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.charts import Helm
 from tests.e2e.installed import Installed, installed
+
+_START = pytest.StashKey[float]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_START] = time.time()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,11 +44,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in slow]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The figures that tests have printed, whether they passed or failed."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The figures that tests have printed, whether they passed or failed; the last line counts the tests themselves."""
     reports = [report for key in ("passed", "failed") for report in terminalreporter.stats.get(key, ())]
     for line in [line for report in reports for line in report.capstdout.splitlines() if line.startswith("RESULT ")]:
         terminalreporter.write_line(line)
+    count = {key: len(terminalreporter.stats.get(key, ())) for key in ("passed", "skipped", "failed", "error")}
+    minutes = (time.time() - config.stash[_START]) / 60
+    terminalreporter.write_line(
+        f"RESULT e2e commit={_commit()} passed={count['passed']} skipped={count['skipped']} "
+        f"failed={count['failed'] + count['error']} minutes={minutes:.1f}"
+    )
+
+
+def _commit() -> str:
+    """The commit of this folder, with `+` behind it where files differ from it; `unknown` outside of a clone."""
+    git = ("git", "-C", str(Path(__file__).parent))
+    try:
+        commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+        changes = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return commit.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -75,8 +75,9 @@ def test_a_pod_without_its_class_is_denied_and_one_with_it_is_not(sandbox: Clust
 
 
 REGISTRIES = (
-    "ghcr.io/", "GHCR.IO/", "Ghcr.io:443/", "ghcr.io:4430/", "", "docker.io/", "index.docker.io/", "docker.io:443/",
-    "registry-1.docker.io/", "INDEX.docker.io:443/", "bx.example.com/", "ax.example.com/", "localhost/", "team/",
+    "ghcr.io/", "GHCR.IO/", "Ghcr.io:443/", "ghcr.io:4430/", "ghcr.io:0443/", "", "docker.io/", "index.docker.io/",
+    "docker.io:443/", "registry-1.docker.io/", "INDEX.docker.io:443/", "bx.example.com/", "ax.example.com/",
+    "localhost/", "team/",
 )  # fmt: skip
 
 

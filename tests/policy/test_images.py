@@ -29,6 +29,8 @@ from trimtab.policy.load import load_policies
         ("GHCR.IO/evil/x:1", "ghcr.io/evil/x:1"),
         ("Ghcr.io:443/evil/x:1", "ghcr.io/evil/x:1"),
         ("ghcr.io:4430/evil/x:1", "ghcr.io:4430/evil/x:1"),
+        ("GHCR.io:0443/evil/x:1", "ghcr.io/evil/x:1"),
+        ("[fd00::1]:00443/evil/x:1", "[fd00::1]/evil/x:1"),
         ("index.docker.io/evil/x:1", "docker.io/evil/x:1"),
         ("registry-1.docker.io:443/evil/x:1", "docker.io/evil/x:1"),
         ("docker.io/nginx", "docker.io/library/nginx"),
@@ -66,7 +68,7 @@ def test_one_container_from_elsewhere_is_enough_for_not_images(second: str, fore
 SPELLINGS = st.builds(
     lambda registry, port, upper: (registry.upper() if upper else registry) + port,
     st.sampled_from(["ghcr.io", "docker.io", "index.docker.io", "registry-1.docker.io"]),
-    st.sampled_from(["", ":443"]),
+    st.sampled_from(["", ":443", ":0443"]),
     st.booleans(),
 )
 

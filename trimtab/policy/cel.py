@@ -77,8 +77,10 @@ def image_matches(patterns: tuple[str, ...]) -> str:
     """
     # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
     has_registry = f"i.matches({cel_string('^([^/]*[.:A-Z][^/]*|localhost)/')})"
-    # The registry has no other slash, so this removes the port only at its end.
-    registry = f"(i.substring(0, i.indexOf('/')).lowerAscii() + '/').replace('{DEFAULT_PORT}/', '/')"
+    registry = (
+        f"[i.substring(0, i.indexOf('/')).lowerAscii()].map(r, r.matches({cel_string(DEFAULT_PORT)}) ? "
+        "r.substring(0, r.lastIndexOf(':')) : r)[0] + '/'"
+    )
     hub, regex = f"{DOCKER_HUB}/", cel_regex(canonical_patterns(patterns))
     usual_hub = "n"
     for alias in DOCKER_HUB_ALIASES:

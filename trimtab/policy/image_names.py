@@ -17,7 +17,8 @@ from trimtab.cluster.selectors import name_matcher
 
 DOCKER_HUB = "docker.io"
 DOCKER_HUB_ALIASES = ("index.docker.io", "registry-1.docker.io")
-DEFAULT_PORT = ":443"
+# The port of HTTPS; a reference may write it with leading zeros.
+DEFAULT_PORT = ":0*443$"
 
 
 @lru_cache(maxsize=1024)
@@ -44,7 +45,7 @@ def canonical_image(image: str) -> str:
 
 def canonical_registry(registry: str) -> str:
     """Returns the registry in lower case, without the default port, and Docker Hub by its usual name."""
-    name = registry.lower().removesuffix(DEFAULT_PORT)
+    name = _DEFAULT_PORT.sub("", registry.lower())
     return DOCKER_HUB if name in DOCKER_HUB_ALIASES else name
 
 
@@ -65,4 +66,5 @@ def _spellings(pattern: str) -> Iterator[str]:
         yield f"{registry}/library/{rest}"
 
 
+_DEFAULT_PORT = re.compile(DEFAULT_PORT)
 _WILDCARD = re.compile(r"[*?\[\]]")

@@ -5,7 +5,7 @@ from tests.admission.apiserver.worlds import pods
 from tests.build import NAMESPACE, container, facts, pod, resources
 from trimtab.admission.apiserver import defaulting
 from trimtab.cluster.api.meta import UNSET
-from trimtab.cluster.api.pod import ContainerPort, Pod, Resources
+from trimtab.cluster.api.pod import ContainerPort, Pod, PodSecurityContext, Resources
 
 
 def default(given_pod: Pod) -> Pod:
@@ -53,6 +53,7 @@ def test_a_stored_pod_has_its_restart_policy_scheduler_and_grace():
         "default-scheduler",
         30,
     )
+    assert spec.security_context == PodSecurityContext()
 
 
 def test_on_the_host_network_every_port_is_a_host_port():

@@ -14,11 +14,12 @@ from trimtab.admission.apiserver import resource_sums
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, UnsetType, change, value_or
-from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources
+from trimtab.cluster.api.pod import Container, Pod, PodSecurityContext, PodSpec, Resources
 from trimtab.cluster.resources import is_pod_level, limits_of, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
 
 DEFAULTING = "defaulting"
+_NO_SECURITY_CONTEXT = PodSecurityContext()
 
 
 def set_defaults(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:
@@ -30,6 +31,7 @@ def set_defaults(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodReje
         init_containers=tuple(_default_container(c, pod.spec) for c in pod.spec.init_containers),
         restart_policy=pod.spec.restart_policy or "Always",
         scheduler_name=pod.spec.scheduler_name or "default-scheduler",
+        security_context=pod.spec.security_context or _NO_SECURITY_CONTEXT,
         termination_grace_period_seconds=_grace_period(pod.spec),
     )
     return change(pod, spec=resource_sums.round_spec(_default_pod_level(spec)))

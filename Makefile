@@ -39,14 +39,15 @@ test: $(READY) ## all tests that need no cluster
 fuzz: $(READY) ## 100 000 damaged reviews, and certificate rotations in any order (FUZZ_SEED=2: others)
 	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_cert_manager.py
 
-test-all: $(READY) ## the same on every Python from 3.11 on that is there
+test-all: $(READY) ## what differs by interpreter, on every Python from 3.11 on that is there
 	@tests/on_every_python
 
-check: $(READY) ## style, types and the floor plan
+check: $(READY) ## style, types, the layers, and the rules of the house
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 	$(PYTHON) -m mypy
 	$(VENV)/bin/lint-imports --no-cache
+	@$(PYTHON) -m pytest -n auto tests/architecture
 
 audit: $(READY) ## is a weakness known of what we depend on? Says so where nobody answers
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip-audit || echo "not audited: pip-audit cannot be installed"
@@ -75,7 +76,7 @@ docs: $(VENV)/.docs ## these docs as pages, in build/docs; a broken link fails
 clean: ## remove what was installed and built here
 	rm -rf $(VENV) .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-e2e e2e-build bench-data plans-against bench-plan bench-sizing bench-recommender bench-watch bench-watchdog bench-webhook bench-admission bench-live bench-rest bench-machines bench-lint bench-metrics bench-resize bench-fleet e2e-fleet: $(READY)
+e2e e2e-core e2e-build bench-data plans-against bench-plan bench-sizing bench-recommender bench-watch bench-watchdog bench-webhook bench-admission bench-live bench-rest bench-machines bench-lint bench-metrics bench-resize bench-fleet e2e-fleet: $(READY)
 testbed: $(INSTALLED)
 include tests/controlplane/Makefile.inc
 include tests/bench/Makefile.inc

@@ -11,6 +11,7 @@ from typing import Any
 
 from a2wsgi import WSGIMiddleware
 
+from trimtab.cluster.fair_share import FairSlots
 from trimtab.runtime import connection_limits
 from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
 from trimtab.runtime.settings import Settings
@@ -52,8 +53,8 @@ delivered the owner, and no other pod before that one is admitted (`slowStartBat
 1.36)."""
 _OWNER_CHECKS = 25
 MAX_WAITING = 64
-"""The maximum number of reviews that wait for that at once: a client that names owners that do not exist can block no
-more than these."""
+"""The maximum number of reviews that wait for that at once. One more review takes the place of one of the namespace
+with the most, so that a tenant who names owners that do not exist takes the wait from no other namespace."""
 
 
 def build_application(service: Service, settings: Settings) -> WebhookASGI:
@@ -79,7 +80,7 @@ class WebhookASGI:
         """The memory for bodies of unfinished requests; shared with gunicorn's parser."""
         self._checks = ThreadPoolExecutor(1, "check")
         self._checks_under_way = 0
-        self._waiting_reviews = 0
+        self._owner_waits = FairSlots(MAX_WAITING)
         self._flask = WSGIMiddleware(create_app(service), workers=_THREADS)  # type: ignore[arg-type]
 
     def drain(self) -> None:
@@ -133,15 +134,15 @@ class WebhookASGI:
         reply = attempt_review(self._service, content_type, body)
         if isinstance(reply, HttpReply):
             return reply
-        if self._waiting_reviews < MAX_WAITING:
-            self._waiting_reviews += 1
+        slot = self._owner_waits.take_slot(reply.namespace)
+        if slot is not None:
             try:
                 for _ in range(_OWNER_CHECKS):
-                    if reply.is_told():
+                    if slot.is_lost or reply.is_told():
                         break
                     await asyncio.sleep(OWNER_WAIT_SECONDS / _OWNER_CHECKS)
             finally:
-                self._waiting_reviews -= 1
+                self._owner_waits.release_slot(slot)
         return answer_review(self._service, MUTATE, content_type, body)
 
     async def _answer_check(self, content_type: str, body: bytes | None) -> HttpReply:

@@ -31,6 +31,8 @@ class DeferredReply:
 
     is_told: Callable[[], bool]
     """Returns whether the owner is known by now."""
+    namespace: str
+    """The namespace of the owner and of the pod."""
 
 
 def problem_reply(status: int, error: str, expected: str) -> HttpReply:

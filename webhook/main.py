@@ -58,7 +58,7 @@ def build_service(settings: Settings) -> Service:
             seconds = clock.elapsed_seconds() - started
         owner = response.awaits
         if owner is not None:
-            return DeferredReply(lambda: owner in policy_state().facts.owners)
+            return DeferredReply(lambda: owner in policy_state().facts.owners, owner.namespace)
         decision_logger.log_review(response.record, seconds)
         return HttpReply(response.status, response.body)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.build import container, facts, pod, policies, policy, quota, review, usage, workload
 from trimtab.admission.handler import answer_review
 from trimtab.admission.json_patch import to_plain_json
-from trimtab.admission.quota_headroom import QuotaAnswers
+from trimtab.admission.quota_headroom import AnswerKey, QuotaAnswers, QuotaIncrease
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.cluster.api.meta import OwnerReference, Revised, change, value_or
 
@@ -173,6 +173,16 @@ def test_what_is_kept_is_bounded():
         body = review(json.loads(json.dumps(to_plain_json(sibling(uid=f"u{number}")))))
         answer_review(body, ALWAYS, facts(SEEN, *owners(), counted("1600m", "0")), memory=memory)
     assert len(answers._answers) == 3
+
+
+def test_the_owners_of_another_namespace_change_no_decision_of_siblings():
+    """Otherwise the next sibling might get another answer than those before it."""
+    answers, increase = QuotaAnswers(max_answers=10), QuotaIncrease("quota", "requests.cpu", 1, "1m")
+    ours = AnswerKey("shop", "uid-web", "1", increase, 100, 5)
+    answers.store_answer(ours, answer=True)
+    for number in range(1000):
+        answers.store_answer(AnswerKey("tenant", f"uid-{number}", "1", increase, 100, 5), answer=False)
+    assert (answers.find_answer(ours), len(answers._answers)) == (True, 10)
 
 
 def test_replicas_that_make_no_sense_are_not_told():

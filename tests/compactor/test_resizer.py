@@ -35,6 +35,12 @@ SETTINGS = ResizeSettings(
     canary_percent=50, verify_seconds=60, answer_seconds=30, deferred_seconds=40, min_pod_seconds=0, unready_seconds=20
 )
 START = 1_800_000_000
+
+
+def replace_settings(**changes: int) -> ResizeSettings:
+    return replace(SETTINGS, **changes)
+
+
 CLOSED = WeeklyWindow(start=22 * 60, end=5 * 60)
 """It is 8 o'clock at the start."""
 
@@ -63,6 +69,8 @@ class World(DryRunActuator):
     nodes: dict[str, int] = field(default_factory=lambda: {"a": 4000})
     pools: tuple[Pool, ...] = (replace(ACT, single_replicas=True),)
     target: int = 200
+    namespaces: dict[str, str] = field(default_factory=dict)
+    """Workload → the namespace of its topmost owner, where it is not `default`."""
     now: int = START
     paused: str = ""
     obstacle: Reason | None = None
@@ -78,7 +86,8 @@ class World(DryRunActuator):
         return lambda result: wants(cpu=self.target) if self.target else WantedRequests()
 
     def top_owner_of(self, resizable_pod: ResizablePod) -> str:
-        return f"default/Deployment/{resizable_pod.name.partition('-')[0]}"
+        workload = resizable_pod.name.partition("-")[0]
+        return f"{self.namespaces.get(workload, 'default')}/Deployment/{workload}"
 
     def read_pods(self) -> dict[str, ResizablePod]:
         reader, results = ResizablePodReader(), {}
@@ -89,7 +98,8 @@ class World(DryRunActuator):
             shape = api_pod(
                 name, f"{one.cpu}m", "", node=one.node, version=str(one.version), has={"cpu": f"{one.has}m"},
                 conditions=condition, restarts=one.restarts, started=START - 7200, ready_changed=START - 7200,
-                ready=one.is_ready, last_state=oom_killed(one.killed_at) if one.killed_at else {},
+                ready=one.is_ready, owner=f"{name.partition('-')[0]}-5d4",
+                last_state=oom_killed(one.killed_at) if one.killed_at else {},
             )  # fmt: skip
             results[shape.metadata.uid] = reader.read_pod(shape)
         return results
@@ -166,11 +176,11 @@ class World(DryRunActuator):
         return [record.code for record in self.records if record.what == what]
 
 
-def process(world: World) -> Resizer:
+def process(world: World, settings: ResizeSettings = SETTINGS) -> Resizer:
     states = PoolStates(world, (world.records.append,))
     states.load_states(world.now)
     return Resizer(
-        world, world.resize_pod, world, states, lambda pool: SETTINGS, ErrorGuard(log.build_logger("error")),
+        world, world.resize_pod, world, states, lambda pool: settings, ErrorGuard(log.build_logger("error")),
         GracefulShutdown(), interval=0,
     )  # fmt: skip
 
@@ -349,6 +359,14 @@ def test_a_pause_starts_nothing_and_still_reverts_what_is_harmed() -> None:
     world.pods["web-1"].killed_at, world.pods["web-1"].restarts = world.now, 1
     run(world, 40, resizer)
     assert sizes(world) == [500] * 4
+
+
+def test_the_resizes_of_a_namespace_take_those_of_an_hour_from_no_other() -> None:
+    """There may be four in an hour; a tenant has ten workloads that could shrink, and the shop has one."""
+    tenants = {f"job{n}": "tenant" for n in range(10)}
+    world = World({f"{name}-1": Pod(300) for name in tenants} | {"web-1": Pod(300)}, namespaces=tenants)
+    run(world, 1, process(world, replace_settings(changes_per_hour=4)))
+    assert (world.pods["web-1"].cpu, sum(size == 200 for size in sizes(world))) == (200, 4)
 
 
 def test_pods_that_no_pool_covers_are_named() -> None:

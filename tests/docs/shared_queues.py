@@ -1,32 +1,70 @@
-"""What the namespaces of a cluster share in Trimtab, with the tests of what limits one of them, or a reason."""
+"""What the namespaces of a cluster share in Trimtab: the places in the source, with the tests of what limits one
+namespace, or the reason why nothing has to."""
 
 from typing import NamedTuple
 
 
 class Law(NamedTuple):
-    """What holds for one shared thing: tests, and a reason where there is no test for it or the test is no limit."""
+    """What holds for one shared thing: where it is, the tests that measure a namespace beside a neighbour that takes
+    all it can, and the reason if there is no such test."""
 
     tests: tuple[str, ...]
     reason: str = ""
+    places: tuple[str, ...] = ()
+    """Each as `FILE SIGN`; the signs are those of `tests.architecture.shared_places`."""
 
 
 _NAMESPACES = "tests/compactor/test_failing_namespaces.py"
 _SLOTS = "tests/metricsapi/test_scrape_queue.py"
+_LOOP = "tests/watchdog/test_loop.py"
+_COMPUTED_AGAIN = "a result that is missing is computed again, and is the same"
 
 SHARED: dict[str, Law] = {
-    "the time of the webhook": Law((
-        "tests/property/test_costs.py::test_a_review_costs_no_more_than_in_proportion_to_the_pod",
-        "tests/e2e/adversary/test_tenant.py::test_no_pod_of_a_tenant_takes_the_webhook_away_from_others",
-    )),
-    "reviews that wait for a new owner": Law((
-        "tests/webhook/test_asgi.py::test_no_pod_waits_longer_than_a_moment_nor_with_too_many_others",
-    )),
-    "cached responses and templates": Law((
-        "tests/admission/test_response_cache.py::test_memory_is_bounded_and_keeps_what_is_asked_for",
-        "tests/admission/test_response_cache.py::test_another_namespace_is_another_pod",
-        "tests/admission/test_template_cache.py::test_the_number_of_templates_is_bounded",
-        "tests/admission/test_template_cache.py::test_another_namespace_is_another_template",
-    )),
+    "the time of the webhook": Law(
+        (
+            "tests/property/test_costs.py::test_a_review_costs_no_more_than_in_proportion_to_the_pod",
+            "tests/e2e/adversary/test_tenant.py::test_no_pod_of_a_tenant_takes_the_webhook_away_from_others",
+        ),
+        places=(
+            "webhook/asgi.py BodyBudget", "webhook/policy_state.py ChangeQueue",
+            "trimtab/runtime/gunicorn_patches.py BodyBudget", "trimtab/runtime/http_framing.py BodyBudget",
+            "trimtab/runtime/connection_limits.py _crowd_by_connection >= _max_total",
+        ),
+    ),
+    "reviews that wait for a new owner": Law(
+        (
+            "tests/webhook/test_asgi.py::test_reviews_of_other_namespaces_that_wait_take_no_wait_from_this_one",
+            "tests/cluster/test_fair_share.py::test_no_slot_of_a_user_with_no_more_than_an_equal_share_is_lost",
+            "tests/webhook/test_asgi.py::test_no_pod_waits_longer_than_a_moment_nor_with_too_many_others",
+        ),
+        places=("webhook/asgi.py FairSlots",),
+    ),
+    "decisions about quotas that siblings share": Law(
+        (
+            "tests/admission/test_quota_headroom.py::test_the_owners_of_another_namespace_change_no_decision_of_siblings",
+            "tests/cluster/test_fair_share.py::test_no_entry_of_a_user_with_no_more_than_an_equal_share_is_dropped",
+        ),
+        places=("trimtab/admission/quota_headroom.py FairCache",),
+    ),
+    "cached responses and templates": Law(
+        (
+            "tests/admission/test_response_cache.py::test_memory_is_bounded_and_keeps_what_is_asked_for",
+            "tests/admission/test_response_cache.py::test_another_namespace_is_another_pod",
+            "tests/admission/test_template_cache.py::test_the_number_of_templates_is_bounded",
+            "tests/admission/test_template_cache.py::test_another_namespace_is_another_template",
+        ),
+        f"{_COMPUTED_AGAIN}: a review then takes as long as the first of its pod",
+        (
+            "trimtab/admission/response_cache.py _estimated_bytes >= _room",
+            "trimtab/admission/template_cache.py _templates >= _max_templates",
+            "trimtab/policy/applicable_policies.py _entries >= _MAX_CACHED_KEYS",
+            "trimtab/policy/actions/request_origin.py _cache >= _MAX_RULES",
+            "trimtab/policy/lazy_property.py _cache >= _room",
+            "trimtab/cluster/pod.py _latest >= _MAX_OWNERS",
+            "trimtab/cluster/resizable_pod.py _shared >= _MAX_SHARED_PARTS",
+            "trimtab/kube/transform.py _parts >= _MAX_SHARED_PARTS",
+        ),
+    ),
     "failed drains that close a pool": Law((
         f"{_NAMESPACES}::test_pods_of_one_namespace_that_never_end_close_no_pool",
         f"{_NAMESPACES}::test_no_node_with_pods_of_the_namespace_is_drained_for_a_while",
@@ -38,23 +76,168 @@ SHARED: dict[str, Law] = {
     ),
     "the evictions per hour of a pool": Law(
         (), "the plan chooses nodes by what their removal saves; a pod that is not evicted loses nothing",
+        (
+            "trimtab/compaction/search/drain_search.py [:most]", "trimtab/compaction/search/problem.py [:most]",
+            "trimtab/compaction/plan_variants.py [:most]", "trimtab/compactor/soft_taint.py [:MAX_WRITES]",
+            "trimtab/compaction/search/preferences.py [:MAX_TARGETS_PREFERRING]",
+            "trimtab/compaction/search/strategy.py [:MAX_SWAP_IN]",
+            "trimtab/compaction/search/waves.py [:MAX_FIRST_NODES]",
+        ),
     ),
-    "the pods that the watchdog examines in one check": Law((
-        "tests/watchdog/test_loop.py::test_while_pods_wait_for_their_turn_nothing_is_written",
+    "the resizes per hour of a pool": Law(
+        (
+            "tests/compactor/test_resizer.py"
+            "::test_the_resizes_of_a_namespace_take_those_of_an_hour_from_no_other",
+            "tests/compaction/resize/test_state_machine.py"
+            "::test_workloads_of_a_namespace_without_end_make_no_other_begin_with_a_canary_again",
+        ),
+        places=(
+            "trimtab/compaction/resize/records.py [:MAX_REMEMBERED]",
+            "trimtab/compactor/resize_reader.py [:MAX_PRESSURE_NODES]",
+        ),
+    ),
+    "what evicted pods would request now": Law(
+        (), "a change costs the same whichever namespace it is in, and none is dropped",
+        ("trimtab/compactor/successor_requests.py SimpleQueue", "trimtab/kube/informers.py SimpleQueue"),
+    ),
+    "the pods that the watchdog examines in one check": Law(
+        (
+            f"{_LOOP}::test_new_templates_of_a_namespace_without_end_delay_no_status",
+            f"{_LOOP}::test_while_pods_wait_for_their_turn_nothing_is_written",
+        ),
+        places=("trimtab/admission/audit/drift.py [:most]", "trimtab/watchdog/pod_watcher.py ChangeQueue"),
+    ),
+    "the failures that brake a policy": Law((
+        f"{_LOOP}::test_a_tenants_failing_pods_take_the_policy_from_no_other_namespace",
+        f"{_LOOP}::test_a_tenants_failing_pods_switch_off_no_required_action",
+        "tests/admission/audit/test_harm.py"
+        "::test_no_number_of_failing_pods_in_one_namespace_brakes_a_policy_of_several",
     )),
-    "Events": Law((
-        "tests/watchdog/test_loop.py::test_no_more_events_in_one_look_than_there_may_be",
-        "tests/kube/test_evict_and_events.py::test_what_many_threads_tell_is_one_event_that_counts_them_all",
-    )),
-    "what the recommender reads": Law((
-        "tests/recommender/test_collector.py"
-        "::test_a_namespace_that_cannot_be_read_is_read_next_time_and_the_others_not_twice",
-        "tests/recommender/test_memory_of_documents.py::test_a_hostile_text_costs_at_most_64_mb",
-    )),
-    "the slots for scrapes of the metrics API": Law((
-        f"{_SLOTS}::test_pods_that_never_respond_take_nothing_from_other_namespaces",
-        f"{_SLOTS}::test_pods_of_any_speed_leave_another_namespace_its_interval",
-        f"{_SLOTS}::test_a_namespace_cannot_shed_its_load_by_removing_its_pods",
-    )),
+    "Events": Law(
+        (
+            f"{_LOOP}::test_findings_of_a_namespace_that_come_without_end_leave_others_their_event",
+            f"{_LOOP}::test_no_more_events_in_one_look_than_there_may_be",
+            "tests/cluster/test_fair_share.py::test_the_first_items_of_all_users_come_before_the_second_of_any",
+            "tests/kube/test_evict_and_events.py::test_what_many_threads_tell_is_one_event_that_counts_them_all",
+        ),
+        places=("trimtab/watchdog/policy_events.py [:max_events]", "trimtab/kube/events.py FairCache"),
+    ),
+    "what the recommender reads": Law(
+        (
+            "tests/recommender/test_collector.py::test_a_namespace_that_can_never_be_read_holds_back_no_other",
+            "tests/recommender/test_collector.py"
+            "::test_a_namespace_that_cannot_be_read_is_read_next_time_and_the_others_not_twice",
+            "tests/recommender/test_memory_of_documents.py::test_a_hostile_text_costs_at_most_64_mb",
+        ),
+        places=(
+            "trimtab/recommender/collector.py deque", "trimtab/recommender/collector.py _queue >= MAX_QUEUED_READINGS",
+            "trimtab/recommender/pod_watcher.py ChangeQueue", "trimtab/usage/prometheus.py deque",
+            "trimtab/usage/prometheus.py ThreadPoolExecutor", "trimtab/usage/kubelet.py ThreadPoolExecutor",
+            "trimtab/usage/kubelet_overhead.py ThreadPoolExecutor",
+        ),
+    ),
+    "what the recommender writes": Law(
+        (
+            "tests/recommender/test_write_budget.py"
+            "::test_large_changes_of_a_namespace_without_end_hold_back_no_other",
+            "tests/recommender/test_write_budget.py::test_with_little_room_every_shard_is_written_in_its_turn",
+        ),
+        places=("trimtab/recommender/process.py WriteBudget", "trimtab/recommender/write_budget.py deque"),
+    ),
+    "the usage that the recommender stores": Law(
+        ("tests/recommender/test_sharded_configmaps.py::test_below_a_ceiling_the_oldest_days_go",),
+        "the oldest days of all go first, and recommendations rest on what is left; a metric and the log say so",
+    ),
+    "the slots for scrapes of the metrics API": Law(
+        (
+            f"{_SLOTS}::test_pods_that_never_respond_take_nothing_from_other_namespaces",
+            f"{_SLOTS}::test_pods_of_any_speed_leave_another_namespace_its_interval",
+            f"{_SLOTS}::test_a_namespace_cannot_shed_its_load_by_removing_its_pods",
+        ),
+        places=(
+            "trimtab/metricsapi/collector.py ScrapeQueue", "trimtab/metricsapi/scrape_queue.py heappush",
+            "trimtab/metricsapi/collector.py slots_in_use >= max_concurrent_scrapes",
+            "trimtab/metricsapi/process.py ThreadPoolExecutor",
+        ),
+    ),
+    "the threads that answer the metrics API": Law(
+        (
+            "tests/metricsapi/test_asgi.py"
+            "::test_a_user_waits_for_one_request_of_each_other_user_and_not_for_all_of_them",
+            "tests/metricsapi/test_asgi.py"
+            "::test_a_request_of_another_user_takes_the_place_of_one_of_the_user_with_the_most",
+            "tests/cluster/test_fair_share.py::test_a_user_waits_for_one_item_of_each_other_user_at_most",
+        ),
+        places=(
+            "trimtab/metricsapi/asgi.py FairQueue", "trimtab/metricsapi/asgi.py ThreadPoolExecutor",
+            "trimtab/metricsapi/authorization.py FairCache",
+        ),
+    ),
+    "the threads for the pages of metrics": Law(
+        (
+            "tests/metricsapi/test_asgi.py::test_clients_that_ask_for_the_metrics_page_do_not_delay_the_api",
+            "tests/webhook/test_asgi.py::test_a_probe_is_answered_while_every_check_that_may_wait_does",
+        ),
+        "no pod of a tenant asks for pages or checks through the API server; the pods of the network share a page",
+        (
+            "trimtab/metricsapi/asgi.py _waiting_pages >= MAX_WAITING_PAGES", "webhook/asgi.py ThreadPoolExecutor",
+            "webhook/asgi.py _checks_under_way >= MAX_CHECKS",
+            "trimtab/runtime/http_pages.py _connections >= MAX_CONNECTIONS",
+        ),
+    ),
 }  # fmt: skip
 """A shared thing, as its line in the threat model begins → what holds for it."""
+
+_ONE_TEXT = "the beginning of one text, or of the names in one sentence"
+_ONE_INPUT = "the limit of one document or one connection, which others do not fill"
+NOT_SHARED: dict[str, str] = {
+    "trimtab/admission/missing_node.py [:_MAX_LABEL_TEXT]": _ONE_TEXT,
+    "trimtab/admission/missing_node.py [:_MAX_NAMED_GROUPS]": _ONE_TEXT,
+    "trimtab/admission/missing_node.py [:_MAX_NAMED_LABELS]": _ONE_TEXT,
+    "trimtab/cluster/config_error.py [:MAX_MISTAKES]": _ONE_TEXT,
+    "trimtab/cluster/fair_share.py OrderedDict": "what shares fairly itself",
+    "trimtab/cluster/fair_share.py deque": "what shares fairly itself",
+    "trimtab/cluster/format_count.py [:max_count]": _ONE_TEXT,
+    "trimtab/cluster/pool_config.py mistakes >= MAX_MISTAKES": _ONE_INPUT,
+    "trimtab/cluster/pool_labels.py [:MAX_CANDIDATES]": "labels of nodes, which no namespace writes",
+    "trimtab/cluster/quantity.py [:MAX_CHARACTERS]": _ONE_TEXT,
+    "trimtab/compaction/drain/savings.py [:MAX_NAMESPACES]": "the namespaces that save most, in a report",
+    "trimtab/compaction/drain/waiting.py [:MAX_REASONS]": _ONE_TEXT,
+    "trimtab/compaction/pool_status.py [:MAX_NAMED_NODES]": _ONE_TEXT,
+    "trimtab/compaction/pool_status.py [:MAX_PLAN_NODES]": _ONE_TEXT,
+    "trimtab/compaction/pool_status.py [:MAX_TEXT]": _ONE_TEXT,
+    "trimtab/compactor/pool_state_store.py [:MAX_REASON_LENGTH]": _ONE_TEXT,
+    "trimtab/compactor/resizer.py [:MAX_UNCOVERED_NAMES]": _ONE_TEXT,
+    "trimtab/kube/events.py [:_MAX_NOTE]": _ONE_TEXT,
+    "trimtab/metricsapi/exposition.py _label_bytes >= MAX_LABEL_BYTES": _ONE_INPUT,
+    "trimtab/metricsapi/exposition.py _lines >= MAX_LINES": _ONE_INPUT,
+    "trimtab/metricsapi/exposition.py _rest >= MAX_LINE_BYTES": _ONE_INPUT,
+    "trimtab/metricsapi/exposition.py _size >= MAX_BODY_BYTES": _ONE_INPUT,
+    "trimtab/metricsapi/rules.py [:MAX_RULES]": _ONE_INPUT,
+    "trimtab/metricsapi/scraper.py _chunks >= MAX_CHUNKS": _ONE_INPUT,
+    "trimtab/metricsapi/scraper.py _starts >= MAX_RESPONSE_STARTS": _ONE_INPUT,
+    "trimtab/policy/affinity_conflicts.py [:_MAX_QUOTED]": _ONE_TEXT,
+    "trimtab/reservations/overhead_history.py kept >= MAX_SAMPLES": "the runs of a node's own agents",
+    "trimtab/reservations/read_profile.py mistakes >= MAX_MISTAKES": _ONE_INPUT,
+    "trimtab/runtime/environment.py [:_MAX_COMPARED]": _ONE_TEXT,
+    "trimtab/runtime/http_framing.py _aside >= MAX_ASIDE_BYTES": _ONE_INPUT,
+    "trimtab/runtime/http_framing.py _chunks >= MAX_CHUNKS": _ONE_INPUT,
+    "trimtab/runtime/metrics.py _values >= _limit": "values of one label, such as names of policies",
+    "trimtab/usage/cluster_label.py [:_MAX_NAMED_VALUES]": _ONE_TEXT,
+    "trimtab/usage/cluster_label.py values >= _MAX_NAMED_VALUES": _ONE_TEXT,
+    "trimtab/usage/files.py mistakes >= _MAX_ERRORS": _ONE_INPUT,
+    "trimtab/usage/usage_file.py mistakes >= _MAX_NAMES": _ONE_INPUT,
+    "trimtab/watchdog/policy_status.py [:_MAX_MESSAGE_CHARACTERS]": _ONE_TEXT,
+    "webhook/metrics.py [:MAX_LOGGED_FIELDS]": _ONE_TEXT,
+    "webhook/metrics.py _bytes >= MAX_FINDING_BYTES": "all counts are added to the metrics, and none is lost",
+    "webhook/metrics.py _counts >= MAX_FINDINGS": "all counts are added to the metrics, and none is lost",
+}
+"""A place that looks like a shared one → why namespaces share nothing there."""
+
+FOLDERS_OF_ONE_USER = {
+    "trimtab/cli/": "the run of a command, by one user",
+    "trimtab/fleet/": "the run of a command, by one user",
+    "trimtab/autoscaling/simulation/": "the run of a command, by one user",
+    "trimtab/sizing/ranking/": "machine types of all pods together, which no pod waits for",
+    "trimtab/machines/": "prices and types, which no namespace writes",
+}

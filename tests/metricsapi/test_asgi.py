@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -173,6 +174,47 @@ def test_a_bug_is_500_without_its_text() -> None:
 def test_too_many_waiting_requests_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asgi, "MAX_WAITING", 0)
     assert World().status(VALUES) == 429
+
+
+@pytest.mark.parametrize("users", [1, 2, 40])
+def test_a_user_waits_for_one_request_of_each_other_user_and_not_for_all_of_them(users: int) -> None:
+    """Every authorization takes a while; other users have sent 200 requests for 200 metrics before."""
+    world, order = World(), list[str]()
+
+    def review(review: dict[str, Any]) -> AccessAnswer:
+        order.append(review["spec"]["user"])
+        time.sleep(0.002)
+        return AccessAnswer(True)
+
+    world.app._service.authorizer.ask = review
+
+    async def run() -> None:
+        paths = [(f"tenant-{n % users}", VALUES.replace("requests", f"metric-{n}")) for n in range(200)]
+        sent = [*paths, ("hpa-controller", VALUES)]
+        await asyncio.gather(
+            *(world.ask_beside_others(path, ((b"x-remote-user", user.encode()),)) for user, path in sent)
+        )
+
+    asyncio.run(run())
+    assert order.index("hpa-controller") <= users + 2 * asgi.THREADS
+
+
+def test_a_request_of_another_user_takes_the_place_of_one_of_the_user_with_the_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asgi, "MAX_WAITING", 4)
+    world, may_end = World(), threading.Event()
+    world.app._service.authorizer.ask = lambda _: AccessAnswer(may_end.wait(10))
+
+    async def run() -> tuple[list[int], int]:
+        eves = [asyncio.create_task(world.ask_beside_others(VALUES)) for _ in range(asgi.THREADS + 4)]
+        await asyncio.sleep(0)
+        ours = asyncio.create_task(world.ask_beside_others(VALUES, ((b"x-remote-user", b"hpa-controller"),)))
+        await asyncio.sleep(0)
+        may_end.set()
+        return sorted([(await eve)[0] for eve in eves]), (await ours)[0]
+
+    assert asyncio.run(run()) == ([200] * (asgi.THREADS + 3) + [429], 200)
 
 
 def test_probes_and_the_metrics_page_are_for_everybody() -> None:

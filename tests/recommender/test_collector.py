@@ -32,6 +32,8 @@ class Played:
     def __init__(self) -> None:
         self.broken = ""
         """The namespace it cannot answer for."""
+        self.hangs_up = False
+        """Whether it closes the connection instead."""
         self.empty = False
 
     def __call__(self, request: Asked) -> Answer:
@@ -46,6 +48,8 @@ class Played:
         if path.endswith("/query"):
             return 200, vector()
         if namespace == self.broken:
+            if self.hangs_up:
+                raise ConnectionAbortedError
             return 400, {"status": "error", "error": "broken"}
         pod = "web-7d4b9c6f5d-x2x4k" if namespace == "shop" else "api-7d4b9c6f5d-x2x4k"
         times = range(int(query["start"]), int(query["end"]) + 1, int(query["step"]))
@@ -92,6 +96,20 @@ def test_a_namespace_that_cannot_be_read_is_read_next_time_and_the_others_not_tw
         collect(source, diary, START)
     assert diary.list_containers() == [WEB, API]
     assert diary.get_window(WEB, "cpu") == diary.get_window(API, "cpu")
+
+
+@pytest.mark.parametrize("hangs_up", [False, True], ids=["refused", "no response"])
+def test_a_namespace_that_can_never_be_read_holds_back_no_other(hangs_up: bool) -> None:
+    """The namespaces are read in the order of their names: `shop` comes before `team`."""
+    diary, played = LiveHistory(days=2), Played()
+    played.broken, played.hangs_up = "shop", hangs_up
+    with serving(played) as server:
+        source = histories(server.url)
+        for hours in range(3):
+            with pytest.raises(UsageFault):
+                collect(source, diary, START + 3600 * hours)
+            assert diary.imported_until.get("team") == (START + 3600 * hours if hours or not hangs_up else None)
+    assert "shop" not in diary.imported_until
 
 
 def test_a_prometheus_that_lost_everything_is_asked_again_for_it() -> None:

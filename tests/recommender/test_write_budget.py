@@ -1,11 +1,15 @@
 """No ten minutes see more bytes than they may; what waits is written first."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.recommender.played import START, Process, World, moments
+from tests.recommender.played import START, Process, Shelf, World, moments
 from trimtab.cluster.quantity import scheduler_value
+from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Workloads, decode
+from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY
+from trimtab.recommender.publisher import ContainerRecommendations, Publisher
 from trimtab.recommender.write_budget import OVERHEAD_BYTES, PERIOD_SECONDS, WriteBudget
 
 HOUR = 3600
@@ -100,3 +104,37 @@ def test_with_little_room_a_shard_that_nobody_lives_in_goes() -> None:
     assert set(world.usage.writes) - inhabited, "shards grew in number, and some were left"
     assert world.usage.stored.keys() == inhabited
     assert checkpoints.unsaved_seconds <= 600 * (len(inhabited) // 2 + 1)
+
+
+def usage(milli: int) -> ContainerUsage:
+    return ContainerUsage(cpu=Percentiles(p5=f"{milli}m", p50=f"{milli}m", p95=f"{milli}m", request=f"{milli}m"))
+
+
+def decoded(text: str) -> Workloads:
+    shard = decode("here", text)
+    assert isinstance(shard, dict), shard
+    return shard
+
+
+@pytest.mark.parametrize("churn", [0, 10, 40])
+def test_large_changes_of_a_namespace_without_end_hold_back_no_other(churn: int) -> None:
+    """In each round, all workloads of a tenant use twice or half as much, and there is room for two texts."""
+    clock, shelf = [0.0], Shelf()
+    publisher = Publisher(shelf, LiveHistory(), 0.05, WriteBudget(2 * (400 + OVERHEAD_BYTES), lambda: clock[0]))
+    publisher.shard_store.max_bytes = 400
+    ours = {f"shop/Deployment/web-{n}": 0 for n in range(4)}
+    written_at: dict[str, float] = {}
+    for look in range(240):
+        theirs = {f"tenant/Deployment/web-{n}": 100 * (1 + look % 2) for n in range(churn)}
+        # The shop changes by a tenth after an hour.
+        cores = {**ours, **theirs} if look < 60 else {**dict.fromkeys(ours, 55), **theirs}
+        workloads = {name: {"main": usage(max(50, milli))} for name, milli in cores.items()}
+        publisher.write_changes(ContainerRecommendations(workloads, {}), START, everything=look == 0)
+        for text in shelf.stored.values():
+            for name, containers in decoded(text).items():
+                if usage(55) == containers["main"]:
+                    written_at.setdefault(name, clock[0])
+        clock[0] += 60
+    rounds = PERIOD_SECONDS * (len(shelf.stored) // 2 + 2)
+    assert written_at.keys() == ours.keys()
+    assert max(written_at.values()) <= 3600 + rounds

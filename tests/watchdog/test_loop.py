@@ -1,5 +1,7 @@
 """One look: what is told, what is written, and what never is."""
 
+import pytest
+
 from tests.admission.audit.test_counts import killed
 from tests.admission.audit.worlds import DAY, SIZES, admitted
 from tests.build import NAMESPACE, container, facts, node, pod, policies, policy, runtime_class
@@ -128,6 +130,35 @@ def test_while_pods_wait_for_their_turn_nothing_is_written() -> None:
     assert len(watchdog_bench.statuses) == 1
 
 
+def test_findings_of_a_namespace_that_come_without_end_leave_others_their_event() -> None:
+    found = bench(events=2)
+    found.tell("PodPolicy", policy_object("sizes", CPU))
+    ours = admitted(pod(), owner="ReplicaSet/api", namespace="shop")
+    for look in range(4):
+        theirs = [admitted(pod(), number=n, owner=f"ReplicaSet/web-{look}-{n}") for n in range(5)]
+        found.pods[:] = [*theirs, *([ours] if look >= 1 else [])]
+        found.look()
+    told = [event["regarding"].get("namespace") for event in found.events]
+    assert "shop" in told[2:4], "in the first look in which there is something to tell of it"
+
+
+@pytest.mark.parametrize("new_per_round", [0, 300])
+def test_new_templates_of_a_namespace_without_end_delay_no_status(new_per_round: int) -> None:
+    """A tenant creates 300 pods a second, each from a template of its own: more than an API server admits."""
+    found = bench()
+    found.tell("PodPolicy", policy_object("sizes", CPU))
+    found.pods.append(admitted(pod(), namespace="shop"))
+    base = admitted(pod())
+    waits = []
+    for look in range(3):
+        found.pods[1:] = [
+            change(base, metadata=change(base.metadata, labels={"n": f"{look}-{n}"})) for n in range(new_per_round)
+        ]
+        waits.append(found.look())
+    assert waits == [30, 30, 30]
+    assert len(found.statuses) >= 1
+
+
 # ── the brake ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -166,6 +197,36 @@ def test_a_harmful_policy_is_set_to_warn_and_says_why() -> None:
         watchdog_bench.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="set-to-warn")
         == 1
     )
+
+
+def test_a_tenants_failing_pods_take_the_policy_from_no_other_namespace() -> None:
+    found = bench()
+    harmed(found, 8)
+    found.pods.append(admitted(pod(), BY_MEMORY, number=9, namespace="shop"))
+    found.look()
+    assert patches(found) == []
+    assert [event["reason"] for event in found.events if "Harm" in event["reason"]] == ["HarmInOneNamespace"]
+    assert brake_of(found)[:2] == ("False", "ReportedOnly")
+    assert found.metric("trimtab_harm_brakes_total", policy="memory", trouble="oom-killed", done="withheld") == 1
+
+
+def test_a_policy_that_is_harmful_in_a_second_namespace_too_is_set_to_warn_then() -> None:
+    found = bench()
+    harmed(found, 8)
+    found.pods.append(admitted(pod(), BY_MEMORY, number=9, namespace="shop"))
+    found.look()
+    found.pods[-1] = killed(found.pods[-1])
+    found.look()
+    assert len(patches(found)) == 1
+
+
+def test_a_tenants_failing_pods_switch_off_no_required_action() -> None:
+    found = bench()
+    actions = {"requests": {**MEMORY["requests"], "required": True}}
+    harmed(found, 8, memory=policy_object("memory", actions, match={"namespaces": {"include": [NAMESPACE]}}))
+    found.look()
+    assert patches(found) == []
+    assert [event["reason"] for event in found.events if "Harm" in event["reason"]] == ["HarmWithRequiredAction"]
 
 
 def test_not_before_the_minimum() -> None:

@@ -39,10 +39,10 @@ def ask(
     return asyncio.run(_exchange(app, scope, chunks, silent))
 
 
-async def exchange(app: Any, method: str, path: str) -> int:
-    """The status of one request without a body, on the running loop."""
+async def exchange(app: Any, method: str, path: str, body: bytes = b"") -> int:
+    """The status of one request, on the running loop."""
     scope = {"type": "http", "method": method, "path": path, "query_string": b""}
-    heard = await _exchange(app, {**scope, "headers": [(b"content-type", b"application/json")]}, [b""], False)
+    heard = await _exchange(app, {**scope, "headers": [(b"content-type", b"application/json")]}, (body,), False)
     return heard.status if heard else 0
 
 

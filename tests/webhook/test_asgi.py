@@ -59,7 +59,7 @@ def test_a_page_without_a_body_keeps_its_connection(method: str, path: str, stat
 
 def test_the_first_pod_of_an_owner_waits_for_the_watch_that_tells_of_it() -> None:
     looks = iter([False, False, True])
-    entry = WebhookASGI(service(attempt=lambda _: DeferredReply(lambda: next(looks))))
+    entry = WebhookASGI(service(attempt=lambda _: DeferredReply(lambda: next(looks), "shop")))
     heard = ask(entry, "POST", "/mutate", chunks=(review(),))
     assert heard is not None
     assert (heard.status, next(looks, None)) == (200, None)
@@ -67,7 +67,7 @@ def test_the_first_pod_of_an_owner_waits_for_the_watch_that_tells_of_it() -> Non
 
 def test_no_pod_waits_longer_than_a_moment_nor_with_too_many_others() -> None:
     looks: list[int] = []
-    entry = WebhookASGI(service(attempt=lambda _: DeferredReply(lambda: bool(looks.append(1)))))
+    entry = WebhookASGI(service(attempt=lambda _: DeferredReply(lambda: bool(looks.append(1)), "shop")))
 
     async def world() -> tuple[float, list[int]]:
         began = asyncio.get_running_loop().time()
@@ -79,6 +79,32 @@ def test_no_pod_waits_longer_than_a_moment_nor_with_too_many_others() -> None:
     assert seconds >= OWNER_WAIT_SECONDS
     assert statuses == [400] * 2 * MAX_WAITING  # decided at last: no body is no review
     assert len(looks) == MAX_WAITING * 25
+
+
+@pytest.mark.parametrize("namespaces", [1, 2, 40])
+def test_reviews_of_other_namespaces_that_wait_take_no_wait_from_this_one(namespaces: int) -> None:
+    """The watch delivers the owner after a tenth of a second; tenants name 300 owners that do not exist."""
+    began, decided_early = [0.0], []
+
+    async def world() -> None:
+        loop = asyncio.get_running_loop()
+
+        def attempt(body: bytes) -> DeferredReply:
+            is_ours = body == b"shop"
+            return DeferredReply(lambda: is_ours and loop.time() - began[0] > 0.1, body.decode())
+
+        def mutate(body: bytes) -> HttpReply:
+            decided_early.extend([body] * (body == b"shop" and loop.time() - began[0] < 0.1))
+            return HttpReply(200, b"{}")
+
+        entry, began[0] = WebhookASGI(service(attempt=attempt, mutate=mutate)), loop.time()
+        await asyncio.gather(*(
+            exchange(entry, "POST", "/mutate", body)
+            for body in (*(f"tenant-{n % namespaces}".encode() for n in range(300)), b"shop")
+        ))  # fmt: skip
+
+    asyncio.run(world())
+    assert decided_early == []
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

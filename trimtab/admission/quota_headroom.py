@@ -6,8 +6,8 @@ are being created, a quota's `used` includes them at once, but the owner's statu
 has created all of them. So the two do not show which part of the usage belongs to the siblings.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,6 +19,7 @@ from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.fair_share import FairCache
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import POD
 from trimtab.cluster.limit_ranges import effective_hard, quota_covers, quota_rejecting_pod
@@ -45,38 +46,47 @@ class QuotaIncrease(msgspec.Struct, frozen=True, gc=False):
     written: str
 
 
-_AnswerKey = tuple[str, str, str, QuotaIncrease, int, int]
-"""(namespace, UID of the direct owner, its template, the increase, the quota's hard limit, the number of pods)."""
+class AnswerKey(NamedTuple):
+    """What siblings have in common."""
+
+    namespace: str
+    owner_uid: str
+    """The UID of the direct owner."""
+    template: str
+    increase: QuotaIncrease
+    hard: int
+    """The hard limit of the quota."""
+    pods: int
 
 
 @dataclass(eq=False)
 class QuotaAnswers:
-    """The decisions made so far, and how much of each quota they have promised. Their number is limited. Only one
-    thread may use it."""
+    """The decisions made so far, and how much of each quota they have promised. Their number is limited, and one
+    namespace's decisions drop no other's. Only one thread may use it."""
 
     max_answers: int = 4096
     waits: bool = field(default=False, init=False)
     """Whether the caller can wait for an owner that no watch has reported yet, and then calls again."""
     awaited: OwnerKey | None = field(default=None, init=False)
     """The owner for which the caller waits, if the present pod depends on it; no decision is then stored."""
-    _answers: "OrderedDict[_AnswerKey, bool]" = field(default_factory=OrderedDict)
+    _answers: FairCache[AnswerKey, bool] = field(init=False)
     _promised_each: dict[tuple[str, str, str], dict[OwnerKey, int]] = field(default_factory=dict)
     """(namespace, quota, amount) → owner → how much each of its pods may use."""
+
+    def __post_init__(self) -> None:
+        self._answers = FairCache(self.max_answers)
 
     def begin_pod(self, *, waits: bool) -> None:
         """Starts the check of the next pod."""
         self.waits, self.awaited = waits and self.max_answers > 0, None
 
-    def find_answer(self, key: _AnswerKey | None) -> bool | None:
+    def find_answer(self, key: AnswerKey | None) -> bool | None:
         """Returns the decision that siblings got, or None if there is none."""
-        return None if key is None else self._answers.get(key)
+        return None if key is None else self._answers.find_entry(key.namespace, key)
 
-    def store_answer(self, key: _AnswerKey | None, answer: bool) -> None:
-        if key is None or self.max_answers == 0:
-            return
-        self._answers[key] = answer
-        while len(self._answers) > self.max_answers:
-            self._answers.popitem(last=False)
+    def store_answer(self, key: AnswerKey | None, answer: bool) -> None:
+        if key is not None and self.max_answers > 0:
+            self._answers.store_entry(key.namespace, key, answer)
 
     def promise_amount(self, namespace: str, increase: QuotaIncrease, owner: OwnerKey) -> None:
         """Records that all pods of this owner may use the amount."""
@@ -216,13 +226,13 @@ def _unseen_controller(subject: PodContext) -> OwnerKey | None:
     return None if target.kind not in OWNERS or target in subject.facts.owners else target
 
 
-def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replicas: int) -> _AnswerKey | None:
+def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replicas: int) -> AnswerKey | None:
     """Returns the key of a decision, or None for a pod without a controller, or whose controller has no UID."""
     controller = subject.pod.metadata.controller_owner
     if controller is None or not controller.uid:
         return None
     template = next((subject.labels[label] for label in _TEMPLATE_LABELS if label in subject.labels), "")
-    return subject.namespace, controller.uid, template, increase, hard, replicas
+    return AnswerKey(subject.namespace, controller.uid, template, increase, hard, replicas)
 
 
 def _counted_owner(subject: PodContext) -> OwnerKey | None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
 
+from trimtab.cluster.fair_share import FairCache
 from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import Conflict, KubeFault, NotFound
 from trimtab.kube.objects import Writer, decode_as
@@ -22,8 +22,8 @@ from trimtab.kube.resources import LIST_SOURCES, collection_path, object_path
 from trimtab.runtime import clock
 
 _MAX_SERIES = 4096
-"""The maximum number of series in memory. If there are more, those that have not occurred for the longest time are
-dropped."""
+"""The maximum number of series in memory. If there are more, those of the namespace with the most that have not
+occurred for the longest time are dropped."""
 _MAX_NOTE = 1024
 """The longest note that the API server accepts (pkg/apis/core/validation/events.go)."""
 
@@ -70,7 +70,7 @@ class Recorder:
     elapsed: Callable[[], float] = clock.elapsed_seconds
     lost_events: int = 0
     """The number of Events that could not be written."""
-    _series_by_name: OrderedDict[str, _Series] = field(default_factory=OrderedDict)
+    _series_by_name: FairCache[str, _Series] = field(default_factory=lambda: FairCache(_MAX_SERIES))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_event(self, about: About, reason: str, note: str, *, action: str, warning: bool = False) -> bool:
@@ -85,14 +85,12 @@ class Recorder:
                 return False
 
     def _record(self, name: str, about: About, reason: str, note: str, action: str, kind: str) -> bool:
-        series = self._series_by_name.pop(name, None)
+        series = self._series_by_name.drop_entry(about.namespace, name)
         if series is None:
             series = self._create(name, about, reason, note, action, kind)
         else:
             series.count += 1
-        self._series_by_name[name] = series
-        while len(self._series_by_name) > _MAX_SERIES:
-            self._series_by_name.popitem(last=False)
+        self._series_by_name.store_entry(about.namespace, name, series)
         if series.count == 1:
             return True
         # The second occurrence is written at once: it turns the Event into a series.
@@ -126,7 +124,7 @@ class Recorder:
                 "PATCH", path, body, doing=f"increase the count of Event {name}", content_type=MERGE_PATCH
             )
         except NotFound:  # the server has deleted it: create it again
-            self._series_by_name[name] = self._create(name, about, *rest)
+            self._series_by_name.store_entry(about.namespace, name, self._create(name, about, *rest))
             return True
         series.written = self.elapsed()
         return True

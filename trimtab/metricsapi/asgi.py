@@ -11,10 +11,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import msgspec
 
+from trimtab.cluster.fair_share import FairQueue
 from trimtab.kube.errors import KubeFault
 from trimtab.metricsapi.api_request import GROUP, DiscoveryRequest, InvalidRequest, MetricRequest, read_request
 from trimtab.metricsapi.authorization import Authorizer
@@ -27,8 +29,6 @@ from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
 from trimtab.runtime.metrics import CONTENT_TYPE, render_metrics
 
-T = TypeVar("T")
-
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -36,7 +36,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 THREADS = 8
 MAX_WAITING = 256
 """The maximum number of requests that wait for a thread. While an API server does not respond, they must not fill the
-memory."""
+memory. Users take turns, so that the requests of one do not delay those of the HPA controller."""
 MAX_WAITING_PAGES = 16
 """The maximum number of requests for the metrics page that wait for their one thread. Every client in the pod network
 may request it, and that must not delay the API."""
@@ -56,6 +56,14 @@ class MetricsService:
     stop: GracefulShutdown = field(default_factory=GracefulShutdown)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _WaitingRequest:
+    """A request that waits for a thread."""
+
+    action: Callable[[], ApiReply]
+    reply: asyncio.Future[ApiReply]
+
+
 class MetricsApplication:
     """The ASGI application that uses the functions of a `MetricsService`."""
 
@@ -63,7 +71,8 @@ class MetricsApplication:
         self._service = service
         self._threads = ThreadPoolExecutor(THREADS, "answer")
         self._page_thread = ThreadPoolExecutor(1, "page")
-        self._waiting = self._waiting_pages = 0
+        self._waiting_pages = self._busy_threads = 0
+        self._waiting = FairQueue[_WaitingRequest](MAX_WAITING)
 
     def drain(self) -> None:
         """Reports "not ready" from now on, and closes each connection after its next response."""
@@ -119,13 +128,32 @@ class MetricsApplication:
         request = read_request(scope["method"], scope.get("raw_path") or scope["path"].encode(), scope["query_string"])
         if isinstance(request, InvalidRequest):
             return render_refusal(request)
-        if self._waiting >= MAX_WAITING:
-            return render_status(429, "TooManyRequests", "too many requests are waiting")
-        self._waiting += 1
-        try:
-            return await self._run_in_thread(lambda: self._authorize_and_answer(user, request))
-        finally:
-            self._waiting -= 1
+        waiting = _WaitingRequest(
+            lambda: self._authorize_and_answer(user, request), asyncio.get_running_loop().create_future()
+        )
+        refused = self._waiting.put_item(user.name, waiting)
+        if refused is not None and not refused.reply.done():
+            refused.reply.set_result(render_status(429, "TooManyRequests", "too many requests are waiting"))
+        self._start_waiting()
+        return await waiting.reply
+
+    def _start_waiting(self) -> None:
+        """Gives the free threads to waiting requests. The client of one that is done already has left."""
+        loop = asyncio.get_running_loop()
+        while self._busy_threads < THREADS and (waiting := self._waiting.take_item()) is not None:
+            if not waiting.reply.done():
+                self._busy_threads += 1
+                running = loop.run_in_executor(self._threads, waiting.action)
+                running.add_done_callback(partial(self._finish_request, waiting.reply))
+
+    def _finish_request(self, reply: asyncio.Future[ApiReply], running: asyncio.Future[ApiReply]) -> None:
+        self._busy_threads -= 1
+        if not reply.done():
+            if running.cancelled():
+                reply.cancel()
+            else:
+                reply.set_result(running.result())
+        self._start_waiting()
 
     def _authorize_and_answer(self, user: RemoteUser, request: DiscoveryRequest | MetricRequest) -> ApiReply:
         try:
@@ -141,15 +169,14 @@ class MetricsApplication:
             self._service.log.error("request failed", error=f"{type(error).__name__}: {error}", exc_info=True)
             return render_status(500, "InternalError", "Internal error occurred")
 
-    async def _run_in_thread(self, action: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, action)
-
     async def _handle_lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             kind = (await receive())["type"]
             if kind == "lifespan.shutdown":
                 self._service.stop.request_stop()
                 self._service.close()
+                while (waiting := self._waiting.take_item()) is not None:
+                    waiting.reply.cancel()
                 self._threads.shutdown(wait=False, cancel_futures=True)
                 self._page_thread.shutdown(wait=False, cancel_futures=True)
             await send({"type": f"{kind}.complete"})

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.cluster.fair_share import FairCache
 from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse
 from trimtab.metricsapi.api_request import GROUP, VERSION, DiscoveryRequest, MetricRequest
@@ -24,6 +25,7 @@ REMEMBERED_SECONDS = 10.0
 """For how many seconds an answer is remembered: as long as in Kubernetes' own aggregated API servers (their
 --authorization-webhook-cache flags)."""
 MAX_REMEMBERED = 4096
+"""The maximum number of answers. If there are more, the oldest of the user with the most are dropped."""
 REVIEW_TIMEOUT_SECONDS = 10.0
 
 
@@ -93,14 +95,16 @@ class Authorizer:
 
     ask: Callable[[dict[str, Any]], AccessAnswer]
     elapsed: Callable[[], float] = elapsed_seconds
-    _answers: dict[_Key, tuple[float, AccessAnswer]] = field(default_factory=dict)
+    _answers: FairCache[_Key, tuple[float, AccessAnswer]] = field(default_factory=lambda: FairCache(MAX_REMEMBERED))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def remembered_answer(self, user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> AccessAnswer | None:
         """Returns the answer from the last few seconds, or None if the API server must be asked."""
         with self._lock:
-            at, answer = self._answers.get((user, _without_selector(request)), (float("-inf"), AccessAnswer(False)))
-        return answer if self.elapsed() - at < REMEMBERED_SECONDS else None
+            remembered = self._answers.find_entry(user.name, (user, _without_selector(request)))
+        if remembered is None or self.elapsed() - remembered[0] >= REMEMBERED_SECONDS:
+            return None
+        return remembered[1]
 
     def authorize(self, user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> AccessAnswer:
         """Returns the answer, either remembered or from the API server. Raises any KubeFault if the API server does not
@@ -110,11 +114,7 @@ class Authorizer:
             return answer
         answer = self.ask(build_access_review(user, request))
         with self._lock:
-            # The oldest answer is the first: dicts keep the order of insertion.
-            self._answers.pop((user, request), None)
-            while len(self._answers) >= MAX_REMEMBERED:
-                del self._answers[next(iter(self._answers))]
-            self._answers[user, request] = (self.elapsed(), answer)
+            self._answers.store_entry(user.name, (user, request), (self.elapsed(), answer))
         return answer
 
 

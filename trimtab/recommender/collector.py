@@ -15,7 +15,7 @@ from typing import Protocol
 
 from trimtab.histogram.live_history import HistoryImport, LiveHistory
 from trimtab.histogram.time_buckets import DAY
-from trimtab.usage.errors import GarbledSource
+from trimtab.usage.errors import GarbledSource, RefusedSource, UsageFault
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus
 from trimtab.usage.series import MAX_SKEW_SECONDS, Series, container_key
@@ -64,6 +64,9 @@ class RangeCollector:
     prometheus: Prometheus
     _begin: int | None = None
     """The first second of a reading that was interrupted, or None."""
+    _failing: set[str] = field(default_factory=set)
+    """The namespaces whose last reading failed. They are read after all others, so that they hold back only
+    themselves."""
 
     def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         step = self.prometheus.query_plan.step_seconds
@@ -83,10 +86,21 @@ class RangeCollector:
             raise GarbledSource(
                 "Prometheus has no series of containers: it lost its data, or has not collected any yet"
             )
-        for namespace in namespaces:
+        refusal: UsageFault | None = None
+        for namespace in sorted(namespaces, key=lambda namespace: (namespace in self._failing, namespace)):
             start = max(oldest, history.imported_until.get(namespace, oldest))
-            if alive() and start < end:
+            if not alive() or start >= end:
+                continue
+            self._failing.add(namespace)
+            try:
                 count += self._import_namespace(history, all_owners, namespace, start, end)
+            except (RefusedSource, GarbledSource) as fault:
+                # What is wrong with the queries of one namespace says nothing about those of the others.
+                refusal = refusal or fault
+            else:
+                self._failing.discard(namespace)
+        if refusal is not None:
+            raise refusal
         if alive():
             self._mark_imported(history, end)
             self._begin, history.is_complete = None, True

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 
 import msgspec
 
@@ -19,7 +18,7 @@ from trimtab.histogram.checkpoint import workload_key
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY
 from trimtab.recommender.sharded_configmaps import ShardBackend, ShardedStore
-from trimtab.recommender.write_budget import WriteBudget
+from trimtab.recommender.write_budget import PERIOD_SECONDS, WriteBudget
 from trimtab.sizing.recommendation import build_container_usage, measure_change
 from trimtab.sizing.statistics import UsageStatistics, summarize_usage
 
@@ -78,6 +77,12 @@ def _knows_less(new_usage: ContainerUsage, old_usage: ContainerUsage) -> bool:
     return False
 
 
+MAX_WAIT_SECONDS = PERIOD_SECONDS
+"""The number of seconds after which a changed shard is written before all that wait for less, whatever the size of
+their changes."""
+_NEW_WORKLOADS, _OVERDUE = 1e6, 1e12
+"""The urgency of a shard whose workloads differ, and of one that waits for too long: above that of every change."""
+
 SHARD_BYTES = 64_000
 """The maximum size of one shard in bytes: about a hundred containers, which are all written if one of them has
 changed."""
@@ -96,6 +101,8 @@ class Publisher:
     shard_store: ShardedStore = field(init=False)
     published: dict[int, Workloads] = field(default_factory=dict)
     _to_publish: Workloads = field(default_factory=dict)
+    _waiting_since: dict[int, float] = field(default_factory=dict)
+    """Shard that has changed and was not written since → when that was noticed."""
 
     def __post_init__(self) -> None:
         self.shard_store = ShardedStore(
@@ -117,8 +124,9 @@ class Publisher:
         return tuple(unreadable)
 
     def write_changes(self, recommendations: ContainerRecommendations, now: int, *, everything: bool = False) -> int:
-        """Writes the shards that have changed, as far as the budget allows; those with the largest change come first.
-        With `everything`, writes all of them. Returns how many were written. Raises StoreUnavailable."""
+        """Writes the shards that have changed, as far as the budget allows; those that wait for too long come first,
+        and then those with the largest change. With `everything`, writes all of them. Returns how many were written.
+        Raises StoreUnavailable."""
         self._to_publish = {name: dict(containers) for name, containers in recommendations.workloads.items()}
         for name, container, old in self._iter_published():
             new = self._to_publish.get(name, {}).get(container)
@@ -129,7 +137,7 @@ class Publisher:
             elif new is not None and _knows_less(new, old):
                 self._to_publish[name][container] = old
         written_shards = self.shard_store.write_urgent(
-            self._to_publish.keys(), self._shard_change, unlimited=everything
+            self._to_publish.keys(), self._shard_urgency, unlimited=everything
         )
         self.published = {
             shard: workloads for shard, workloads in self.published.items() if shard in self.shard_store.stored_sizes
@@ -156,23 +164,37 @@ class Publisher:
         firsts = namespace_firsts or [window.first for window in self.history.windows.values() if window.last]
         return bool(firsts) and now - min(firsts) >= (self.history.days - 1) * DAY
 
+    def _shard_urgency(self, shard: int, workloads: Sequence[str]) -> float:
+        """Returns how urgent it is to write the shard; 0 if nothing has changed.
+
+        Workloads of all namespaces are in the same shards, so changes of one namespace, which may be large and come
+        without end, must not hold back the others: a shard that waits for `MAX_WAIT_SECONDS` has its turn.
+        """
+        change, now = self._shard_change(shard, workloads), self.budget.elapsed()
+        if not change:
+            self._waiting_since.pop(shard, None)
+            return 0.0
+        waited = now - self._waiting_since.setdefault(shard, now)
+        return _OVERDUE + waited if waited >= MAX_WAIT_SECONDS else min(change, _NEW_WORKLOADS)
+
     def _shard_change(self, shard: int, workloads: Sequence[str]) -> float:
         """Returns by how much the shard's recommendations differ from the published ones, beyond the tolerance (see
         `sizing.recommendation`)."""
         before = self.published.get(shard)
         if before is None or before.keys() != set(workloads):
-            return inf
+            return _NEW_WORKLOADS
         return max((self._workload_change(before[name], self._to_publish[name]) for name in workloads), default=0.0)
 
     def _workload_change(self, before: Mapping[str, ContainerUsage], after: Mapping[str, ContainerUsage]) -> float:
         if before.keys() != after.keys():
-            return inf
+            return _NEW_WORKLOADS
         return max((measure_change(before[name], after[name], self.tolerance) for name in after), default=0.0)
 
     def _render(self, workloads: Sequence[str], _layout: ShardLayout) -> str:
         return encode({name: self._to_publish[name] for name in workloads})
 
     def _record_write(self, shard: int, workloads: Sequence[str]) -> None:
+        self._waiting_since.pop(shard, None)
         self.published[shard] = {name: self._to_publish[name] for name in workloads}
 
 

@@ -18,12 +18,12 @@ from trimtab.admission.audit.harm import (
     judge_harm,
 )
 from trimtab.admission.audit.original_pod import AuditedPod
-from trimtab.admission.audit.reasons import HARMFUL
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.kube.events import About
 from trimtab.kube.resources import LIST_SOURCES
 from trimtab.policy.podpolicy import API_VERSION, KIND
+from trimtab.policy.required_action_rules import required_actions
 from trimtab.watchdog.harm_brake import BrakeActuator, Policy
 from trimtab.watchdog.metrics import Metrics
 from trimtab.watchdog.pod_watcher import Evictions
@@ -93,12 +93,17 @@ class Loop:
         status."""
         if self.brake is None:
             return []
-        names = [policy.name for policy in inputs.policies.all if policy.spec.enabled and policy.spec.mode == "apply"]
-        return [self._watch_policy(name) for name in names]
+        return [
+            self._watch_policy(policy.name, has_required_action=bool(required_actions(policy.spec.actions)))
+            for policy in inputs.policies.all
+            if policy.spec.enabled and policy.spec.mode == "apply"
+        ]
 
-    def _watch_policy(self, name: str) -> Watched:
+    def _watch_policy(self, name: str, *, has_required_action: bool) -> Watched:
         policy = self.state_builder.policies.get(name)
-        watched = Watched(name=name, since=policy.changed_at if policy else None)
+        watched = Watched(
+            name=name, since=policy.changed_at if policy else None, has_required_action=has_required_action
+        )
         if policy is not None and policy.status.harm and (name, policy.spec_written_at) not in self._restored:
             self._restored.add((name, policy.spec_written_at))
             self.history.restore_counts(watched, restored_counts(policy.status.harm, policy.spec_written_at))
@@ -114,7 +119,11 @@ class Loop:
     ) -> dict[str, Counts]:
         counts = compare_failures(pods, state.results, watched, self.history, now)
         self.metrics.set_comparisons(counts)
-        self._verdicts = {name: judge_harm(name, by_failure, self.history.terms) for name, by_failure in counts.items()}
+        required = {policy.name for policy in watched if policy.has_required_action}
+        self._verdicts = {
+            name: judge_harm(name, by_failure, self.history.terms, has_required_action=name in required)
+            for name, by_failure in counts.items()
+        }
         self._stopped_now = set()
         for name, verdict in self._verdicts.items():
             if isinstance(verdict, HarmEvidence):
@@ -127,13 +136,14 @@ class Loop:
         if self.brake is None:
             return
         braked_version = version or str(harm.trouble)
-        if self._brakes.get(name) in ((braked_version, "set-to-warn"), (braked_version, "reported")):
+        done = ("set-to-warn", "reported") if harm.is_brake_allowed else ("set-to-warn", "reported", "withheld")
+        if self._brakes.get(name) in [(braked_version, action) for action in done]:
             # The watch has not delivered the brake yet: the status that is written now must not release it.
             if self._brakes[name][1] == "set-to-warn":
                 self._stopped_now.add(name)
             return
         policy = Policy(name, observed.uid, version, observed.generation) if observed else Policy(name, "", version)
-        action = self.brake.set_to_warn(policy, harm)
+        action = self.brake.set_to_warn(policy, harm) if harm.is_brake_allowed else "withheld"
         self._brakes[name] = braked_version, action  # a failed patch is tried again in the next round
         self.metrics.count_brake(name, harm.trouble, action)
         if observed is None:
@@ -141,7 +151,8 @@ class Loop:
         if action == "set-to-warn":
             self._stopped_now.add(name)
         about = About(kind=KIND, name=name, uid=observed.uid, api_version=API_VERSION)
-        self.event_recorder.record_policy_event(about, HARMFUL, f"{_ACTION_TEXTS[action]}: {harm.reason}")
+        text = f"{_ACTION_TEXTS[action]}: {harm.reason}" if harm.is_brake_allowed else str(harm.reason)
+        self.event_recorder.record_policy_event(about, harm.reason.code, text)
 
     def _write_statuses(self, result: Findings, counts: dict[str, Counts], now: float) -> None:
         self.statuses.drop_others(set(self.state_builder.policies))

@@ -178,7 +178,7 @@ class Metrics:
             "watchdog_lost_events", "The number of Events that could not be written since the watchdog started."
         )
         self.brakes = Counter("trimtab_harm_brakes",
-            "The number of policies that harm pods, by action of the watchdog: set-to-warn, reported, failed.",
+            "The number of policies that harm pods, by the watchdog's action: set-to-warn, reported, withheld, failed.",
                               ["policy", "trouble", "done"], registry=registry)  # fmt: skip
         self.faults = Counter(
             "trimtab_watchdog_errors", "The number of checks that failed, by kind.", ["kind"], registry=registry
@@ -265,7 +265,7 @@ class Metrics:
                         self.harm.labels(self._policy(policy), trouble, side, amount).set(getattr(count, amount))
 
     def count_brake(self, policy: str, trouble: str, done: str) -> None:
-        """Counts a harmful policy. `done` is set-to-warn, reported or failed."""
+        """Counts a harmful policy. `done` is set-to-warn, reported, withheld or failed."""
         self.brakes.labels(self._policy(policy), trouble, done).inc()
 
     def _set_by_policy_and_reason(self, gauge: Gauge, findings: Iterable[AuditFinding]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from trimtab.admission.audit.findings import AuditFinding, Findings
+from trimtab.cluster.fair_share import take_turns
 from trimtab.cluster.reason import Code, Reason
 from trimtab.kube.events import About, Recorder
 from trimtab.runtime.log import Logger
@@ -74,7 +75,10 @@ class PolicyEventRecorder:
         for note in policy_notes(result, about):
             current[note.about, note.policy, note.reason.name] = note
         self._recorded_at = {key: recorded for key, recorded in self._recorded_at.items() if key in current}
-        due = [note for key, note in current.items() if self._is_due(key)]
+        # Namespaces take turns: new findings of one, round by round, must not keep those of others waiting.
+        due = take_turns(
+            (note for key, note in current.items() if self._is_due(key)), lambda note: note.about.namespace
+        )
         for note in due[: self.max_events]:
             self._record_note(note)
         return min(len(due), self.max_events)

@@ -122,7 +122,10 @@ def _brake_off_condition(observation: PolicyObservation, now: str) -> StatusCond
         case NotYet():
             return _condition(observation, now, HARM_BRAKE, "Unknown", "TooFewPods", str(observation.verdict))
         case HarmEvidence():
-            message = f"the watchdog would set the policy to warn: {observation.verdict.reason}"
+            text = str(observation.verdict.reason)
+            message = (
+                f"the watchdog would set the policy to warn: {text}" if observation.verdict.is_brake_allowed else text
+            )
             return _condition(observation, now, HARM_BRAKE, "False", "ReportedOnly", message)
         case _:
             reason = "".join(part.title() for part in observation.verdict.code.name.split("-"))

@@ -146,3 +146,30 @@ def test_an_eviction_by_the_api_is_no_trouble() -> None:
 def test_a_healthy_pod_has_no_incidents() -> None:
     [running_pod] = held(admitted(pod(), NOTHING))
     assert running_pod.incidents == ()
+
+
+def test_the_namespace_with_the_most_failures_is_left_out_of_the_others() -> None:
+    theirs = [killed(admitted(pod(), MEMORY, number=n, namespace="tenant")) for n in range(4)]
+    ours = [admitted(pod(), MEMORY, number=5), killed(admitted(pod(), MEMORY, number=6))]
+    counts = counted(held(*theirs, *ours))[FailureKind.OOM_KILLED]
+    assert (counts.after, counts.after_in_others) == (Count(6, 5), Count(2, 1))
+
+
+def test_of_a_policy_in_one_namespace_there_are_no_others() -> None:
+    counts = counted(held(killed(admitted(pod(), MEMORY)), admitted(pod(), number=2)))
+    assert counts[FailureKind.OOM_KILLED].after_in_others is None
+
+
+def test_pods_without_the_change_are_another_namespace_too() -> None:
+    """The policy would be taken from them."""
+    other = admitted(pod(), number=2, namespace="bank")
+    counts = counted(held(killed(admitted(pod(), MEMORY)), other))[FailureKind.OOM_KILLED]
+    assert (counts.after, counts.after_in_others) == (Count(1, 1), Count())
+
+
+def test_deleted_pods_count_in_their_namespace() -> None:
+    ledger = FailureHistory()
+    for gone in held(*(killed(admitted(pod(), MEMORY, number=n, namespace="tenant")) for n in range(3))):
+        ledger.record_deleted(gone, None, [THIS], DAY)
+    counts = counted(held(admitted(pod(), MEMORY)), ledger, DAY + 60)[FailureKind.OOM_KILLED]
+    assert (counts.after, counts.after_in_others) == (Count(4, 3), Count(1, 0))

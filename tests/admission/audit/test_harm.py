@@ -1,5 +1,8 @@
 """When is a rise in trouble harm, and when is it chance, or the cluster's?"""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from trimtab.admission.audit.harm import Count, FailureComparison, HarmEvidence, Verdict, judge_harm
 from trimtab.admission.audit.original_pod import FailureKind
 from trimtab.cluster.reason import NotYet, Reason
@@ -63,3 +66,34 @@ def test_one_trouble_is_enough() -> None:
     verdict = judge_harm("sizes", counts)
     assert isinstance(verdict, HarmEvidence)
     assert verdict.trouble is FailureKind.UNSCHEDULABLE
+
+
+def test_failures_in_one_namespace_of_several_are_told_and_brake_nothing() -> None:
+    compared = FailureComparison(before=Count(20, 0), after=Count(40, 20), after_in_others=Count(20, 0))
+    verdict = judge_harm("sizes", {FailureKind.OOM_KILLED: compared})
+    assert isinstance(verdict, HarmEvidence)
+    assert (code(verdict), verdict.is_brake_allowed) == ("harm-in-one-namespace", False)
+
+
+def test_failures_that_rose_in_a_second_namespace_too_are_harm() -> None:
+    compared = FailureComparison(before=Count(20, 0), after=Count(40, 21), after_in_others=Count(20, 1))
+    verdict = judge_harm("sizes", {FailureKind.OOM_KILLED: compared})
+    assert isinstance(verdict, HarmEvidence)
+    assert (code(verdict), verdict.is_brake_allowed) == ("harm-brake", True)
+
+
+def test_a_policy_with_a_required_action_is_never_braked() -> None:
+    compared = FailureComparison(before=Count(20, 0), after=Count(40, 40))
+    verdict = judge_harm("sandbox", {FailureKind.OOM_KILLED: compared}, has_required_action=True)
+    assert isinstance(verdict, HarmEvidence)
+    assert (code(verdict), verdict.is_brake_allowed) == ("harm-with-required-action", False)
+
+
+@given(st.integers(0, 500), st.integers(0, 500), st.integers(5, 100))
+def test_no_number_of_failing_pods_in_one_namespace_brakes_a_policy_of_several(
+    pods: int, failing: int, others: int
+) -> None:
+    theirs = Count(pods, min(pods, failing))
+    compared = FailureComparison(before=Count(50), after=Count(others) + theirs, after_in_others=Count(others))
+    verdict = judge_harm("sizes", {FailureKind.OOM_KILLED: compared})
+    assert not (isinstance(verdict, HarmEvidence) and verdict.is_brake_allowed)

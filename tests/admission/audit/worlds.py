@@ -25,18 +25,19 @@ DAY = 1_790_000_000
 
 def admitted(
     pod: Pod, by: Policies = NOTHING, world: ClusterFacts | None = None, *, number: int = 0, created: int = DAY,
-    terms: AdmissionSettings = DEFAULT_SETTINGS, owner: str = "ReplicaSet/web-5d8f", **server: Any,
+    terms: AdmissionSettings = DEFAULT_SETTINGS, owner: str = "ReplicaSet/web-5d8f",
+    namespace: str = NAMESPACE, **server: Any,
 ) -> Pod:  # fmt: skip
     """The pod as the cluster shows it some time after its creation, one of several from one template."""
     world = world or ClusterFacts()
     meta = change(pod.metadata, name="", generate_name="web-5d8f-", namespace="", owner_references=owners(owner))
     admission = run_admission_chain(
-        change(pod, metadata=meta), world, NAMESPACE,
-        lambda sent: decide(sent, by, world, NAMESPACE, terms).pod, **server,
+        change(pod, metadata=meta), world, namespace,
+        lambda sent: decide(sent, by, world, namespace, terms).pod, **server,
     )  # fmt: skip
     assert isinstance(admission, PodAdmitted), admission
     named = change(
-        admission.pod.metadata, name=f"web-5d8f-{'bcdfghjklm'[number]}bcdf", namespace=NAMESPACE,
+        admission.pod.metadata, name=f"web-5d8f-{'bcdfghjklm'[number]}bcdf", namespace=namespace,
         uid=f"uid-{number}-{created}", creation_timestamp=format_timestamp(created),
     )  # fmt: skip
     status = change(admission.pod.status, phase="Running")

@@ -37,7 +37,9 @@ def api_pod(name: str = "web-1", cpu: str = "500m", memory: str = "512Mi", **mor
     return Pod(
         metadata=Metadata(
             name=name, namespace="default", uid=f"uid-{name}", resource_version=more.get("version", "1"),
-            owner_references=(OwnerReference(kind_name="ReplicaSet", name="web-5d4", controller=True),),
+            owner_references=(
+                OwnerReference(kind_name="ReplicaSet", name=more.get("owner", "web-5d4"), controller=True),
+            ),
             annotations=more.get("annotations", {}), labels=more.get("labels", {}),
             deletion_timestamp=more.get("deleted"),
         ),

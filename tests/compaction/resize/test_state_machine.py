@@ -9,7 +9,14 @@ from tests.compaction.resize.running import NOW, OWNER, oom_killed, pending, run
 from trimtab.cluster.api.pod import Condition, Container, Resources
 from trimtab.cluster.resizable_pod import ResizablePod
 from trimtab.compaction.resize import reasons as r
-from trimtab.compaction.resize.records import OpenResize, ResizePhase, ResizeRecords, WorkloadFailure
+from trimtab.compaction.resize.records import (
+    MAX_REMEMBERED,
+    OpenResize,
+    ResizePhase,
+    ResizeRecords,
+    WorkloadFailure,
+    WorkloadProgress,
+)
 from trimtab.compaction.resize.state_machine import ResizePlanner, ResizeView
 from trimtab.compaction.resize.steps import (
     Advance,
@@ -340,6 +347,13 @@ def test_times_in_the_future_are_brought_to_now():
 def test_open_resizes_are_never_forgotten():
     old = ResizeRecords(open={"uid-web-1": record(since=1)}, times=(1,))
     assert old.without_old_entries(NOW) == change(old, times=())
+
+
+def test_workloads_of_a_namespace_without_end_make_no_other_begin_with_a_canary_again():
+    theirs = {f"tenant/Deployment/web-{n}": WorkloadProgress(waves=1, at=NOW, targets={}) for n in range(3000)}
+    ours = {"shop/Deployment/api": WorkloadProgress(waves=3, at=NOW - 86400, targets={})}
+    kept = ResizeRecords(progress={**theirs, **ours}).without_old_entries(NOW).progress
+    assert (len(kept), "shop/Deployment/api" in kept) == (MAX_REMEMBERED, True)
 
 
 def test_what_the_node_still_holds_for_a_pod_needs_no_room_to_be_reverted():

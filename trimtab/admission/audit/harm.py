@@ -8,6 +8,11 @@ A failure is attributed to a policy only if all of these hold:
 - the share of failed pods rose by at least `rise`, and to at least `factor` times the share before;
 - pods that the policy does not match fail less often than that; otherwise the cause is the cluster.
 
+The policy is braked only if failures of one namespace alone cannot cause that, because the brake takes the policy from
+all: without the pods of the namespace with the most failures, the share has risen too, or the policy matches pods of
+one namespace only. A policy with a `required` action is never braked: its pods' authors could switch it off by pods
+that fail.
+
 A deleted pod counts with its state at deletion, so that the comparison is still possible after a rollout has replaced
 every pod. A pod that an earlier version of the policy has changed counts as a pod from before.
 """
@@ -80,6 +85,9 @@ class FailureComparison:
     """The pods that have a change of the policy which can cause this failure."""
     elsewhere: Count = Count()
     """The pods that the policy does not match."""
+    after_in_others: Count | None = None
+    """`after` without the pods of the namespace with the most failures. None if the policy matches pods of one
+    namespace only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,8 @@ class HarmEvidence:
     reason: Reason
     trouble: FailureKind
     compared: FailureComparison
+    is_brake_allowed: bool = True
+    """Whether the policy may be set to `warn`. Otherwise the harm is only reported."""
 
 
 Verdict = HarmEvidence | NotYet | Reason
@@ -96,32 +106,39 @@ Verdict = HarmEvidence | NotYet | Reason
 
 
 def judge_harm(
-    policy: str, counts: Mapping[FailureKind, FailureComparison], terms: HarmTerms = DEFAULT_HARM_TERMS
+    policy: str,
+    counts: Mapping[FailureKind, FailureComparison],
+    terms: HarmTerms = DEFAULT_HARM_TERMS,
+    *,
+    has_required_action: bool = False,
 ) -> Verdict:
     """Returns the verdict on the policy over all kinds of failure.
 
     If any kind shows harm, the verdict is harm. Otherwise, if the data of any kind is too little, the verdict says so.
     Otherwise, there is no harm."""
-    verdicts = [_judge_failure(policy, kind, compared, terms) for kind, compared in sorted(counts.items())]
-    for verdict_type in (HarmEvidence, NotYet):
-        for verdict in verdicts:
-            if isinstance(verdict, verdict_type):
-                return verdict
+    verdicts = [
+        _judge_failure(policy, kind, compared, terms, has_required_action=has_required_action)
+        for kind, compared in sorted(counts.items())
+    ]
+    evidence = [verdict for verdict in verdicts if isinstance(verdict, HarmEvidence)]
+    if evidence:
+        return next((harm for harm in evidence if harm.is_brake_allowed), evidence[0])
+    too_few = next((verdict for verdict in verdicts if isinstance(verdict, NotYet)), None)
+    if too_few is not None:
+        return too_few
     quiet = reasons.QUIET(f"pods that policy {policy} changed do not fail more often than other pods")
     return next((verdict for verdict in verdicts if isinstance(verdict, Reason)), quiet)
 
 
-def _judge_failure(policy: str, trouble: FailureKind, compared: FailureComparison, terms: HarmTerms) -> Verdict | None:
+def _judge_failure(
+    policy: str, trouble: FailureKind, compared: FailureComparison, terms: HarmTerms, *, has_required_action: bool
+) -> Verdict | None:
     """Returns the verdict on the policy for one kind of failure, or None if no pod failed in this way."""
     if compared.after.hit < terms.least_troubled:
         return _too_few(compared, terms) if compared.after.hit else None
     if compared.after.pods < terms.least_pods or compared.before.pods < terms.least_pods:
         return _too_few(compared, terms)
-    rise, min_share = (
-        compared.after.failed_share - compared.before.failed_share,
-        terms.factor * compared.before.failed_share,
-    )
-    if rise < terms.rise or compared.after.failed_share < min_share:
+    if not _has_risen(compared.before, compared.after, terms):
         return None
     comparison_text = (
         f"{trouble}: {compared.after} with a change of policy {policy}, but {compared.before} that the policy "
@@ -132,7 +149,21 @@ def _judge_failure(policy: str, trouble: FailureKind, compared: FailureCompariso
         and compared.elsewhere.failed_share * terms.factor >= compared.after.failed_share
     ):
         return reasons.EVERYWHERE(f"{comparison_text}; and {compared.elsewhere} that the policy does not match")
+    if has_required_action:
+        reason = reasons.HARM_WITH_REQUIRED_ACTION(f"{comparison_text}; an action of the policy is `required`")
+        return HarmEvidence(reason, trouble, compared, is_brake_allowed=False)
+    others = compared.after_in_others
+    if others is not None and not (others.hit and _has_risen(compared.before, others, terms)):
+        reason = reasons.HARM_IN_ONE_NAMESPACE(f"{comparison_text}; without one namespace it is {others}")
+        return HarmEvidence(reason, trouble, compared, is_brake_allowed=False)
     return HarmEvidence(reasons.HARMFUL(comparison_text), trouble, compared)
+
+
+def _has_risen(before: Count, after: Count, terms: HarmTerms) -> bool:
+    """Returns whether the share of failed pods rose clearly: by `rise`, and to at least `factor` times the share
+    before."""
+    rise = after.failed_share - before.failed_share
+    return rise >= terms.rise and after.failed_share >= terms.factor * before.failed_share
 
 
 def _too_few(compared: FailureComparison, terms: HarmTerms) -> NotYet:
@@ -173,6 +204,7 @@ class Watched:
     name: str
     since: Moment | None
     """When the policy's spec was last written. None: it is unknown, and every pod with the policy's change counts."""
+    has_required_action: bool = False
 
 
 def cohort_of(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:
@@ -206,15 +238,17 @@ def may_cause(alike: PodTemplateKey, policy: str, trouble: FailureKind) -> bool:
     return any(part in name for name in fields for part in MAY_CAUSE[trouble])
 
 
+_HistoryKey = tuple[str, Moment | None, Cohort, FailureKind, str]
+"""(policy, its version, side of the comparison, kind of failure, namespace of the pods)."""
+
+
 @dataclass(slots=True)
 class FailureHistory:
     """The counts of deleted pods, by the hour of deletion. Only one thread may use it."""
 
     terms: HarmTerms = field(default_factory=HarmTerms)
     _restored_counts: dict[tuple[str, Moment | None], dict[FailureKind, Count]] = field(default_factory=dict)
-    _counts_by_hour: dict[int, dict[tuple[str, Moment | None, Cohort, FailureKind], Count]] = field(
-        default_factory=dict
-    )
+    _counts_by_hour: dict[int, dict[_HistoryKey, Count]] = field(default_factory=dict)
 
     def record_deleted(
         self, pod: AuditedPod, result: AuditResult | None, policies: Iterable[Watched], now: Moment
@@ -225,7 +259,8 @@ class FailureHistory:
             cohort = cohort_of(policy, pod, result)
             for kind in FailureKind if cohort is not None else ():
                 if cohort is Cohort.BEFORE or may_cause(pod.alike, policy.name, kind):
-                    self._add_count(policy, cohort, kind, Count(1, kind in failures), now)
+                    key = (policy.name, policy.since, cohort, kind, pod.alike.namespace)
+                    self._add_count(key, Count(1, kind in failures), now)
 
     def restore_counts(self, policy: Watched, before: Mapping[FailureKind, Count]) -> None:
         """Restores the counts of pods from before this version of the policy, which an earlier leader has stored. They
@@ -241,14 +276,20 @@ class FailureHistory:
     def count_deleted(self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment) -> Count:
         """Returns the count of deleted pods on one side (`where`): for AFTER, those within the window; for BEFORE,
         those that are still remembered. Pods that an earlier version of the policy has changed count as BEFORE."""
+        return sum(self.count_deleted_by_namespace(policy, where, trouble, now).values(), Count())
+
+    def count_deleted_by_namespace(
+        self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment
+    ) -> dict[str, Count]:
+        """Returns namespace → what `count_deleted` counts of it."""
         oldest_hour = _hour_of(now - (self.terms.window if where is Cohort.AFTER else self.terms.memory))
-        total = Count()
+        totals: dict[str, Count] = {}
         for hour, counts in self._counts_by_hour.items():
-            for (name, since, recorded_cohort, kind), count in counts.items() if hour >= oldest_hour else ():
+            for (name, since, recorded_cohort, kind, space), count in counts.items() if hour >= oldest_hour else ():
                 cohort = recorded_cohort if since == policy.since else Cohort.BEFORE
                 if (name, cohort, kind) == (policy.name, where, trouble):
-                    total += count
-        return total
+                    totals[space] = totals.get(space, Count()) + count
+        return totals
 
     def count_before(self, policy: Watched, trouble: FailureKind, existing: Count, now: Moment) -> Count:
         """Returns the count of pods without the change, existing and deleted; or the restored count if it has more
@@ -257,11 +298,8 @@ class FailureHistory:
         restored = self._restored_counts.get((policy.name, policy.since), {}).get(trouble, Count())
         return restored if restored.pods > observed.pods else observed
 
-    def _add_count(
-        self, policy: Watched, where: Cohort | None, trouble: FailureKind, count: Count, now: Moment
-    ) -> None:
-        assert where is not None
-        counts, key = self._counts_by_hour.setdefault(_hour_of(now), {}), (policy.name, policy.since, where, trouble)
+    def _add_count(self, key: _HistoryKey, count: Count, now: Moment) -> None:
+        counts = self._counts_by_hour.setdefault(_hour_of(now), {})
         counts[key] = counts.get(key, Count()) + count
 
 
@@ -341,30 +379,42 @@ def _compare_policy(
     history: FailureHistory,
     now: Moment,
 ) -> Counts:
-    before, elsewhere, young, after = (
-        _FailureCounter(),
-        _FailureCounter(),
-        _FailureCounter(),
-        {trouble: _FailureCounter() for trouble in FailureKind},
-    )
+    before, elsewhere, young = _FailureCounter(), _FailureCounter(), _FailureCounter()
+    after: _CountersByNamespace = {trouble: {} for trouble in FailureKind}
+    namespaces: set[str] = set()
     for alike, group in groups.items():
         result = results.get(alike)
         if alike.marker is not None and policy.name in alike.marker.by:
+            namespaces.add(alike.namespace)
             _count_carriers(policy, alike, group, before, after)
         elif result is not None and policy.name in result.meant:
+            namespaces.add(alike.namespace)
             before.add_counter(group.all)
         else:
             elsewhere.add_counter(group.all)
             young.add_counter(group.young)
-    return {
-        trouble: FailureComparison(
+    counts: Counts = {}
+    for trouble in FailureKind:
+        by_namespace = history.count_deleted_by_namespace(policy, Cohort.AFTER, trouble, now)
+        for namespace, counter in after[trouble].items():
+            by_namespace[namespace] = by_namespace.get(namespace, Count()) + counter.count_of(trouble)
+        counts[trouble] = FailureComparison(
             before=history.count_before(policy, trouble, before.count_of(trouble), now),
-            after=after[trouble].count_of(trouble) + history.count_deleted(policy, Cohort.AFTER, trouble, now),
+            after=sum(by_namespace.values(), Count()),
             # Only pods of the same age show whether nodes have room now, so older pods are no comparison here.
             elsewhere=(young if trouble is FailureKind.UNSCHEDULABLE else elsewhere).count_of(trouble),
+            after_in_others=_count_in_others(by_namespace) if len(namespaces | by_namespace.keys()) > 1 else None,
         )
-        for trouble in FailureKind
-    }
+    return counts
+
+
+def _count_in_others(by_namespace: Mapping[str, Count]) -> Count:
+    """Returns the count without the namespace with the most failures."""
+    worst = max(by_namespace, key=lambda namespace: (by_namespace[namespace].hit, namespace), default="")
+    return sum((count for namespace, count in by_namespace.items() if namespace != worst), Count())
+
+
+_CountersByNamespace = dict[FailureKind, dict[str, _FailureCounter]]
 
 
 def _count_carriers(
@@ -372,11 +422,15 @@ def _count_carriers(
     alike: PodTemplateKey,
     group: _TemplatePods,
     before: _FailureCounter,
-    after: Mapping[FailureKind, _FailureCounter],
+    after: _CountersByNamespace,
 ) -> None:
     """Adds the pods with a change of the policy to the counts: to `after` if the policy's current version made the
     change, otherwise to `before`."""
-    counters = [counter for trouble, counter in after.items() if may_cause(alike, policy.name, trouble)]
+    counters = [
+        by_namespace.setdefault(alike.namespace, _FailureCounter())
+        for trouble, by_namespace in after.items()
+        if may_cause(alike, policy.name, trouble)
+    ]
     for pod, failures in group.pods:
         for counter in counters if cohort_of(policy, pod, None) is Cohort.AFTER else (before,):
             counter.add_pod(failures)

@@ -76,6 +76,19 @@ HARMFUL = Code(
     "Check the pods that the message names, and correct the policy. The brake ends with the next change of its spec; "
     "Trimtab does not release it.",
 )
+HARM_IN_ONE_NAMESPACE = Code(
+    "harm-in-one-namespace",
+    "Pods that the policy changed fail clearly more often, but only in one namespace, and the policy matches pods of "
+    "others as well. The policy stays in force: failures in one namespace must not take it from all others.",
+    "Check the pods in this namespace. If the policy harms them, exclude the namespace in `match`, or set the "
+    "policy's `mode: warn`.",
+)
+HARM_WITH_REQUIRED_ACTION = Code(
+    "harm-with-required-action",
+    "Pods that the policy changed fail clearly more often, but an action of the policy is `required`. The policy stays "
+    "in force: otherwise the author of pods that fail could switch the action off.",
+    "Check the pods that the message names. If the policy harms them, correct it, or set its `mode: warn`.",
+)
 TOO_FEW = Code(
     "harm-too-few-pods",
     "Too few pods have the change of the policy, or too few pods lack it, to distinguish harm from chance.",

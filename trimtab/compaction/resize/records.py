@@ -11,6 +11,7 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace as change
 
+from trimtab.cluster.fair_share import take_turns
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.plan_types import HOUR_SECONDS, backoff_seconds
 from trimtab.compaction.resize.types import ResizeChange, ResizeSettings
@@ -87,8 +88,8 @@ class WorkloadFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 MAX_REMEMBERED = 2_000
-"""The number of workloads whose progress is remembered. The oldest are forgotten first; such a workload begins with a
-canary again."""
+"""The number of workloads whose progress is remembered. The oldest of the namespace with the most are forgotten first;
+such a workload begins with a canary again."""
 FORGET_SECONDS = 14 * 86400
 """Failures and progress that are older than this many seconds are forgotten."""
 
@@ -238,7 +239,8 @@ def _clamp_record(record: OpenResize, now: Seconds) -> OpenResize:
 def _newest(progress: Mapping[str, WorkloadProgress]) -> Iterable[tuple[str, WorkloadProgress]]:
     if len(progress) <= MAX_REMEMBERED:
         return progress.items()
-    return sorted(progress.items(), key=lambda item: (-item[1].at, item[0]))[:MAX_REMEMBERED]
+    newest = sorted(progress.items(), key=lambda item: (-item[1].at, item[0]))
+    return take_turns(newest, lambda item: item[0].partition("/")[0])[:MAX_REMEMBERED]
 
 
 _EMPTY = ResizeRecords()

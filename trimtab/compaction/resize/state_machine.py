@@ -10,9 +10,11 @@ another client changes a pod's requests, the resize ends and the pod is left to 
 harm a pod: a resize to larger requests is finished when the kubelet says so.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trimtab.cluster.fair_share import take_turns
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.resizable_pod import ResizablePod, ResizeAnswer
 from trimtab.cluster.resources import Amounts
@@ -278,7 +280,7 @@ class ResizePlanner:
         for proposal in proposals:
             by_owner.setdefault(proposal.owner, []).append(proposal)
         busy = {record.owner for record in records.open.values()}
-        starts: list[Resize] = []
+        waves: list[tuple[ResizeProposal, int]] = []
         for owner, all_of_owner in by_owner.items():
             # One direction at a time: the first proposal says which.
             group = [each for each in all_of_owner if each.is_shrink == all_of_owner[0].is_shrink]
@@ -291,12 +293,14 @@ class ResizePlanner:
                 continue
             wave = records.wave_of(owner, _targets(group))
             size = self._wave_size(owner, wave, len(group))
-            chosen = group[: min(size, max(0, left))]
-            left -= len(chosen)
-            self._count(r.PACE, min(size, len(group)) - len(chosen))
+            waves += [(proposal, wave) for proposal in group[:size]]
             self._count(r.WAVE, len(all_of_owner) - min(size, len(group)))
-            starts += [self._start(proposal, wave, len(chosen)) for proposal in chosen]
-        return tuple(starts)
+        # Namespaces take turns: many proposals of one must not use up the hour's changes.
+        in_turn = take_turns(waves, lambda each: each[0].owner.partition("/")[0])
+        chosen = in_turn[: max(0, left)]
+        self._count(r.PACE, len(in_turn) - len(chosen))
+        counts = Counter(proposal.owner for proposal, _ in chosen)
+        return tuple(self._start(proposal, wave, counts[proposal.owner]) for proposal, wave in chosen)
 
     def _wave_size(self, owner: str, wave: int, proposals: int) -> int:
         """Returns how many pods of the workload may be in this wave: the canary's percentage, doubled for each verified

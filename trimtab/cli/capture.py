@@ -2,14 +2,15 @@
 
 import gzip
 import secrets
-import sys
 
 import click
 
 from trimtab.cli import live_cluster
 from trimtab.cli.main import UsageError
+from trimtab.cli.print_text import print_document, print_text
 from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.control_characters import escape_in_json
 from trimtab.cluster.snapshot import SHAPES_BY_KIND
 
 
@@ -39,23 +40,23 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
     login = live_cluster.ClusterOptions((), kubeconfig, context)
     capture = live_cluster.capture_cluster(login, kinds, salt, pod_metrics=True)
     if output_file is None:
-        sys.stdout.buffer.write(capture.content)
+        print_document(escape_in_json(capture.content.decode()))
     else:
         # mtime=0: the same snapshot gives the same file.
         is_packed = output_file.endswith(".gz")
         write_private_file(output_file, gzip.compress(capture.content, mtime=0) if is_packed else capture.content)
         lines = capture.content.count(b"\n") - 2
-        click.echo(f"{output_file}: {lines} objects", err=True)
+        print_text(f"{output_file}: {lines} objects", err=True)
     if capture.forbidden:
-        click.echo(
+        print_text(
             "The snapshot does not contain these kinds of objects, because you may not list them: "
             f"{', '.join(capture.forbidden)}",
             err=True,
         )
     if capture.metrics_problem:
-        click.echo(capture.metrics_problem, err=True)
+        print_text(capture.metrics_problem, err=True)
     for problem in capture.unreadable:
-        click.echo(f"The snapshot contains only the name of an object that cannot be read: {problem}", err=True)
+        print_text(f"The snapshot contains only the name of an object that cannot be read: {problem}", err=True)
 
 
 def _choose_file(output: str, output_file: str | None) -> str | None:
@@ -67,7 +68,7 @@ def _choose_file(output: str, output_file: str | None) -> str | None:
     if output == "json":
         return output_file
     if output_file is None and ("." in output or "/" in output):
-        click.echo("-o sets a format; the option for the file is -O", err=True)
+        print_text("-o sets a format; the option for the file is -O", err=True)
         return output
     todo = "the option for the file is -O"
     raise UsageError([ConfigError(file="--output", expected="json", got=repr(output), todo=todo)])

@@ -20,6 +20,7 @@ import certs
 from trimtab.cli import live_cluster, output, signing_key
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, LoginError, RuntimeFailure, SuggestingGroup, UsageError
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.runtime import clock
 from trimtab.runtime.settings import Settings
@@ -214,9 +215,9 @@ def verb() -> None:
 def issue_certificate(folder: Path, names: tuple[str, ...], force: bool) -> None:
     """Issue a CA and a serving certificate into FOLDER, or renew those that are due."""
     try:
-        click.echo(f"{folder}: {_issue_or_renew(folder, names or DEFAULT_NAMES, force=force)}")
+        print_text(f"{folder}: {_issue_or_renew(folder, names or DEFAULT_NAMES, force=force)}")
     except (certs.CertsError, ValueError) as error:
-        click.echo(f"{folder}: {error}", err=True)
+        print_text(f"{folder}: {error}", err=True)
         sys.exit(EXIT_USAGE)
 
 
@@ -284,7 +285,7 @@ def rotate_certificate(authority: bool, forget_old: bool, where: InstallationLog
     half a minute later; the old one stays trusted as long as a certificate that it signed is valid. If cert-manager
     issues the certificate, rotate it there.
     """
-    click.echo(rotate_cluster_certificate(where, authority=authority, forget=forget_old))
+    print_text(rotate_cluster_certificate(where, authority=authority, forget=forget_old))
 
 
 @verb.command("rotate-signing-key")
@@ -303,7 +304,7 @@ def rotate_signing_keys(process: str, yes: bool, force: bool, where: Installatio
     """
     with connect_client(where) as client:
         for line in signing_key.rotate_signing_key(client, where.namespace, process, confirmed=yes, force=force):
-            click.echo(line)
+            print_text(line)
 
 
 def _emit(form: str, output_file: str | None, report: CertsReport) -> None:

@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
 from trimtab.cli.main import cli
+from trimtab.cli.print_text import print_document
 
 SHELLS = ("bash", "zsh", "fish")
 PROGRAM, VARIABLE = "trimtab", "_TRIMTAB_COMPLETE"
@@ -35,7 +36,7 @@ def verb(shell: str) -> None:
     kubectl_complete-trimtab, which is installed next to kubectl-trimtab. Names of policies, pools, nodes and namespaces
     are read from the cluster of the kubeconfig, for at most two seconds.
     """
-    sys.stdout.write(completion_script(shell))
+    print_document(completion_script(shell))
 
 
 def completion_script(shell: str) -> str:
@@ -63,4 +64,4 @@ def format_for_cobra(items: Sequence[CompletionItem]) -> str:
 def complete_for_kubectl() -> None:
     """Run `kubectl_complete-trimtab`: the arguments are the words after `kubectl trimtab`, the last one incomplete."""
     *words, incomplete = sys.argv[1:] or [""]
-    sys.stdout.write(format_for_cobra(find_completions(words, incomplete)))
+    print_document(format_for_cobra(find_completions(words, incomplete)))

@@ -3,6 +3,7 @@
 import click
 
 from trimtab.cli.main import cli
+from trimtab.cli.print_text import print_text
 
 
 @click.command("version")
@@ -10,7 +11,7 @@ def print_version() -> None:
     """Print the version."""
     from importlib.metadata import version
 
-    click.echo(f"trimtab {version('trimtab')}")
+    print_text(f"trimtab {version('trimtab')}")
 
 
 @click.command("help")
@@ -26,4 +27,4 @@ def print_help(context: click.Context, names: tuple[str, ...]) -> None:
         _, inner, _ = command.resolve_command(parent, [name])
         assert inner is not None
         command, parent = inner, click.Context(inner, info_name=name, parent=parent)
-    click.echo(command.get_help(parent))
+    print_text(command.get_help(parent))

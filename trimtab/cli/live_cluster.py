@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
+from trimtab.cli.print_text import print_progress
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot, build_snapshot
@@ -205,7 +206,7 @@ def _list_progress() -> Callable[[str], None]:
     """Returns a function that shows on a terminal which kind is being listed; without a terminal it shows nothing."""
     if not sys.stderr.isatty():
         return lambda what: None
-    return lambda what: click.echo(f"\r\x1b[Kreading {what} …\r\x1b[K", err=True, nl=False)
+    return lambda what: print_progress(what)
 
 
 def read_snapshot(cluster_options: ClusterOptions, kinds: Iterable[str]) -> Snapshot:

@@ -8,10 +8,13 @@ import importlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.control_characters import replace_control_characters
 
 VERBS = {
     "admit": ("trimtab.cli.admit.command", "Show how policies would change pods, and why."),
@@ -106,6 +109,14 @@ class Verbs(SuggestingGroup):
         assert isinstance(verb, click.Command)
         return verb
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the verb. An error of any kind may quote texts of others, so control characters in it are replaced."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            error.message = replace_control_characters(error.message)
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(name, does) for name, (_, does) in VERBS.items()])
@@ -131,9 +142,9 @@ class UsageError(click.ClickException):
 
     def show(self, file: object = None) -> None:
         for mistake in self.mistakes:
-            click.echo(str(mistake), err=True)
+            print_text(str(mistake), err=True)
         count = len(self.mistakes)
-        click.echo(f"{count} mistake{'s' if count > 1 else ''} found; nothing was done.", err=True)
+        print_text(f"{count} mistake{'s' if count > 1 else ''} found; nothing was done.", err=True)
 
 
 class LoginError(click.ClickException):
@@ -142,7 +153,7 @@ class LoginError(click.ClickException):
     exit_code = EXIT_USAGE
 
     def show(self, file: object = None) -> None:
-        click.echo(f"error: {self.message}", err=True)
+        print_text(f"error: {self.message}", err=True)
 
 
 class RuntimeFailure(click.ClickException):
@@ -151,7 +162,7 @@ class RuntimeFailure(click.ClickException):
     exit_code = EXIT_FAILED
 
     def show(self, file: object = None) -> None:
-        click.echo(self.message, err=True)
+        print_text(self.message, err=True)
 
 
 def _program_name(script: str) -> str | None:
@@ -173,6 +184,6 @@ def main() -> None:
     except Exception as error:
         if sys.flags.dev_mode:
             raise
-        click.echo(f"trimtab failed because of a bug: {type(error).__name__}: {error}", err=True)
-        click.echo("To see the traceback, run: python -X dev -m trimtab …", err=True)
+        print_text(f"trimtab failed because of a bug: {type(error).__name__}: {error}", err=True)
+        print_text("To see the traceback, run: python -X dev -m trimtab …", err=True)
         sys.exit(EXIT_FAILED)

@@ -5,7 +5,6 @@ on a terminal, and only if the work takes long.
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
@@ -20,9 +19,11 @@ from rich.text import Text
 
 from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole
+from trimtab.cli.print_text import print_document
 from trimtab.cli.printable_text import ReportConsole, escape_in_json, replace_control_characters
 from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.yaml_format import PrintableDumper
 
 API_VERSION = "trimtab.dev/v1alpha1"
 FORMS = ("table", "json", "yaml", "html")
@@ -106,7 +107,7 @@ def write_text(text: str, output_file: str | None) -> None:
     """Print the text, or write it to a file that only its owner may read. Raises UsageError if the file cannot be
     written."""
     if output_file is None:
-        sys.stdout.write(text)
+        print_document(text)
         return
     write_private_file(output_file, text.encode())
 
@@ -124,7 +125,12 @@ def format_manifests(manifests: Iterable[Mapping[str, Any]], form: str = "yaml")
     return yaml.dump_all(manifests, Dumper=_ManifestDumper, sort_keys=False, allow_unicode=True, width=120)
 
 
-class _ManifestDumper(yaml.SafeDumper):
+def format_yaml(*documents: object, width: int = 120) -> str:
+    """Return the documents as YAML, in which control characters are escaped."""
+    return yaml.dump_all(documents, Dumper=PrintableDumper, sort_keys=False, allow_unicode=True, width=width)
+
+
+class _ManifestDumper(PrintableDumper):
     """A YAML dumper without anchors and aliases; text with several lines is written as a block, which is easy to
     edit."""
 
@@ -157,7 +163,7 @@ def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> 
         return format_json(report)
     if form == "yaml":
         plain = msgspec.json.decode(msgspec.json.encode(report))
-        return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120)
+        return format_yaml(plain)
     if form == "html":
         page_console = PageConsole()
         draw(page_console)

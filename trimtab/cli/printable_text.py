@@ -2,7 +2,8 @@
 
 Such text may contain escape sequences that move the cursor, hide lines or set the title of the reader's terminal. So
 control characters are replaced, before rich adds the escape sequences of Trimtab's own colours. A text is plain unless
-`styled` made it: brackets in a name are brackets, and never a colour or a link.
+`styled` made it: brackets in a name are brackets, and never a colour or a link. Lines that are not part of a report are
+printed by `print_text.print_text`, and no command calls `click.echo` itself.
 """
 
 import re
@@ -13,27 +14,9 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 from rich.text import Text
 
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-_CONTROL_CHARACTERS = {
-    code: REPLACEMENT for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
-}  # fmt: skip
-_REORDERING = dict.fromkeys((0x202A, 0x202B, 0x202C, 0x202D, 0x202E, 0x2066, 0x2067, 0x2068, 0x2069), REPLACEMENT)
-"""Characters that make a terminal show the text after them in another order."""
-_REPLACED = {**_CONTROL_CHARACTERS, **_REORDERING}
+from trimtab.cluster.control_characters import escape_in_json, replace_control_characters
 
-
-def replace_control_characters(text: str) -> str:
-    """Returns the text with all control characters replaced, except line ends and tabs."""
-    return text if text.isascii() and text.isprintable() else text.translate(_REPLACED)
-
-
-def escape_in_json(document: str) -> str:
-    """Returns the same JSON document; control characters in its strings are escaped, because JSON is data."""
-    return document.translate(_ESCAPED_IN_JSON)
-
-
-# JSON itself has no such characters, so all of them are in strings. An encoder escapes those below 0x20.
-_ESCAPED_IN_JSON = {code: f"\\u{code:04x}" for code in _REPLACED if code >= 0x7F}
+__all__ = ["escape_in_json", "replace_control_characters"]
 
 
 def csv_cell(value: object) -> object:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trimtab.cli.main import EXIT_FAILED, EXIT_USAGE
+from trimtab.cli.print_text import print_text
 from trimtab.recommender.process import run
 from trimtab.recommender.settings import Settings
 from trimtab.runtime import environment, log
@@ -43,6 +44,6 @@ def verb(
         settings = environment.read_with_options(os.environ, Settings, listen, options)
         is_ok = run(settings, log.build_logger(settings.log_level, settings.log_format), once=once)
     except (RuntimeFault, ValueError) as error:
-        click.echo(str(error), err=True)
+        print_text(str(error), err=True)
         sys.exit(EXIT_USAGE)
     sys.exit(0 if is_ok else EXIT_FAILED)

@@ -18,6 +18,7 @@ from trimtab.admission.audit.stale_overhead import class_overheads
 from trimtab.cli import live_cluster, output
 from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cli.output import ReportPart
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod
@@ -321,9 +322,9 @@ def render_runtime_class(
     overhead: ResourceList = (
         dict(cost.pod_fixed) if lower else larger_overhead(cost.pod_fixed, runtime_class.overhead.pod_fixed)
     )
-    click.echo(yaml.safe_dump(_render_manifest(runtime_class, overhead), sort_keys=False), nl=False)
+    print_text(yaml.safe_dump(_render_manifest(runtime_class, overhead), sort_keys=False), newline=False)
     for line in _note_outdated_pods(snapshot, name, overhead):
-        click.echo(line, err=True)
+        print_text(line, err=True)
 
 
 verb.add_command(report_cost)

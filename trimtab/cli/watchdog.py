@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trimtab.cli.main import EXIT_USAGE, UsageError
+from trimtab.cli.print_text import print_text
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import RuntimeFault, UnreadableFiles
 from trimtab.watchdog.policy_state import InvalidPolicies
@@ -58,5 +59,5 @@ def verb(
     except (UnreadableFiles, InvalidPolicies) as error:
         raise UsageError(error.mistakes) from None
     except (RuntimeFault, ValueError) as error:
-        click.echo(str(error), err=True)
+        print_text(str(error), err=True)
         sys.exit(EXIT_USAGE)

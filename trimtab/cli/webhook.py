@@ -9,6 +9,7 @@ import click
 
 import certs
 from trimtab.cli.main import EXIT_USAGE, RuntimeFailure, UsageError
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import CannotServe, MissingKeyPair, RuntimeFault, SettingsError, UnreadableFiles
@@ -102,5 +103,5 @@ def _name_option(mistake: ConfigError, is_option: bool) -> ConfigError:
 
 
 def _exit_with_usage_error(text: str) -> None:
-    click.echo(text, err=True)
+    print_text(text, err=True)
     sys.exit(EXIT_USAGE)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import yaml
 
+from trimtab.cluster.control_characters import escape_in_json, has_control_characters
 from trimtab.cluster.yaml_parser import LOADER, line_beyond_max_depth
 
 
@@ -146,7 +147,7 @@ def format_scalar(value: Any, quotes: str | None = None) -> str:
 def format_flow(value: Any, *, as_json: bool) -> str:
     """Returns a value as YAML on one line, with collections in brackets; `as_json` writes it as JSON."""
     if as_json:
-        return json.dumps(value, ensure_ascii=False)
+        return escape_in_json(json.dumps(value, ensure_ascii=False))
     if isinstance(value, dict):
         return (
             "{"
@@ -180,7 +181,28 @@ def format_block(value: Any, list_offset: int) -> list[str]:
     return lines
 
 
-class _Dumper(yaml.SafeDumper):
+class PrintableDumper(yaml.SafeDumper):
+    """Writes a text with control characters in double quotes, where they are escaped. PyYAML itself escapes only some
+    of them: it writes a text with U+202E or U+0085 as it is."""
+
+    def analyze_scalar(self, scalar: str) -> Any:
+        analysis = super().analyze_scalar(scalar)  # type: ignore[no-untyped-call]
+        if _has_unprintable(scalar):
+            analysis.allow_flow_plain = analysis.allow_block_plain = False
+            analysis.allow_single_quoted = analysis.allow_block = False
+        return analysis
+
+    def write_double_quoted(self, text: str, split: bool = True) -> None:
+        allows_unicode, self.allow_unicode = self.allow_unicode, not _has_unprintable(text)
+        super().write_double_quoted(text, split)  # type: ignore[no-untyped-call]
+        self.allow_unicode = allows_unicode
+
+
+def _has_unprintable(text: str) -> bool:
+    return not text.isascii() and has_control_characters(text)
+
+
+class _Dumper(PrintableDumper):
     """Writes YAML without anchors, and puts quotes around text that Kubernetes would read as something other than
     text."""
 

@@ -11,6 +11,8 @@ from typing import Any, TextIO, cast
 import msgspec
 import structlog
 
+from trimtab.cluster.control_characters import escape_in_json, replace_control_characters
+
 Logger = structlog.typing.FilteringBoundLogger
 """The type of the logger that all modules get as a parameter: `log.info("event", name=value)`."""
 
@@ -110,8 +112,19 @@ _ENCODER = msgspec.json.Encoder(enc_hook=repr)
 
 
 def _json_line(event: Any, **_: Any) -> str:
-    return _ENCODER.encode(event).decode()
+    return escape_in_json(_ENCODER.encode(event).decode())
 
 
 def _console_processors() -> list[structlog.typing.Processor]:
-    return [*_common_processors(), redact_secrets, structlog.dev.ConsoleRenderer()]
+    return [
+        *_common_processors(), structlog.processors.format_exc_info, redact_secrets, _replace_control_characters,
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]  # fmt: skip
+
+
+def _replace_control_characters(_logger: Any, _method: str, event: Any) -> Any:
+    """Replaces the characters that a terminal would obey: values may be names and messages of others."""
+    return {
+        key: value if isinstance(value, bool | int | float | None) else replace_control_characters(str(value))
+        for key, value in event.items()
+    }

@@ -30,6 +30,7 @@ from trimtab.cli.admit.table import draw_admission, draw_running
 from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.manifests import Decided, rewrite_manifests
 from trimtab.cli.output import show_progress
+from trimtab.cli.print_text import print_text
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
@@ -133,7 +134,7 @@ def verb(
             if not template.document.is_derived
         ]
         for note in (*inputs.notes, *_note_later_changes(commits), *_note_unwritten(inputs.templates, previews)):
-            click.echo(note, err=True)
+            print_text(note, err=True)
         _write_manifests(rewrite_manifests(contents, commits), output_file)
     else:
         admit_report = _build_report(inputs, previews)

@@ -25,6 +25,7 @@ from trimtab.cli.compactor.pause_pool import describe_reopening, pause_pool
 from trimtab.cli.complete_names import complete_nodes, complete_pools
 from trimtab.cli.main import EXIT_USAGE, SuggestingGroup, UsageError
 from trimtab.cli.output import write_text
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PAUSED_MARK
 from trimtab.cluster.snapshot import ConfigMap
@@ -84,7 +85,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
         settings = environment.read_with_options(os.environ, Settings, listen, more)
         run_compactor(settings, log.build_logger(settings.log_level, settings.log_format))
     except (RuntimeFault, ValueError) as error:
-        click.echo(str(error), err=True)
+        print_text(str(error), err=True)
         sys.exit(EXIT_USAGE)
 
 
@@ -158,10 +159,10 @@ def pause_compactor(why: str, pool: str | None, **login: Any) -> None:
         cluster_login = state.ClusterLogin(**login)
         with state.open_client(cluster_login) as client:
             for line in pause_pool(client, cluster_login.namespace, pool):
-                click.echo(line)
+                print_text(line)
         return
     _annotate_namespace(state.ClusterLogin(**login), why or "true")
-    click.echo("paused")
+    print_text("paused")
 
 
 @verb.command("resume")
@@ -177,7 +178,7 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
     cluster_login = state.ClusterLogin(**login)
     if pool is None:
         _annotate_namespace(cluster_login, None)
-        click.echo("resumed")
+        print_text("resumed")
         return
     name, doing = config_map_name(pool), f"reopen pool {pool}"
     with state.open_client(cluster_login) as client:
@@ -191,7 +192,7 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
             Writer(client=client, manager="trimtab-command").write(
                 "PATCH", path, body, doing=doing, content_type=MERGE_PATCH
             )
-            click.echo(describe_reopening(client, cluster_login.namespace, pool, pool_state))
+            print_text(describe_reopening(client, cluster_login.namespace, pool, pool_state))
         except NotFound:
             raise UsageError(
                 [ConfigError(file="--pool", expected="a pool whose state the compactor has stored", got=pool)]
@@ -218,15 +219,15 @@ def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> No
         writer = Writer(client=client, manager="trimtab-command")
         annotated_nodes = state.find_annotated_nodes(writer, cluster_login.namespace, names)
         for node in annotated_nodes:
-            click.echo(str(node))
+            print_text(str(node))
         if yes:
             for outcome in state.release_nodes(writer, annotated_nodes):
-                click.echo(outcome)
+                print_text(outcome)
         elif annotated_nodes:
             node_names = " ".join(node.node.name for node in annotated_nodes if node.can_be_opened)
-            click.echo(f"Nothing was changed. To uncordon the nodes, run: trimtab compactor release --yes {node_names}")
+            print_text(f"Nothing was changed. To uncordon the nodes, run: trimtab compactor release --yes {node_names}")
         else:
-            click.echo("no node has a drain annotation of Trimtab")
+            print_text("no node has a drain annotation of Trimtab")
 
 
 def _annotate_namespace(login: state.ClusterLogin, value: str | None) -> None:

@@ -36,6 +36,7 @@ from trimtab.cli.demo import compaction, sample_pool
 from trimtab.cli.demo.machines import draw_machines
 from trimtab.cli.demo.reservations import draw_reservations
 from trimtab.cli.main import EXIT_FAILED
+from trimtab.cli.print_text import print_text
 from trimtab.cli.printable_text import styled
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import build_snapshot
@@ -152,7 +153,7 @@ def verb(keep: Path | None) -> None:
         try:
             _run_admission(console, folder)
         except WebhookDidNotStart as error:
-            click.echo(f"The webhook of the demo did not start:\n{error}", err=True)
+            print_text(f"The webhook of the demo did not start:\n{error}", err=True)
             sys.exit(EXIT_FAILED)
         (folder / "pool.json").write_bytes(sample_pool.build_pool_list())
     sample_pool.draw_sample_pool(console)

@@ -19,6 +19,7 @@ from trimtab.cli.fleet.machine_groups import report_machine_groups
 from trimtab.cli.main import EXIT_FAILED, RuntimeFailure, SuggestingGroup, UsageError
 from trimtab.cli.output import show_spinner
 from trimtab.cli.plan.inputs import parse_now
+from trimtab.cli.print_text import print_text
 from trimtab.cluster import usage_rule
 from trimtab.cluster.config_error import ConfigError
 from trimtab.fleet.cluster_digest import ClusterDigest
@@ -137,11 +138,11 @@ def _finish(failures: Iterable[ClusterFailure], of: int) -> None:
     """Print the clusters that are left out to standard error, and exit with 3 if there are any."""
     all_failures = sorted(set(failures))
     for failure in all_failures:
-        click.echo(f"{failure.cluster}: {failure.problem}", err=True)
+        print_text(f"{failure.cluster}: {failure.problem}", err=True)
     if all_failures:
         count = len({failure.cluster for failure in all_failures})
         is_are = "is" if count == 1 else "are"
-        click.echo(f"{count} of {of} clusters {is_are} left out; the report covers the other clusters.", err=True)
+        print_text(f"{count} of {of} clusters {is_are} left out; the report covers the other clusters.", err=True)
         click.get_current_context().exit(EXIT_FAILED)
 
 

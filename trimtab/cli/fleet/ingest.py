@@ -12,6 +12,7 @@ from trimtab.cli.fleet.report import FailureReport, report_failures
 from trimtab.cli.main import EXIT_FAILED, RuntimeFailure, UsageError
 from trimtab.cli.output import show_spinner
 from trimtab.cli.plan.inputs import parse_now
+from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.recommend.options import WINDOW
 from trimtab.cli.recommend.sources import UsageHistories, add_files, note_warning, parse_headers
@@ -171,14 +172,14 @@ def _ingest_samples(
     RuntimeFailure if the history cannot be written."""
     histories = UsageHistories(lambda: BatchHistory(MAX_SAMPLE_DAYS), Matchers.from_text(matcher), by)
     for note in add_files(histories, paths, OwnerIndex(), None, stated):
-        click.echo(note, err=True)
+        print_text(note, err=True)
     try:
         for value, history in sorted(histories.histories.items()):
             cluster = prefix + value if by else cluster_name
             for day in sorted({day for window in history.dense_windows.values() for day in window.days}):
                 rows = list(rows_of_batch(history, day))
                 store.write_day(cluster, day, rows)
-                click.echo(_describe_day(cluster, day, len(rows), 0))
+                print_text(_describe_day(cluster, day, len(rows), 0))
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
 
@@ -217,7 +218,7 @@ def _ingest_cluster(
                 read = DayReader(part.prometheus).read_day(day)
             if read.rows:
                 store.write_day(part.cluster, day, read.rows)
-            click.echo(_describe_day(part.cluster, day, len(read.rows), read.dropped_values))
+            print_text(_describe_day(part.cluster, day, len(read.rows), read.dropped_values))
     except UsageFault as error:
         yield ClusterFailure(part.cluster, str(error))
 
@@ -230,10 +231,10 @@ def _describe_day(cluster: str, day: int, rows: int, dropped: int) -> str:
 def _finish(failures: Iterable[FailureReport], of: int) -> None:
     all_failures = list(failures)
     for failure in all_failures:
-        click.echo(f"{failure.cluster}: {failure.problem}", err=True)
+        print_text(f"{failure.cluster}: {failure.problem}", err=True)
     if all_failures:
         is_are = "is" if len(all_failures) == 1 else "are"
-        click.echo(
+        print_text(
             f"{len(all_failures)} of {of} clusters {is_are} not complete; the other clusters are complete.", err=True
         )
         click.get_current_context().exit(EXIT_FAILED)

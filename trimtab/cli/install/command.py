@@ -13,6 +13,7 @@ from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.metrics_api import find_other_providers
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def verb(
     if applying or removing:
         removal = RemovalScope(everything=everything, traces=traces, keep_usage=keep_usage) if removing else None
         for step in _apply_or_remove(values, live_cluster.ClusterOptions((), kubeconfig, context), removal, dry_run):
-            click.echo(f"{step.what}: {step.how}{' (dry run)' if dry_run else ''}")
+            print_text(f"{step.what}: {step.how}{' (dry run)' if dry_run else ''}")
     else:
         output.write_text(output.format_manifests(render_manifests(values), form), output_file)
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from trimtab.autoscaling.rule import LintRule
 from trimtab.cli.lint.report import RULE_PAGE, LintFindingReport, LintReport
 from trimtab.cli.output import format_json
-from trimtab.cli.printable_text import REPLACEMENT, replace_control_characters
+from trimtab.cluster.control_characters import REPLACEMENT, replace_control_characters
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}

@@ -29,6 +29,7 @@ from trimtab.cli.lint.usage import read_usage_history
 from trimtab.cli.lint.write_fixes import write_fixes
 from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.output import add_output_file_option, emit_report, write_text
+from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.selection import ObjectSelection, add_namespace_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -143,7 +144,7 @@ def verb(
             accept_as_api_server(snapshot.documents.values()),
         )
         for line in write_fixes(fix_folder, plan, snapshot, objects.contents):
-            click.echo(line, err=True)
+            print_text(line, err=True)
     if report.counts["error"] or (strict and report.counts["warning"]):
         sys.exit(EXIT_FOUND)
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
@@ -21,6 +20,7 @@ from trimtab.autoscaling.read_snapshot import LISTED_KINDS, SHAPES, read_lint_sn
 from trimtab.cli import live_cluster
 from trimtab.cli.lint.overlay import lay_over
 from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
+from trimtab.cli.print_text import print_progress
 from trimtab.cluster import scaled_objects
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import built_in
@@ -164,7 +164,7 @@ def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[
     notes: list[str] = []
     for source in sources:
         if sys.stderr.isatty():
-            click.echo(f"\r\x1b[Kreading {source} …\r\x1b[K", err=True, nl=False)
+            print_progress(source)
         try:
             documents += _list_source(client, source)
         except NotFound:

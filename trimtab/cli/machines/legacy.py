@@ -15,6 +15,7 @@ from trimtab.cli.machines import inputs
 from trimtab.cli.machines.command import build_ranking
 from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions
 from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
@@ -101,7 +102,7 @@ def verb(
         raise UsageError([ConfigError(file="--pool", expected="the name of the legacy pool", got="none")])
     if undoing:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
-            click.echo(remove_traces(client, pool_nodes, PlaceholderScope(pool_nodes.pool, namespace)))
+            print_text(remove_traces(client, pool_nodes, PlaceholderScope(pool_nodes.pool, namespace)))
         return
     if not pool_nodes.nodes:
         raise UsageError([inputs.report_unknown_pool(pool_nodes.inventory, pool_nodes.pool)])
@@ -120,7 +121,7 @@ def verb(
             is_over = run_step(migration, _read_again(pool_nodes), compares=False, must_begin=False)
         except (RuntimeFailure, UsageError) as error:
             # A migration takes hours: an API server that does not answer for a while must not end it.
-            click.echo(f"this step failed, and Trimtab repeats it: {error}")
+            print_text(f"this step failed, and Trimtab repeats it: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,13 +148,13 @@ def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool,
     missing = _find_room(pool_nodes, migration)
     refusals = _list_refusals(pool_nodes, migration.types, target, missing, compares)
     for line in _describe(pool_nodes, target, taint, refusals, missing):
-        click.echo(line)
+        print_text(line)
     if refusals and must_begin:
         raise RuntimeFailure("The migration was refused; nothing was done.")
     if migration.applies and not refusals:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
             for line in apply_step(client, pool_nodes, migration, taint, missing):
-                click.echo(line)
+                print_text(line)
     return not missing.nodes
 
 

@@ -13,6 +13,7 @@ from trimtab.cli.machines import inputs
 from trimtab.cli.machines.command import build_ranking
 from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions
 from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
@@ -87,7 +88,7 @@ def verb(
     """
     if undoing:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
-            click.echo(undo_map(client, namespace))
+            print_text(undo_map(client, namespace))
         return
     priced = inputs.read_priced_types(pool_nodes, types)
     ranking = build_ranking(pool_nodes, types, priced, RankingRules())
@@ -119,13 +120,13 @@ def verb(
         output.write_text(output.format_manifests([manifest]), output_file)
     else:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
-            click.echo(apply_map(client, manifest, taking_over))
+            print_text(apply_map(client, manifest, taking_over))
     _note_groups(rated.unnamed)
 
 
 def _note_groups(names: Iterable[str]) -> None:
     for name in names:
-        click.echo(
+        print_text(
             f"Note: node group {name} gets the lowest priority, because its machine type is not known or not "
             "ranked (set the type with --group)",
             err=True,

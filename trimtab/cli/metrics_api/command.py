@@ -13,6 +13,7 @@ import yaml
 import certs
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, SuggestingGroup, UsageError
 from trimtab.cli.metrics_api.load_history import read_csv_history, read_prometheus_history
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.quantity import NANO_PER_UNIT, is_quantity, parse
 from trimtab.cluster.reason import NotYet
@@ -67,10 +68,10 @@ def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
     except MissingKeyPair as error:
         raise RuntimeFailure(str(error)) from None
     except (RuntimeFault, ValueError) as error:
-        click.echo(str(error), err=True)
+        print_text(str(error), err=True)
         sys.exit(EXIT_USAGE)
     except certs.CertsError as error:
-        click.echo(f"{error}\nIssue a pair with: trimtab certs issue", err=True)
+        print_text(f"{error}\nIssue a pair with: trimtab certs issue", err=True)
         sys.exit(EXIT_USAGE)
 
 
@@ -80,7 +81,7 @@ def check_rules(files: tuple[Path, ...]) -> None:
     """Check files of rules, and print every mistake with its line. Exits with 2 if there is one."""
     for file in files:
         _check_rules(file)
-        click.echo(f"{file}: valid")
+        print_text(f"{file}: valid")
 
 
 def _check_rules(file: Path) -> None:
@@ -143,10 +144,10 @@ def print_hpa(
     )  # fmt: skip
     proposal = propose_hpa(_read_history(history, prometheus, rate_query or "", cpu_query or "", days), terms)
     if isinstance(proposal, NotYet):
-        click.echo(f"{proposal}\n{proposal.reason.code.todo}", err=True)
+        print_text(f"{proposal}\n{proposal.reason.code.todo}", err=True)
         sys.exit(EXIT_FOUND)
-    click.echo(_describe_proposal(proposal))
-    click.echo(yaml.safe_dump(render_hpa(proposal, terms), sort_keys=False), nl=False)
+    print_text(_describe_proposal(proposal))
+    print_text(yaml.safe_dump(render_hpa(proposal, terms), sort_keys=False), newline=False)
 
 
 def _check_sources(

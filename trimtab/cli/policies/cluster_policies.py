@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import msgspec
 
 from trimtab.cli import live_cluster
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState, read_compiled_policies
 from trimtab.cli.plan.inputs import parse_documents
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.yaml_documents import Document
 from trimtab.policy.load import load_document
 from trimtab.policy.podpolicy import KIND, PodPolicy, Policies
@@ -69,4 +69,4 @@ def _collect_policies(list_objects: ListObjects) -> ClusterPolicies:
 
 def _report_mistakes(mistakes: Sequence[object]) -> None:
     for mistake in mistakes:
-        click.echo(f"An invalid policy is ignored: {mistake}", err=True)
+        print_text(f"An invalid policy is ignored: {mistake}", err=True)

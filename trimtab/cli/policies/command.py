@@ -24,6 +24,7 @@ from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.given_policies import load_given_policies
 from trimtab.cli.policies.rollout_command import show_rollout
+from trimtab.cli.print_text import print_document, print_text
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -187,9 +188,9 @@ def print_schema(as_crd: bool) -> None:
     """Print the JSON Schema of a PodPolicy, for editors and CI."""
     if as_crd:
         definitions = [build_crd(), build_pool_status_crd()]
-        sys.stdout.write(yaml.safe_dump_all(definitions, sort_keys=False, width=120))
+        print_document(yaml.safe_dump_all(definitions, sort_keys=False, width=120))
     else:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n")
+        print_document(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n")
 
 
 @verb.command("test")
@@ -224,8 +225,8 @@ def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -
         case_problems = list(find_problems(case, policies_by_name, accept=accept))
         failed += bool(case_problems)
         for line in case_problems:
-            click.echo(f"{case}: {line}")
-    click.echo(f"{len(test_cases) - failed} of {len(test_cases)} cases passed.")
+            print_text(f"{case}: {line}")
+    print_text(f"{len(test_cases) - failed} of {len(test_cases)} cases passed.")
     if failed:
         sys.exit(EXIT_FOUND)
 

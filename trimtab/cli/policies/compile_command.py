@@ -9,6 +9,7 @@ import yaml
 from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND, UsageError
 from trimtab.cli.policies.given_policies import load_given_policies
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.policy.cel import Manifest
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy, find_conflicts
@@ -82,10 +83,10 @@ def _print_mutations(policies: Sequence[PodPolicy], output_file: str | None, *, 
     _print_manifests([manifest for one in compiled for manifest in one.manifests], output_file)
     for one in compiled:
         if one.note:
-            click.echo(f"{one.policy}: {one.note}", err=True)
+            print_text(f"{one.policy}: {one.note}", err=True)
     carried = {one.policy for one in compiled if one.manifests}
     for sentence in find_conflicts([policy for policy in policies if policy.name in carried]):
-        click.echo(f"! {sentence}", err=True)
+        print_text(f"! {sentence}", err=True)
     _exit_with([(one.policy, one.problem) for one in compiled if one.problem])
 
 
@@ -96,6 +97,6 @@ def _print_manifests(manifests: Sequence[Manifest], output_file: str | None) -> 
 
 def _exit_with(problems: Sequence[tuple[str, str]]) -> None:
     for policy, problem in problems:
-        click.echo(f"Policy {policy} cannot be expressed in CEL: {problem}", err=True)
+        print_text(f"Policy {policy} cannot be expressed in CEL: {problem}", err=True)
     if problems:
         sys.exit(EXIT_FOUND)

@@ -18,6 +18,7 @@ import yaml
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.admission.preview import Preview, preview_admission
+from trimtab.cli.output import format_yaml
 from trimtab.cluster.api.meta import SelectorRequirement, change, value_or
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod
 from trimtab.cluster.config_error import ConfigError
@@ -112,7 +113,7 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
         expectation = Expectation(says=TO_EXPLAIN, acts=acts, because=tuple(sorted(codes)), would=tuple(sorted(would)))
         case.file_path("why").write_text(yaml.safe_dump(_plain_expectation(expectation), sort_keys=False))
     if accept:
-        text = yaml.safe_dump(after, sort_keys=False, width=200, allow_unicode=True)
+        text = format_yaml(after, width=200)
         case.file_path("after").write_text(HEADER + text)
     elif not case.file_path("after").is_file():
         yield f"the file {case.file_path('after').name} does not exist; `--accept` writes it"

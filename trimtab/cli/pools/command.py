@@ -10,6 +10,7 @@ import click
 from trimtab.cli import live_cluster, output
 from trimtab.cli.main import RuntimeFailure, SuggestingGroup, UsageError
 from trimtab.cli.pools.check import check_pools
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.estafette import CONFIG_KEY as ESTAFETTE_KEY
 from trimtab.cluster.estafette import import_pools
@@ -76,7 +77,7 @@ def import_(
     reading = _read_configuration(paths)
     manifests = [config_map(pool, namespace, COMMENTS) for pool in reading.pools]
     for note in reading.notes:
-        click.echo(f"Note: {note}", err=True)
+        print_text(f"Note: {note}", err=True)
     if not applying:
         output.write_text(output.format_manifests(manifests, form), output_file)
     if not (applying or taking_over):
@@ -90,7 +91,7 @@ def import_(
             _take_over(writer, applying)
         if applying:
             for manifest in manifests:
-                click.echo(f"ConfigMap {namespace}/{manifest['metadata']['name']}: {_create_pool(writer, manifest)}")
+                print_text(f"ConfigMap {namespace}/{manifest['metadata']['name']}: {_create_pool(writer, manifest)}")
 
 
 def _read_configuration(paths: Sequence[str]) -> PoolReading:
@@ -113,16 +114,16 @@ def _take_over(writer: Writer, applying: bool) -> None:
 
     old_compactors, marked_nodes = take_over.find_compactors_and_nodes(writer.client)
     if not (old_compactors or marked_nodes):
-        click.echo("the cluster has no estafette node-compactor, and no node has an annotation of one", err=True)
+        print_text("the cluster has no estafette node-compactor, and no node has an annotation of one", err=True)
     if not applying:
         for compactor in old_compactors:
-            click.echo(f"{compactor}: would be scaled from {compactor.replicas} to 0", err=True)
+            print_text(f"{compactor}: would be scaled from {compactor.replicas} to 0", err=True)
         for node in marked_nodes:
-            click.echo(f"{node}: would be {node.restoration_text}", err=True)
+            print_text(f"{node}: would be {node.restoration_text}", err=True)
         return
     try:
         for step in take_over.take_over(writer, old_compactors, timeout_seconds=STOP_TIMEOUT_SECONDS):
-            click.echo(step)
+            print_text(step)
     except take_over.StillRunning as error:
         message = (
             f"{error}: the pods of the estafette node-compactor still run after {STOP_TIMEOUT_SECONDS} s. Run "

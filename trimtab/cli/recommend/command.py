@@ -11,6 +11,7 @@ import msgspec
 from trimtab.cli import live_cluster, output
 from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cli.plan.inputs import parse_documents
+from trimtab.cli.print_text import print_text
 from trimtab.cli.recommend import comparison, current_requests, export, options, sources
 from trimtab.cli.recommend.build_report import Selection, build_report
 from trimtab.cli.recommend.options import add_recommend_options as recommend_options
@@ -136,20 +137,20 @@ def verb(
     if more["folder"]:
         patches, unmergeable, doubtful = export.write_patches(recommend_report, more["folder"], more["min_confidence"])
         count = f"{len(patches)} patch{'' if len(patches) == 1 else 'es'}"
-        click.echo(f"Wrote {count} and a kustomization.yaml to the folder {more['folder']}", err=True)
+        print_text(f"Wrote {count} and a kustomization.yaml to the folder {more['folder']}", err=True)
         if unmergeable:
-            click.echo(
+            print_text(
                 "These workloads get no patch, because kustomize cannot merge their containers: "
                 f"{', '.join(unmergeable)}",
                 err=True,
             )
         if doubtful:
             why = f"less than {more['min_confidence']:.0%} confidence (--min-confidence)"
-            click.echo(f"These requests are not lowered, because they have {why}: {', '.join(doubtful)}", err=True)
+            print_text(f"These requests are not lowered, because they have {why}: {', '.join(doubtful)}", err=True)
     if more["export"]:
         exported = export.build_vpa_checkpoints(book, current)
         output.write_text(export.format_yaml_documents(exported), more["export"])
-        click.echo(f"Wrote {len(exported)} checkpoints to {more['export']}", err=True)
+        print_text(f"Wrote {len(exported)} checkpoints to {more['export']}", err=True)
     _emit(more["form"], more["output_file"], recommend_report)
 
 

@@ -12,6 +12,7 @@ from trimtab.autoscaling.simulation.simulate_vpa import simulate_vpa
 from trimtab.cli import live_cluster, output
 from trimtab.cli.idle.command import parse_minor_version
 from trimtab.cli.main import SuggestingGroup, UsageError
+from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.recommend.options import needs_cluster
 from trimtab.cli.usage_series import read_usage_series
@@ -158,10 +159,10 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
         text = output.format_manifests(one.manifest for one in chosen if one.manifest is not None)
         output.write_text(text, options["output_file"])
         for note in absent_notes:
-            click.echo(note, err=True)
+            print_text(note, err=True)
         for one in proposals:
             if one.action is VpaAction.REMOVE:
-                click.echo(f"kubectl delete vpa --namespace {one.workload.namespace} {one.existing}", err=True)
+                print_text(f"kubectl delete vpa --namespace {one.workload.namespace} {one.existing}", err=True)
         return
     if not cluster.paths:
         notes.append(

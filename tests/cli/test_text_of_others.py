@@ -2,17 +2,15 @@
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+import yaml
 from rich.table import Table
 
-from tests.cluster_of import node, pod
-from trimtab.cli.main import cli
-from trimtab.cli.output import format_json
+from trimtab.cli.output import format_json, format_manifests, format_yaml
 from trimtab.cli.plain_columns import PlainConsole
+from trimtab.cli.print_text import print_progress, print_text
 from trimtab.cli.printable_text import ReportConsole, csv_cell, replace_control_characters
 
 HOSTILE = "[link=https://evil.example][reverse][/]x[/]:bomb:\x1b]8;;https://evil.example\x07\x1b[2J\x9b7m"
@@ -37,46 +35,6 @@ def test_markup_in_a_text_is_printed_and_never_obeyed(console_type: type[ReportC
     assert not any(sequence in text for sequence in WORKED)
 
 
-def hostile(value: Any) -> Any:
-    """The value with the sequences behind every name and reason, but not in numbers, labels of the platform or words
-    of the API."""
-    if isinstance(value, list):
-        return [hostile(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    fields = ("name", "kind", "reason", "namespace", "uid", "nodeName", "image", "message")
-    return {
-        key: f"{one}{HOSTILE}" if key in fields and isinstance(one, str) else hostile(one) for key, one in value.items()
-    }
-
-
-@pytest.fixture
-def snapshot(tmp_path: Path) -> Path:
-    items = [node("a"), node("b")]
-    items += [pod(f"p{number}", "a") for number in range(3)]
-    items = [{"kind": one["kind"], "apiVersion": "v1", **hostile({k: v for k, v in one.items() if k != "kind"})}
-             for one in items]  # fmt: skip
-    path = tmp_path / "snapshot.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    return path
-
-
-REPORTS = (
-    ("plan",), ("plan", "-o", "wide"), ("plan", "-o", "html"), ("plan", "-o", "json"), ("simulate",), ("idle",),
-    ("machines", "rank"), ("lint",), ("lint", "-o", "junit"), ("lint", "-o", "sarif"), ("reserved", "measure"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
-def test_no_report_of_a_hostile_snapshot_has_a_sequence_that_a_terminal_obeys(
-    snapshot: Path, arguments: tuple[str, ...]
-) -> None:
-    output = CliRunner(env={"FORCE_COLOR": "1", "TERM": "xterm-256color"}).invoke(
-        cli, [*arguments, "--cluster", str(snapshot)], color=True
-    )
-    assert not any(sequence in output.output for sequence in WORKED), arguments
-
-
 @pytest.mark.parametrize(
     "text", ["=1+1", "+1+1", "-cmd|'/c calc'!A0", "@SUM(A1)", " =1", "\t=1", "\uff1d1", "-1+2", "+1|x"]
 )
@@ -94,3 +52,27 @@ def test_json_has_the_same_data_and_no_control_character(text: str) -> None:
     document = format_json({"name": text})
     assert json.loads(document) == {"name": text}
     assert replace_control_characters(document) == document
+
+
+@pytest.mark.parametrize("text", ["größer", "a\u202eb", "\u2066x: y", "a\x85b", "x\x9bm", "\x1b]8;;", "line\nb\u202e"])
+@pytest.mark.parametrize("write", [format_yaml, lambda document: format_manifests([document])])
+def test_yaml_has_the_same_data_and_no_control_character(text: str, write: Any) -> None:
+    document = write({text: text, "list": [text, 1]})
+    assert yaml.safe_load(document) == {text: text, "list": [text, 1]}
+    assert replace_control_characters(document) == document
+
+
+def test_yaml_keeps_letters_of_other_languages_readable() -> None:
+    assert format_yaml({"name": "größer"}) == "name: größer\n"
+
+
+def test_a_line_is_printed_without_what_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    print_text(HOSTILE)
+    print_text(HOSTILE, err=True)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == f"{replace_control_characters(HOSTILE)}\n"
+
+
+def test_progress_has_no_sequence_but_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    print_progress(HOSTILE)
+    assert "\x1b" not in capsys.readouterr().err.replace("\r\x1b[K", "")

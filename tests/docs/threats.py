@@ -242,7 +242,10 @@ WHAT: dict[str, tuple[str, ...]] = {
     ),
     "control sequences for terminals": (
         "tests/cli/test_printable_text.py::test_no_control_character_is_printed",
-        "tests/cli/test_text_of_others.py::test_no_report_of_a_hostile_snapshot_has_a_sequence_that_a_terminal_obeys",
+        "tests/cli/test_text_of_every_verb.py::test_no_format_has_a_character_that_a_terminal_obeys",
+        "tests/cli/test_text_of_every_verb.py::test_every_verb_reads_the_hostile_cluster_or_says_why_not",
+        "tests/architecture/test_printed_text.py::test_no_module_prints_text_but_by_a_printer",
+        "tests/runtime/test_log.py::test_a_terminal_obeys_nothing_in_a_value",
         "tests/cli/test_text_of_others.py::test_json_has_the_same_data_and_no_control_character",
     ),
     "a link, a colour or a formula in a name": (

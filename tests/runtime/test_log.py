@@ -3,10 +3,12 @@
 import io
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
 
+from trimtab.cluster.control_characters import has_control_characters
 from trimtab.runtime import log
 
 
@@ -94,3 +96,16 @@ def test_a_plain_line_is_the_line_that_the_long_way_writes() -> None:
     logger.bind(count=1).info("seen", names=("a", "b"), db_password="x", where=None)
     short, long = lines(out)
     assert {**short, "timestamp": ""} == {**long, "timestamp": ""}
+
+
+@pytest.mark.parametrize("style", ["console", "json"])
+def test_a_terminal_obeys_nothing_in_a_value(style: str) -> None:
+    stream = io.StringIO()
+    logger = log.build_logger(stream=stream, style=style)
+    logger.info("pod\x1b]8;;changed", pod="web\x1b]0;x\x07\x9b7m", owner="a\u202eb")
+    try:
+        raise ValueError("\x1b[2J\u2066")
+    except ValueError:
+        logger.error("failed", exc_info=True)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
+    assert not has_control_characters(text)

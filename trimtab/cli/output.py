@@ -112,6 +112,11 @@ def write_text(text: str, output_file: str | None) -> None:
     write_private_file(output_file, text.encode())
 
 
+def write_lines(lines: Iterable[str], output_file: str | None) -> None:
+    """Print each line, or write all of them to a file, as `-o name` does; control characters are replaced."""
+    write_text("".join(f"{replace_control_characters(line)}\n" for line in lines), output_file)
+
+
 def format_json(document: object) -> str:
     """Return the document as indented JSON, in which control characters are escaped."""
     return escape_in_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"

@@ -24,7 +24,7 @@ from trimtab.cli.compactor.history import (
 from trimtab.cli.compactor.pause_pool import describe_reopening, pause_pool
 from trimtab.cli.complete_names import complete_nodes, complete_pools
 from trimtab.cli.main import EXIT_USAGE, SuggestingGroup, UsageError
-from trimtab.cli.output import write_text
+from trimtab.cli.output import write_lines
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PAUSED_MARK
@@ -133,7 +133,7 @@ def show_history(
     report = build_history_report(compactor_state, filters)
     is_wide = output == "wide"
     if output == "name":
-        write_text("".join(f"node/{name}\n" for name in history_nodes(report)), output_file)
+        write_lines((f"node/{name}" for name in history_nodes(report)), output_file)
     else:
         _emit(output, output_file, report, lambda console: draw_history(console, report, is_wide=is_wide))
     if watch:

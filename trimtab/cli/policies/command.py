@@ -17,7 +17,7 @@ from trimtab.cli import live_cluster, output
 from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
 from trimtab.cli.main import EXIT_FOUND, SuggestingGroup, UsageError
-from trimtab.cli.output import write_text
+from trimtab.cli.output import write_lines
 from trimtab.cli.policies.cluster_policies import read_cluster_policies
 from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
@@ -148,7 +148,7 @@ def list_policies(
     if output == "name":
         names = [f"podpolicy/{policy.name}" for policy in report.policies]
         names += [f"{policy.kind.lower()}/{policy.name}" for policy in report.compiled]
-        write_text("".join(f"{name}\n" for name in names), output_file)
+        write_lines(names, output_file)
         return
     draw = partial(_draw_list, is_wide=output == "wide")
     _emit(output, output_file, report, draw)

@@ -99,8 +99,8 @@ def show_rollout(
 
 def _emit(form: str, output_file: str | None, report: RolloutReport) -> None:
     if form == "name":
-        lines = [f"{each.namespace}/{each.owner}\n" for each in report.owners if each.is_included]
-        output.write_text("".join(lines), output_file)
+        included = [f"{each.namespace}/{each.owner}" for each in report.owners if each.is_included]
+        output.write_lines(included, output_file)
         return
     output.emit_report(
         form, output_file, report, lambda console: draw_rollout(console, report), "trimtab policies rollout"

@@ -1,0 +1,91 @@
+"""Every verb, in each of its formats, reads a cluster with hostile text in every string, and prints it as text."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cli.hostile_runs import (
+    RUNS,
+    WITHOUT_SNAPSHOT,
+    HostileFiles,
+    all_verbs,
+    format_option,
+    string_fields,
+)
+from trimtab.cli.main import cli
+from trimtab.cluster.control_characters import has_control_characters
+
+SEQUENCES = ("\x1b]", "\x1b[7m", "\x1b[2J", "\x9b", "\x07", "\x85", "\x7f", "\u202e", "\u2066")
+"""What a terminal would obey, apart from the colours of Trimtab's own."""
+FORMATS = [(verb, form) for verb, forms in all_verbs().items() if verb in RUNS for form in forms]
+TABLES = ("table", "wide", "")
+SHOWS_NO_TEXT = {
+    "autoscaler propose": "it prints numbers and flags",
+    "policies compile": "names of policies have a pattern, and a description is not compiled",
+    "pools import": "it refuses what is no configuration of estafette",
+    "scheduler config": "it prints Trimtab's own manifests", "scheduler manifests": "it prints Trimtab's own manifests",
+    "reserved measure": "it prints pools, which the labels of nodes name, and amounts",
+}  # fmt: skip
+"""Verb → why its reports quote no text of the snapshot."""
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> HostileFiles:
+    """Hostile text behind names, kinds, reasons and the like."""
+    return HostileFiles(tmp_path_factory.mktemp("named"))
+
+
+@pytest.fixture(scope="module")
+def everywhere(tmp_path_factory: pytest.TempPathFactory) -> HostileFiles:
+    """Hostile text behind every string that is no amount."""
+    return HostileFiles(tmp_path_factory.mktemp("everywhere"), None)
+
+
+def run(verb: str, form: str, files: HostileFiles, *, on_terminal: bool = False) -> Result:
+    colours = {"FORCE_COLOR": "1", "TERM": "xterm-256color"} if on_terminal else {}
+    options = [format_option(verb), form] if form else []
+    arguments = [*verb.split(), *map(str, RUNS[verb](files)), *options]
+    result = CliRunner(env={"COLUMNS": "400", **colours}).invoke(cli, arguments, color=on_terminal)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def test_every_verb_reads_the_hostile_cluster_or_says_why_not() -> None:
+    assert sorted(all_verbs()) == sorted([*RUNS, *WITHOUT_SNAPSHOT])
+
+
+@pytest.mark.parametrize(("verb", "form"), FORMATS, ids=lambda part: part or "text")
+def test_no_format_has_a_character_that_a_terminal_obeys(
+    verb: str, form: str, named: HostileFiles, everywhere: HostileFiles
+) -> None:
+    for files in (named, everywhere):
+        assert not has_control_characters(run(verb, form, files).output)
+
+
+@pytest.mark.parametrize(
+    ("verb", "form"), [pair for pair in FORMATS if pair[1] in TABLES], ids=lambda part: part or "text"
+)
+def test_no_table_on_a_terminal_obeys_it(verb: str, form: str, named: HostileFiles, everywhere: HostileFiles) -> None:
+    for files in (named, everywhere):
+        output = run(verb, form, files, on_terminal=True).output
+        assert [sequence for sequence in SEQUENCES if sequence in output] == []
+
+
+@pytest.mark.parametrize("verb", sorted(RUNS))
+def test_the_text_is_in_the_report_or_there_is_a_reason(
+    verb: str, named: HostileFiles, everywhere: HostileFiles
+) -> None:
+    """Otherwise the tests above would show nothing."""
+    forms = {all_verbs()[verb][0], all_verbs()[verb][-1]}
+    outputs = [run(verb, form, files).output for form in forms for files in (named, everywhere)]
+    is_shown = any("evil.example" in output for output in outputs)
+    assert is_shown != (verb in SHOWS_NO_TEXT)
+
+
+@pytest.mark.parametrize("field", string_fields())
+def test_hostile_text_in_one_field_alone_is_text(field: str, tmp_path: Path) -> None:
+    """The object may be unreadable by it, and reports then quote it."""
+    files = HostileFiles(tmp_path, (field,))
+    for verb in ("plan", "lint", "admit"):
+        assert not has_control_characters(run(verb, "table", files).output)

@@ -126,7 +126,7 @@ def verb(
 
 
 def _print_warning(warning: str) -> None:
-    click.echo(note_warning(warning), err=True)
+    print_text(note_warning(warning), err=True)
 
 
 def _check_options(

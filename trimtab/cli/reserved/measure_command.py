@@ -11,6 +11,7 @@ from trimtab.cli import live_cluster, output
 from trimtab.cli.live_cluster import LIVE
 from trimtab.cli.main import UsageError
 from trimtab.cli.plan.inputs import parse_now
+from trimtab.cli.print_text import print_text
 from trimtab.cli.recommend.options import WINDOW
 from trimtab.cli.recommend.sources import note_warning, parse_headers
 from trimtab.cli.reserved import measure_sources
@@ -154,7 +155,7 @@ def _connect_to_prometheus(
     if mistakes:
         raise UsageError(mistakes)
     source = HttpApi(url, parse_headers(headers, (), token_file, None), ca, None, None)
-    return Prometheus(source, queries, lambda warning: click.echo(note_warning(warning), err=True))
+    return Prometheus(source, queries, lambda warning: print_text(note_warning(warning), err=True))
 
 
 def _read_measurements(

@@ -1,8 +1,10 @@
 """What a release publishes has its version, its addresses and its notes."""
 
+import re
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -84,3 +86,41 @@ def test_workflows_and_forms_are_yaml(path: Path) -> None:
 def test_workflows_call_what_a_change_must_pass() -> None:
     for name in ("ci.yml", "release.yml"):
         assert "run: .ci/run" in (ROOT / ".github/workflows" / name).read_text()
+
+
+WORKFLOWS = {path.name: yaml.safe_load(path.read_text()) for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
+JOBS = {(name, job): steps for name, workflow in WORKFLOWS.items() for job, steps in workflow["jobs"].items()}
+MOVABLE = {"pypa/gh-action-pypi-publish"}
+"""Actions that are used by a branch, in a job whose only right is the one that this action needs."""
+TOGETHER = ({"id-token", "attestations"}, {"packages", "id-token"})
+"""Rights that one job needs at the same time: a signature is stored beside what it signs."""
+
+
+def written_rights(job: dict[str, Any]) -> set[str]:
+    return {right for right, access in job.get("permissions", {}).items() if access == "write"}
+
+
+@pytest.mark.parametrize("job", JOBS, ids="/".join)
+def test_a_job_has_one_right_to_write(job: tuple[str, str]) -> None:
+    rights = written_rights(JOBS[job])
+    assert len(rights) <= 1 or rights in TOGETHER
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_itself_may_only_read(name: str) -> None:
+    assert WORKFLOWS[name]["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize("job", JOBS, ids="/".join)
+def test_actions_are_pinned_by_commit(job: tuple[str, str]) -> None:
+    used = [step["uses"].split("@") for step in JOBS[job]["steps"] if "uses" in step]
+    movable = [action for action, version in used if re.fullmatch("[0-9a-f]{40}", version) is None]
+    assert set(movable) <= MOVABLE
+    assert not movable or written_rights(JOBS[job]) == {"id-token"}
+
+
+@pytest.mark.parametrize("job", JOBS, ids="/".join)
+def test_a_job_that_builds_or_tests_cannot_sign(job: tuple[str, str]) -> None:
+    runs = " ".join(step.get("run", "") for step in JOBS[job]["steps"])
+    is_build = any(word in runs for word in (".ci/run", "pip install", "python -m"))
+    assert not (is_build and written_rights(JOBS[job]))

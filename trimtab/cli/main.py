@@ -114,7 +114,7 @@ class Verbs(SuggestingGroup):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            error.message = replace_control_characters(error.message)
+            vars(error)["message"] = replace_control_characters(error.message)
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -186,7 +186,7 @@ class PrintableDumper(yaml.SafeDumper):
     of them: it writes a text with U+202E or U+0085 as it is."""
 
     def analyze_scalar(self, scalar: str) -> Any:
-        analysis = super().analyze_scalar(scalar)  # type: ignore[no-untyped-call]
+        analysis = super().analyze_scalar(scalar)
         if _has_unprintable(scalar):
             analysis.allow_flow_plain = analysis.allow_block_plain = False
             analysis.allow_single_quoted = analysis.allow_block = False
@@ -194,7 +194,7 @@ class PrintableDumper(yaml.SafeDumper):
 
     def write_double_quoted(self, text: str, split: bool = True) -> None:
         allows_unicode, self.allow_unicode = self.allow_unicode, not _has_unprintable(text)
-        super().write_double_quoted(text, split)  # type: ignore[no-untyped-call]
+        super().write_double_quoted(text, split)
         self.allow_unicode = allows_unicode
 
 

@@ -257,7 +257,9 @@ class FailureHistory:
         failures = recent_failures(pod, now, self.terms)
         for policy in policies:
             cohort = cohort_of(policy, pod, result)
-            for kind in FailureKind if cohort is not None else ():
+            if cohort is None:
+                continue
+            for kind in FailureKind:
                 if cohort is Cohort.BEFORE or may_cause(pod.alike, policy.name, kind):
                     key = (policy.name, policy.since, cohort, kind, pod.alike.namespace)
                     self._add_count(key, Count(1, kind in failures), now)

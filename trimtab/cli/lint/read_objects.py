@@ -164,7 +164,7 @@ def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[
     notes: list[str] = []
     for source in sources:
         if sys.stderr.isatty():
-            print_progress(source)
+            print_progress(str(source))
         try:
             documents += _list_source(client, source)
         except NotFound:

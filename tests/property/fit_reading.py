@@ -83,6 +83,9 @@ class World:
         self.pods = by_kind("Pod")
         self.storage = {one["metadata"]["name"]: one["spec"]["drivers"] or [] for one in by_kind("CSINode")}
         self.handlers = {one["metadata"]["name"]: one["handler"] for one in by_kind("RuntimeClass")}
+        self.preventing = {
+            one["metadata"]["name"] for one in by_kind("CSIDriver") if one["spec"]["preventPodSchedulingIfMissing"]
+        }
         volumes = {one["metadata"]["name"]: one["spec"]["csi"]["driver"] for one in by_kind("PersistentVolume")}
         self.drivers = {
             one["metadata"]["name"]: volumes[one["spec"]["volumeName"]] for one in by_kind("PersistentVolumeClaim")
@@ -127,16 +130,39 @@ class World:
                     good |= {"amd64", "arm64"} if one.get("operator") == "Exists" else {one["value"]}
             if labels_of(node).get("kubernetes.io/arch", "") not in good:
                 return False
-        reported = [one["name"] for one in node["status"].get("runtimeHandlers", [])]
+        reported = {one["name"]: one["features"] for one in node["status"].get("runtimeHandlers", [])}
         expected = self.handlers.get(pod["spec"].get("runtimeClassName", ""), "")
         if reported and expected not in reported:
             return False
+        mounts = [mount for one in pod["spec"]["containers"] for mount in one.get("volumeMounts", [])]
+        insists = any(mount["recursiveReadOnly"] == "Enabled" for mount in mounts)
+        if reported and insists and not reported[expected]["recursiveReadOnlyMounts"]:
+            return False
+        if reported and pod["spec"].get("hostUsers") is False and not reported[expected]["userNamespaces"]:
+            return False
+        return self.has_features(pod, node) and not self.missing_drivers(pod, node)
+
+    def has_features(self, pod: Item, node: Item) -> bool:
+        """Returns whether the node declares what the pod's spec needs; where no node declares anything, it does."""
+        if not any("declaredFeatures" in one["status"] for one in self.nodes.values()):
+            return True
+        spec = pod["spec"]
+        rules = [rule["action"] for one in spec["containers"] for rule in one.get("restartPolicyRules", [])]
+        needed = {"RestartAllContainersOnContainerExits"} if "RestartAllContainers" in rules else set()
+        if spec.get("hostNetwork") and spec.get("hostUsers") is False:
+            needed.add("UserNamespacesHostNetworkSupport")
+        return needed <= {*node["status"].get("declaredFeatures", [])}
+
+    def missing_drivers(self, pod: Item, node: Item) -> set[str]:
+        """Returns the drivers of the pod's volumes that the node lacks, as far as anything is known about drivers."""
         drivers = {
-            self.drivers[volume["persistentVolumeClaim"]["claimName"]] for volume in pod["spec"].get("volumes", [])
+            volume["csi"]["driver"] if "csi" in volume else self.drivers[volume["persistentVolumeClaim"]["claimName"]]
+            for volume in pod["spec"].get("volumes", [])
         }
-        everywhere = {driver["name"] for names in self.storage.values() for driver in names}
+        somewhere = {driver["name"] for names in self.storage.values() for driver in names}
+        checked = self.preventing if self.storage else set()
         here = {driver["name"] for driver in self.storage.get(node["metadata"]["name"], [])}
-        return not (drivers & everywhere) - here
+        return (drivers & (somewhere | checked)) - here
 
     def belongs_on(self, pod: Item, node: Item) -> bool:
         """Returns whether the node is ordinary, or the pod selects nodes of its kind."""
@@ -156,6 +182,8 @@ class World:
     def is_accident(self, pod: Item, node: Item) -> bool:
         """Returns whether it would do harm if the scheduler placed the pod on the node."""
         if not is_schedulable(pod, node) or self.may_move(pod, node):
+            return False
+        if self.missing_drivers(pod, node) & self.preventing:
             return False
         if self.belongs_on(pod, node):
             return True

@@ -20,6 +20,7 @@ PART = 50
 """The number of clusters of one test."""
 ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 DRIVER = "disk.example"
+FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport", "GuaranteedQoSPodCPUResize")
 OF_ROOM = {"no-room", "node-takes-no-pods"}
 
 
@@ -41,7 +42,11 @@ def drawn_node(draw: random.Random, name: str) -> Item:
         more["taints"] = [*taints, {"key": ARCH, "value": "arm64", "effect": "NoSchedule"}]
     if draw.random() < 0.5:
         handlers = ["", "runc", *(["kata"] if draw.random() < 0.6 else [])]
-        more["status"] = {"runtimeHandlers": [{"name": one} for one in handlers]}
+        features = {"recursiveReadOnlyMounts": draw.random() < 0.7, "userNamespaces": draw.random() < 0.8}
+        more["status"] = {"runtimeHandlers": [{"name": one, "features": features} for one in handlers]}
+    if draw.random() < 0.3:
+        declared = [one for one in FEATURES if draw.random() < 0.6]
+        more["status"] = {**more.get("status", {}), "declaredFeatures": declared}
     return node(name, labels=labels, **more)
 
 
@@ -72,7 +77,22 @@ def drawn_spec(draw: random.Random) -> Item:
         ])]  # fmt: skip
     if draw.random() < 0.2:
         spec["runtimeClassName"] = "vm"
+    if draw.random() < 0.1:
+        spec |= {"hostNetwork": True, "hostUsers": False}
+    if draw.random() < 0.1:
+        spec["volumes"] = [{"name": "s", "csi": {"driver": DRIVER}}]
     return spec
+
+
+def drawn_container(draw: random.Random) -> Item:
+    """What a container needs of its node."""
+    more: Item = {}
+    if draw.random() < 0.15:
+        kind = draw.choice(["Enabled", "Enabled", "IfPossible"])
+        more["volumeMounts"] = [{"name": "s", "mountPath": "/s", "recursiveReadOnly": kind}]
+    if draw.random() < 0.1:
+        more["restartPolicyRules"] = [{"action": "RestartAllContainers"}]
+    return more
 
 
 def drawn_world(seed: int) -> list[Item]:
@@ -81,13 +101,17 @@ def drawn_world(seed: int) -> list[Item]:
     items: list[Item] = [drawn_node(draw, name) for name in names]
     items.append(KATA)
     if draw.random() < 0.5:
+        prevents = {"preventPodSchedulingIfMissing": draw.random() < 0.5}
+        items.append({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
+                      "spec": prevents})  # fmt: skip
+    if draw.random() < 0.5:
         for name in names:
             if draw.random() < 0.8:
                 drivers = [{"name": DRIVER, "nodeID": name}] if draw.random() < 0.7 else None
                 items.append({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name},
                               "spec": {"drivers": drivers}})  # fmt: skip
     for app in range(draw.randint(2, 5)):
-        spec = drawn_spec(draw)
+        spec, container = drawn_spec(draw), drawn_container(draw)
         for number in range(draw.randint(1, 3)):
             own = dict(spec)
             if draw.random() < 0.15:
@@ -102,7 +126,9 @@ def drawn_world(seed: int) -> list[Item]:
                 ]  # fmt: skip
             cpu = draw.choice(["300m", "900m", "1900m"])
             ready = draw.random() < 0.85
-            items.append(pod(f"app{app}-{number}", draw.choice(names), cpu, app=f"app{app}", ready=ready, spec=own))
+            item = pod(f"app{app}-{number}", draw.choice(names), cpu, app=f"app{app}", ready=ready, spec=own)
+            item["spec"]["containers"][0] |= container
+            items.append(item)
     if draw.random() < 0.5:
         urgent = pod("urgent-0", cpu=draw.choice(["1", "2", "3500m"]), phase="Pending", ready=False)
         urgent["status"]["nominatedNodeName"] = draw.choice(names)

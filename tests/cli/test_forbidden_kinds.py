@@ -58,8 +58,8 @@ def test_a_capture_says_so_and_is_planned_as_the_cluster_is(tmp_path: Path) -> N
         result = trimtab("capture", "-o", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert result.exit_code == 0, result.output
     assert (
-        "The snapshot does not contain these kinds of objects, because you may not list them: CapacityBuffer, "
-        "DeviceClass, PodTemplate" in result.stderr
+        "The snapshot does not contain these kinds of objects, because you may not list them: CSIDriver, "
+        "CapacityBuffer, DeviceClass, PodTemplate" in result.stderr
     )
     report, other = told("plan", "--cluster", path, "--pool", "all=keen"), live(tmp_path, *half_empty())
     assert notes(report) == notes(other)

@@ -157,9 +157,9 @@ def _pool_names(item: Item) -> Iterator[str]:
 
 
 def _autoscaler_status(item: Item) -> cluster_autoscaler.Autoscaler | None:
-    """Returns the cluster autoscaler's status if the object is the status ConfigMap. Returns None for any other object,
-    and for a status that cannot be parsed."""
-    text = item.get("data", {}).get("status", "") if item["metadata"]["name"] == cluster_autoscaler.STATUS_NAME else ""
+    """Returns a cluster autoscaler's status if the object is a ConfigMap with one, whatever its name is. Returns None
+    for any other object, and for a status that cannot be parsed."""
+    text = item.get("data", {}).get("status", "") if item["kind"] == "ConfigMap" else ""
     status = cluster_autoscaler.parse_status(text) if text else None
     return None if isinstance(status, Unreadable) else status
 
@@ -231,8 +231,8 @@ def _rename_data(item: Item, words: NameHasher, pools: list[str]) -> dict[str, s
             for name, each in usage.items()
         }
         return {recommendation.PAYLOAD_KEY: recommendation.encode(renamed)}
-    if data and item["metadata"]["name"] == cluster_autoscaler.STATUS_NAME:
-        status = _autoscaler_status(item)
+    status = _autoscaler_status(item)
+    if data and (status is not None or item["metadata"]["name"] == cluster_autoscaler.STATUS_NAME):
         return {
             "status": cluster_autoscaler.format_status(_rename_groups(status, words, pools)) if status else "unreadable"
         }

@@ -17,6 +17,7 @@ from trimtab.cluster.api.workload import Templated
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import FORBIDDEN_KIND, UNREADABLE_FIELD, Snapshot
 from trimtab.kube import decode
+from trimtab.kube.autoscaler_statuses import status_sources
 from trimtab.kube.client import Client
 from trimtab.kube.decode import PLAIN_SELECTOR_KINDS, Key
 from trimtab.kube.listing import ClusterListing, list_kinds
@@ -33,9 +34,12 @@ def read_cluster(
     *,
     templates: bool = False,
 ) -> ClusterListing:
-    """Returns all objects of these kinds. The pod templates of owners are included if they are requested, or if a
+    """Returns all objects of these kinds; of ConfigMaps, only Trimtab's own and the statuses of cluster autoscalers.
+    The pod templates of owners are included if they are requested, or if a
     policy or a VPA exists."""
-    cluster_listing = list_kinds(client, list_sources(kinds), on_list)
+    kinds = tuple(kinds)
+    statuses = status_sources(client) if "ConfigMap" in kinds else ()
+    cluster_listing = list_kinds(client, (*list_sources(kinds), *statuses), on_list)
     if not templates and not any(
         cluster_listing.snapshot.objects.get(kind) for kind in ("PodPolicy", "VerticalPodAutoscaler")
     ):

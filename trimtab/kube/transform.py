@@ -87,7 +87,8 @@ class FieldPruner:
         return changed(shape, metadata=self.prune_metadata(shape.metadata))  # type: ignore[attr-defined]
 
     def _prune_pod(self, pod: Pod) -> Pod:
-        return Pod(
+        return changed(
+            pod,
             metadata=self.prune_metadata(pod.metadata),
             spec=self._prune_spec(pod.spec),
             status=self._prune_status(pod.status),

@@ -104,7 +104,8 @@ class PodClassifier:
         ask, claims = pod.requirements, pod.claims
         if isinstance(readmitted_requests, Unreadable):
             return self._classify_unknown(pod, readmitted_requests)
-        if not self.run_conditions.is_needed:
+        # A DaemonSet creates its pods wherever the scheduler's filters allow it, whether they can run there or not.
+        if not self.run_conditions.is_needed or pod.is_daemon:
             conditions = ANYWHERE
         else:
             conditions = self.run_conditions.conditions_of(pod, self._drivers_of(pod))

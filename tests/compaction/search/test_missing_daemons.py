@@ -6,6 +6,8 @@ from tests.cluster_of import ALL, Item, node, pod
 from tests.compaction.plans import goes, planned
 from trimtab.compaction.plan_types import Plan
 
+KEPT = {"trimtab.dev/do-not-disrupt": "true"}
+
 
 def daemon_set(cpu: str = "300m", desired: int = 3, **spec: object) -> Item:
     container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
@@ -23,7 +25,7 @@ def log_pod(on: str) -> Item:
 def with_room_for_one_move(*others: Item, **of_b: object) -> list[Item]:
     """Node b has room for web-0, but not for it and a DaemonSet's pod; node c is full."""
     return [node("a"), node("b", **of_b), node("c"), pod("web-0", "a", "1900m"), pod("web-1", "b", "1900m"),
-            pod("big-0", "c", "3500m", annotations={"trimtab.dev/do-not-disrupt": "true"}), *others]  # fmt: skip
+            pod("big-0", "c", "3500m", annotations=KEPT), *others]  # fmt: skip
 
 
 def notes_of(made: Plan) -> str:
@@ -69,3 +71,14 @@ def test_a_pod_that_waits_for_its_node_is_not_counted_twice() -> None:
     waiting["status"]["phase"] = "Pending"
     made = planned(*with_room_for_one_move(log_pod("a"), log_pod("c"), waiting), daemon_set(desired=4), pool=ALL)
     assert "capacity on 1 node" not in notes_of(made)
+
+
+def test_the_room_is_kept_also_where_the_image_may_not_run() -> None:
+    arch = "kubernetes.io/arch"
+    nodes = [node("a", labels={arch: "amd64"}), node("b", labels={arch: "arm64"})]
+    spec = {"nodeSelector": {arch: "arm64"}}
+    mixed = [pod("web-0", "a", "1900m"), pod("fix-0", "b", "1900m", spec=spec, annotations=KEPT)]
+    mixed[0]["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": arch, "operator": "Exists"}]}]}}}  # fmt: skip
+    assert goes(*nodes, *mixed, log_pod("a")) == ["a"]
+    assert goes(*nodes, *mixed, log_pod("a"), daemon_set(desired=2)) == []

@@ -1,5 +1,7 @@
 """Where custom kinds hold pod templates, and what is said of those that hold none."""
 
+import re
+
 import pytest
 import yaml
 
@@ -158,3 +160,11 @@ def test_a_volume_without_a_source_is_an_empty_dir_as_on_the_server(volume: dict
     (location,) = read_templates(document("Deployment", {"template": template}, "apps/v1"))
     assert isinstance(location, PodTemplateLocation)
     assert [v.name for v in location.pod.spec.volumes if v.empty_dir is not UNSET] == (["tmp"] if is_scratch else [])
+
+
+def test_a_generated_name_has_the_characters_that_the_api_server_appends():
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "dra-"},
+           "spec": {"template": {"spec": {"containers": [{"name": "app", "image": "i"}]}}}}  # fmt: skip
+    (location,) = read_templates(Document(file="f", index=0, value=job))
+    assert re.fullmatch("dra-[a-z0-9]{5}", location.key.name)
+    assert location.pod.metadata.labels["batch.kubernetes.io/job-name"] == location.key.name

@@ -157,3 +157,16 @@ def test_a_policys_owners_and_labels_are_patterns_as_for_the_webhook(match: dict
     policy = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "sized"},
               "spec": {"match": match, "actions": actions}}  # fmt: skip
     assert bool(find("L15", owner, vpa(), policy)) is is_found
+
+
+@pytest.mark.parametrize(
+    ("class_name", "outcome"),
+    [("system-cluster-critical", "the kernel kills it first"), ("system-node-critical", "evicts other pods"),
+     ("", "among the first that the kubelet evicts")],
+)  # fmt: skip
+def test_what_happens_to_a_pod_without_requests_depends_on_its_priority(class_name: str, outcome: str) -> None:
+    manifest = workload(replicas=2)
+    spec = {"priorityClassName": class_name, "containers": [{"name": "web", "image": "web:1"}]}
+    manifest["spec"]["template"]["spec"] = spec
+    (finding,) = find("L33", manifest)
+    assert outcome in finding.outcome

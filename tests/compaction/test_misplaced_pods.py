@@ -1,6 +1,6 @@
 """Pods that cost more where they are: critical ones on spot, those that may not move all over, services among Jobs."""
 
-from tests.cluster_of import ALL, SAFE, Item, budget, cluster, node, pod
+from tests.cluster_of import ALL, SAFE, Item, apart, budget, cluster, node, pod
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.misplaced_pods import Misplaced, find_misplaced
 from trimtab.compaction.plan import make_plan
@@ -39,6 +39,14 @@ def test_pods_that_may_not_move_are_scattered_when_few_nodes_would_hold_them() -
 
 def test_pods_that_fill_their_nodes_are_not_scattered() -> None:
     assert kinds(*(node(name) for name in "abcd"), *(pod(f"web-{n}", n, "3", **HELD) for n in "abcd")) == []
+
+
+def test_pods_that_must_be_apart_are_not_scattered() -> None:
+    nodes = [node(name) for name in "abcdef"]
+    pods = [pod(f"web-{name}", name, "50m", **HELD, spec=apart("web")) for name in "abc"]
+    assert found(*nodes, *pods) == []
+    (one,) = found(*nodes, *pods, *(pod(f"api-{name}", name, "50m", **HELD) for name in "def"))
+    assert one.fewest == 3
 
 
 def test_reasons_that_pass_scatter_nobody() -> None:

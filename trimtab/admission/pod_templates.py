@@ -207,8 +207,9 @@ class PodTemplateLocation:
 
     @property
     def key(self) -> OwnerKey:
-        """The identity of the object that the manifest describes."""
-        return OwnerKey(self.namespace, self.kind, self.name)
+        """The identity of the object that the manifest describes. For a manifest with `generateName`, the name is one
+        that the API server may generate."""
+        return next(iter(self.owners), OwnerKey(self.namespace, self.kind, self.name))
 
     def with_owners(self, facts: ClusterFacts) -> ClusterFacts:
         """Returns the facts of a cluster in which the owners of this manifest exist."""
@@ -292,7 +293,8 @@ def _build_location(
     outer = document.value.get("metadata") or {}
     name = str(outer.get("name") or outer.get("generateName") or "")
     namespace = str(outer.get("namespace") or "default")
-    top = OwnerKey(namespace, kind, name)
+    # The API server appends five characters (`SimpleNameGenerator` in apiserver pkg/storage/names).
+    top = OwnerKey(namespace, kind, name if outer.get("name") else f"{name}{_template_hash(pod)[:5]}")
     controller_pod, owners = (pod, {}) if not path else _with_owner(top, _controller_in(outer, namespace), pod)
     return PodTemplateLocation(
         document=document, kind=kind, name=name, namespace=namespace, path=path,

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.node import HOSTNAME_LABEL, NodeInfo
 from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.selectors import labels_match
 from trimtab.compaction import reasons as r
 from trimtab.compaction.blockers import DO_NOT_DISRUPT, NO_EVICTION, SAFE
 from trimtab.compaction.plan_types import Plan
@@ -50,7 +52,8 @@ class Misplaced:
     annotation: tuple[str, str] | None = None
     """(name, value) of the annotation that is the cause, if all of the pods have it; otherwise None."""
     fewest: int = 0
-    """For scattered pods: the number of nodes that would hold them all, judged by the sum of their requests."""
+    """For scattered pods: the number of nodes that would hold them all, judged by the sum of their requests and by
+    their anti-affinity to each other."""
 
 
 def find_misplaced(model: ClusterModel, plan: Plan) -> tuple[Misplaced, ...]:
@@ -90,7 +93,7 @@ def _scattered_pods(model: ClusterModel, plan: Plan) -> Iterator[Misplaced]:
             ).append(pod)
     for (code, annotation), pods in groups.items():
         nodes = _nodes_of(model, pods)
-        fewest = _min_nodes(model, pods, nodes)
+        fewest = max(_min_nodes(model, pods, nodes), _most_kept_apart(pods))
         if len(nodes) >= max(MIN_SCATTERED, 2 * fewest):
             yield Misplaced(
                 kind=Misplacement.SCATTERED, pods=tuple(pods), nodes=nodes, why=code, annotation=annotation,
@@ -148,6 +151,22 @@ def _min_nodes(model: ClusterModel, pods: Iterable[PodInfo], nodes: Iterable[Nod
             for resource in requested
         ),
     )
+
+
+def _most_kept_apart(pods: Iterable[PodInfo]) -> int:
+    """Returns the largest number of the pods of which each requires a node without the others, by its anti-affinity to
+    pods with its own labels."""
+    apart: Counter[tuple[str, str]] = Counter()
+    for pod in pods:
+        apart.update(
+            # A selector has no hash.
+            (pod.namespace, repr(term))
+            for term in pod.requirements.required_anti_affinity
+            if term.topology_key == HOSTNAME_LABEL
+            and (selector := value_or(term.label_selector, None)) is not None
+            and labels_match(selector, pod.requirements.labels)
+        )
+    return max(apart.values(), default=0)
 
 
 def _count_nodes(remaining: int, amounts: Iterable[int]) -> int:

@@ -28,7 +28,7 @@ _BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
 
 @lint_rule(
     "L29", LintSeverity.WARNING, "Several replicas without a PodDisruptionBudget",
-    why="A drain of two nodes, or a VPA that evicts pods, can remove all replicas at once.",
+    why="Drains of several nodes can remove all replicas at once, and a VPA that evicts pods half of them.",
     source=_GUIDE, fix="Add a PodDisruptionBudget with maxUnavailable 1.",
 )  # fmt: skip
 def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:

@@ -20,6 +20,7 @@ from trimtab.autoscaling.rule import (
 from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DAEMON_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.cluster.utilization_metrics import (
@@ -162,8 +163,8 @@ def fixed_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         hpa = hpas[0]
         yield rule.report_problem(
             workload.subject,
-            f"{workload.subject} has {workload.replicas} replicas in its manifest, but HPA {hpa.metadata.name} "
-            f"scales it up to {hpa.spec.max_replicas}.",
+            f"{workload.subject} has {format_count(workload.replicas, 'replica')} in its manifest, but HPA "
+            f"{hpa.metadata.name} scales it up to {hpa.spec.max_replicas}.",
             path=("spec", "replicas"),
             outcome=_outcome_of_applying(workload.replicas, hpa.spec.max_replicas),
             changes=[ManifestChange(workload.subject, ("spec", "replicas"), REMOVED)],
@@ -174,9 +175,10 @@ def _outcome_of_applying(written: int, maximum: int) -> str:
     """Returns what happens to the number of replicas each time the manifest is applied."""
     if written < maximum:
         lost = maximum - written
+        pods = "1 pod is" if lost == 1 else f"up to {lost} pods are"
         return (
-            f"If the manifest is applied at peak load, up to {lost} pods are deleted at once, and the HPA adds "
-            "pods again only step by step."
+            f"If the manifest is applied at peak load, {pods} deleted at once, and the HPA adds pods again only step "
+            "by step."
         )
     return (
         f"Each time the manifest is applied, the workload is scaled to {written} at once, until the HPA lowers "

@@ -27,7 +27,7 @@ _LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "le
 @lint_rule(
     "L33", LintSeverity.ERROR, "A pod without any request (BestEffort)",
     why=
-        "The scheduler counts the pod as if it used no resources: the pod may run on full nodes, is the first "
+        "The scheduler counts the pod as if it used no resources: the pod may run on full nodes, is among the first "
         "that the kubelet evicts, and slows down other pods.",
     source=_GUIDE, fix="Give the pod requests for cpu and memory; `trimtab recommend` computes them from usage.",
 )  # fmt: skip
@@ -42,20 +42,35 @@ def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             continue
         if any(update_mode_of(vpa) != "Off" for vpa in snapshot.vpas_of(workload.subject)):
             continue
-        priority = f" with priority class {workload.spec.priority_class_name}" if workload.is_critical else ""
+        class_name = workload.spec.priority_class_name
+        priority = f" with priority class {class_name}" if workload.is_critical else ""
         yield rule.report_problem(
             workload.subject,
             f"{workload.subject}{priority} has no requests and no limits.",
             path=workload.template_path,
             severity=LintSeverity.ERROR if workload.is_critical else LintSeverity.WARNING,
+            outcome=_CRITICAL_OUTCOMES[class_name] if workload.is_critical else "",
         )
+
+
+# The kubelet evicts no pod with such a priority (`evictPod` in pkg/kubelet/eviction/eviction_manager.go), and gives
+# those of system-node-critical the OOM score of Guaranteed pods (pkg/kubelet/qos/policy.go, 1.36).
+_CRITICAL_OUTCOMES = {
+    "system-cluster-critical":
+        "The scheduler counts the pod as if it used no resources: the pod may run on full nodes, where the kernel "
+        "kills it first if the memory runs out, because the kubelet does not evict it.",
+    "system-node-critical":
+        "The scheduler counts the pod as if it used no resources: the pod may run on full nodes, where the kubelet "
+        "evicts other pods in its place, because it does not evict this one.",
+}  # fmt: skip
+"""Priority class → what the missing requests cause."""
 
 
 @lint_rule(
     "L34", LintSeverity.WARNING, "A Guaranteed pod without a stated reason",
     why=
-        "The pod cannot use more cpu than its request. The VPA sees only this limited usage, so the request does "
-        "not grow when the pod needs more.",
+        "The pod cannot use more cpu than its request. A VPA sees only this limited usage, so it does not raise the "
+        "request when the pod needs more.",
     source=_GUIDE, fix=
         "Remove the cpu limit. If the limit is intended, keep it and state the reason: trimtab.dev/lint-ignore: "
         '"L34 pinned to cores by the CPU manager".',

@@ -99,7 +99,7 @@ def _format_total(resource: str, quantity_text: str) -> str:
     """Returns the total of a resource as text: cpu in cores, memory in Ki, Mi or Gi."""
     if resource != "cpu":
         return format_short(resource, quantity_text)
-    return f"{quantity.to_milli(quantity_text) / 1000:.1f}".removesuffix(".0") + " cores"
+    return f"{quantity.to_milli(quantity_text) / 1000:g} cores"
 
 
 def _format_change(before: str | None, after: str | None) -> Text:

@@ -43,9 +43,9 @@ def objects_in(folder: Path) -> list[Item]:
 
 
 def rejected_pods(folder: Path) -> set[str]:
-    """What the API server says against the pods, without Trimtab."""
+    """The objects whose pods the API server rejects, without Trimtab."""
     pods = json.loads(run_verb("admit", "-f", folder, "-o", "json").stdout)["pods"]
-    return {pod["refusedWithoutUs"]["message"] for pod in pods if pod["refusedWithoutUs"]}
+    return {f"{pod['kind']} {pod['name']}" for pod in pods if pod["refusedWithoutUs"]}
 
 
 def errors_of(folder: Path) -> set[tuple[str, str]]:

@@ -42,7 +42,7 @@ def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             continue
         if any(update_mode_of(vpa) != "Off" for vpa in snapshot.vpas_of(workload.subject)):
             continue
-        class_name = workload.spec.priority_class_name
+        class_name = value_or(workload.spec.priority_class_name, "")
         priority = f" with priority class {class_name}" if workload.is_critical else ""
         yield rule.report_problem(
             workload.subject,

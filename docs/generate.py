@@ -25,6 +25,7 @@ from docs.pages import (
     nodes,
     pictures,
     rights,
+    runtimes,
     schemas,
 )
 from docs.pages.reason_codes import product_codes
@@ -127,6 +128,7 @@ def everything() -> dict[str, str]:
         "docs/reference/marks.md": _NOTE + marks.page(),
         "docs/reference/nodes.md": _NOTE + nodes.page(),
         "docs/reference/autoscaler-flags.md": _NOTE + autoscaler_flags.page(),
+        "docs/reference/runtimes.md": _NOTE + runtimes.page(),
         "docs/reference/doctor.md": _NOTE + doctor.page(),
         "docs/reference/lint.md": _NOTE + lint.page(),
         "docs/reference/json-schemas.md": _NOTE + schemas.page(_REPORTS, _PRINTED_BY),

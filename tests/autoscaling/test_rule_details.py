@@ -7,7 +7,7 @@ import pytest
 
 from trimtab.autoscaling.lint import check_snapshot
 from trimtab.autoscaling.read_snapshot import read_lint_snapshot
-from trimtab.autoscaling.rule import REMOVED, ManifestChange, RuleFinding
+from trimtab.autoscaling.rule import REMOVED, LintSeverity, ManifestChange, RuleFinding
 from trimtab.autoscaling.rules import RULES_BY_CODE
 from trimtab.cluster.yaml_documents import read_documents
 
@@ -170,3 +170,39 @@ def test_what_happens_to_a_pod_without_requests_depends_on_its_priority(class_na
     manifest["spec"]["template"]["spec"] = spec
     (finding,) = find("L33", manifest)
     assert outcome in finding.outcome
+
+
+def limited(**container: Any) -> dict[str, Any]:
+    owner = workload()
+    [app] = owner["spec"]["template"]["spec"]["containers"]
+    app |= {"resources": {**app["resources"], "limits": {"cpu": "1", "memory": "1Gi"}}, **container}
+    return owner
+
+
+@pytest.mark.parametrize("code", ["L35", "L36"])
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"image": "eclipse-temurin:21"},
+        {"env": [{"name": "JAVA_OPTS", "value": "-XX:MaxRAMPercentage=75"}]},
+        {"command": ["java", "-jar", "app.jar"]},
+        {"env": [{"name": name, "valueFrom": {"resourceFieldRef": {"resource": f"limits.{name}"}}}
+                 for name in ("cpu", "memory")]},
+    ],
+    ids=["image", "env", "command", "reference"],
+)  # fmt: skip
+def test_no_rule_advises_to_remove_a_limit_that_the_container_reads(code: str, container: dict[str, Any]) -> None:
+    [found] = find(code, limited(**container))
+    assert (found.severity, found.changes, "Keep the limit" in found.fix) == (LintSeverity.INFO, (), True)
+
+
+def test_a_jvm_with_sizes_of_its_own_may_lose_its_limits() -> None:
+    free = limited(env=[{"name": "JAVA_OPTS", "value": "-Xmx1g -XX:ActiveProcessorCount=1"}])
+    assert [find(code, free)[0].severity for code in ("L35", "L36")] == [LintSeverity.WARNING] * 2
+
+
+def test_a_guaranteed_pod_that_reads_its_cpu_limit_needs_no_other_reason() -> None:
+    amounts = {"cpu": "1", "memory": "1Gi"}
+    resources = {"requests": amounts, "limits": amounts}
+    assert find("L34", limited(resources=resources, image="eclipse-temurin:21")) == ()
+    assert len(find("L34", limited(resources=resources))) == 1

@@ -121,7 +121,7 @@ def replica_set(cpu: str = "2") -> dict[str, Any]:
 def test_each_change_has_the_value_that_the_author_wrote_and_the_reason(tmp_path: Path) -> None:
     [change] = why(tmp_path, changed_pod(), replica_set(), NO_LIMITS, WEBHOOK)["changes"]
     assert (change["before"], change["value"]) == ("2", "removed")
-    assert change["why"] == "the policy removes the limit"
+    assert change["why"].startswith("the policy removes the limit")
     path = snapshot(tmp_path, changed_pod(), replica_set(), NO_LIMITS, WEBHOOK)
     assert "2 → removed" in trimtab("why", "pod", "shop/web-1-bcdfg", "--cluster", path).stdout
 

@@ -19,6 +19,7 @@ from trimtab.cluster.api.storage import PersistentVolume
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, decode, encode
+from trimtab.cluster.runtime_signs import add_label_signs, container_signs
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot, load_snapshot
 from trimtab.kube import decode as decoding
 from trimtab.kube.capture import encode_capture, plain_objects
@@ -330,3 +331,18 @@ def test_what_cannot_be_read_is_a_mistake_for_whoever_reads_the_capture(salt: by
     assert all("an object that `trimtab capture` was able to read" in mistake.sentence for mistake in reading.mistakes)
     for name in ("shop", "odd"):
         assert (name in str(reading.mistakes)) is (salt is None)
+
+
+@pytest.mark.parametrize("salt", [None, b"salt"], ids=["names", "hashed"])
+def test_a_capture_shows_which_limits_are_read_and_no_text(salt: bytes | None) -> None:
+    given = a_pod(labels={"app.kubernetes.io/runtime": "java"})
+    first = given["spec"]["containers"][0]
+    first |= {"image": "shop.example.com/hunter2-nodejs:1", "args": ["--token=hunter2"]}
+    first["env"] = [{"name": "JAVA_OPTS", "value": "-Dtoken.x=hunter2 -Xmx1g -XX:MaxRAMPercentage=75"}]
+    text = encode_capture(Snapshot({"Pod": (kept(given),)}), salt=salt)
+    [pod] = load_snapshot([("capture.json", text)]).snapshot.objects["Pod"]
+    container = pod.spec.containers[0]
+    signs = {sign.runtime: sign.frees for sign in container_signs(container.runtime_signs, container.image)}
+    assert (signs, "token" in text.decode()) == ({"a JVM": ("memory",), "Node.js": ()}, False)
+    assert add_label_signs((), pod.metadata.labels)[0].runtime == "a JVM"
+    assert salt is None or b"hunter2" not in text

@@ -74,14 +74,20 @@ NO_LIMITS = policies(policy("{limits: {cpu: remove, memory: remove}}"))
 @pytest.mark.parametrize("came", [pod(ENV), BY_FILE, BY_PROJECTION])
 def test_a_limit_that_a_container_reads_stays(came):
     decision = decided(came, NO_LIMITS)
-    assert (changed(decision), "limit-read" in codes(decision)) == ({"containers[app].limits.memory": None}, True)
+    assert (changed(decision), "container-reads-limit" in codes(decision)) == (
+        {"containers[app].limits.memory": None},
+        True,
+    )
 
 
 def test_a_memory_limit_that_a_program_reads_stays():
     """A program that reads it as GOMEMLIMIT would otherwise count on the memory of the whole node."""
     reading = change(LIMITED, env=(Env(value_from=EnvSource(resource_field_ref=read("limits.memory"))),))
     decision = decided(pod(reading), NO_LIMITS)
-    assert (changed(decision), "limit-read" in codes(decision)) == ({"containers[app].limits.cpu": None}, True)
+    assert (changed(decision), "container-reads-limit" in codes(decision)) == (
+        {"containers[app].limits.cpu": None},
+        True,
+    )
 
 
 def test_a_limit_of_which_another_containers_is_read_goes():

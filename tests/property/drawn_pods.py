@@ -26,13 +26,27 @@ def resources(draw):
     return dropping({"requests": requests or draw(st.sampled_from([None, {}])), "limits": limited or None})
 
 
+VARIABLES = st.builds(
+    lambda name, value: {"name": name, **value},
+    st.sampled_from(["JAVA_OPTS", "GOMAXPROCS", "NODE_OPTIONS", "A"]),
+    st.sampled_from(
+        [{"value": "-XX:MaxRAMPercentage=75"}, {"value": "-Xmx1g"}, {"value": "2"}, {"value": "x"}, {"value": None},
+         {"valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+         {"valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}}]
+    ),
+)  # fmt: skip
+_ENVIRONMENTS = st.lists(VARIABLES, max_size=3, unique_by=lambda variable: variable["name"])
+
+
 @st.composite
 def containers(draw, name, *, init=False):
     return dropping(
         {
             "name": name,
             "image": draw(st.sampled_from(["web:1", "registry.example/team/proxy:2"])),
-            "env": [{"name": "A", "value": "b"}],
+            "env": draw(sometimes(_ENVIRONMENTS, [{"name": "A", "value": "b"}])),
+            "command": draw(sometimes(st.sampled_from([["java", "Main"], ["sh", "-c", "exec node x.js"]]), None)),
+            "args": draw(sometimes(st.sampled_from([["-XX:MaxRAMPercentage=75"], ["-Xmx1g", "--x"], ["--x"]]), None)),
             "resources": draw(sometimes(resources(), None) | resources()),
             "restartPolicy": draw(st.sampled_from([None, "Always"])) if init else None,
         }

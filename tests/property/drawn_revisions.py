@@ -4,7 +4,7 @@ read what such pods differ in."""
 from hypothesis import strategies as st
 
 from tests.property.drawn_parts import VALUES, sometimes
-from tests.property.drawn_pods import manifests, with_token
+from tests.property.drawn_pods import VARIABLES, manifests, with_token
 from tests.property.drawn_policies import documents, load
 
 _HASHES = st.sampled_from(["5d4f", "5d4f", "6b7c", "aaaa", "w"])
@@ -14,13 +14,14 @@ _TOKENS = st.sampled_from(["aaaaa", "zz9zz"])
 _BASES = st.sampled_from(["web", "web", "web", 'w"b'])
 """The API server does not check the names in owner references."""
 _IMAGES = st.sampled_from(
-    ["web:1", "web:1", "web:2", "web", "web@sha256:ab", "docker.io/web:1", "registry.example/web:1", "web@a/b",
-     "web@a.b/b"]
+    ["web:1", "web:1", "web:2", "web", "web:1-jdk21", "web@sha256:ab", "docker.io/web:1", "registry.example/web:1",
+     "web@a/b", "web@a.b/b"]
 )  # fmt: skip
 _LABELS = {
     "app": VALUES,
     "tier": st.sampled_from(["untrusted", "untrusted", "web", "kube-api-access-aaaaa", "not a value"]),
     "cost": st.sampled_from(["low", "high"]),
+    "app.kubernetes.io/runtime": st.sampled_from(["java", "nodejs", "x"]),
     "trimtab.dev/opt-out": st.sampled_from(["false", "false", "true"]),
 }
 _ANNOTATIONS = {
@@ -100,6 +101,9 @@ DIFFERENCES = [
         for part in ("containers", "containers", "initContainers")
         for fields in [
             {"args": ["x"]}, {"env": [{"name": "A", "value": "c"}]}, {"env": [{"name": "A", **_READS_LIMIT}]},
+            {"args": ["-XX:MaxRAMPercentage=75"]}, {"args": ["-Xmx1g"]}, {"command": ["node", "x.js"]},
+            {"command": None}, {"env": [{"name": "JAVA_OPTS", "value": "-Xmx1g"}]},
+            {"env": [{"name": "JAVA_OPTS", "value": "-XX:MaxRAMPercentage=75"}]},
             {"name": "proxy-2"}, {"ports": [{"containerPort": 80, "hostPort": 80}]},
             {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]},
             {"resources": {"claims": [{"name": "gpu"}]}}, {"resources": {"limits": {"cpu": "250m"}}},
@@ -166,6 +170,49 @@ def revisions(draw):
     return pods
 
 
+_TEXTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "env": st.lists(VARIABLES, max_size=2, unique_by=lambda variable: variable["name"]),
+        "args": st.sampled_from([["-XX:MaxRAMPercentage=75"], ["-Xmx1g"], ["-XX:ActiveProcessorCount=2"], ["--x"]]),
+        "command": st.sampled_from([["java", "Main"], ["node", "x.js"], ["web"]]),
+        "image": st.sampled_from(["web:1", "web:2", "web:1-jdk21", "web:2-jdk21"]),
+    },
+)
+
+
+@st.composite
+def runtime_revisions(draw):
+    """Pods of one owner with limits that differ in nothing but what may show a container's runtime."""
+    amounts = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    pods = []
+    for text in draw(st.lists(_TEXTS, min_size=2, max_size=4)):
+        name, runtime = f"web-{draw(_HASHES)}", draw(st.sampled_from(["java", "nodejs", "x", "x"]))
+        owner = {"kind": "ReplicaSet", "name": name, "uid": "o", "controller": True}
+        labels = {"app": "web", "app.kubernetes.io/runtime": runtime}
+        metadata = {"generateName": f"{name}-", "labels": labels, "ownerReferences": [owner]}
+        container = {"name": "app", "image": "web:1", "resources": amounts, **text}
+        pods.append({"metadata": metadata, "spec": {"containers": [container]}})
+    return pods
+
+
+def removing_policies():
+    """Policies that remove limits, whatever runs in the container or not where that is not known."""
+    removal = {"cpu": "remove", "memory": "remove"}
+    return st.sampled_from(["remove", "keep"]).map(
+        lambda unknown: load(
+            [
+                {
+                    "apiVersion": "trimtab.dev/v1alpha1",
+                    "kind": "PodPolicy",
+                    "metadata": {"name": "r"},
+                    "spec": {"actions": {"limits": {**removal, "unknownRuntime": unknown}}},
+                }
+            ]
+        )
+    )
+
+
 _FILL = {"requests": {"cpu": {"from": "usage", "otherwise": "10m"}}}
 _READERS = st.sampled_from(
     [
@@ -182,6 +229,7 @@ _READERS = st.sampled_from(
         {"actions": {"requests": {"containers": [{"images": ["web:1"], "cpu": {"otherwise": "2"}}]}}},
         {"actions": {"requests": {"cpu": {"from": "request", "percent": 50, "otherwise": "1"}}}},
         {"actions": {"limits": {"cpu": "remove", "memory": "remove"}}},
+        {"actions": {"limits": {"cpu": "remove", "memory": "remove", "unknownRuntime": "keep"}}},
         {"actions": {"labels": {"add": {"cost": "low", "tier": "c"}, "override": True}}},
         {"actions": {"labels": {"add": {"cost": "low"}, "required": True}}},
         {"actions": {"annotations": {"add": {"note": "y"}, "override": True, "required": True}}},

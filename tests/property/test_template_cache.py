@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.build import NAMESPACE, SIGNING, owner_key, review
 from tests.property import strategies as some
 from tests.property.drawn_outcomes import crowded_worlds
-from tests.property.drawn_revisions import reading_policies, revisions
+from tests.property.drawn_revisions import reading_policies, removing_policies, revisions, runtime_revisions
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.cluster.api.meta import change
@@ -82,3 +82,8 @@ def test_the_pod_of_another_revision_gets_its_own_answer(pods, by, worlds, terms
 @given(revisions(), reading_policies(), crowded_turns())
 def test_it_does_in_a_crowded_cluster_too(pods, by, worlds):
     _assert_each_gets_its_own(pods, by, (*worlds, worlds[0]), DEFAULT_SETTINGS)
+
+
+@given(runtime_revisions(), removing_policies(), turns())
+def test_a_pod_that_shows_another_runtime_gets_its_own_answer(pods, by, worlds):
+    _assert_each_gets_its_own(pods, by, worlds, DEFAULT_SETTINGS)

@@ -138,7 +138,9 @@ def _decide_and_store(
     key = namespace, pod_key[0]
     recorded_facts, reads = track_dependencies(facts)
     instance = read_instance(pod, raw, token_name, namespace, recorded_facts, policies)
-    shared_finding = None if instance is None else memory.templates.reuse_decision(instance, facts, reads, terms.signer)
+    shared_finding = (
+        None if instance is None else memory.templates.reuse_decision(instance, raw, facts, reads, terms.signer)
+    )
     if shared_finding is not None:
         # Values that the template does not compare may contain the name of the token volume.
         if is_shareable(pod, token_name, shared_finding):
@@ -186,21 +188,19 @@ def _unexpected_review(review: wire.Review) -> str:
 def _decode_pod(raw: bytes) -> Pod | str:
     """Returns the pod in the review, or the text of the error if it cannot be decoded."""
     try:
-        return (_pod_decoder if _RESOURCE_FIELD in raw else _pod_decoder_without_env).decode(raw)
+        return _pod_decoder.decode(raw)
     except msgspec.ValidationError:
         pass
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return f"{type(error).__name__}: {error}"
     try:
-        return msgspec.convert(without_nulls(msgspec.json.decode(raw)), Pod)
+        return msgspec.convert(without_nulls(msgspec.json.decode(raw)), PodWithoutEnv)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return str(error)
 
 
-_pod_decoder, _pod_decoder_without_env = msgspec.json.Decoder(Pod), msgspec.json.Decoder(PodWithoutEnv)
-_RESOURCE_FIELD = b"resourceFieldRef"
-"""The bytes in a pod's JSON that show that an environment variable reads a container's own requests or limits.
-Environment variables are only decoded for such pods. The API server writes the JSON and escapes no field names."""
+# What the variables and command lines show is read from the pod's bytes where a decision needs it.
+_pod_decoder = msgspec.json.Decoder(PodWithoutEnv)
 
 
 def _decide_bytes(

@@ -9,6 +9,7 @@ all of these conditions hold:
                  the token volume, values of labels and annotations, and, if no policy distinguishes images by them,
                  their tags and digests; the pod has none of Trimtab's own annotations
     metadata     each value of a label or annotation that was read for the decision is equal (`policy.metadata_reads`)
+    signs        if the decision read what environments and command lines show, they show the same
     owners       the chain of owners is equal, except the name of the nearest owner if that has an owner itself; each
                  test that a policy made of that name has the same result
     reasons      they contain neither a name nor an image that may differ
@@ -37,8 +38,9 @@ from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, ann
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.fact_dependencies import FactDependencies
 from trimtab.policy.field_owners import names_apply
+from trimtab.policy.limit_readers import read_container_signs
 from trimtab.policy.match import reads_image_tags
-from trimtab.policy.metadata_reads import MetadataReads
+from trimtab.policy.metadata_reads import ContainerSigns, MetadataReads
 from trimtab.policy.pod_context import MarkerSigner
 from trimtab.policy.podpolicy import Policies
 
@@ -79,6 +81,8 @@ class _Template(msgspec.Struct, eq=False, gc=False):
     """Label that was read → its value, or None if the pod did not have the label."""
     annotations: dict[str, str | None]
     owner_tests: tuple[tuple[Any, bool], ...]
+    container_signs: frozenset[tuple[ContainerSigns, ...]]
+    """What the environments and command lines show; empty if the decision did not read it."""
     patch: tuple[bytes, bytes]
     """The parts of the patch before and after the text of the annotation; empty if nothing is patched."""
     response: tuple[bytes, bytes]
@@ -114,10 +118,11 @@ class TemplateCache:
         self._estimated_bytes = 0
 
     def reuse_decision(
-        self, instance: TemplateInstance, facts: ClusterFacts, reads: FactDependencies, signer: MarkerSigner
+        self, instance: TemplateInstance, raw: bytes, facts: ClusterFacts, reads: FactDependencies, signer: MarkerSigner
     ) -> AdmissionFinding | None:
         """Returns the finding that a decision on this pod would have, or None if that is not certain.
 
+        raw: the pod's own bytes.
         facts: the facts without a record of what is read from them. reads: the record of what was read to find the
         pod's owners; everything that the reused decision read is added to this record.
         """
@@ -125,6 +130,8 @@ class TemplateCache:
         if template is None or not _has_same_metadata(template, instance.pod.metadata):
             return None
         if not _has_like_owners(template, instance.owners):
+            return None
+        if template.container_signs and read_container_signs(instance.pod, raw) not in template.container_signs:
             return None
         answers = template.reads.read_again(facts, _renamed_keys(template.owners[0], instance))
         if answers is None:
@@ -319,7 +326,8 @@ def _build_template(candidate: _Candidate) -> _Template | None:
         size=candidate.size, finding=finding, before=instance.pod, owners=instance.owners, reads=reads,
         labels={key: labels.get(key) for key in candidate.metadata_reads.labels},
         annotations={key: annotations.get(key) for key in candidate.metadata_reads.annotations},
-        owner_tests=tuple(candidate.metadata_reads.owner_tests.items()), patch=patch, response=response,
+        owner_tests=tuple(candidate.metadata_reads.owner_tests.items()),
+        container_signs=frozenset(candidate.metadata_reads.container_signs), patch=patch, response=response,
     )  # fmt: skip
 
 

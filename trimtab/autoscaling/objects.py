@@ -1,17 +1,19 @@
 """API objects as the rules of lint read them, as far as the rules need more fields than other packages decode.
 
 Absent fields have the API server's defaults, or UNSET where absence has a meaning of its own. Unknown fields are
-dropped. Of environment variables only the names are decoded, never the values.
+dropped. Of environment variables only the names are retained, never the values.
 """
 
 from typing import Any
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from trimtab.cluster.api.core import NodeStatus, NodeSystemInfo
 from trimtab.cluster.api.meta import UNSET, ApiObject, Labels, Metadata, ResourceList, Revised, UnsetType
-from trimtab.cluster.api.pod import Container, PodSpec
+from trimtab.cluster.api.pod import Container, Env, PodSpec
 from trimtab.cluster.api.workload import WorkloadSpec, WorkloadStatus
+from trimtab.cluster.runtime_signs import merge_signs, read_text_signs
 
 
 class ProbeView(ApiObject, frozen=True, kw_only=True):
@@ -22,21 +24,18 @@ class ProbeView(ApiObject, frozen=True, kw_only=True):
     success_threshold: int = 1
 
 
-class NamedVariable(ApiObject, frozen=True, kw_only=True):
-    """The name of an environment variable; its value is not decoded."""
-
-    name: str = ""
-
-
 class LintContainer(Container, frozen=True, kw_only=True):
-    """A container with its command line and its probes."""
+    """A container with its command line and its probes. Of its environment variables only the names are retained."""
 
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-    variables: tuple[NamedVariable, ...] = field(default=(), name="env")
-    env: tuple[Any, ...] = field(default=(), name="-")
     readiness_probe: ProbeView | None = None
     startup_probe: ProbeView | None = None
+
+    def __post_init__(self) -> None:
+        if self.env or self.command or self.args:
+            signs = read_text_signs(self.env, self.command, self.args)
+            force_setattr(self, "runtime_signs", merge_signs((*self.runtime_signs, *signs)))
+            without_values = [Env(name=env.name, value_from=env.value_from) for env in self.env]
+            force_setattr(self, "env", tuple(without_values))
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from msgspec import structs
+from msgspec import convert, structs, to_builtins
 
 from trimtab.cluster import cluster_autoscaler, recommendation
 from trimtab.cluster.kinds import GROUPS_BY_KIND
 from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, machine_set_of
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.runtime_signs import RuntimeSign, can_name_runtime, container_signs, is_runtime_word
 
 Item = dict[str, Any]
 
@@ -45,6 +46,8 @@ READABLE_FIELDS = frozenset(
     | {"architecture", "containerRuntimeVersion", "kubeletVersion", "operatingSystem"}
     # Names of resources, and keys of labels and taints: the settings of pools and policies name them.
     | {"resource", "resourceName", "resources", "key", "matchLabelKeys", "mismatchLabelKeys", "topologyKey"}
+    # What shows a container's runtime, in Trimtab's own words.
+    | {"frees", "runtime", "shownBy"}
     # Names of classes and drivers.
     | {"deviceClassName", "driver", "priorityClassName", "provisioner", "runtimeClassName", "storageClassName"}
 )  # fmt: skip
@@ -289,18 +292,34 @@ def _replace_words(value: Any, rename: Any, key: str = "") -> Any:
     if key in PATHS and value:
         return {"path": ""}
     if key in MAPS:
-        return {name: rename(text) if _may_hold_a_name(name) else text for name, text in value.items()}
+        return {name: text if _is_public_label(name, text) else rename(text) for name, text in value.items()}
     if key == "annotations":
         return {
             name: _replace_annotation(name, text, rename)
             for name, text in value.items()
             if name != "trimtab.dev/changed"
         }
+    if key in ("containers", "initContainers") and isinstance(value.get("image"), str):
+        value = _with_image_signs(value)
     return {
         name: _replace_field(name, inner, value, rename, as_is=key in ("os", "drivers", "csi"))
         for name, inner in value.items()
         if name not in SPOKEN
     }
+
+
+def _is_public_label(name: str, text: Any) -> bool:
+    return not _may_hold_a_name(name) or (can_name_runtime(name) and is_runtime_word(text))
+
+
+def _with_image_signs(container: Item) -> Item:
+    """Returns the container with what its image shows of its runtime, because the image itself is replaced."""
+    stored = convert(container.get(SIGNS_FIELD, ()), tuple[RuntimeSign, ...])
+    signs = to_builtins(container_signs(stored, container["image"]))
+    return {**container, SIGNS_FIELD: signs} if signs else container
+
+
+SIGNS_FIELD = "trimtab.dev/runtimeSigns"
 
 
 def _replace_field(name: str, inner: Any, siblings: Item, rename: Any, *, as_is: bool) -> Any:

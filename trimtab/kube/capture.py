@@ -1,7 +1,8 @@
 """Writes a cluster to a file: what `kubectl get … -o json` would print, reduced to the fields that Trimtab reads.
 
 Reading a live cluster and reading its capture give the same results, because both have the same fields. Secrets,
-environment variables and command lines cannot be in a capture, because they are never decoded (see `transform`).
+environment variables and command lines cannot be in a capture: of a container's text, only what it shows of the
+runtime is retained (`api.pod.Container`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Reduces objects to the fields that are retained.
 
 The retained fields are the same whether an object is watched, listed or captured, so that all three give the same
-results: the fields of the shapes, but without command lines, without texts of programs (termination messages), and
-without annotations that Trimtab does not read (`last-applied-configuration` repeats environment variables and command
-lines). Equal parts are stored once: the pods of a workload share their spec, so that a pod needs about a kilobyte.
+results: the fields of the shapes, in which environment variables and command lines are replaced by what they show of a
+container's runtime (`api.pod.Container`), but without texts of programs (termination messages), and without
+annotations that Trimtab does not read (`last-applied-configuration` repeats environment variables and command lines).
+Equal parts are stored once: the pods of a workload share their spec, so that a pod needs about a kilobyte.
 
 For pods in the form that the planner reads, use `ClusterInformers(…, holds={"Pod": PlannerPodTransform()})` and
 `values_of("Pod")`.
@@ -28,7 +29,6 @@ from trimtab.cluster.api.pod import (
     Container,
     ContainerStatus,
     DownwardItem,
-    EnvSource,
     Pod,
     PodSpec,
     PodStatus,
@@ -40,6 +40,7 @@ from trimtab.cluster.api.workload import FAILURE, Templated, TemplatedSpec, Work
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.pod_groups import GROUP_ANNOTATIONS
+from trimtab.cluster.runtime_signs import can_name_runtime
 
 T = TypeVar("T")
 
@@ -59,7 +60,6 @@ OPT_OUT_VALUE = "true"
 (`optOut`)."""
 RETAINED_CONDITIONS = ("Ready", "PodScheduled", "DisruptionTarget", "PodResizePending", "PodResizeInProgress")
 """The conditions of a pod on which decisions depend."""
-_COMMANDS = tuple(name for name in ("command", "args") if name in Container.__struct_fields__)
 _MAX_SHARED_PARTS = 10_000
 """The number of different shared parts in memory. If there are more, all are forgotten and sharing begins anew, which
 only costs memory."""
@@ -167,23 +167,21 @@ def _read_annotations(annotations: Labels | UnsetType) -> Labels | UnsetType:
 @lru_cache(4096)
 def _is_read(name: str) -> bool:
     domain = name.partition("/")[0]
-    return name in GROUP_ANNOTATIONS or (
+    return (name in GROUP_ANNOTATIONS or can_name_runtime(name)) or (
         not name.startswith(DROPPED_PREFIXES) and any(domain == d or domain.endswith(f".{d}") for d in RETAINED_DOMAINS)
     )
 
 
 def _prune_container(container: Container) -> Container:
-    """Returns the container without its command line. Of its environment, only the variables that refer to its own
-    resources are kept, and of its mounts those that need a feature of the node."""
-    if not container.env and not container.volume_mounts and not any(getattr(container, name) for name in _COMMANDS):
+    """Returns the container with those mounts only that need a feature of the node."""
+    if not container.volume_mounts:
         return container
-    env = tuple([variable for variable in container.env if _refers_to_resources(variable.value_from)])
     mounts = tuple([mount for mount in container.volume_mounts if mount.recursive_read_only])
-    return changed(container, env=env, volume_mounts=mounts, **dict.fromkeys(_COMMANDS, ()))
+    return changed(container, volume_mounts=mounts)
 
 
-def _refers_to_resources(source: EnvSource | DownwardItem | None) -> bool:
-    return source is not None and source.resource_field_ref is not None
+def _refers_to_resources(source: DownwardItem) -> bool:
+    return source.resource_field_ref is not None
 
 
 def _is_relevant(volume: Volume) -> bool:

@@ -8,19 +8,19 @@ replica of Trimtab has signed it within the last 30 seconds (`read_trusted_annot
 read without that check (`read_claimed_annotation`).
 
 LimitRanger fills in the namespace's defaults before webhooks are called, and records in an annotation which values it
-has filled in. A container may read its own limits, as an environment variable or from a file of the downward API.
+has filled in.
 """
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 
 from trimtab.cluster.api.meta import Metadata, change, value_or
-from trimtab.cluster.api.pod import Pod, ResourceField, downward_items
+from trimtab.cluster.api.pod import Pod
 from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.pod_context import UNSIGNED, ContainerRef, MarkerSigner, PodContext
 
@@ -182,29 +182,3 @@ def _defaulted_values(subject: PodContext) -> frozenset[tuple[str, str, str, str
         if match is not None
         for resource in match[1].split(",")
     )
-
-
-def is_limit_read(subject: PodContext, place: ContainerRef, resource: str) -> bool:
-    """Returns whether any container reads this limit through the downward API."""
-    fields = subject.compute_once(_limits_read)
-    return bool(fields) and (place.container.name, f"limits.{resource}") in fields
-
-
-def _limits_read(subject: PodContext) -> frozenset[tuple[str, str]]:
-    """Returns (container, field) of every resource field that is read through the downward API. Container names are
-    unique within a pod."""
-    return frozenset((field.container_name, field.resource) for field in _resource_fields(subject))
-
-
-def _resource_fields(subject: PodContext) -> Iterator[ResourceField]:
-    for place in subject.container_refs:
-        for source in [env.value_from for env in place.container.env if env.value_from is not None]:
-            field = source.resource_field_ref
-            if field is not None:
-                # An environment variable without a container's name means its own container (core/v1 ResourceFieldRef).
-                name = field.container_name or place.container.name
-                yield ResourceField(container_name=name, resource=field.resource)
-    for volume in subject.pod.spec.volumes:
-        for item in downward_items(volume):
-            if item.resource_field_ref is not None:
-                yield item.resource_field_ref

@@ -1,4 +1,4 @@
-"""Records which values of a pod's metadata a decision reads.
+"""Records which values of a pod's metadata a decision reads, and what it reads of environments and command lines.
 
 The pods of two rollouts, or of two Jobs of one CronJob, differ in labels, annotations and names that no policy reads. A
 decision with such a record holds for every pod whose metadata have the same values wherever the decision read them
@@ -8,11 +8,23 @@ Which keys of labels and annotations exist is not recorded: pods that share a de
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
+from trimtab.cluster.runtime_signs import RuntimeSign
+
 OwnerTest = Callable[[str], bool]
 """A function that tests the name of one owner, such as `ReplicaSet/web-5d4f`."""
+
+
+class ContainerSigns(NamedTuple):
+    """What the environment variables, the command line and the image of a container show, without their text."""
+
+    name: str
+    limit_fields: tuple[tuple[str, str], ...]
+    """(container, field) of the limits that a variable refers to."""
+    runtimes: tuple[RuntimeSign, ...]
 
 
 class MetadataReads(msgspec.Struct, frozen=True, eq=False):
@@ -24,6 +36,9 @@ class MetadataReads(msgspec.Struct, frozen=True, eq=False):
     """The keys of the annotations whose values were read."""
     owner_tests: dict[OwnerTest, bool] = msgspec.field(default_factory=dict)
     """Test by a policy → its result for the pod's nearest owner."""
+    container_signs: set[tuple[ContainerSigns, ...]] = msgspec.field(default_factory=set)
+    """The signs of all containers, if they were read. They are the only part of the pod's environment variables and
+    command lines on which a decision may depend."""
 
 
 class RecordedValues(Mapping[str, str]):

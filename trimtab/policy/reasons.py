@@ -42,7 +42,8 @@ FROM_REQUEST = Code(
 )
 LIMIT_REMOVED = Code(
     "limit-removed",
-    "The policy removes this limit. The request of the container stays.",
+    "The policy removes this limit. The request of the container stays. The message says so if nothing in the pod "
+    "shows which language runtime the container has: whether that runtime reads the limit is not known then.",
     "Nothing to do. To keep a limit, set `limits: keep` in a policy of higher priority that matches the pod.",
 )
 CLEANED_UP = Code(
@@ -349,11 +350,21 @@ PLACEMENT_PART = Code(
     "See the reason that the message gives for this part. If policies contradict each other, let them match "
     "different pods.",
 )
-LIMIT_READ = Code(
-    "limit-read",
-    "The container reads its own limit (`resourceFieldRef`), for example as GOMAXPROCS. Without the limit the "
-    "container would see the resources of the whole node.",
-    "Read `requests` instead of `limits` in the pod's template, or keep the limit.",
+CONTAINER_READS_LIMIT = Code(
+    "container-reads-limit",
+    "Something in the container reads this limit: a variable or a file of the downward API (`resourceFieldRef`), or a "
+    "language runtime that sizes itself by the limit, such as a JVM without `-Xmx`. Without the limit it would see the "
+    "resources of the whole node. The message names what reads the limit, and where that is visible in the pod.",
+    "Keep the limit, or set a size in the pod's template: `-Xmx` for a JVM's memory, `-XX:ActiveProcessorCount` for "
+    "its cpu, `GOMAXPROCS` for Go. For the downward API, read `requests` instead of `limits`. The page "
+    "docs/how-to/write-a-policy.md has a table.",
+)
+RUNTIME_UNKNOWN = Code(
+    "runtime-unknown",
+    "Nothing in the pod shows which language runtime the container has, so it may read its limit. The policy keeps "
+    "such limits (`unknownRuntime: keep`).",
+    "To remove such limits, set `unknownRuntime: remove`. To show the runtime, set the label "
+    "`app.kubernetes.io/runtime` in the pod's template, for example to `go`, `java` or `nodejs`.",
 )
 CRITICAL_POD = Code(
     "critical-pod",

@@ -141,3 +141,14 @@ def test_the_docs_count_the_carried_policies_as_the_compiler_does():
     assert f"| all {len(every)} | {without}, with parameters {carried} | all {len(every)} |" in words
     assert f"all {written} compiled policies" in words
     assert f"under each of {written} compiled policies" in words
+
+
+def test_a_limit_that_a_runtime_reads_stays():
+    built = compiled("{limits: {memory: remove}}", with_parameters=True).manifests[0]
+    texts = [item["expression"] for item in built["spec"]["variables"] if "limits" in item["expression"]]
+    assert all("RAMPercentage" in text and "temurin" in text for text in texts if "containers.map" in text)
+
+
+def test_what_shows_no_runtime_cannot_be_told_from_what_reads_no_limit():
+    problem = compiled("{limits: {cpu: remove, unknownRuntime: keep}}", with_parameters=True).problem
+    assert problem.startswith("spec.actions.limits.unknownRuntime")

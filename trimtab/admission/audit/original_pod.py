@@ -20,6 +20,7 @@ from trimtab.cluster.api.meta import UNSET, Labels, Metadata, SelectorRequiremen
 from trimtab.cluster.api.pod import Affinity, Condition, ContainerStatus, NodeAffinity, Pod, PodSpec, PodStatus, Volume
 from trimtab.cluster.kinds import DAEMON_SET
 from trimtab.cluster.owner import kind_of_reference
+from trimtab.cluster.runtime_signs import can_name_runtime
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.policy import changed_annotation
 from trimtab.policy.autoscalers import WRITTEN_BY_VPA
@@ -242,11 +243,12 @@ def _reduced_annotations(annotations: Labels | UnsetType, read_annotations: froz
     """Returns the annotations with only those values that decisions read. Of other annotations (addresses, checksums),
     only the key is kept."""
     items = sorted(value_or(annotations, {}).items())
-    reduced = {
-        name: value if name.startswith(_READ_PREFIXES) or name in read_annotations else NOT_HELD
-        for name, value in items
-    }
+    reduced = {name: value if _is_retained(name, read_annotations) else NOT_HELD for name, value in items}
     return reduced or UNSET
+
+
+def _is_retained(name: str, read_annotations: frozenset[str]) -> bool:
+    return name.startswith(_READ_PREFIXES) or name in read_annotations or can_name_runtime(name)
 
 
 _READ_PREFIXES = ("cluster-autoscaler.kubernetes.io/", "trimtab.dev/", COMPILED_PREFIX, LIMIT_RANGER, WRITTEN_BY_VPA)

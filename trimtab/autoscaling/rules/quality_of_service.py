@@ -8,6 +8,7 @@ from trimtab.autoscaling.container_amounts import (
     format_amount,
     limit_of,
 )
+from trimtab.autoscaling.limit_readers import find_limit_reader
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, update_mode_of
 from trimtab.autoscaling.objects import LintContainer
 from trimtab.autoscaling.rule import (
@@ -16,9 +17,11 @@ from trimtab.autoscaling.rule import (
     LintRule,
     LintSeverity,
     ManifestChange,
+    RuleFinding,
     lint_rule,
 )
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.runtime_signs import LimitReader
 
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 _LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "leader-election-enabled")
@@ -76,10 +79,13 @@ _CRITICAL_OUTCOMES = {
         '"L34 pinned to cores by the CPU manager".',
 )  # fmt: skip
 def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each Guaranteed workload. If it is Guaranteed on purpose, its author states the reason in
-    the annotation `trimtab.dev/lint-ignore`."""
+    """Yields a finding for each Guaranteed workload in which a container does not read its cpu limit. If it is
+    Guaranteed on purpose, its author states the reason in the annotation `trimtab.dev/lint-ignore`."""
     for workload in snapshot.workloads:
         if workload.quality is not QualityOfService.GUARANTEED:
+            continue
+        limited = [container for container in workload.spec.containers if limit_of(container, CPU)]
+        if all(find_limit_reader(workload, container, CPU) is not None for container in limited):
             continue
         vpas = [vpa for vpa in snapshot.vpas_of(workload.subject) if update_mode_of(vpa) != "Off"]
         beside = f", and VPA {vpas[0].metadata.name} sizes it" if vpas else ""
@@ -94,12 +100,17 @@ def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     why=
         "The kernel stops the container for the rest of each 100 ms period in which the container has used up "
         "its limit, even if the node is idle. A container that therefore renews a Lease late loses the Lease.",
-    source=_GUIDE, fix="Remove the cpu limit; the request alone ensures a fair share of the cpu.",
+    source=_GUIDE, fix=
+        "Remove the cpu limit, unless the container reads it; the request alone ensures a fair share of the cpu.",
 )  # fmt: skip
 def cpu_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each cpu limit of a pod that is not Guaranteed (see L34): an error for a container that
-    elects a leader, otherwise a warning."""
+    elects a leader, otherwise a warning. A limit that the container reads is only an info, without advice to remove
+    it."""
     for workload, container in _containers_with_limit(snapshot, CPU):
+        if reader := find_limit_reader(workload, container, CPU):
+            yield _read_limit(rule, workload, container, CPU, reader)
+            continue
         leads = elects_leader(container)
         doing = " and renews a lease" if leads else ""
         path = workload.container_path(container, "resources", "limits", CPU)
@@ -111,6 +122,21 @@ def cpu_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             severity=LintSeverity.ERROR if leads else LintSeverity.WARNING,
             changes=_without_limit(workload, container),
         )
+
+
+def _read_limit(
+    rule: LintRule, workload: LintWorkload, container: LintContainer, resource: str, reader: LimitReader
+) -> RuleFinding:
+    """Returns the finding about a limit that must not be removed, because something in the container reads it."""
+    return rule.report_problem(
+        workload.subject,
+        f"Container {container.name} of {workload.subject} has a {resource} limit of "
+        f"{format_amount(resource, limit_of(container, resource) or 0)}, which {reader} reads.",
+        path=workload.container_path(container, "resources", "limits", resource),
+        severity=LintSeverity.INFO,
+        outcome="Without the limit, it would size itself by the whole node.",
+        fix="Keep the limit (container-reads-limit). To do without it, first set a size that does not depend on it.",
+    )
 
 
 def _without_limit(workload: LintWorkload, container: LintContainer) -> list[ManifestChange]:
@@ -151,16 +177,20 @@ def elects_leader(container: LintContainer) -> bool:
     "L36", LintSeverity.WARNING, "A memory limit without a stated healthy range",
     why="A container that needs a little more than usual is killed although its node has free memory.",
     source=_GUIDE, fix=
-        "Remove the limit. If the limit is intended, keep it well above all known peaks and state the reason: "
+        "Remove the limit, unless the container reads it. If the limit is intended, keep it well above all known "
+        "peaks and state the reason: "
         'trimtab.dev/lint-ignore: "L36 peaks at 300Mi, more is a leak".',
 )  # fmt: skip
 def memory_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each memory limit of a pod that is not Guaranteed; if usage is known, only for limits below
-    1.5 times the peak."""
+    1.5 times the peak. A limit that the container reads is only an info, without advice to remove it."""
     for workload, container in _containers_with_limit(snapshot, MEMORY):
         limit = limit_of(container, MEMORY) or 0
         usage = snapshot.usage_of(workload, container.name, MEMORY)
         if usage is not None and limit >= 1.5 * usage.max:
+            continue
+        if reader := find_limit_reader(workload, container, MEMORY):
+            yield _read_limit(rule, workload, container, MEMORY, reader)
             continue
         peak_text = f"; its peak was {format_amount(MEMORY, usage.max)}" if usage is not None else ""
         yield rule.report_problem(

@@ -127,7 +127,7 @@ def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
     Yields an info if Trimtab's own recommender has a Prometheus server but no matcher."""
     for workload in snapshot.workloads:
         for container in workload.spec.containers:
-            names = {variable.name for variable in container.variables}
+            names = {variable.name for variable in container.env}
             if _URL_SETTING in names and _MATCHER_SETTING not in names:
                 yield rule.report_problem(
                     workload.subject,

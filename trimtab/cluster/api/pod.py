@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from trimtab.cluster.api.meta import (
     UNSET,
@@ -16,6 +17,7 @@ from trimtab.cluster.api.meta import (
     UnsetType,
     value_or,
 )
+from trimtab.cluster.runtime_signs import RuntimeSign, merge_signs, read_text_signs
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -50,8 +52,10 @@ class EnvSource(ApiObject, frozen=True, kw_only=True):
 
 
 class Env(ApiObject, frozen=True, kw_only=True):
-    """An environment variable. Its value is decoded only if it comes from the pod itself (downward API)."""
+    """An environment variable. Its name and value are empty in a container: see `Container`."""
 
+    name: str = ""
+    value: str = ""
     value_from: EnvSource | None = None
 
 
@@ -92,9 +96,17 @@ class RestartRule(ApiObject, frozen=True, kw_only=True):
 
 
 class Container(ApiObject, frozen=True, kw_only=True):
+    """A container. Its environment variables and command line may contain secrets: as soon as it is decoded, they are
+    replaced by what they show of the container's runtime (`runtime_signs`)."""
+
     name: str
     image: str = ""
+    command: tuple[str, ...] = ()
+    """Always empty: see above."""
+    args: tuple[str, ...] = ()
+    """Always empty: see above."""
     env: tuple[Env, ...] = ()
+    """The variables that refer to requests or limits, without their names."""
     resources: Resources | UnsetType = UNSET
     restart_policy: str = ""
     ports: tuple[ContainerPort, ...] = ()
@@ -102,6 +114,23 @@ class Container(ApiObject, frozen=True, kw_only=True):
     restart_policy_rules: tuple[RestartRule, ...] = ()
     # Only `PlannerPod` decodes it: most containers have mounts, and a review needs none of them.
     volume_mounts: tuple[VolumeMount, ...] = field(default=(), name="---")
+    runtime_signs: tuple[RuntimeSign, ...] = field(default=(), name="trimtab.dev/runtimeSigns")
+    """What the environment and the command line show. A capture contains it."""
+
+    def __post_init__(self) -> None:
+        if self.command or self.args or self.env:
+            self._replace_text()
+
+    def _replace_text(self) -> None:
+        signs = read_text_signs(self.env, self.command, self.args)
+        if signs:
+            merged = merge_signs((*self.runtime_signs, *signs)) if self.runtime_signs else signs
+            force_setattr(self, "runtime_signs", merged)
+        force_setattr(self, "command", ())
+        force_setattr(self, "args", ())
+        sources = [env.value_from for env in self.env if env.value_from is not None]
+        references = [Env(value_from=source) for source in sources if source.resource_field_ref is not None]
+        force_setattr(self, "env", tuple(references))
 
 
 class NodeSelectorTerm(ApiObject, frozen=True, kw_only=True):
@@ -320,13 +349,15 @@ class ScrapedPod(ApiObject, frozen=True, kw_only=True):
     status: ScrapedPodStatus = ScrapedPodStatus()
 
 
-# Pods without their environment variables and resize policies. These fields get names that no object has, so msgspec
-# skips their JSON: that halves the time to decode a pod.
+# Pods without their environment variables, command lines and resize policies. These fields get names that no object
+# has, so msgspec skips their JSON: that halves the time to decode a pod.
 
 
 class _ContainerWithoutEnv(Container, frozen=True, kw_only=True):
     env: tuple[Env, ...] = field(default=(), name="-")
     resize_policy: tuple[ResizePolicy, ...] = field(default=(), name="--")
+    command: tuple[str, ...] = field(default=(), name="----")
+    args: tuple[str, ...] = field(default=(), name="-----")
 
 
 class _PodSpecWithoutEnv(PodSpec, frozen=True, kw_only=True):
@@ -335,7 +366,8 @@ class _PodSpecWithoutEnv(PodSpec, frozen=True, kw_only=True):
 
 
 class PodWithoutEnv(Pod, frozen=True, kw_only=True):
-    """A pod whose containers' environment variables and resize policies are not decoded: both are empty."""
+    """A pod whose containers' environment variables, command lines and resize policies are not decoded: they are
+    empty."""
 
     spec: _PodSpecWithoutEnv = _PodSpecWithoutEnv()
 

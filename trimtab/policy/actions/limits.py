@@ -4,14 +4,16 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import limits_of
+from trimtab.cluster.runtime_signs import LimitReader, UnknownRuntime
 from trimtab.policy import autoscalers, reasons
-from trimtab.policy.changed_annotation import is_limit_read
 from trimtab.policy.field_types import Required, policy_type
+from trimtab.policy.limit_readers import find_reference, find_runtime_use
 from trimtab.policy.pod_changes import PodChanges, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
@@ -46,6 +48,9 @@ class LimitsAction:
     ephemeral_storage: Annotated[LimitRule | None, Field(alias="ephemeral-storage")] = None
     """The rule for the limit of ephemeral storage, with the same values as for cpu. The kubelet evicts a pod that
     writes more than its limit."""
+    unknown_runtime: Literal["remove", "keep"] = "remove"
+    """What `remove` does to the limits of cpu and memory of a container if nothing in the pod shows its language
+    runtime: `remove` or `keep`. A limit that a known runtime reads always stays."""
     required: Required = False
 
 
@@ -64,7 +69,7 @@ def propose_changes(settings: LimitsAction, draft: PodChanges, places: tuple[Con
     rules = tuple(limit_rules(settings))
     for place in places:
         for resource, rule in rules:
-            _propose_limit(rule, draft, place, resource, required=settings.required)
+            _propose_limit(settings, rule, draft, place, resource)
 
 
 def find_unmet_field(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
@@ -86,7 +91,16 @@ def find_unmet_field(settings: LimitsAction, result: PodBeforeAndAfter) -> str |
     return None
 
 
-def _propose_limit(rule: str, draft: PodChanges, place: ContainerRef, resource: str, *, required: bool) -> None:
+_NOT_SHOWN = "nothing in the pod shows which runtime container"
+
+
+def _reason_of_reader(reader: LimitReader, place: ContainerRef, resource: str, limit: str) -> Reason:
+    return reasons.CONTAINER_READS_LIMIT(
+        f"the {resource} limit ({limit}) of container {place.container.name} stays, because {reader} reads it"
+    )
+
+
+def _propose_limit(settings: LimitsAction, rule: str, draft: PodChanges, place: ContainerRef, resource: str) -> None:
     """Proposes the limit of one container and resource, or records why it is not changed."""
     field = f"{place.name}.limits.{resource}"
     author_limit = limits_of(place.container.resources).get(resource)
@@ -99,17 +113,21 @@ def _propose_limit(rule: str, draft: PodChanges, place: ContainerRef, resource: 
     first = draft.decide_first(field, rule)
     if not first or rule == "keep" or (rule == "remove" and author_limit is None):
         return
-    if author_limit is not None and not required and is_limit_read(draft.subject, place, resource):
-        sentence = (
-            f"container {place.container.name} reads its own {resource} limit ({author_limit}), so the limit stays"
-        )
-        draft.leave_unchanged(field, reasons.LIMIT_READ(sentence))
-        return
+    is_removal = rule == "remove"
     reason = (
-        reasons.LIMIT_REMOVED("the policy removes the limit")
-        if rule == "remove"
-        else reasons.POLICY_SAYS(f"limit = {rule}")
+        reasons.LIMIT_REMOVED("the policy removes the limit") if is_removal else reasons.POLICY_SAYS(f"limit = {rule}")
     )
+    if author_limit is not None and not settings.required:
+        reader = find_reference(draft.subject, place, resource)
+        use = find_runtime_use(draft.subject, place, resource) if reader is None and is_removal else reader
+        if isinstance(use, LimitReader):
+            draft.leave_unchanged(field, _reason_of_reader(use, place, resource, str(author_limit)))
+            return
+        if isinstance(use, UnknownRuntime):
+            if settings.unknown_runtime == "keep":
+                draft.leave_unchanged(field, reasons.RUNTIME_UNKNOWN(f"{_NOT_SHOWN} {place.container.name} has"))
+                return
+            reason = reasons.LIMIT_REMOVED(f"the policy removes the limit; {_NOT_SHOWN} {place.container.name} has")
     draft.limits[place, resource] = ResourceRequest(
         place=place, resource=resource, value=None, factor=limit_factor(rule), policy=draft.policy, reason=reason,
         changes_guaranteed=draft.changes_guaranteed,

@@ -35,6 +35,11 @@ DIFFERENCES = (
         "another request keeps the pod from class BestEffort.",
     ),
     Difference(
+        "read-limit",
+        "The container or the pod's labels show a language runtime that does not read the limit because of a setting "
+        "such as `-Xmx`: the limit stays. The compiled policy finds the runtime, but not the setting.",
+    ),
+    Difference(
         "old-class",
         "The policy replaces a RuntimeClass: the node selector and tolerations of the old class stay in the pod, "
         "and a pod whose selector contradicts the new class keeps the old class.",

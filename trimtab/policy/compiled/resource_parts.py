@@ -30,6 +30,7 @@ from trimtab.policy.compiled.amounts import (
 )
 from trimtab.policy.compiled.match_conditions import ALL_CONTAINERS, OWNER_KEY, container_test
 from trimtab.policy.compiled.patch_parts import IS_APPLIED, PatchPart, operation
+from trimtab.policy.compiled.runtime_expressions import runtime_reads
 from trimtab.policy.podpolicy import PodPolicy
 
 PARTS = ("containers", "initContainers")
@@ -247,6 +248,11 @@ def _limit_values(
         if rule == "keep":
             continue
         if rule == "remove":
+            if settings.unknown_runtime == "keep" and resource in ("cpu", "memory"):
+                raise NotExpressible(
+                    "spec.actions.limits.unknownRuntime: a compiled policy cannot tell a runtime that reads no limit "
+                    "from an unknown one"
+                )
             # A request of zero next to the limit: without the limit the pod might be of class BestEffort.
             asked = f"quantity({amount_text('c', 'requests', resource)}).isGreaterThan(quantity('0'))"
             asks = f"{has_amount('c', 'requests', resource)} && {asked}"
@@ -257,6 +263,7 @@ def _limit_values(
                 "!variables.guaranteed",
                 asks,
                 f"!({_is_read(resource)})",
+                f"!({runtime_reads(resource)})",
             ]
             yield ("limits", resource), f"({' && '.join(f'({g})' for g in guards)} ? {_REMOVE} : '')", True
             continue

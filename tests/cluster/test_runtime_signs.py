@@ -1,0 +1,250 @@
+"""The environment, the command line, the image and the labels show which runtime a container has, and which limits it
+reads."""
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.cluster.api.pod import Container, Pod
+from trimtab.cluster.runtime_signs import (
+    IndependentRuntime,
+    LimitReader,
+    LimitUse,
+    add_label_signs,
+    container_signs,
+    find_limit_use,
+)
+from trimtab.cluster.runtimes import RUNTIMES, Runtime, TextPattern
+
+READ, FREE, UNKNOWN = "read", "free", "unknown"
+
+
+def container_of(fields: dict[str, Any]) -> Container:
+    """The container as it is decoded: `env` is written as NAME → value."""
+    variables = [{"name": name, "value": value} for name, value in fields.get("env", {}).items()]
+    return msgspec.convert({"name": "app", **fields, "env": [*variables, *fields.get("more_env", [])]}, Container)
+
+
+def use_of(fields: dict[str, Any], resource: str) -> LimitUse:
+    container = container_of(fields)
+    signs = container_signs(container.runtime_signs, container.image)
+    return find_limit_use(add_label_signs(signs, fields.get("labels", {})), resource)
+
+
+def word_of(use: LimitUse) -> str:
+    return READ if isinstance(use, LimitReader) else FREE if isinstance(use, IndependentRuntime) else UNKNOWN
+
+
+def uses(**fields: Any) -> tuple[str, str]:
+    """How the limits of cpu and memory are used."""
+    return word_of(use_of(fields, "cpu")), word_of(use_of(fields, "memory"))
+
+
+JVM_PERCENT = "-XX:MaxRAMPercentage=75 -XX:+ExitOnOutOfMemoryError"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS", "CATALINA_OPTS", "MAVEN_OPTS",
+     "KAFKA_HEAP_OPTS", "ACME_FLAGS", "x"],
+)  # fmt: skip
+def test_a_percentage_in_any_variable_shows_a_jvm_that_reads_its_limit(name: str) -> None:
+    use = use_of({"env": {name: JVM_PERCENT, "GOMEMLIMIT": "off"}}, "memory")
+    assert isinstance(use, LimitReader)
+    assert (use.name, use.shown_by.partition(" in ")[0]) == ("a JVM", "MaxRAMPercentage")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"env": {"JAVA_OPTS": "-XX:InitialRAMPercentage=50"}}, {"env": {"A": "-XX:MinRAMPercentage=20"}},
+        {"env": {"A": "-XX:MaxRAMFraction=2"}}, {"env": {"BPL_JVM_HEAD_ROOM": "5"}},
+        {"env": {"JAVA_MAX_MEM_RATIO": "60"}}, {"env": {"SPRING_PROFILES_ACTIVE": "prod"}},
+        {"args": ["java", "-XX:MaxRAMPercentage=75", "-jar", "app.jar"]}, {"args": ["-jar", "app.jar"]},
+        {"command": ["java", "-jar", "/app.jar"]}, {"command": ["/opt/java/bin/java"], "args": ["Main"]},
+        {"command": ["tini", "--", "java", "Main"]}, {"command": ["tini", "--"], "args": ["java", "Main"]},
+        {"command": ["sh", "-c", "set -e\ncd /app && exec java -server Main"]},
+        {"command": ["sh", "-c"], "args": ["java $OPTS Main"]},
+        {"image": "eclipse-temurin:21-jre"}, {"image": "gcr.io/distroless/java17-debian12"},
+        {"image": "registry.example.com/mirror/openjdk@sha256:ab"}, {"image": "tomcat:10"},
+        {"image": "acme/pay:1.2-jdk21"}, {"image": "quay.io/keycloak/keycloak:26"},
+        {"labels": {"app.openshift.io/runtime": "spring-boot"}}, {"labels": {"app.kubernetes.io/language": "Java"}},
+        {"labels": {"instrumentation.opentelemetry.io/inject-java": "true"}},
+        {"labels": {"admission.datadoghq.com/java-lib.version": "v1"}},
+        {"image": "mcr.microsoft.com/dotnet/aspnet:8.0"}, {"command": ["dotnet", "Shop.dll"]},
+        {"env": {"ASPNETCORE_URLS": "http://+:8080"}}, {"env": {"DOTNET_GCHeapHardLimitPercent": "4B"}},
+        {"image": "cockroachdb/cockroach:v24"}, {"image": "prom/prometheus:v3.1.0"},
+        {"command": ["rabbitmq-server"]}, {"image": "rabbitmq:4"},
+    ],
+)  # fmt: skip
+def test_what_sizes_itself_by_both_limits(fields: dict[str, Any]) -> None:
+    assert uses(**fields) == (READ, READ)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"image": "node:22"}, {"image": "docker.io/library/node:22"}, {"image": "registry.example.com/node:22"},
+        {"image": "registry.access.redhat.com/ubi9/nodejs-20"}, {"command": ["node", "server.js"]},
+        {"env": {"NODE_OPTIONS": "--max-old-space-size-percentage=60"}}, {"args": ["server.mjs"]},
+        {"env": {"NODE_OPTIONS": "--max-old-space-size=400 --max_old_space_size_percentage=60"}},
+        {"image": "mongo:7"}, {"image": "clickhouse/clickhouse-server:24"}, {"env": {"MSSQL_PID": "Express"}},
+    ],
+)  # fmt: skip
+def test_what_sizes_itself_by_the_memory_limit(fields: dict[str, Any]) -> None:
+    assert uses(**fields) == (FREE, READ)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"image": "golang:1.25"}, {"env": {"GOGC": "50"}}, {"env": {"GOMEMLIMIT": "1GiB"}}, {"image": "erlang:27"},
+     {"env": {"GOMAXPROCS": "$(CPUS)"}}, {"env": {"AUTOMEMLIMIT": "off"}}, {"env": {"ELIXIR_ERL_OPTIONS": "+K true"}}],
+)  # fmt: skip
+def test_what_sizes_itself_by_the_cpu_limit(fields: dict[str, Any]) -> None:
+    assert uses(**fields) == (READ, FREE)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"env": {"JAVA_OPTS": f"{JVM_PERCENT} -Xmx1g"}}, (READ, FREE)),
+        ({"env": {"JAVA_OPTS": JVM_PERCENT, "EXTRA": "-Xmx1g"}}, (READ, FREE)),
+        ({"image": "eclipse-temurin:21", "args": ["-Xmx1g"]}, (READ, FREE)),
+        ({"image": "eclipse-temurin:21", "env": {"X": "-XX:ActiveProcessorCount=2"}}, (FREE, READ)),
+        ({"image": "eclipse-temurin:21", "env": {"X": "-XX:-UseContainerSupport"}}, (FREE, FREE)),
+        ({"image": "cassandra:5", "env": {"MAX_HEAP_SIZE": "4G"}}, (READ, FREE)),
+        ({"image": "node:22", "env": {"NODE_OPTIONS": "--max-old-space-size=400"}}, (FREE, FREE)),
+        ({"command": ["node"], "args": ["--max_old_space_size", "400", "server.js"]}, (FREE, FREE)),
+        ({"env": {"DOTNET_GCHeapHardLimit": "0x10000000", "DOTNET_PROCESSOR_COUNT": "2"}}, (FREE, FREE)),
+        ({"env": {"AUTOMEMLIMIT": "0.9"}}, (READ, READ)),
+        ({"env": {"AUTOMEMLIMIT": "0.9", "GOMEMLIMIT": "1GiB", "GOMAXPROCS": "2"}}, (FREE, FREE)),
+        ({"image": "golang:1.25", "env": {"GODEBUG": "x=1,containermaxprocs=0"}}, (FREE, FREE)),
+        ({"image": "prom/prometheus", "args": ["--no-auto-gomemlimit", "--no-auto-gomaxprocs"]}, (FREE, FREE)),
+        ({"image": "victoriametrics/vmagent", "args": ["-memory.allowedBytes=1GB"]}, (READ, FREE)),
+        ({"image": "mongo:7", "args": ["--wiredTigerCacheSizeGB", "1"]}, (FREE, FREE)),
+        ({"image": "erlang:27", "env": {"ERL_FLAGS": "+S 2:2"}}, (FREE, FREE)),
+        ({"image": "mssql/server:2022", "env": {"MSSQL_MEMORY_LIMIT_MB": "2048"}}, (FREE, FREE)),
+    ],
+)
+def test_a_size_of_its_own_frees_a_limit(fields: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert uses(**fields) == expected
+
+
+def test_a_value_that_the_pod_does_not_contain_counts_for_settings_of_any_value() -> None:
+    unseen = {"valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}
+    assert uses(more_env=[{"name": "GOMAXPROCS", **unseen}]) == (FREE, FREE)
+    assert uses(more_env=[{"name": "AUTOMEMLIMIT", **unseen}]) == (READ, READ)
+    assert uses(more_env=[{"name": "JAVA_OPTS", **unseen}]) == (READ, READ)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("/sys/fs/cgroup/memory.max", (UNKNOWN, READ)), ("/sys/fs/cgroup/memory/memory.limit_in_bytes", (UNKNOWN, READ)),
+     ("/sys/fs/cgroup/cpu.max", (READ, UNKNOWN))],
+)  # fmt: skip
+def test_a_script_that_reads_the_cgroup_reads_the_limit(path: str, expected: tuple[str, str]) -> None:
+    found = uses(command=["sh", "-c", f"exec web --share $(cat {path})"])
+    assert tuple(word.replace(FREE, UNKNOWN) for word in found) == expected
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {}, {"image": "registry.example.com/team/pay:1"}, {"image": "quay.io/calico/node:v3"},
+        {"image": "prom/node-exporter:v1"}, {"image": "bitnami/kafka-exporter:1"}, {"image": "acme/javascript-ui"},
+        {"args": ["node", "--endpoint=unix:///csi.sock"]}, {"env": {"LANGUAGE": "en"}}, {"labels": {"app": "java"}},
+        {"labels": {"instrumentation.opentelemetry.io/inject-java": "false"}}, {"labels": {"runtime": "fast"}},
+        {"image": "java.example.com/team/pay"}, {"args": ["--mode=java"]},
+    ],
+)  # fmt: skip
+def test_what_shows_no_runtime(fields: dict[str, Any]) -> None:
+    assert uses(**fields) == (UNKNOWN, UNKNOWN)
+
+
+@pytest.mark.parametrize("image", ["python:3.13", "php:8-fpm", "ruby:3"])
+def test_a_known_runtime_that_reads_no_limit(image: str) -> None:
+    assert uses(image=image) == (FREE, FREE)
+
+
+def test_labels_do_not_speak_for_a_container_that_shows_its_own_runtime() -> None:
+    assert uses(image="python:3.13", labels={"app.openshift.io/runtime": "java"}) == (FREE, FREE)
+
+
+def test_no_text_of_a_container_stays_after_it_is_decoded() -> None:
+    fields = {
+        "env": {"SECRET_JAVA_OPTS": f"{JVM_PERCENT} hunter2"},
+        "command": ["sh", "-c", "java -Dpassword.x=hunter2 -jar hunter2.jar"],
+        "args": ["--token=hunter2"],
+    }
+    text = json.dumps(msgspec.to_builtins(container_of(fields)))
+    assert ("hunter2" in text, "SECRET" in text, "MaxRAMPercentage" in text) == (False, False, True)
+
+
+def test_an_encoded_container_shows_the_same() -> None:
+    container = container_of({"env": {"JAVA_OPTS": JVM_PERCENT}, "args": ["-Xmx1g"]})
+    assert msgspec.json.decode(msgspec.json.encode(container), type=Container) == container
+
+
+def test_long_texts_are_read_up_to_a_maximum() -> None:
+    """A pod may be a megabyte long. What is behind the maximum counts as not seen."""
+    assert uses(args=["x" * 2_000_000, "-XX:MaxRAMPercentage=75"]) == (UNKNOWN, UNKNOWN)
+
+
+def patterns_of(runtime: Runtime) -> list[TextPattern]:
+    settings = [pattern for setting in runtime.settings for pattern in setting.options]
+    return [*runtime.limit_options, *runtime.options, *runtime.overriding_options, *settings]
+
+
+PATTERNS = [pattern for runtime in RUNTIMES for pattern in patterns_of(runtime)]
+
+
+@given(st.data())
+def test_each_match_of_a_pattern_contains_its_literal(data: st.DataObject) -> None:
+    pattern = data.draw(st.sampled_from([one for one in PATTERNS if one.expression]))
+    assert pattern.literal in data.draw(st.from_regex(pattern.expression, fullmatch=True))
+
+
+def test_each_row_has_a_name_of_its_own_and_a_source() -> None:
+    assert Counter(one.name for one in RUNTIMES).most_common(1)[0][1] == 1
+    assert all(one.source for one in RUNTIMES)
+
+
+def test_a_suffix_of_files_belongs_to_one_runtime() -> None:
+    files = Counter(name for one in RUNTIMES for name in one.files)
+    assert files.most_common(1)[0][1] == 1
+
+
+def test_patterns_are_valid_for_the_api_server_too() -> None:
+    """RE2 knows neither what is ahead nor what is behind, and no references."""
+    expressions = [*(one.expression for one in PATTERNS), *(one.variable for one in RUNTIMES)]
+    assert [text for text in expressions if re.search(r"\(\?[=!<P]|\\[1-9]", text)] == []
+
+
+ENVIRONMENTS = st.dictionaries(
+    st.sampled_from(["JAVA_OPTS", "NODE_OPTIONS", "GOMAXPROCS", "GOMEMLIMIT", "AUTOMEMLIMIT", "ACME"]),
+    st.sampled_from([JVM_PERCENT, "-Xmx1g", "--max-old-space-size=1", "2", "off", "x"]),
+)
+UNRELATED = st.dictionaries(
+    st.from_regex(r"(URL|HOST|TOKEN|LOG)_[0-9]{1,3}", fullmatch=True),
+    st.text("abcdefghijklmnopqrstuvwxyz:/ 0123456789", max_size=20),
+    max_size=4,
+)
+
+
+@given(ENVIRONMENTS, UNRELATED, UNRELATED)
+def test_unrelated_variables_never_change_the_answer(
+    environment: dict[str, str], before: dict[str, str], after: dict[str, str]
+) -> None:
+    assert uses(env={**before, **environment, **after}) == uses(env=environment)
+
+
+def test_a_pod_from_any_door_holds_no_text() -> None:
+    plain = {"spec": {"containers": [{"name": "a", "env": [{"name": "A", "value": "hunter2"}], "args": ["hunter2"]}]}}
+    for pod in (msgspec.convert(plain, Pod), msgspec.json.decode(json.dumps(plain), type=Pod)):
+        assert "hunter2" not in repr(pod)

@@ -1,0 +1,25 @@
+"""Finds the limits that a pod reads through the downward API: in environment variables, or in files of a volume."""
+
+from collections.abc import Iterable, Iterator
+
+from trimtab.cluster.api.pod import Container, Volume, downward_items
+
+LimitField = tuple[str, str]
+"""(container, field), such as ("app", "limits.memory"). Container names are unique within a pod."""
+
+
+def env_limit_fields(container: Container) -> tuple[LimitField, ...]:
+    """Returns the limits to which the container's environment variables refer, of itself or of another container."""
+    references = [env.value_from.resource_field_ref for env in container.env if env.value_from is not None]
+    # A reference without a container's name means its own container (core/v1 ResourceFieldRef).
+    fields = [(field.container_name or container.name, field.resource) for field in references if field is not None]
+    return tuple([field for field in fields if field[1].startswith("limits.")])
+
+
+def volume_limit_fields(volumes: Iterable[Volume]) -> Iterator[LimitField]:
+    """Yields the limits that files of these volumes show."""
+    for volume in volumes:
+        for item in downward_items(volume):
+            field = item.resource_field_ref
+            if field is not None and field.resource.startswith("limits."):
+                yield field.container_name, field.resource

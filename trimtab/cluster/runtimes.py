@@ -1,0 +1,306 @@
+"""The language runtimes and servers that size themselves by the limits of their container, as a table.
+
+A row says by which words in an image, variables, options and programs a runtime is recognized, which limits it reads if
+it is not told otherwise, and which settings make it independent of a limit. `trimtab.cluster.runtime_signs` reads the
+table. General signs come before names: any text with `RAMPercentage` shows a JVM, whatever the variable is called.
+
+All patterns are valid for Python and for RE2, because compiled policies use them in CEL. They have no nested
+repetitions, because the texts come from users.
+"""
+
+from dataclasses import dataclass
+
+CPU, MEMORY = "cpu", "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class TextPattern:
+    """A pattern that is searched in the values of variables and in each argument of the command line."""
+
+    literal: str
+    """A text that each match contains: a text without it is not searched."""
+    expression: str = ""
+    """The regular expression; empty if the literal itself is searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeSetting:
+    """A setting with which a runtime no longer depends on a limit."""
+
+    frees: tuple[str, ...]
+    """The resources whose limits no longer matter."""
+    options: tuple[TextPattern, ...] = ()
+    variable: str = ""
+    """A pattern for the whole name of a variable; empty if the setting is an option."""
+    value: str = ".+"
+    """A pattern for the whole value of the variable."""
+    frees_unseen: bool = True
+    """Whether the variable frees the limits as well if its value is not in the pod (`valueFrom`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """A runtime or server: how it is recognized, and which limits it reads."""
+
+    name: str
+    """The runtime as messages name it, with its article."""
+    reads: tuple[str, ...]
+    """The resources whose limits it reads by default."""
+    source: str
+    """Where this is documented."""
+    words: tuple[str, ...] = ()
+    """Words of an image's name or tag, in lower case and without digits: `java` for `distroless/java17-debian12`."""
+    images: tuple[str, ...] = ()
+    """Last parts of image names, without tag: `cp-kafka` for `confluentinc/cp-kafka:7`."""
+    label_words: tuple[str, ...] = ()
+    """Words in labels that name a runtime or a language, in addition to `words`."""
+    usual_variables: tuple[str, ...] = ()
+    """Variables that only this runtime reads, by their whole names. Messages name them."""
+    variable: str = ""
+    """A pattern that is searched in the names of all other variables."""
+    limit_options: tuple[TextPattern, ...] = ()
+    """Options that take a share of a limit."""
+    options: tuple[TextPattern, ...] = ()
+    """Options of this runtime that do not mention limits."""
+    programs: tuple[str, ...] = ()
+    """Names of programs that are started, without a path and a version."""
+    files: tuple[str, ...] = ()
+    """Suffixes of files that only this runtime runs."""
+    settings: tuple[SizeSetting, ...] = ()
+    overriding_options: tuple[TextPattern, ...] = ()
+    """Options that make the runtime read its memory limit whatever `settings` say."""
+
+
+RUNTIMES: tuple[Runtime, ...] = (
+    Runtime(
+        name="a JVM",
+        reads=(CPU, MEMORY),
+        source="openjdk/jdk: os::Linux::available_memory and active_processor_count in containers (JDK-8146115), "
+        "Arguments::set_heap_size; OpenJ9 documentation, -XX:[+|-]UseContainerSupport; Paketo memory calculator",
+        words=("java", "openjdk", "jdk", "jre", "jvm", "temurin", "corretto", "zulu", "liberica", "semeru", "graalvm",
+               "sapmachine", "dragonwell", "kotlin", "scala", "clojure", "groovy", "tomcat", "jetty", "wildfly",
+               "payara", "quarkus", "micronaut", "springboot", "openliberty", "maven", "gradle", "sbt"),
+        images=("open-liberty", "activemq", "artemis", "cassandra", "cp-kafka", "cp-kafka-connect",
+                "cp-ksqldb-server", "cp-schema-registry", "cp-server", "cp-zookeeper", "druid", "elasticsearch",
+                "flink", "hazelcast", "jboss-eap", "jenkins", "kafka", "kafka-connect", "kafka-ui", "keycloak",
+                "logstash", "neo4j", "nexus", "nexus3", "nifi", "opensearch", "pulsar", "solr", "sonarqube", "spark",
+                "trino", "websphere-liberty", "zookeeper"),
+        label_words=("spring", "spring-boot"),
+        usual_variables=(
+            "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS", "JAVA_OPTIONS", "JAVA_OPTS_APPEND",
+            "JAVA_ARGS", "JAVA_HOME", "JVM_OPTS", "JVM_ARGS", "CATALINA_OPTS", "MAVEN_OPTS", "GRADLE_OPTS", "SBT_OPTS",
+            "ANT_OPTS", "ES_JAVA_OPTS", "LS_JAVA_OPTS", "OPENSEARCH_JAVA_OPTS", "SOLR_JAVA_MEM", "SOLR_OPTS",
+            "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS", "ZK_SERVER_HEAP", "SERVER_JVMFLAGS",
+            "JVMFLAGS", "HADOOP_OPTS", "HBASE_OPTS", "ACTIVEMQ_OPTS", "JENKINS_JAVA_OPTS", "JAVA_OPTS_KC_HEAP",
+            "JAVA_MAX_MEM_RATIO", "JAVA_INITIAL_MEM_RATIO", "JBOSS_HOME", "JBOSS_JAVA_SIZING", "PREPEND_JAVA_OPTS",
+            "CONTAINER_HEAP_PERCENT", "BPL_JVM_HEAD_ROOM", "BPL_JVM_THREAD_COUNT", "BPL_JVM_LOADED_CLASS_COUNT",
+            "BPL_SPRING_CLOUD_BINDINGS_DISABLED", "SPRING_PROFILES_ACTIVE", "SPRING_APPLICATION_JSON", "MAX_HEAP_SIZE",
+            "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS",
+        ),
+        variable="(^|_)(JAVA|JDK|JRE|JVM)(_|$)|^(SPRING|QUARKUS|MICRONAUT|JBOSS|WILDFLY|CATALINA)_",
+        limit_options=(
+            TextPattern("RAMPercentage", "(Initial|Max|Min)?RAMPercentage"),
+            TextPattern("RAMFraction", "(Initial|Max|Min)?RAMFraction"), TextPattern("MaximumHeapSizePercent"),
+            TextPattern("UseCGroupMemoryLimitForHeap"), TextPattern("+UseContainerSupport"),
+        ),
+        options=(
+            TextPattern("-XX:"), TextPattern("-javaagent:"), TextPattern("-Xm", "-Xm[snx][0-9]"),
+            TextPattern("-Xs", "(^|\\s)-Xs[shc]"), TextPattern("-D", "(^|\\s)-D[a-z]+[.]"),
+        ),
+        programs=("java", "spark-submit", "catalina.sh", "mvn", "gradle", "sbt"),
+        files=("jar", "war"),
+        settings=(
+            SizeSetting(frees=(MEMORY,), options=(
+                TextPattern("-Xmx", "-Xmx\\S"), TextPattern("-XX:MaxHeapSize="), TextPattern("-XX:MaxRAM=")
+            )),
+            SizeSetting(frees=(MEMORY,), variable="MAX_HEAP_SIZE|.*_?XMX|ES_HEAP_SIZE|LS_HEAP_SIZE"),
+            SizeSetting(frees=(CPU,), options=(
+                TextPattern("-XX:ActiveProcessorCount=", "-XX:ActiveProcessorCount=[1-9]"),
+            )),
+            SizeSetting(frees=(CPU, MEMORY), options=(TextPattern("-XX:-UseContainerSupport"),)),
+        ),
+    ),
+    Runtime(
+        name="the .NET runtime",
+        reads=(CPU, MEMORY),
+        source="learn.microsoft.com, .NET runtime configuration: garbage collector (heap hard limit: 75% of the "
+        "container's limit by default; heap hard limit percent), DOTNET_PROCESSOR_COUNT",
+        words=("dotnet", "dotnetcore", "aspnet", "aspnetcore", "csharp"),
+        usual_variables=(
+            "DOTNET_GCHeapHardLimitPercent", "COMPlus_GCHeapHardLimitPercent", "DOTNET_gcServer", "COMPlus_gcServer",
+            "DOTNET_GCHeapCount", "DOTNET_GCConserveMemory", "DOTNET_ENVIRONMENT", "DOTNET_RUNNING_IN_CONTAINER",
+            "ASPNETCORE_URLS", "ASPNETCORE_ENVIRONMENT", "ASPNETCORE_HTTP_PORTS",
+        ),
+        variable="^(DOTNET|COMPlus|ASPNETCORE)_",
+        limit_options=(TextPattern("GCHeapHardLimitPercent"),),
+        programs=("dotnet",),
+        files=("dll",),
+        settings=(
+            # The absolute limit is used first if both are set.
+            SizeSetting(frees=(MEMORY,), variable="(DOTNET|COMPlus)_GCHeapHardLimit"),
+            SizeSetting(frees=(CPU,), variable="(DOTNET|COMPlus)_PROCESSOR_COUNT"),
+        ),
+    ),
+    Runtime(
+        name="Node.js",
+        reads=(MEMORY,),
+        source="nodejs.org, command-line API: --max-old-space-size and --max-old-space-size-percentage, which takes "
+        "precedence; src/node.cc, ResourceConstraints by uv_get_constrained_memory",
+        words=("nodejs",),
+        label_words=("node", "javascript", "typescript", "nextjs"),
+        images=("library/node", "bitnami/node", "chainguard/node", "cimg/node", "circleci/node", "node-chrome"),
+        usual_variables=("NODE_OPTIONS", "NODE_ENV", "NODE_EXTRA_CA_CERTS", "NODE_PATH", "NPM_CONFIG_LOGLEVEL"),
+        limit_options=(TextPattern("percentage", "max[-_]old[-_]space[-_]size[-_]percentage"),),
+        options=(TextPattern("--max", "--max[-_](old|semi)[-_]space[-_]size"),),
+        programs=("node", "nodejs", "npm", "npx", "yarn", "pnpm", "pm2-runtime"),
+        files=("js", "cjs", "mjs", "ts"),
+        settings=(SizeSetting(frees=(MEMORY,), options=(
+            TextPattern("--max", "--max[-_]old[-_]space[-_]size[=\\s]+[0-9]"),
+        )),),
+        overriding_options=(TextPattern("percentage", "max[-_]old[-_]space[-_]size[-_]percentage"),),
+    ),
+    Runtime(
+        name="a Go program",
+        reads=(CPU,),
+        source="go.dev, release notes of Go 1.25: GOMAXPROCS considers the cgroup's cpu limit unless the variable "
+        "GOMAXPROCS or GODEBUG=containermaxprocs=0 is set",
+        words=("golang",),
+        label_words=("go",),
+        usual_variables=("GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "GOMAXPROCS"),
+        variable="^AUTOMEMLIMIT",
+        programs=("go",),
+        settings=(
+            SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
+            SizeSetting(frees=(CPU,), variable="GODEBUG", value=".*containermaxprocs=0.*", frees_unseen=False),
+        ),
+    ),
+    Runtime(
+        name="automemlimit, which sets Go's memory limit",
+        reads=(MEMORY,),
+        source="github.com/KimMachineGun/automemlimit: AUTOMEMLIMIT is a share of the cgroup's limit, or off; it does "
+        "nothing where GOMEMLIMIT is set",
+        usual_variables=("AUTOMEMLIMIT",),
+        settings=(
+            SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),
+            SizeSetting(frees=(MEMORY,), variable="AUTOMEMLIMIT", value="off|", frees_unseen=False),
+        ),
+    ),
+    Runtime(
+        name="Prometheus",
+        reads=(CPU, MEMORY),
+        source="prometheus.io, command-line flags of Prometheus 3: --auto-gomemlimit and --auto-gomaxprocs are on",
+        images=("prometheus",),
+        limit_options=(TextPattern("--auto-gomemlimit"),),
+        settings=(
+            SizeSetting(frees=(MEMORY,), options=(TextPattern("--no-auto-gomemlimit"),)),
+            SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),
+            SizeSetting(frees=(CPU,), options=(TextPattern("--no-auto-gomaxprocs"),)),
+            SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
+        ),
+    ),
+    Runtime(
+        name="VictoriaMetrics",
+        reads=(CPU, MEMORY),
+        source="docs.victoriametrics.com: -memory.allowedPercent (60% of the memory that the cgroup allows) and "
+        "-memory.allowedBytes; lib/cgroup",
+        images=("victoria-metrics", "victoria-logs", "vmagent", "vminsert", "vmselect", "vmsingle", "vmstorage",
+                "vmalert"),
+        limit_options=(TextPattern("memory.allowedPercent"),),
+        settings=(
+            SizeSetting(frees=(MEMORY,), options=(TextPattern("-memory.allowedBytes"),)),
+            SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
+        ),
+    ),
+    Runtime(
+        name="the Erlang VM",
+        reads=(CPU,),
+        source="erlang.org, release notes of OTP 23: the default number of schedulers obeys the cgroup's cpu quota; "
+        "erl +S",
+        words=("erlang", "elixir"),
+        images=("rabbitmq", "emqx", "ejabberd", "vernemq", "couchdb"),
+        usual_variables=("ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS", "ELIXIR_ERL_OPTIONS", "RELEASE_COOKIE"),
+        variable="^(ERL|ELIXIR|RABBITMQ)_",
+        programs=("erl", "elixir", "iex", "mix", "rabbitmq-server"),
+        settings=(SizeSetting(frees=(CPU,), options=(TextPattern("+S", "[+]S\\s*[1-9]"),)),),
+    ),
+    Runtime(
+        name="RabbitMQ",
+        reads=(MEMORY,),
+        source="rabbitmq.com, memory threshold: vm_memory_high_watermark.relative is a share of the container's limit",
+        images=("rabbitmq",),
+        variable="^RABBITMQ_",
+        limit_options=(TextPattern("vm_memory_high_watermark.relative"),),
+        programs=("rabbitmq-server",),
+        settings=(SizeSetting(frees=(MEMORY,), options=(
+            TextPattern("vm_memory_high_watermark.absolute"), TextPattern("total_memory_available_override_value"),
+        )),),
+    ),
+    Runtime(
+        name="MongoDB",
+        reads=(MEMORY,),
+        source="mongodb.com, --wiredTigerCacheSizeGB: by default half of the memory that the container may use",
+        images=("mongo", "mongodb", "percona-server-mongodb", "mongodb-community-server", "mongodb-enterprise-server"),
+        programs=("mongod",),
+        settings=(SizeSetting(frees=(MEMORY,), options=(TextPattern("--wiredTigerCacheSizeGB"),)),),
+    ),
+    Runtime(
+        name="ClickHouse",
+        reads=(MEMORY,),
+        source="clickhouse.com, server settings: max_server_memory_usage_to_ram_ratio, by the cgroup's limit",
+        images=("clickhouse", "clickhouse-server"),
+        programs=("clickhouse-server",),
+    ),
+    Runtime(
+        name="CockroachDB",
+        reads=(CPU, MEMORY),
+        source="cockroachlabs.com, cockroach start: --cache and --max-sql-memory as a share of the cgroup's limit",
+        images=("cockroach",),
+        programs=("cockroach",),
+    ),
+    Runtime(
+        name="SQL Server",
+        reads=(MEMORY,),
+        source="learn.microsoft.com, SQL Server on Linux: memory.memorylimitmb, by default 80% of the memory",
+        images=("mssql/server", "azure-sql-edge"),
+        usual_variables=("MSSQL_SA_PASSWORD", "MSSQL_PID"),
+        variable="^MSSQL_",
+        settings=(SizeSetting(frees=(MEMORY,), variable="MSSQL_MEMORY_LIMIT_MB"),),
+    ),
+    Runtime(
+        name="a script that reads the memory limit",
+        reads=(MEMORY,),
+        source="kernel.org, cgroup v2: memory.max; cgroup v1: memory.limit_in_bytes",
+        limit_options=(TextPattern("/memory.max"), TextPattern("memory.limit_in_bytes")),
+    ),
+    Runtime(
+        name="a script that reads the cpu limit",
+        reads=(CPU,),
+        source="kernel.org, cgroup v2: cpu.max; cgroup v1: cpu.cfs_quota_us",
+        limit_options=(TextPattern("/cpu.max"), TextPattern("cpu.cfs_quota_us")),
+    ),
+    Runtime(
+        name="Python",
+        reads=(),
+        source="docs.python.org, os.process_cpu_count: the cpus of the machine or of the affinity mask",
+        words=("python", "django", "flask", "uvicorn", "gunicorn"),
+        usual_variables=("PYTHONUNBUFFERED", "DJANGO_SETTINGS_MODULE"),
+        programs=("python", "gunicorn", "uvicorn", "celery"),
+        files=("py",),
+    ),
+    Runtime(
+        name="PHP",
+        reads=(),
+        source="php.net, memory_limit: a fixed amount",
+        words=("php", "laravel"),
+        programs=("php", "php-fpm"),
+    ),
+    Runtime(
+        name="Ruby",
+        reads=(),
+        source="docs.ruby-lang.org, Etc.nprocessors: the cpus of the machine or of the affinity mask",
+        words=("ruby", "rails"),
+        usual_variables=("RAILS_ENV", "RACK_ENV"),
+        programs=("ruby", "bundle", "rails", "puma"),
+    ),
+)  # fmt: skip
+"""All rows. A container may show several of them."""

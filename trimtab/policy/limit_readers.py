@@ -1,0 +1,96 @@
+"""Finds out what in a pod reads a container's limit: the downward API, or the runtime in the container.
+
+A limit that is read stays. The pod of a review is decoded without environment variables and command lines, because most
+decisions do not need them. Here they are decoded from the pod's own bytes, once, for the first limit that would be
+removed.
+"""
+
+import msgspec
+
+from trimtab.cluster.api.meta import ApiObject
+from trimtab.cluster.api.pod import Container, Pod
+from trimtab.cluster.limit_references import LimitField, env_limit_fields, volume_limit_fields
+from trimtab.cluster.runtime_signs import (
+    IndependentRuntime,
+    LimitReader,
+    LimitUse,
+    RuntimeSign,
+    add_label_signs,
+    container_signs,
+    find_limit_use,
+    reference_reader,
+)
+from trimtab.cluster.runtimes import CPU, MEMORY
+from trimtab.cluster.snapshot import without_nulls
+from trimtab.policy.metadata_reads import ContainerSigns
+from trimtab.policy.pod_context import ContainerRef, PodContext
+
+
+def find_reference(subject: PodContext, place: ContainerRef, resource: str) -> LimitReader | None:
+    """Returns what reads this limit through the downward API: an environment variable of any container, or a volume."""
+    field = place.container.name, f"limits.{resource}"
+    if field in subject.compute_once(_volume_fields):
+        return reference_reader(field[1], "a volume")
+    if any(field in signs.limit_fields for signs in subject.compute_once(_all_signs)):
+        return reference_reader(field[1], "an environment variable")
+    return None
+
+
+def find_runtime_use(subject: PodContext, place: ContainerRef, resource: str) -> LimitUse:
+    """Returns whether the container's runtime reads this limit. No runtime reads a limit of ephemeral storage."""
+    if resource not in (CPU, MEMORY):
+        return IndependentRuntime("")
+    return find_limit_use(subject.compute_once(_runtimes_by_container).get(place.container.name, ()), resource)
+
+
+def _runtimes_by_container(subject: PodContext) -> dict[str, tuple[RuntimeSign, ...]]:
+    # Operators name a pod's language in annotations, too.
+    mappings = subject.labels, subject.annotations
+    return {signs.name: add_label_signs(signs.runtimes, *mappings) for signs in subject.compute_once(_all_signs)}
+
+
+def _all_signs(subject: PodContext) -> tuple[ContainerSigns, ...]:
+    signs = read_container_signs(subject.pod, subject.body)
+    if subject.reads is not None:
+        subject.reads.container_signs.add(signs)
+    return signs
+
+
+def read_container_signs(pod: Pod, body: bytes) -> tuple[ContainerSigns, ...]:
+    """Returns what the environment variables, command lines and images of the pod's containers show.
+
+    body: the pod's own bytes; if they are empty, `pod` itself has been decoded with its variables and command lines.
+    """
+    spec = _decode_spec(body) if body else pod.spec
+    return tuple([_signs_of(container) for container in (*spec.containers, *spec.init_containers)])
+
+
+def _signs_of(container: Container) -> ContainerSigns:
+    signs = container_signs(container.runtime_signs, container.image)
+    return ContainerSigns(container.name, env_limit_fields(container), signs)
+
+
+class _TextSpec(ApiObject, frozen=True, kw_only=True):
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+
+
+class _TextPod(ApiObject, frozen=True, kw_only=True):
+    """A pod with those fields only that may show a runtime."""
+
+    spec: _TextSpec = _TextSpec()
+
+
+_text_decoder = msgspec.json.Decoder(_TextPod)
+
+
+def _decode_spec(body: bytes) -> _TextSpec:
+    try:
+        return _text_decoder.decode(body).spec
+    except msgspec.ValidationError:
+        # The fast decoder refuses nulls, which the API server treats as absent fields.
+        return msgspec.convert(without_nulls(msgspec.json.decode(body)), _TextPod).spec
+
+
+def _volume_fields(subject: PodContext) -> frozenset[LimitField]:
+    return frozenset(volume_limit_fields(subject.pod.spec.volumes))

@@ -12,7 +12,8 @@ _HEAD = f"""\
 
 A JVM gives its heap a share of the memory limit, and Go starts as many threads as the cpu limit has cores. Without the
 limit, they would size themselves by the whole node. So `limits: {{memory: remove}}` in a policy leaves a limit that
-something in the container reads, with the reason [`{_READ}`](reasons.md#{_READ}), which names what reads it. `trimtab lint` does not advise to remove such a limit.
+something in the container reads, with the reason [`{_READ}`](reasons.md#{_READ}), which names what
+reads it. `trimtab lint` does not advise to remove such a limit.
 
 These places of a pod are read, in this order:
 

@@ -248,3 +248,10 @@ def test_a_pod_from_any_door_holds_no_text() -> None:
     plain = {"spec": {"containers": [{"name": "a", "env": [{"name": "A", "value": "hunter2"}], "args": ["hunter2"]}]}}
     for pod in (msgspec.convert(plain, Pod), msgspec.json.decode(json.dumps(plain), type=Pod)):
         assert "hunter2" not in repr(pod)
+
+
+def test_values_that_are_no_text_show_nothing() -> None:
+    """The API server refuses them; what is read from files must not fail on them."""
+    strange = {"args": [1, None, 10**30, "\ud800"], "env": [{"name": 1, "value": 2}, {"name": "JAVA_OPTS", "value": 3}]}
+    container = msgspec.convert({"name": "a", **strange}, Container)
+    assert [sign.runtime for sign in container.runtime_signs] == ["a JVM"]

@@ -27,6 +27,8 @@ class ProbeView(ApiObject, frozen=True, kw_only=True):
 class LintContainer(Container, frozen=True, kw_only=True):
     """A container with its command line and its probes. Of its environment variables only the names are retained."""
 
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
     readiness_probe: ProbeView | None = None
     startup_probe: ProbeView | None = None
 

@@ -42,9 +42,9 @@ class Variable(Protocol):
     """An environment variable, as `api.pod.Env` has it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> Any: ...
     @property
-    def value(self) -> str: ...
+    def value(self) -> Any: ...
     @property
     def value_from(self) -> object | None:
         """Where the value comes from, if the pod does not contain it."""
@@ -110,11 +110,14 @@ def add_label_signs(signs: tuple[RuntimeSign, ...], *mappings: Mapping[str, str]
 
 
 def read_text_signs(
-    variables: Sequence[Variable], command: tuple[str, ...], args: tuple[str, ...]
+    variables: Sequence[Variable], command: tuple[Any, ...], args: tuple[Any, ...]
 ) -> tuple[RuntimeSign, ...]:
-    """Returns what a container's environment variables and command line show."""
+    """Returns what a container's environment variables and command line show. Values that are no text show nothing."""
     # The replicas of a workload have the same text. Only a hash of it stays in memory.
-    key = hashlib.blake2b(_encode((variables, command, args)), digest_size=16).digest()
+    try:
+        key = hashlib.blake2b(_encode((variables, command, args)), digest_size=16).digest()
+    except (OverflowError, UnicodeError):
+        return _find_text_signs(variables, command, args)
     signs = _signs_by_hash.get(key)
     if signs is None:
         if len(_signs_by_hash) >= _MAX_TEXTS:
@@ -123,19 +126,30 @@ def read_text_signs(
     return signs
 
 
-_encode = msgspec.msgpack.Encoder().encode
+def _text_of(variable: Variable) -> str:
+    return variable.value if isinstance(variable.value, str) else ""
+
+
+def _texts_of(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple([value for value in values if isinstance(value, str)])
+
+
+# `str` for what YAML may contain beside JSON's values.
+_encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 _MAX_TEXTS = 4096
 _signs_by_hash: dict[bytes, tuple[RuntimeSign, ...]] = {}
 
 
 def _find_text_signs(
-    variables: Sequence[Variable], command: tuple[str, ...], args: tuple[str, ...]
+    variables: Iterable[Variable], command: Iterable[Any], args: Iterable[Any]
 ) -> tuple[RuntimeSign, ...]:
+    named = [variable for variable in variables if isinstance(variable.name, str)]
+    command, args = _texts_of(command), _texts_of(args)
     findings = _TextFindings()
-    _read_variables(variables, findings)
+    _read_variables(named, findings)
     # Each argument is a line: `^` in a pattern is the beginning of an argument.
     line = "\n".join((*command, *args))[:MAX_CHARACTERS]
-    texts = [(variable.name, variable.value[:MAX_CHARACTERS]) for variable in variables if variable.value]
+    texts = [(variable.name, text[:MAX_CHARACTERS]) for variable in named if (text := _text_of(variable))]
     _read_texts([*texts, ("", line)], findings)
     if line:
         _read_programs(command, args, line, findings)
@@ -274,7 +288,9 @@ def _read_variables(variables: Iterable[Variable], findings: _TextFindings) -> N
             else:
                 findings.add_shown(runtime, _VARIABLE, "an environment variable")
         for runtime, setting, value in use.settings:
-            frees = value.fullmatch(variable.value) is not None if variable.value_from is None else setting.frees_unseen
+            frees = (
+                value.fullmatch(_text_of(variable)) is not None if variable.value_from is None else setting.frees_unseen
+            )
             if frees:
                 findings.add_freed(runtime, setting.frees)
 

@@ -54,8 +54,9 @@ class EnvSource(ApiObject, frozen=True, kw_only=True):
 class Env(ApiObject, frozen=True, kw_only=True):
     """An environment variable. Its name and value are empty in a container: see `Container`."""
 
-    name: str = ""
-    value: str = ""
+    # Any: a number without quotes is for the API server to refuse.
+    name: Any = ""
+    value: Any = ""
     value_from: EnvSource | None = None
 
 
@@ -101,9 +102,9 @@ class Container(ApiObject, frozen=True, kw_only=True):
 
     name: str
     image: str = ""
-    command: tuple[str, ...] = ()
+    command: tuple[Any, ...] = ()
     """Always empty: see above."""
-    args: tuple[str, ...] = ()
+    args: tuple[Any, ...] = ()
     """Always empty: see above."""
     env: tuple[Env, ...] = ()
     """The variables that refer to requests or limits, without their names."""
@@ -356,8 +357,8 @@ class ScrapedPod(ApiObject, frozen=True, kw_only=True):
 class _ContainerWithoutEnv(Container, frozen=True, kw_only=True):
     env: tuple[Env, ...] = field(default=(), name="-")
     resize_policy: tuple[ResizePolicy, ...] = field(default=(), name="--")
-    command: tuple[str, ...] = field(default=(), name="----")
-    args: tuple[str, ...] = field(default=(), name="-----")
+    command: tuple[Any, ...] = field(default=(), name="----")
+    args: tuple[Any, ...] = field(default=(), name="-----")
 
 
 class _PodSpecWithoutEnv(PodSpec, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from tests.architecture.user_text import UserText, user_texts
 from tests.docs.test_commands import problem
 from trimtab.cli.main import VERBS, cli
 from trimtab.cluster.autoscaler_flags import FLAGS
+from trimtab.cluster.runtimes import RUNTIMES
 
 BANNED = {
     r"(?<![\w-])(we|our|ours|us)(?![\w-])": "Trimtab, or the process",
@@ -41,6 +42,7 @@ FOREIGN_FLAGS = {
     *("recommendation-margin-fraction", "min-replicas", "pod-recommendation-min-cpu-millicores"),  # VPA
     *("cpu-histogram-decay-half-life", "target-cpu-percentile"),  # VPA recommender
     "autoscaling-profile",  # gcloud
+    *(flag.lstrip("-") for runtime in RUNTIMES for flag in re.findall(r"--[a-z][a-z-]+", repr(runtime))),
 }
 """Flags of other programs that texts name."""
 

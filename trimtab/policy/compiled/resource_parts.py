@@ -250,8 +250,8 @@ def _limit_values(
         if rule == "remove":
             if settings.unknown_runtime == "keep" and resource in ("cpu", "memory"):
                 raise NotExpressible(
-                    "spec.actions.limits.unknownRuntime: a compiled policy cannot tell a runtime that reads no limit "
-                    "from an unknown one"
+                    "spec.actions.limits.unknownRuntime: a compiled policy does not distinguish a runtime that reads "
+                    "no limit from an unknown one"
                 )
             # A request of zero next to the limit: without the limit the pod might be of class BestEffort.
             asked = f"quantity({amount_text('c', 'requests', resource)}).isGreaterThan(quantity('0'))"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.reasons import assert_reason
 from trimtab.autoscaling.lint import check_snapshot
 from trimtab.autoscaling.read_snapshot import read_lint_snapshot
 from trimtab.autoscaling.rule import REMOVED, LintSeverity, ManifestChange, RuleFinding
@@ -101,7 +102,7 @@ def test_a_vpa_that_leaves_a_single_pod_alone_does_not_evict_it_either() -> None
 
 def test_a_maximum_of_one_resource_leaves_the_other_without_one() -> None:
     [finding] = find("L19", workload(), vpa(containers=({"containerName": "*", "maxAllowed": {"cpu": "4"}},)))
-    assert finding.sentence.endswith("has no maxAllowed of memory for container web.")
+    assert_reason(finding, "L19", field="maxAllowed", resource="memory", container="container web")
 
 
 def test_a_target_is_named_with_the_version_of_its_controller() -> None:
@@ -135,7 +136,7 @@ def test_pods_that_cannot_grow_in_place_are_one_finding_for_each_resource() -> N
     recommended = {"containerRecommendations": [{"containerName": "web", "target": {"cpu": "1", "memory": "1Gi"}}]}
     wanting = {**vpa("InPlaceOrRecreate"), "status": {"recommendation": recommended}}
     [finding] = find("N03", workload(replicas=3), wanting, node, *pods)
-    assert finding.sentence.endswith("for pod web-0, but node n has 40m free (2 more pods have the same problem).")
+    assert_reason(finding, "N03", pod="pod web-0", node="node n", free="40m", others="2 more pods")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.reasons import has_facts
+
 ROOT = Path(__file__).resolve().parents[2]
 TODAY = date(2030, 1, 15)
 spec = importlib.util.spec_from_file_location("audit", ROOT / ".ci" / "audit.py")
@@ -49,7 +51,7 @@ def test_an_accepted_one_is_told_with_its_reason(called: str) -> None:
         found("PYSEC-1", aliases=("CVE-2030-1",)), accepted=f"flask {called} until 2030-02-01: not reached"
     )
     assert bad == []
-    assert message[0].endswith("accepted until 2030-02-01: not reached")
+    assert has_facts(message[0], "accepted until 2030-02-01", "not reached")
 
 
 def test_an_acceptance_ends() -> None:

@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.cli.worlds import DEPLOYMENT, LIMIT_RANGE, POLICY, write
+from tests.reasons import has_facts
 from trimtab.cli.main import cli
 from trimtab.policy.reasons import ALREADY_SET
 
@@ -70,10 +71,7 @@ def test_a_field_that_its_author_set_is_named_without_explain(tmp_path: Path) ->
     manifest, policy = write(tmp_path, DEPLOYMENT), write(tmp_path, SIZES)
     lines = trimtab("admit", "-f", manifest, "--policies", policy).stdout
     text = " ".join(lines.split())
-    assert (
-        "sizes leaves requests.cpu, requests.memory of Deployment shop/web as written: the container itself requests 1 "
-        "(already-set)."
-    ) in text
+    assert has_facts(text, "sizes", "requests.cpu, requests.memory", "Deployment shop/web", "requests 1", "already-set")
     assert ALREADY_SET.todo in text
     assert lines.count("already-set") == 1
 
@@ -163,7 +161,7 @@ def test_a_pod_without_a_name_is_refused_as_the_server_refuses_it(tmp_path: Path
     pod = f"apiVersion: v1\nkind: Pod\n{metadata}spec: {{containers: [{{name: a, image: x}}]}}\n"
     (created_pod,) = admitted("-f", write(tmp_path, pod), "--policies", write(tmp_path, POLICY))["pods"]
     assert (created_pod["namespace"], created_pod["refused"]["code"]) == ("default", 422)
-    assert "name or generateName is required" in created_pod["refusedWithoutUs"]["message"]
+    assert has_facts(created_pod["refusedWithoutUs"]["message"], "name", "generateName", "required")
 
 
 def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:

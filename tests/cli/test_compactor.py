@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import Item, budget, cluster, node, pod
+from tests.reasons import has_facts
 from trimtab.cli.compactor import history, report
 from trimtab.cli.compactor import state as state_module
 from trimtab.cli.compactor.history import HistoryFilter, parse_since
@@ -76,7 +77,7 @@ def test_a_drain_shows_the_budget_for_which_it_waits() -> None:
     assert (drain.pods_left, drain.waits_for) == (2, "budget default/web allows 0 disruptions")
     console = ReportConsole(record=True, width=200)
     report.draw_status(console, status)
-    assert "2 of 2     budget default/web allows 0 disruptions" in console.export_text()
+    assert has_facts(console.export_text(), "2 of 2", "default/web", "0 disruptions")
 
 
 def test_budgets_are_listed_only_during_a_drain_and_without_the_right_the_rest_is_read(
@@ -109,10 +110,7 @@ def test_what_a_pool_waits_for_is_said() -> None:
     assert waits(ready) == ""
     assert waits(PoolState()) == "a plan that drains a node"
     pool_state = PoolState(plan_stays={"headroom": 3, "node-too-young": 1})
-    assert (
-        waits(pool_state)
-        == "a plan that drains a node; at present all nodes stay (4 nodes: 3 headroom, 1 node-too-young)"
-    )
+    assert has_facts(waits(pool_state), "4 nodes", "3 headroom", 1, "node-too-young")
     assert waits(ready, paused="said so") == "said so"
     assert waits(ready, leader="") == "a compactor that leads (holds the Lease)"
     assert "mode rehearse" in waits(ready, Pool(name="web"))
@@ -134,7 +132,7 @@ def test_each_pool_says_why_its_nodes_stay_also_in_a_rehearsal() -> None:
     console = ReportConsole(record=True, width=250)
     report.draw_status(console, status_report)
     text = console.export_text()
-    assert "15 nodes: 9 headroom, 3 node-too-young, 2 pod-must-stay, …" in text
+    assert has_facts(text, "15 nodes", "9 headroom", 3, "node-too-young", 2, "pod-must-stay")
     assert "`trimtab explain CODE`" in text
 
 
@@ -187,9 +185,7 @@ def test_a_history_without_new_decisions_says_when_the_last_one_was() -> None:
         history.draw_history(console, history.build_history_report(state, filters))
         return console.export_text().strip()
 
-    assert text(HistoryFilter(since=NOW - 300)) == (
-        "no decision in the last 5 minutes; the last decision was at 2027-01-15T06:00:00Z"
-    )
+    assert has_facts(text(HistoryFilter(since=NOW - 300)), "no decision", "5 minutes", "2027-01-15T06:00:00Z")
     assert text(HistoryFilter(since=NOW - 3600)).startswith("no decision in the last 1 hour;")
     assert text(HistoryFilter(node="other", since=NOW - 300)) == "the compactor has stored no decision"
     assert history.build_history_report(state).empty_because == ""

@@ -4,6 +4,7 @@ import io
 
 from rich.console import Console
 
+from tests.reasons import has_facts
 from trimtab.cli.demo import compaction, sample_pool
 from trimtab.cli.demo.machines import draw_machines
 from trimtab.cli.demo.reservations import PROFILES, draw_reservations
@@ -17,11 +18,11 @@ def shown() -> str:
 
 def test_a_rehearsal_does_nothing_and_the_real_thing_breaks_no_budget() -> None:
     rehearsed, _, acted = shown().partition("mode: act")
-    assert "the drain of node shop-9 begins" in rehearsed
-    assert "nodes cordoned: 0, pods evicted: 0" in rehearsed
+    assert has_facts(rehearsed, "drain", "shop-9", "begins")
+    assert has_facts(rehearsed, "cordoned: 0", "evicted: 0")
     assert "removed" in acted
     assert "9 nodes → 4" in acted
-    assert "pods evicted (0 of them twice), 0 PodDisruptionBudgets violated" in acted
+    assert has_facts(acted, "evicted", "0 of them twice", "0 PodDisruptionBudgets")
 
 
 def test_five_vendors_keep_different_parts_of_the_same_node() -> None:

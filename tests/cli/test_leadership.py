@@ -11,6 +11,7 @@ from rich.console import Console
 
 from tests.cli.test_compactor import NOW, found, note
 from tests.cluster_of import node
+from tests.reasons import has_facts
 from trimtab.cli.compactor import report
 from trimtab.cli.compactor.leadership import read_leadership
 from trimtab.cli.compactor.reasons import NO_COMPACTOR
@@ -68,10 +69,7 @@ def test_a_lease_that_nobody_renews_is_named_with_its_age_and_the_state_of_the_p
     assert actual_problem.startswith(
         f"compactor-1 last renewed the Lease at {since}, 25 min ago, but the Lease expires after 30 s; "
     )
-    assert (
-        "0 of 1 replicas of the compactor's Deployment trimtab-compactor are ready (for the cause: `kubectl -n "
-        "trimtab-system describe" in actual_problem
-    )
+    assert has_facts(actual_problem, "0 of 1 replicas", "Deployment trimtab-compactor", "kubectl -n trimtab-system")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ def test_the_status_says_it_first_with_what_to_do() -> None:
     console = Console(record=True, width=300)
     report.draw_status(console, report.build_status_report(state))
     text = console.export_text()
-    assert "no compactor leads: compactor-1 is silent" in text
+    assert has_facts(text, "no compactor leads", "compactor-1", "silent")
     assert "trimtab compactor release --yes NODE" in text
 
 
@@ -113,10 +111,7 @@ def test_the_status_names_the_nodes_that_others_cordoned() -> None:
     assert status.cordoned_by_others == ["n2"]
     console = Console(record=True, width=300)
     report.draw_status(console, status)
-    assert (
-        "nodes that other clients cordoned: n2; `trimtab why node NODE` shows which client cordoned a node"
-        in console.export_text()
-    )
+    assert has_facts(console.export_text(), "other clients", "n2", "trimtab why node")
 
 
 def test_an_age_is_in_its_largest_whole_unit() -> None:

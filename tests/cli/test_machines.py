@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.snapshots import snapshot, told, trimtab
 from tests.cluster_of import Item, node, pod
+from tests.reasons import has_facts
 
 REGION = {"topology.kubernetes.io/region": "us-east-1"}
 
@@ -98,7 +99,7 @@ def test_the_present_type_is_shown_with_its_price_wherever_it_ranks(cluster: Pat
     [today] = told(*arguments)["today"]
     assert (today["type"], today["nodes"], today["price"]) == ("m5.2xlarge", 2, 0.384)
     output = trimtab(*arguments).output
-    assert "Today: 2 × m5.2xlarge at $0.384 an hour each; $0.77 an hour together." in output
+    assert has_facts(output, 2, "m5.2xlarge", "$0.384", "$0.77")
     assert "m5.2xlarge (today)" in output
 
 
@@ -111,7 +112,7 @@ def test_one_run_says_what_a_switch_would_save_and_how_certain_that_is_but_not_t
     assert (
         f"c7i.2xlarge instead of m5.2xlarge would save ${switch['saving']:.2f} an hour by the sums of requests" in text
     )
-    assert "Certainty: 1 of the 3 consecutive runs" in text
+    assert has_facts(text, "Certainty", 1, "3 consecutive runs")
     assert "Switch to" not in text
     assert "Switch to c7i.2xlarge" in trimtab(*arguments, "--wins", "3").output
 
@@ -152,7 +153,7 @@ def test_nodes_of_two_regions_have_no_common_price(tmp_path: Path) -> None:
     elsewhere = node("z", "8", "32Gi", labels={"topology.kubernetes.io/region": "westeurope"})
     answer = trimtab("machines", "rank", "--cluster", snapshot(tmp_path, *fleet(elsewhere)))
     assert answer.exit_code == 2
-    assert "nodes of us-east-1 and westeurope" in answer.output
+    assert has_facts(answer.output, "us-east-1", "westeurope")
 
 
 def price_server(answers: dict[str, object]) -> ThreadingHTTPServer:

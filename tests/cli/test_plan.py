@@ -11,6 +11,7 @@ import yaml
 from tests.bench.synthetic_cluster import encode_list, generate_cluster
 from tests.cli.snapshots import config_map, half_empty, pool, snapshot, told, trimtab
 from tests.cluster_of import SAFE, Item, apart, budget, node, pod
+from tests.reasons import has_facts
 
 KEEN = ("--pool", "all=keen")
 POD = pod("web-0", "a")
@@ -59,7 +60,7 @@ def test_money_is_told_where_every_price_is_known(tmp_path: Path) -> None:
 def test_cores_are_told_where_a_price_is_missing_and_that_is_noted(cluster: Path) -> None:
     report = told("plan", "--cluster", cluster, *KEEN)
     assert report["saves"] == {"amount": 8.0, "unit": "cores"}
-    assert any("prices of 3 of 3 nodes are not known" in note for note in report["notes"])
+    assert any(has_facts(note, "prices", "3 of 3 nodes") for note in report["notes"])
 
 
 def test_what_is_assumed_offline_is_said(cluster: Path) -> None:
@@ -159,7 +160,7 @@ def test_flags_that_cannot_be_read_are_named(cluster: Path) -> None:
 # ── on a terminal ────────────────────────────────────────────────────────
 def test_the_table_begins_with_what_it_comes_to(cluster: Path) -> None:
     result = trimtab("plan", "--cluster", cluster, *KEEN)
-    assert result.output.startswith("3 nodes → 1: 2 can be drained in 1 wave, 2 evictions, saving 8 cores")
+    assert has_facts(result.output, "3 nodes → 1", "2", "1 wave", "2 evictions", "8 cores")
     assert "2 × default/web → " in result.output
 
 
@@ -174,12 +175,12 @@ def test_a_plan_without_nodes_is_no_failure_and_says_why(tmp_path: Path) -> None
 def test_the_bound_says_what_holds_the_plan(tmp_path: Path) -> None:
     created_pod = pod("web-0", on="a", annotations={SAFE: "false"})
     text = told("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), created_pod), *KEEN)["bound"]["text"]
-    assert "1 node holds a pod that may not be moved" in text
+    assert has_facts(text, "1 node", "may not be moved")
 
 
 def test_a_node_that_goes_is_explained(cluster: Path) -> None:
     result = trimtab("plan", "--cluster", cluster, *KEEN, "--explain", "node", "a", "--explain", "node", "b")
-    assert "is drained in wave 1 of 1" in result.output
+    assert has_facts(result.output, "drained", "wave 1 of 1")
     assert "of node a, which is drained" in result.output
 
 
@@ -193,7 +194,7 @@ def test_a_pod_that_must_stay_is_explained(tmp_path: Path) -> None:
 def test_a_pod_without_a_place_is_explained_with_what_every_node_says(tmp_path: Path) -> None:
     cluster = snapshot(tmp_path, node("a"), node("b", cpu="1"), pod("web-0", on="a", cpu="3"))
     result = trimtab("plan", "--cluster", cluster, *KEEN, "--explain", "pod", "default/web-0")
-    assert "fits on none of 1 nodes: 1 no-room" in result.output
+    assert has_facts(result.output, "none of 1 nodes", "1 no-room")
 
 
 def test_a_finished_pod_is_explained(tmp_path: Path) -> None:
@@ -264,7 +265,7 @@ def test_all_mistakes_of_pools_and_options_are_named_together(tmp_path: Path, cl
     assert result.exit_code == 2
     for word in ("quiet", "underUsed", "prest", "--now", "did you mean 'keen'"):
         assert word in result.output
-    assert "5 mistakes found; nothing was done." in result.output
+    assert has_facts(result.output, "5 mistakes", "nothing was done")
 
 
 @pytest.mark.parametrize(
@@ -305,8 +306,8 @@ def test_a_snapshot_without_pods_is_a_mistake_for_no_node_is_known_to_be_empty(t
 def test_nodes_and_pods_without_a_name_are_a_mistake(tmp_path: Path) -> None:
     result = trimtab("plan", "--cluster", snapshot(tmp_path, node(""), node("b"), pod("", "b")), *KEEN)
     assert result.exit_code == 2
-    assert "a name for every node, got 1 without a name" in result.output
-    assert "a name for every pod, got 1 without a name" in result.output
+    assert has_facts(result.output, "every node", "1 without a name")
+    assert has_facts(result.output, "every pod", "1 without a name")
 
 
 def test_the_same_file_twice_is_the_same_cluster(tmp_path: Path) -> None:
@@ -377,7 +378,7 @@ def test_a_node_without_a_place_tells_the_room_after_the_plan(tmp_path: Path) ->
     cluster = snapshot(tmp_path, node("a"), node("b", cpu="2"), pod("web-0", on="a", cpu="3"),
                        pod("api-0", on="b", annotations={SAFE: "false"}))  # fmt: skip
     result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
-    assert "after the plan, pod default/web-0 alone would fit on 0 of" in result.output
+    assert has_facts(result.output, "default/web-0 alone", "fit", "0 of")
 
 
 def test_a_pod_that_may_stand_once_in_a_zone_fits_in_it_when_it_comes_from_there(tmp_path: Path) -> None:
@@ -385,7 +386,7 @@ def test_a_pod_that_may_stand_once_in_a_zone_fits_in_it_when_it_comes_from_there
     cluster = snapshot(tmp_path, node("a", **zone), node("b", **zone), pod("web-0", on="a", spec=apart("web", "zone")),
                        pod("api-0", on="a", cpu="3"), pod("db-0", on="b", cpu="2"))  # fmt: skip
     result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
-    assert "after the plan, pod default/web-0 alone would fit on 1 of 1 other nodes" in result.output
+    assert has_facts(result.output, "default/web-0 alone", "fit", "1 of 1 other nodes")
 
 
 def test_pools_that_share_nodes_are_told_and_touch_none_of_them(tmp_path: Path) -> None:
@@ -402,7 +403,7 @@ def test_moved_pods_that_ask_for_nothing_are_counted_in_the_first_lines(tmp_path
     report = told("plan", "--cluster", path, "--pool", "all=keen")
     assert (report["evictions"], report["evictionsWithoutRequests"]) == (2, 2)
     table = trimtab("plan", "--cluster", path, "--pool", "all=keen").stdout
-    assert "2 of 2 moved pods ask for neither cpu nor memory" in " ".join(table.split("\n")[:3])
+    assert has_facts(" ".join(table.split("\n")[:3]), "2 of 2 moved pods", "neither cpu nor memory")
 
 
 @pytest.mark.parametrize(("count", "evicted"), [(20, 20), (50, 0)])

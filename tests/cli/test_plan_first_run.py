@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.snapshots import half_empty, pool, snapshot, told, trimtab
 from tests.cluster_of import Item, node, pod
+from tests.reasons import has_facts
 from trimtab.cli.live_cluster import ClusterOptions
 from trimtab.cli.plan.inputs import PlanOptions, has_own_settings
 from trimtab.cluster.pool import Pool
@@ -54,7 +55,7 @@ def test_pools_with_settings_are_compared_as_well_where_it_takes_no_time(
 def test_the_setting_that_keeps_nodes_is_priced_in_the_text_with_the_way_to_change_it(tmp_path: Path) -> None:
     settings = "preset: keen\nkeep: {headroom: {percent: 60}}"
     shown = trimtab("plan", "--cluster", snapshot(tmp_path, *half_empty(pool("web", settings)))).stdout
-    assert "Lower the pool's keep.headroom or keep.spare." in " ".join(shown.split())
+    assert has_facts(shown, "keep.headroom", "keep.spare")
 
 
 def test_the_text_has_the_price_of_each_pools_nodes_and_where_it_comes_from(pinned: Path) -> None:
@@ -149,7 +150,7 @@ def test_the_result_the_unknown_load_and_the_guess_stand_before_any_table_and_th
     table = next(number for number, line in enumerate(lines) if line.startswith("PRESET"))
     head = " ".join(" ".join(lines[:table]).split())
     assert head.startswith("10 nodes → 1")
-    assert "9 of 9 moved pods ask for neither cpu nor memory" in head
+    assert has_facts(head, "9 of 9 moved pods", "neither cpu nor memory")
     assert "guessed spot price, 65 % below the list price" in head
     assert "No plan can" in head
     notes = [number for number, line in enumerate(lines) if line.startswith("Note: ")]
@@ -160,7 +161,7 @@ def test_a_bound_that_the_settings_set_does_not_speak_of_volume(tmp_path: Path) 
     """Two nodes at 85 % are no candidates: the free volume is not the limit."""
     pods = [pod("web-0", "a", cpu="3400m"), pod("web-1", "b", cpu="3400m")]
     text = " ".join(trimtab("plan", "--cluster", snapshot(tmp_path, *machines("a", "b"), *pods)).stdout.split())
-    assert "No plan can drain more than 0 nodes, because no other node may be drained." in text
+    assert has_facts(text, "No plan", "0 nodes", "no other node")
 
 
 def test_what_a_preset_leaves_on_purpose_is_priced_by_its_setting(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_a_pool_of_which_nothing_is_drained_says_what_stops_most_of_its_nodes(tm
     web = [*machines(*"ab", nodepool="web"), pod("web-0", "a"), pod("web-1", "b")]
     bare = [*machines(*"cd", nodepool="bare"), *(pod(f"bare-{name}", name, "3", owner="") for name in "cd")]
     shown = trimtab("plan", "--cluster", snapshot(tmp_path, *web, *bare), "--no-compare").stdout
-    assert "pod-must-stay: pod-without-owner on 2 nodes" in " ".join(shown.split())
+    assert has_facts(shown, "pod-must-stay: pod-without-owner", "2 nodes")
 
 
 def test_where_each_pool_drains_a_node_no_column_asks_why_not(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.cli.snapshots import config_map, snapshot, told, trimtab
 from tests.cluster_of import Item, node, pod
+from tests.reasons import has_facts
 
 RAISE = """
 apiVersion: trimtab.dev/v1alpha1
@@ -49,10 +50,7 @@ def test_policies_of_the_snapshot_count(tmp_path: Path) -> None:
     assert evictions(snapshot(tmp_path, *four_pods(replica_set()))) == 2
     report = told("plan", "--cluster", snapshot(tmp_path, *four_pods(replica_set(), POLICY)), *KEEN)
     assert report["evictions"] == 0
-    assert (
-        "the plan assumes the requests that pods get from 1 policy of the snapshot when they are created again"
-        in report["notes"]
-    )
+    assert has_facts(report["notes"], "assumes the requests", "1 policy")
 
 
 def test_policies_that_are_given_count_instead_of_those_of_the_snapshot(tmp_path: Path) -> None:

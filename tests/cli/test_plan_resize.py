@@ -8,6 +8,7 @@ from typing import Any
 from tests.cli.snapshots import config_map, snapshot, told, trimtab
 from tests.cli.test_plan_policies import KEEN
 from tests.cluster_of import Item, node, pod
+from tests.reasons import has_facts
 
 POLICY: Item = {
     "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "follow"},
@@ -58,7 +59,7 @@ def test_a_plan_shows_what_is_freed_if_pods_shrink_first(tmp_path: Path) -> None
     (only,) = resize["resizes"]
     assert (only["pod"], only["changes"], only["policies"]) == ("team/k-1", ["c cpu 500m → 200m"], ["follow"])
     assert only["frees"] in ("a", "b")
-    assert resize["text"] == "If 1 pod shrinks first, 1 node can be drained instead of 0."
+    assert has_facts(resize["text"], "1 pod", "shrinks", "1 node", "drained", 0)
 
 
 def test_a_simulation_shows_it_too(tmp_path: Path) -> None:
@@ -90,5 +91,5 @@ def test_the_table_names_the_resizes(tmp_path: Path) -> None:
     items = two_nodes(POLICY, recommendations(x="600m", k="200m"))
     result = trimtab("plan", "--resize", "--cluster", snapshot(tmp_path, *items), *KEEN)
     assert result.exit_code == 0, result.output
-    assert "team/k-1 on b: c cpu 500m → 200m" in result.output
+    assert has_facts(result.output, "team/k-1 on b", "c cpu 500m → 200m")
     assert "with resizes" in result.output

@@ -9,6 +9,7 @@ import pytest
 
 from tests.build import policies, policy
 from tests.cli.snapshots import snapshot, told, trimtab
+from tests.reasons import has_facts
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy
 from trimtab.policy.validating_policy import compile_validating_policy
 
@@ -47,10 +48,10 @@ def test_compiled_policies_are_listed_with_what_they_do(cluster: Path) -> None:
 def test_a_policy_with_a_mistake_is_named_and_left_out(tmp_path: Path) -> None:
     result = trimtab("policies", "list", "--cluster", snapshot(tmp_path, document("a"), document("b", mode="aply")))
     assert result.exit_code == 0
-    assert "An invalid policy is ignored: cluster: PodPolicy b spec.mode" in result.stderr
+    assert has_facts(result.stderr, "invalid policy", "PodPolicy b spec.mode")
     assert "did you mean 'apply'?" in result.stderr
 
 
 def test_files_and_a_cluster_are_not_listed_together(cluster: Path) -> None:
     result = trimtab("policies", "list", cluster, "--cluster", cluster)
-    assert (result.exit_code, "PATH (a file or folder with policies) or --cluster" in result.stderr) == (2, True)
+    assert (result.exit_code, has_facts(result.stderr, "PATH", "policies", "--cluster")) == (2, True)

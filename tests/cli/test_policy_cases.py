@@ -6,6 +6,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from tests.reasons import has_facts
 from trimtab.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
@@ -92,9 +93,7 @@ def test_a_case_needs_only_its_before(folder: Path) -> None:
     for path in (why, folder / "small" / "web.after.yaml"):
         path.unlink()
     result = mine(folder)
-    assert (
-        result.stdout == "small/web: the file web.why.yaml does not exist; `--accept` writes it\n0 of 1 cases passed.\n"
-    )
+    assert has_facts(result.stdout, "small/web", "web.why.yaml", "not exist", "--accept", "0 of 1 cases")
     assert mine(folder, "--accept").exit_code == 0
     assert yaml.safe_load(why.read_text()) == {
         "apiVersion": "examples.trimtab.dev/v1", "kind": "Expectation", "says": "Write here what this case shows.",

@@ -10,6 +10,7 @@ from tests.cli.recommending import usage, web
 from tests.cli.snapshots import snapshot, told, trimtab
 from tests.cli.test_recommend_totals import series, workload
 from tests.cluster_of import Item
+from tests.reasons import has_facts
 
 
 def saved_report(folder: Path, usage_file: Path, *items: Item) -> Path:
@@ -81,10 +82,10 @@ def test_the_table_tells_it_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyP
     before = saved_report(tmp_path, path, web())
     changed = snapshot(tmp_path, web(requests={"cpu": "208m", "memory": "1Gi"}), *workload("ops", "log"))
     text = trimtab("recommend", "--usage", path, "--cluster", changed, "--against", before).output
-    assert "Since the report of 2026-01-19T00:00:00Z, which would have saved $" in text
+    assert has_facts(text, "Since", "2026-01-19T00:00:00Z", "saved $")
     changes = "0 other requests changed, 0 recommendations changed, 1 new in this report, 0 no longer in this report."
     assert f"1 applied as recommended, {changes}" in " ".join(text.split())
-    assert "shop/web/app cpu: 1 → 208m (as recommended)" in text
+    assert has_facts(text, "shop/web/app", "cpu: 1 → 208m", "as recommended")
     assert "new: ops/log/app" in text
 
 

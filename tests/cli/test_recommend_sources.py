@@ -9,6 +9,7 @@ import yaml
 from tests.cli.recommending import DAY, START, WEB, api, codes, kubeconfig, only, prometheus, usage, vpa, web, with_vpa
 from tests.cli.snapshots import snapshot, told, trimtab
 from tests.cluster_of import Item, node
+from tests.reasons import has_facts
 from tests.usage.fake_prometheus import Answer, Asked, matrix, serving
 from tests.usage.test_kubelet import summary
 from trimtab.cluster.recommendation import ShardLayout
@@ -55,7 +56,7 @@ def test_what_a_start_takes_can_be_left_out_and_is_told(tmp_path: Path) -> None:
     with serving(answer) as server:
         report = told("recommend", "--prometheus", server.url, *arguments)
     assert report["containers"][0]["cpu"]["max"] == "250m"
-    assert any("used up to 9.00 cores during its start" in note for note in report["notes"])
+    assert any(has_facts(note, "9.00 cores", "start") for note in report["notes"])
 
 
 def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
@@ -64,10 +65,7 @@ def test_what_is_left_out_of_files_is_told(tmp_path: Path) -> None:
     points = [(START, float("nan")), (START + 60, -1.0), (START + 120, 0.1)]
     saved.write_text(json.dumps(matrix(({"namespace": "shop", "pod": WEB, "container": "app"}, points))))
     notes = told("recommend", "--usage", file, "--usage", saved, "--quantity", "answer.json=cores")["notes"]
-    assert (
-        "2 samples were ignored, because the value is not a number, is below zero, or is more than any machine has."
-        in notes
-    )
+    assert has_facts(notes, "2 samples", "ignored")
     assert f"{file}: 1 amount below zero or not a number could not be used (the first in line 2)." in notes
 
 
@@ -78,7 +76,7 @@ def test_a_window_too_short_for_the_scrapes_is_told(tmp_path: Path) -> None:
 
     with serving(answer) as server:
         report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--step", "3600")
-    assert any("--rate 5m must span four scrapes" in note for note in report["notes"])
+    assert any(has_facts(note, "--rate 5m", "four scrapes") for note in report["notes"])
 
 
 @pytest.mark.parametrize(
@@ -141,7 +139,7 @@ def test_kubelets_are_asked_where_that_is_wanted(tmp_path: Path) -> None:
     with serving(kubelets) as server:
         config = kubeconfig(tmp_path, server.url)
         report = told("recommend", "--cluster", "live", "--kubeconfig", config, "--kubelets")
-    assert any("The kubelets have one present sample (2 series)" in text for text in report["notes"])
+    assert any(has_facts(text, "one present sample", "2 series") for text in report["notes"])
     assert report["containers"][0]["cpu"]["samples"] == 1
 
 
@@ -184,7 +182,7 @@ def test_what_was_seen_counts_before_what_a_vpa_recommends(tmp_path: Path) -> No
     assert codes(only(tmp_path, web(), advising())["cpu"]) == ["from-usage"]
     early = only(tmp_path, web(), advising(), hours=2)
     assert (early["cpu"]["proposed"], codes(early["cpu"])) == ("250m", ["from-vpa"])
-    assert "history: 2 hours on 1 day of a day" in early["cpu"]["reasons"][0]["text"]
+    assert has_facts(early["cpu"]["reasons"][0]["text"], "2 hours", "1 day")
 
 
 def test_a_vpa_that_acts_decides_and_one_that_cannot_advises(tmp_path: Path) -> None:

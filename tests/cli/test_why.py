@@ -8,6 +8,7 @@ import msgspec
 
 from tests.cli.snapshots import snapshot, trimtab
 from tests.cli.test_running import POLICY, WEBHOOK, pod
+from tests.reasons import has_facts
 from trimtab.cli.why.live_traces import collapse_events, select_log_lines
 from trimtab.cluster.api.pod import Pod
 from trimtab.compaction.drain.pool_state import STATE_KEY, STATE_LABEL, HistoryEntry, PoolState, encode_state
@@ -142,7 +143,7 @@ def test_a_pod_that_is_gone_is_explained_by_decisions_and_by_another_pod_of_its_
     assert (report["exists"], report["owners"], report["node"]) == (False, ["ReplicaSet/web-1"], "n7")
     assert [one["what"] for one in report["decisions"]] == ["evicted"]
     assert report["changes"][0]["before"] == "2"
-    assert "The changes that are shown are those of web-1-bcdfg, another pod of ReplicaSet/web-1." in report["notes"]
+    assert has_facts(report["notes"], "web-1-bcdfg", "ReplicaSet/web-1")
     text = trimtab("why", "pod", "shop/web-1-zzzzz", "--cluster", snapshot(tmp_path, *items)).stdout
     assert "The pod does not exist any more." in text
 
@@ -152,7 +153,7 @@ def test_a_pod_that_is_gone_is_found_by_its_name_and_what_is_not_known_is_said(t
     assert report["owners"] == ["ReplicaSet/web-1"]
     assert report["changes"] is None
     text = " ".join(report["notes"])
-    assert "No other pod of ReplicaSet/web-1 exists." in text
+    assert has_facts(text, "No other pod", "ReplicaSet/web-1")
     assert "No stored decision of the compactor is about this pod" in text
     assert "keeps Events for an hour" in text
 
@@ -193,9 +194,7 @@ def test_a_pending_pod_is_the_successor_of_a_pod_that_the_compactor_evicted(tmp_
         )  # fmt: skip
         return why(tmp_path, pending(pod()), WEBHOOK, state(entry))["pending"]
 
-    assert verdict(60).endswith(
-        "The pod may be the successor of a pod that Trimtab evicted: shop/web-1-older, at 2026-11-01T23:59:00Z."
-    )
+    assert has_facts(verdict(60), "successor", "shop/web-1-older", "2026-11-01T23:59:00Z")
     for other in (verdict(3600), verdict(-60), verdict(60, rehearsed=True)):
         assert other.endswith("Trimtab did not change this pod.")
 

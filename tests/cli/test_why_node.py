@@ -11,6 +11,7 @@ from click.testing import Result
 from tests.cli.snapshots import pool, snapshot, trimtab
 from tests.cli.test_why import state
 from tests.cluster_of import budget, cluster, node, pod
+from tests.reasons import has_facts
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, encode_annotation
@@ -42,13 +43,11 @@ def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp
     actual_report = report(tmp_path, drained(), pool("web", "mode: act"), state(entry))
     assert actual_report["cordon"]["by"] == "trimtab"
     assert actual_report["cordon"]["since"] == "2027-01-15T08:00:00Z"
-    assert actual_report["cordon"]["text"].startswith(
-        "Trimtab's compactor of namespace trimtab-system cordoned this node to drain it for pool web (drain d7)"
-    )
+    assert has_facts(actual_report["cordon"]["text"], "namespace trimtab-system", "cordoned", "pool web", "drain d7")
     assert actual_report["cordon"]["undo"][0].startswith("trimtab compactor release --yes n1")
     assert [one["what"] for one in actual_report["decisions"]] == ["started"]
     text = why(tmp_path, drained(), pool("web", "mode: act"), form="table").stdout
-    assert "Node n1  in pool web, cordoned" in text
+    assert has_facts(text, "Node n1", "pool web, cordoned")
     assert "To undo the cordon:" in text
 
 
@@ -56,13 +55,13 @@ def test_a_drain_names_the_budget_that_allows_no_eviction(tmp_path: Path) -> Non
     moves = tuple(PodToEvict(f"default/web-{n}", f"uid-web-{n}") for n in (1, 2))
     pods = [pod(f"web-{n}", "n1") for n in (1, 2)]
     text = report(tmp_path, drained(moves=moves), *pods, budget("web", 0))["cordon"]["text"]
-    assert text.endswith("; 2 of 2 pods are left; budget default/web allows 0 disruptions")
+    assert has_facts(text, "2 of 2 pods", "budget default/web", "0 disruptions")
     assert report(tmp_path, drained(moves=moves), *pods, budget("web", 1))["cordon"]["text"].endswith("pods are left")
 
 
 def test_an_empty_node_waits_for_the_autoscaler(tmp_path: Path) -> None:
     text = report(tmp_path, drained(emptied=NOW + 60))["cordon"]["text"]
-    assert text.endswith("has had no pods to evict since 2027-01-15T08:01:00Z and waits for the cluster autoscaler")
+    assert has_facts(text, "no pods to evict", "2027-01-15T08:01:00Z", "cluster autoscaler")
 
 
 def test_a_cordon_of_another_client_is_not_ours_and_its_field_manager_is_named(tmp_path: Path) -> None:
@@ -87,7 +86,7 @@ def test_a_node_that_an_autoscaler_deletes_is_called_so(tmp_path: Path) -> None:
 def test_an_open_node_was_cordoned_by_none_and_a_node_without_a_pool_is_called_so(tmp_path: Path) -> None:
     actual_report = report(tmp_path, node("n1", labels=LABELS))
     assert actual_report["cordon"]["by"] == "none"
-    assert "names the pool web, which has no ConfigMap" in actual_report["notes"][0]
+    assert has_facts(actual_report["notes"][0], "pool web", "no ConfigMap")
 
 
 def test_a_node_that_does_not_exist_is_answered_with_the_nearest(tmp_path: Path) -> None:
@@ -104,14 +103,12 @@ def test_a_node_that_was_drained_and_is_gone_is_answered_from_the_history(tmp_pa
     history = state(entry(0, "started"), entry(60, "emptied"), entry(600, "removed"))
     report = report_of_gone(tmp_path, node("web-8"), history)
     assert (report["exists"], report["pools"], report["cordon"]["by"]) == (False, ["web"], "trimtab")
-    assert report["cordon"]["text"] == (
-        "Trimtab's compactor drained this node for pool web (drain d7, begun at 2027-01-15T08:00:00Z), and the "
-        "empty node was "
-        "gone at 2027-01-15T08:10:00Z"
+    assert has_facts(
+        report["cordon"]["text"], "pool web", "drain d7", "2027-01-15T08:00:00Z", "gone", "2027-01-15T08:10:00Z"
     )
     assert [one["what"] for one in report["decisions"]] == ["started", "emptied", "removed"]
     result = why(tmp_path, node("web-8"), history, name="web-7", form="table")
-    assert "Node web-7  in pool web, does not exist any more" in result.stdout
+    assert has_facts(result.stdout, "Node web-7", "pool web", "not exist")
     assert "did you mean" not in result.output
 
 
@@ -119,7 +116,7 @@ def test_a_node_that_is_gone_and_was_not_drained_is_not_called_drained(tmp_path:
     report = report_of_gone(tmp_path, state(entry(0, "started", rehearsed=True)))
     assert report["cordon"]["text"] == "no stored decision says that Trimtab's compactor drained this node"
     text = report_of_gone(tmp_path, state(entry(0, "started"), entry(9, "abandoned")))["cordon"]["text"]
-    assert text.endswith("and ended the drain at 2027-01-15T08:00:09Z: w")
+    assert has_facts(text, "ended the drain", "2027-01-15T08:00:09Z: w")
 
 
 def report_of_gone(folder: Path, *items: Any) -> Any:

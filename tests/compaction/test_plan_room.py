@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.cluster_of import ALL, NOW, ZONE, Item, cluster, node, pod
 from tests.compaction.plans import goes, keeper
+from tests.reasons import assert_reason
 from trimtab.cluster.pool import Headroom, Pool, Spare
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import make_plan
@@ -80,7 +81,7 @@ def test_the_pool_that_would_lack_room_is_named() -> None:
     )
     reason = plan.refusals["p1"]
     assert reason.code.name == "headroom"
-    assert "pod default/x-1 fits only on nodes of pool q" in str(reason)
+    assert_reason(reason, "headroom", pod="pod default/x-1", pool="pool q")
 
 
 def test_pods_placed_by_the_exact_way_leave_another_pool_its_headroom_too() -> None:

@@ -16,6 +16,7 @@ import pytest
 from certs.ca import create_authority
 from certs.ca import create_serving_pair as serving_pair
 from tests.e2e.real_prometheus import DAYS, Used, missing, serving
+from tests.reasons import has_facts
 from tests.usage.test_login import own_pair
 from trimtab.histogram.histogram import MAX_RELATIVE_ERROR
 
@@ -52,7 +53,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_two_clusters_are_refused_with_their_names_and_what_to_do(both: str) -> None:
     done = recommend(both)
     assert done.returncode == 2
-    assert '--prometheus: expected the usage of one cluster only, got cluster: "prod", "stage"' in done.stderr
+    assert has_facts(done.stderr, "--prometheus", "one cluster only", "prod", "stage")
     assert "--matcher 'cluster=\"prod\"'" in done.stderr
     assert "--by cluster" in done.stderr
     assert done.stdout == ""
@@ -126,10 +127,7 @@ def test_without_a_certificate_the_options_that_it_takes_are_named(guarded: str,
     for more in (("--ca", str(files / "ca.crt")), own(files, "stranger")):
         done = recommend(guarded, *more)
         assert done.returncode == 3
-        assert (
-            "the server requires a client certificate, or does not trust this one: set --certificate and --key"
-            in done.stderr
-        )
+        assert has_facts(done.stderr, "client certificate", "--certificate", "--key")
         assert "Traceback" not in done.stderr
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.idle.cluster_with_orphans import PLANTED, TEAMS, cluster_objects, item, workload
+from tests.reasons import assert_reason
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 from trimtab.idle.orphans import LOAD_BALANCER_WITHOUT_ENDPOINTS, find_orphans
@@ -110,7 +111,7 @@ def test_a_load_balancer_of_a_workload_at_zero_names_the_workload() -> None:
     edge = item("Service", "shop", "edge", spec={"type": "LoadBalancer", "selector": {"app": "edge"}})
     (orphan,) = find_orphans([POD, edge, workload("Deployment", "shop", "edge", {}, replicas=0)]).orphans
     assert orphan.reason.code is LOAD_BALANCER_WITHOUT_ENDPOINTS
-    assert "Deployment edge has 0 replicas" in orphan.reason.sentence
+    assert_reason(orphan.reason, "load-balancer-without-endpoints", workload="Deployment edge", replicas="0 replicas")
 
 
 def test_without_pods_nothing_is_said_of_what_pods_name() -> None:

@@ -13,6 +13,7 @@ from tests.build import (
     runtime_class,
     workload,
 )
+from tests.reasons import assert_reason
 from trimtab.admission.admission_result import AdmissionOutcome, decide_pod
 from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.preview import preview_admission
@@ -82,7 +83,7 @@ def test_a_label_that_the_owners_selector_uses_is_left():
     replica_set = workload("ReplicaSet/web-1", owner="Deployment/web")
     decision = decide(owned, rule, facts(replica_set, deployment), NAMESPACE)
     assert (changed(decision), codes(decision, loud=True)) == ({"labels[cost]": "low"}, {"controller-label"})
-    assert "Deployment/web finds its pods by the label app" in str(decision.fields_kept)
+    assert_reason(decision.fields_kept, "controller-label", owner="Deployment/web", label="label app")
 
 
 def test_where_the_owners_selector_is_not_known_no_label_is_replaced():

@@ -16,6 +16,7 @@ from tests.build import (
     runtime_class,
     toleration,
 )
+from tests.reasons import has_facts
 from trimtab.cli.policies.describe import describe_actions
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import PodOS
@@ -47,10 +48,11 @@ def test_a_pod_that_gets_its_class_is_let_in():
 
 
 def test_a_missing_class_denies():
-    assert why(pod(), world=facts(namespace())) == (
-        "sandbox requires runtimeClassName, but the pod would run without it:"
-        " RuntimeClass kata does not exist [runtimeclass-not-found]. `trimtab explain runtimeclass-not-found` says "
-        "what to do"
+    assert has_facts(
+        why(pod(), world=facts(namespace())),
+        "sandbox requires runtimeClassName",
+        "RuntimeClass kata",
+        "runtimeclass-not-found",
     )
 
 
@@ -73,7 +75,7 @@ def test_a_policy_that_decided_first_denies():
         policy("{runtimeClass: {name: kata, required: true, override: true}}", name="sandbox", match=TEAM),
     )
     result = why(pod(), by, facts(namespace(), runtime_class("kata"), runtime_class("plain")))
-    assert "policy first has already decided runtimeClassName: plain, not kata [overruled]" in result
+    assert has_facts(result, "first", "runtimeClassName: plain", "kata", "overruled")
     assert result.endswith("`trimtab explain overruled` says what to do")
 
 
@@ -85,10 +87,7 @@ def test_an_error_of_ours_denies(monkeypatch):
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 def test_an_author_who_opts_out_is_denied_and_told(where):
     result = why(pod(**{where: {OPT_OUT: "true"}}))
-    assert result == (
-        "sandbox requires runtimeClass, and a pod cannot opt itself out of a required action. `trimtab explain "
-        "required` says what to do"
-    )
+    assert has_facts(result, "sandbox", "runtimeClass", "opt itself out", "explain required")
 
 
 def test_who_may_opt_out_is_a_setting_of_the_policy():
@@ -339,4 +338,4 @@ def test_so_is_a_match_by_containers_whose_image_can_be_changed_once_the_pod_run
 
 
 def test_the_words_of_a_policy_say_what_it_denies():
-    assert describe_actions(sandbox().all[0])[-1] == "denies a pod that would run without runtimeClass"
+    assert has_facts(describe_actions(sandbox().all[0])[-1], "denies", "without runtimeClass")

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.build import NAMESPACE, changed, container, decided, facts, pod, policies, policy
+from tests.reasons import has_facts
 from trimtab.cluster.api.meta import Metadata
 from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, ContainerUsage, Percentiles, encode
 from trimtab.cluster.snapshot import ConfigMap
@@ -46,16 +47,14 @@ def test_the_rule_chooses_the_number(rule: str, request_: str) -> None:
 
 def test_the_reason_says_which_percentile_and_why() -> None:
     messages = " ".join(str(one.reason) for one in asked("rule: adaptive").changes)
-    assert "P98 of recent peaks, because P95 was exceeded on 3 of 9 days over 14 days is 450Mi" in messages
+    assert has_facts(messages, "P98", "P95", "3 of 9", "14 days", "450Mi")
 
 
 @pytest.mark.parametrize("rule", ["rule: p95", "rule: adaptive", "rule: p50"])
 def test_no_rule_goes_below_what_a_killed_container_needs(rule: str) -> None:
     result = asked(rule, floor="615Mi", kills=2, killed=1_772_323_200)
     assert (changed(result)[MEMORY], [c.reason.code.name for c in result.changes]) == ("615Mi", ["oom-killed"])
-    assert "killed because it ran out of memory (2 times, last on 2026-03-01)" in " ".join(
-        str(c.reason) for c in result.changes
-    )
+    assert has_facts(" ".join(str(c.reason) for c in result.changes), "killed", "memory", "2 times", "2026-03-01")
 
 
 def test_the_largest_pod_counts_where_the_policy_says_so() -> None:

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests.reasons import assert_reason
 from tests.sizing.worlds import MI, asks, measured, used, vpa, window
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.recommendation import VpaRecommendation
@@ -183,7 +184,7 @@ def test_w11_an_hpa_that_counts_by_the_request_keeps_cpu() -> None:
 def test_w11_what_another_request_does_to_an_hpa_is_told() -> None:
     terms = SizingSettings(allow_hpa=True)
     proposal = proposed(propose_request(asks(replicas=3, hpa=Hpa(name="web", target=80)), used(p95=0.25), terms))
-    assert proposal.reasons[-1].sentence == "HPA web scales by 80 % of the request: 3 replicas become about 12"
+    assert_reason(proposal.reasons[-1], "hpa-uses-request", target="80 %", before="3 replicas", after=12)
 
 
 def test_a_first_request_wakes_an_hpa_and_that_is_told() -> None:
@@ -218,7 +219,7 @@ def test_an_init_container_is_left_as_it_is_and_a_sidecar_is_not() -> None:
 def test_a_percentile_and_headroom_of_ones_own_are_the_grammar_of_policies() -> None:
     cpu = proposed(propose_request(asks(), used(p99=0.5), SizingSettings(rule=parse("p99 +20%"))))
     assert cpu.request == 600
-    assert cpu.reasons[0].sentence == "P99 plus 20% over 14 days is 600m"
+    assert_reason(cpu.reasons[0], "from-usage", percentile="P99", headroom="20%", span="14 days", request="600m")
     memory = SizingSettings(rule=P95, memory_rule=parse("max +15%"))
     proposal = proposed(propose_request(asks("memory"), used("memory", p95=100.0 * MI, max=200.0 * MI), memory))
     assert (proposal.request, proposal.reasons[0].sentence) == (
@@ -240,7 +241,7 @@ def test_headroom_alone_is_on_top_of_the_adaptive_request() -> None:
         for r in ("adaptive", "+50%")
     )
     assert more.request == pytest.approx(plain.request * 1.5, abs=2)
-    assert " plus 50%, from 14 days of usage, is " in more.reasons[0].sentence
+    assert_reason(more.reasons[0], "from-usage", headroom="50%", span="14 days")
 
 
 # ── what a VPA advises ───────────────────────────────────────────────────

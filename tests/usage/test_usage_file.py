@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reasons import has_facts
 from trimtab.usage.metric_names import Quantity
 from trimtab.usage.usage_file import UsageFile
 
@@ -181,7 +182,7 @@ def test_a_warning_of_the_server_is_a_note() -> None:
 
 def test_a_line_of_victoriametrics_without_a_time_for_each_value_is_refused() -> None:
     line = json.dumps({"metric": {**APP, "__name__": NAME}, "values": [1, 2], "timestamps": [1]}).encode()
-    assert "2 values and 1 timestamps" in refusal(line)
+    assert has_facts(refusal(line), "2 values", "1 timestamps")
 
 
 def test_values_that_are_missing_in_an_export_are_counted() -> None:

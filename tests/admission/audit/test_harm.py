@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reasons import assert_reason
 from trimtab.admission.audit.harm import Count, FailureComparison, HarmEvidence, Verdict, judge_harm
 from trimtab.admission.audit.original_pod import FailureKind
 from trimtab.cluster.reason import NotYet, Reason
@@ -24,10 +25,10 @@ def code(verdict: Verdict) -> str:
 def test_a_clear_rise_is_harm_and_tells_its_evidence() -> None:
     actual_verdict = verdict(Count(20, 0), Count(10, 3))
     assert isinstance(actual_verdict, HarmEvidence)
-    assert str(actual_verdict.reason) == (
-        "oom-killed: 3 of 10 pods with a change of policy sizes, but 0 of 20 pods that the policy matches and did "
-        "not change"
-    )
+    assert_reason(
+        actual_verdict.reason, "harm-brake", failure="oom-killed", after="3 of 10 pods", policy="policy sizes",
+        before="0 of 20 pods",
+    )  # fmt: skip
 
 
 def test_two_pods_may_be_chance() -> None:

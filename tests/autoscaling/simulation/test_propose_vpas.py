@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.reasons import assert_reason
 from trimtab.autoscaling.simulation.propose_vpas import (
     ContainerHistory,
     VpaAction,
@@ -104,9 +105,10 @@ def test_too_little_history_keeps_what_there_is() -> None:
 def test_an_existing_vpa_is_told_what_it_lacks() -> None:
     vpa_proposal = propose_vpa(replace(WEB, vpas=existing()), (1, 35))
     assert vpa_proposal.action is VpaAction.CHANGE
-    assert vpa_proposal.reason.sentence == (
-        "updateMode Recreate, app changes limits, app has no minAllowed, app has no maxAllowed"
-    )
+    assert_reason(
+        vpa_proposal.reason, "vpa-differs", mode="updateMode Recreate", limits="changes limits", low="no minAllowed",
+        high="no maxAllowed",
+    )  # fmt: skip
 
 
 def test_bounds_and_modes_of_the_author_are_right() -> None:

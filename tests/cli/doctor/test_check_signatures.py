@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.doctor.worlds import HIDDEN, NOW, WELL, bad
+from tests.reasons import has_facts
 from trimtab.cli.doctor.command import judge_cluster
 from trimtab.cli.doctor.lease_state import LeaseState
 from trimtab.cli.doctor.observed import SignatureState
@@ -66,10 +67,7 @@ def test_a_state_that_was_deleted_is_named_with_all_nodes_of_its_drains() -> Non
         check_result.finding.reason.sentence
         for check_result in judge_cluster(replace(WELL, signatures=signed(annotations=notes, db=PoolState())))
     }
-    assert (
-        "ConfigMap trimtab-state-web, the state of pool web, does not exist, and its drains are on node n1, n2"
-        in actual
-    )
+    assert has_facts(actual, "ConfigMap trimtab-state-web", "pool web", "does not exist", "n1", "n2")
 
 
 def test_where_no_compactor_is_installed_no_key_is_missed() -> None:
@@ -84,10 +82,7 @@ def sentences(**other: Any) -> list[str]:
 
 def test_the_nodes_that_the_compactor_drains_are_named_with_the_time_and_the_way_back() -> None:
     state = signed(annotations=DrainAnnotations(ours={"n1": NOTE}), web=PoolState(drains={"n1": "d1"}))
-    assert (
-        "the compactor has cordoned 1 node: n1 since 1970-01-01T00:00:01Z; to uncordon a node, run"
-        " `trimtab compactor release --yes NODE`" in sentences(signatures=state)
-    )
+    assert has_facts(sentences(signatures=state), "cordoned 1 node", "n1", "1970-01-01T00:00:01Z", "release --yes NODE")
 
 
 def test_a_dead_compactor_is_named_with_the_time_since_when() -> None:

@@ -9,6 +9,7 @@ import pytest
 from urllib3 import HTTPHeaderDict
 
 from tests.cli.doctor.worlds import HIDDEN, NOW, OURS, WELL
+from tests.reasons import has_facts
 from trimtab.cli.doctor import cluster_reader, observed
 from trimtab.cli.doctor.account_policies import expected_account_policies
 from trimtab.cli.doctor.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, read_cluster
@@ -166,7 +167,7 @@ def test_the_rights_asked_for_are_those_that_are_installed(process: str, cert_ma
 def test_the_metrics_api_also_needs_to_read_how_api_servers_name_users(cert_manager: bool) -> None:
     needed = {*needed_permissions(METRICS_API, OURS, cert_manager=cert_manager)}
     [header] = needed - rendered(METRICS_API, cert_manager=cert_manager)
-    assert str(header) == "get configmaps extension-apiserver-authentication in kube-system"
+    assert has_facts(str(header), "get configmaps", "extension-apiserver-authentication", "kube-system")
 
 
 def descriptions(process: str, *, cert_manager: bool) -> tuple[str, ...]:
@@ -183,9 +184,7 @@ def test_a_missing_permission_is_named_with_what_it_is_for() -> None:
     [evict] = [
         one for one in needed_permissions("compactor", OURS, cert_manager=False) if one.subresource == "eviction"
     ]
-    assert evict.description == (
-        "create pods/eviction (to evict the pods of a node that is drained, within their PodDisruptionBudgets)"
-    )
+    assert has_facts(evict.description, "create pods/eviction", "PodDisruptionBudgets")
 
 
 PROCESS = DeploymentState(replicas=1, ready_replicas=1)

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.build import codes, container, decided, facts, namespace, pod, policies, policy, review, runtime_class
+from tests.reasons import has_facts
 from trimtab.admission.handler import PROBE_ANNOTATION, PROBE_WARNING, AdmissionOutcome, answer_review
 from trimtab.admission.json_patch import check_patch, diff_pods, to_plain_json
 from trimtab.policy.pod_context import AdmissionSettings
@@ -72,16 +73,13 @@ def test_h5_a_patch_that_would_leave_an_invalid_pod_is_found():
 
 def test_h5_a_patch_that_gives_another_pod_is_found():
     before, after = pod(), pod(labels={"a": "b"})
-    assert (
-        check_patch(before, after, (), lambda p: p, facts(), "team-a")
-        == "the patched pod differs from the pod that was decided"
-    )
+    assert has_facts(check_patch(before, after, (), lambda p: p, facts(), "team-a"), "patched pod differs")
 
 
 def test_h5_a_decision_that_is_not_stable_is_found():
     before, after = pod(), pod(labels={"a": "b"})
     patch = check_patch(before, after, diff_pods(before, after), lambda p: before, facts(), "team-a")
-    assert patch == "a second decision about the changed pod would change it again"
+    assert has_facts(patch, "second decision", "change it again")
 
 
 def test_h6_a_dry_run_gets_the_same_patch():

@@ -113,16 +113,14 @@ def test_of_another_required_action_its_name_is_told():
     decision = decide_pod(SMALL, policies(rule), world(), NAMESPACE)
     (warning,) = warnings_of(decision)
     assert decision.outcome is AdmissionOutcome.CHANGED
-    assert warning.startswith(
-        "floor requests: the policy requires this action, but ResourceQuota q may refuse the pod: "
-    )
+    assert has_facts(warning, "floor requests", "policy requires", "ResourceQuota q", "refuse")
 
 
 def test_what_another_plugin_refuses_stays_a_fault_of_the_patch():
     large = pod(container(requests={"cpu": "3"}))
     narrow = facts(namespace(NAMESPACE), limit_range(max={"cpu": "2"}))
     wrong = new_rejection(SMALL, large, narrow, NAMESPACE, DEFAULT_SETTINGS, quota_may_refuse=True)
-    assert "the API server would refuse the changed pod" in str(wrong)
+    assert has_facts(str(wrong), "API server", "refuse", "changed pod")
 
 
 @pytest.mark.parametrize("before", ["800m", "100m"])

@@ -54,7 +54,7 @@ spec:
       prefer: [{label: gpu, exists: true}]
 """
     output = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, placing)).stdout
-    assert "requires tier In web; requires pool In red or pool In blue; prefers gpu Exists" in " ".join(output.split())
+    assert has_facts(output, "tier In web", "pool In red", "pool In blue", "gpu Exists")
 
 
 SIZES = """\
@@ -167,7 +167,7 @@ def test_a_pod_without_a_name_is_refused_as_the_server_refuses_it(tmp_path: Path
 def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
     result = trimtab("admit", "-f", tmp_path / "nothing.yaml")
     assert result.exit_code == 2
-    assert "expected a file or folder that can be read" in result.stderr
+    assert has_facts(result.stderr, "a file or folder", "read")
 
 
 def test_html_is_one_page_with_the_same_facts(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_file_that_cannot_be_written_is_asked_wrongly(tmp_path: Path, form: st
     nowhere = tmp_path / "no" / "such" / "folder" / "report"
     result = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "-o", form, "--output-file", nowhere)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "expected a file that can be written, got no such file or directory" in result.stderr
+    assert has_facts(result.stderr, "a file", "written", "no such file")
 
 
 def test_a_terminal_gets_its_width_and_boxes_and_a_pipe_neither(tmp_path: Path) -> None:

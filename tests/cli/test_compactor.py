@@ -108,15 +108,15 @@ def waits(memory: PoolState, pool: Pool | None = None, **more: str) -> str:
 def test_what_a_pool_waits_for_is_said() -> None:
     ready = PoolState(plan=("n1",))
     assert waits(ready) == ""
-    assert waits(PoolState()) == "a plan that drains a node"
+    assert has_facts(waits(PoolState()), "a plan that drains")
     pool_state = PoolState(plan_stays={"headroom": 3, "node-too-young": 1})
     assert has_facts(waits(pool_state), "4 nodes", "3 headroom", 1, "node-too-young")
     assert waits(ready, paused="said so") == "said so"
-    assert waits(ready, leader="") == "a compactor that leads (holds the Lease)"
+    assert has_facts(waits(ready, leader=""), "leads", "Lease")
     assert "mode rehearse" in waits(ready, Pool(name="web"))
     assert "drain of n1" in waits(PoolState(plan=("n2",), drains={"n1": "d"}))
     assert "two" not in waits(PoolState(strikes=2, closed=NOW - 10))
-    assert "closed for 3590 more seconds" in waits(PoolState(strikes=2, closed=NOW - 10))
+    assert has_facts(waits(PoolState(strikes=2, closed=NOW - 10)), "closed", "3590 more seconds")
     assert "limit of" in waits(PoolState(plan=("n1",), evictions=(NOW,) * 200))
 
 
@@ -186,8 +186,8 @@ def test_a_history_without_new_decisions_says_when_the_last_one_was() -> None:
         return console.export_text().strip()
 
     assert has_facts(text(HistoryFilter(since=NOW - 300)), "no decision", "5 minutes", "2027-01-15T06:00:00Z")
-    assert text(HistoryFilter(since=NOW - 3600)).startswith("no decision in the last 1 hour;")
-    assert text(HistoryFilter(node="other", since=NOW - 300)) == "the compactor has stored no decision"
+    assert has_facts(text(HistoryFilter(since=NOW - 3600)), "no decision", "1 hour")
+    assert has_facts(text(HistoryFilter(node="other", since=NOW - 300)), "stored no decision")
     assert history.build_history_report(state).empty_because == ""
 
 

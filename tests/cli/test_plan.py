@@ -64,9 +64,8 @@ def test_cores_are_told_where_a_price_is_missing_and_that_is_noted(cluster: Path
 
 
 def test_what_is_assumed_offline_is_said(cluster: Path) -> None:
-    assert (
-        "there are no stored observations of earlier rounds, so the plan assumes that no pod of the pools is moving"
-        in told("plan", "--cluster", cluster)["notes"]
+    assert has_facts(
+        told("plan", "--cluster", cluster)["notes"], "no stored observations", "no pod of the pools", "moving"
     )
 
 
@@ -181,7 +180,7 @@ def test_the_bound_says_what_holds_the_plan(tmp_path: Path) -> None:
 def test_a_node_that_goes_is_explained(cluster: Path) -> None:
     result = trimtab("plan", "--cluster", cluster, *KEEN, "--explain", "node", "a", "--explain", "node", "b")
     assert has_facts(result.output, "drained", "wave 1 of 1")
-    assert "of node a, which is drained" in result.output
+    assert has_facts(result.output, "node a", "drained")
 
 
 def test_a_pod_that_must_stay_is_explained(tmp_path: Path) -> None:
@@ -300,7 +299,7 @@ def test_a_snapshot_without_nodes_is_a_mistake(tmp_path: Path) -> None:
 def test_a_snapshot_without_pods_is_a_mistake_for_no_node_is_known_to_be_empty(tmp_path: Path) -> None:
     result = trimtab("plan", "--cluster", snapshot(tmp_path, node("a"), node("b")), *KEEN)
     assert result.exit_code == 2
-    assert "every node would look empty" in result.output
+    assert has_facts(result.output, "every node", "empty")
 
 
 def test_nodes_and_pods_without_a_name_are_a_mistake(tmp_path: Path) -> None:
@@ -330,8 +329,8 @@ def test_a_snapshot_without_budgets_or_attach_limits_says_so(tmp_path: Path) -> 
              "spec": {"volumeName": "v"}}  # fmt: skip
     volume = {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"csi": {"driver": "d.example.com"}}}
     notes = " ".join(told("plan", "--cluster", snapshot(tmp_path, node("a"), claimed, claim, volume))["notes"])
-    assert "the snapshot contains no PodDisruptionBudget" in notes
-    assert "the snapshot contains no CSINode with a limit" in notes
+    assert has_facts(notes, "no PodDisruptionBudget")
+    assert has_facts(notes, "no CSINode")
     whole = told("plan", "--cluster", snapshot(tmp_path, *half_empty(budget("web", 1))))["notes"]
     assert not any("is in the snapshot:" in note for note in whole)
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.snapshots import snapshot, told, trimtab
 from tests.cluster_of import Item, node, pod
+from tests.reasons import has_facts
 
 AUTOPILOT = [node(f"gk3-c-pool-{n}", provider=f"gce://p/z/gk3-c-pool-{n}") for n in range(3)]
 VIRTUAL = node("v", "10k", labels={"type": "virtual-kubelet"}, taints=[{"key": "virtual", "effect": "NoSchedule"}])
@@ -26,7 +27,7 @@ def test_a_virtual_node_counts_in_no_number_of_the_report(tmp_path: Path, verb: 
 def test_a_cluster_without_machines_has_nothing_to_plan(tmp_path: Path) -> None:
     report = told("plan", "--cluster", snapshot(tmp_path, *AUTOPILOT, pod("web-0", "gk3-c-pool-0")))
     assert (report["nodesBefore"], report["nodesAfter"]) == (0, 0)
-    assert "no node of the snapshot is a machine that you pay for, so there is nothing to plan" in report["notes"]
+    assert has_facts(report["notes"], "no node", "a machine", "nothing to plan")
 
 
 def test_a_cluster_without_machines_has_no_machine_types(tmp_path: Path) -> None:

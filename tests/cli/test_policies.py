@@ -29,7 +29,7 @@ def test_sound_policies_are_said_to_be_sound(tmp_path: Path) -> None:
 def test_files_without_a_policy_are_not_said_to_be_sound(tmp_path: Path, verb: str) -> None:
     result = trimtab(verb, write(tmp_path, "# nothing yet\n---\n"))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "expected at least one PodPolicy, got none" in result.stderr
+    assert has_facts(result.stderr, "at least one PodPolicy")
 
 
 def test_ten_mistakes_in_three_files_are_all_named(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_mistakes_in_json_have_lines_too(tmp_path: Path) -> None:
 def test_a_key_given_twice_in_json_is_a_mistake_as_in_yaml(tmp_path: Path) -> None:
     policy = json.dumps(yaml.safe_load(POLICY))
     (tmp_path / "a.json").write_text(f'{{"kind": "List", "items": [], "items": [{policy}]}}')
-    assert "expected the key 'items' once" in trimtab("check", tmp_path).stderr
+    assert has_facts(trimtab("check", tmp_path).stderr, "'items' once")
 
 
 def test_a_label_that_no_pod_of_the_snapshot_has_is_a_finding(tmp_path: Path) -> None:

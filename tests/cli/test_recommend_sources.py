@@ -207,7 +207,7 @@ def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
 
     with serving(kept) as server:
         report = told("recommend", "--cluster", "live", "--kubeconfig", kubeconfig(tmp_path, server.url))
-    assert "The recommender has the history of 1 container." in report["notes"]
+    assert has_facts(report["notes"], "recommender", "history of 1 container")
     assert (report["containers"][0]["cpu"]["p95"], report["containers"][0]["cpu"]["samples"]) == ("250m", 288)
     assert report["containers"][0]["memory"]["max"] == "400Mi"  # the peak of the interval that is not over
 

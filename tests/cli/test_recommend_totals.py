@@ -196,7 +196,7 @@ def test_a_cron_job_is_charged_for_the_hours_that_it_runs(tmp_path: Path, phase:
     assert dump["hoursPerMonth"] == pytest.approx(730 / 120, rel=0.02)
     assert -0.5 < dump["monthlySaved"] < -0.1
     assert report["total"]["cpuNow"] == pytest.approx(1 + 0.1 / 120, abs=0.001)
-    assert any("only the hours that they run" in note for note in report["notes"])
+    assert any(has_facts(note, "only the hours", "run") for note in report["notes"])
 
 
 def test_of_a_cron_job_without_usage_no_money_is_told(tmp_path: Path) -> None:

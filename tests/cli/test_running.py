@@ -42,7 +42,7 @@ def test_pods_the_webhook_missed_are_named_with_what_they_lack(tmp_path: Path) -
     [finding] = report["findings"]
     assert (finding["owner"], finding["names"]) == ("ReplicaSet/web-1", ["web-1-bcdfg"])
     assert finding["reason"]["code"] == "missed-by-webhook"
-    assert "or Trimtab was paused then" in finding["reason"]["text"]
+    assert has_facts(finding["reason"]["text"], "Trimtab was paused")
     assert [(c["field"], c["after"]) for c in finding["changes"]] == [("containers[app].requests.cpu", "50m")]
     assert [(p["policy"], p["matched"], p["unpatched"]) for p in report["policies"]] == [("sizes", 1, 1)]
 
@@ -126,4 +126,4 @@ def test_what_is_asked_must_make_sense(tmp_path: Path) -> None:
 def test_a_broken_policy_of_the_cluster_is_told_and_left_out(tmp_path: Path) -> None:
     broken = json.loads(json.dumps(POLICY).replace("50m", "much"))
     report = told("admit", "--cluster", snapshot(tmp_path, pod(), broken, WEBHOOK), "--running")
-    assert any("An invalid policy is ignored" in note for note in report["notes"])
+    assert any(has_facts(note, "invalid policy") for note in report["notes"])

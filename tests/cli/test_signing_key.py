@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import NOW, cluster, node
+from tests.reasons import has_facts
 from trimtab.cli.main import UsageError
 from trimtab.cli.signing_key import rotate_signing_key
 from trimtab.cluster.signature import SigningKeys
@@ -62,8 +63,8 @@ def test_without_a_word_nothing_is_changed_and_what_would_be_is_said(process: st
     cluster = Cluster(FIRST)
     report = told(cluster, process)
     assert cluster.writes == 0
-    assert f"Secret ours/trimtab-{process}-signing: a new key signs" in report
-    assert f"Nothing was changed. To rotate the key, run: trimtab certs rotate-signing-key {process} --yes" in report
+    assert has_facts(report, "a new key signs")
+    assert has_facts(report, "Nothing was changed", "trimtab certs rotate-signing-key", f"{process} --yes")
     assert "not authentic" not in report
 
 
@@ -80,8 +81,8 @@ def test_a_rotation_keeps_the_key_of_today_for_verification(process: str) -> Non
 def test_what_the_forgotten_key_signed_is_named_and_holds_the_compactors_rotation_up() -> None:
     cluster = Cluster(SECOND, by=FIRST)
     report = told(cluster)
-    assert "no longer authentic after the rotation: the annotation on node n1" in report
-    assert "no longer authentic after the rotation: the state of pool web" in report
+    assert has_facts(report, "no longer authentic", "annotation on node n1")
+    assert has_facts(report, "no longer authentic", "state of pool web")
     with pytest.raises(UsageError, match="--force"):
         told(cluster, confirmed=True)
     assert cluster.writes == 0

@@ -53,7 +53,7 @@ def test_nothing_to_do_is_no_failure(tmp_path: Path) -> None:
     created_pod = pod("web-0", on="a", annotations={SAFE: "false"})
     result = trimtab("simulate", "--cluster", snapshot(tmp_path, node("a"), created_pod), *KEEN)
     assert result.exit_code == 0
-    assert "no node can be drained" in result.output
+    assert has_facts(result.output, "no node", "drained")
 
 
 def test_the_page_shows_rounds(cluster: Path) -> None:

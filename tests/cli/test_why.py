@@ -52,15 +52,16 @@ def test_what_the_annotation_says_and_what_policies_say_now_are_joined(tmp_path:
     assert (change["policy"], change["field"], change["value"]) == (
         "no-limits", "containers[app].limits.cpu", "removed",
     )  # fmt: skip
-    assert (change["before"], change["why"]) == (None, "the pod template of the pod's owner was not read")
+    assert change["before"] is None
+    assert has_facts(change["why"], "pod template", "not read")
     assert [(one["policy"], one["what"]) for one in report["findings"]] == [("sizes", "unpatched")]
 
 
 def test_a_pod_without_an_annotation_was_not_changed(tmp_path: Path) -> None:
     assert why(tmp_path, pod(), POLICY, WEBHOOK)["changes"] is None
     text = trimtab("why", "pod", "web-1-bcdfg", "-n", "shop", "--cluster", snapshot(tmp_path, pod(), WEBHOOK)).stdout
-    assert "the webhook did not change it" in text
-    assert "A snapshot contains neither Events" in text
+    assert has_facts(text, "webhook did not change")
+    assert has_facts(text, "snapshot", "neither Events")
 
 
 def test_who_is_not_in_a_rollout_is_said(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ def replica_set(cpu: str = "2") -> dict[str, Any]:
 def test_each_change_has_the_value_that_the_author_wrote_and_the_reason(tmp_path: Path) -> None:
     [change] = why(tmp_path, changed_pod(), replica_set(), NO_LIMITS, WEBHOOK)["changes"]
     assert (change["before"], change["value"]) == ("2", "removed")
-    assert change["why"].startswith("the policy removes the limit")
+    assert has_facts(change["why"], "policy removes", "limit")
     path = snapshot(tmp_path, changed_pod(), replica_set(), NO_LIMITS, WEBHOOK)
     assert "2 → removed" in trimtab("why", "pod", "shop/web-1-bcdfg", "--cluster", path).stdout
 
@@ -130,7 +131,7 @@ def test_each_change_has_the_value_that_the_author_wrote_and_the_reason(tmp_path
 def test_a_policy_that_is_gone_explains_no_change_any_more(tmp_path: Path) -> None:
     [change] = why(tmp_path, changed_pod(), replica_set(), POLICY, WEBHOOK)["changes"]
     assert change["before"] is None
-    assert change["why"].startswith("the present policy does not make this change")
+    assert has_facts(change["why"], "present policy", "not make")
 
 
 def test_a_pod_that_is_gone_is_explained_by_decisions_and_by_another_pod_of_its_owner(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_a_pod_that_is_gone_is_explained_by_decisions_and_by_another_pod_of_its_
     assert report["changes"][0]["before"] == "2"
     assert has_facts(report["notes"], "web-1-bcdfg", "ReplicaSet/web-1")
     text = trimtab("why", "pod", "shop/web-1-zzzzz", "--cluster", snapshot(tmp_path, *items)).stdout
-    assert "The pod does not exist any more." in text
+    assert has_facts(text, "not exist any more")
 
 
 def test_a_pod_that_is_gone_is_found_by_its_name_and_what_is_not_known_is_said(tmp_path: Path) -> None:
@@ -154,8 +155,8 @@ def test_a_pod_that_is_gone_is_found_by_its_name_and_what_is_not_known_is_said(t
     assert report["changes"] is None
     text = " ".join(report["notes"])
     assert has_facts(text, "No other pod", "ReplicaSet/web-1")
-    assert "No stored decision of the compactor is about this pod" in text
-    assert "keeps Events for an hour" in text
+    assert has_facts(text, "No stored decision", "this pod")
+    assert has_facts(text, "keeps Events", "an hour")
 
 
 def test_equal_events_are_one_line_with_their_number_and_times() -> None:
@@ -177,10 +178,10 @@ def pending(item: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_pending_pod_has_a_verdict(tmp_path: Path) -> None:
     assert why(tmp_path, pod(), WEBHOOK)["pending"] == ""
-    assert why(tmp_path, pending(pod()), WEBHOOK)["pending"] == "The pod is Pending. Trimtab did not change this pod."
-    assert "neither its placement nor its requests" in why(tmp_path, pending(changed_pod()), WEBHOOK)["pending"]
+    assert has_facts(why(tmp_path, pending(pod()), WEBHOOK)["pending"], "Pending", "Trimtab did not change")
+    assert has_facts(why(tmp_path, pending(changed_pod()), WEBHOOK)["pending"], "neither its placement", "requests")
     text = trimtab("why", "pod", "web-1-bcdfg", "-n", "shop", "--cluster", snapshot(tmp_path, pending(pod()))).stdout
-    assert "The pod is Pending. Trimtab did not change this pod." in text
+    assert has_facts(text, "Pending", "Trimtab did not change")
 
 
 def test_a_pending_pod_is_the_successor_of_a_pod_that_the_compactor_evicted(tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ def test_a_pending_pod_is_the_successor_of_a_pod_that_the_compactor_evicted(tmp_
 
     assert has_facts(verdict(60), "successor", "shop/web-1-older", "2026-11-01T23:59:00Z")
     for other in (verdict(3600), verdict(-60), verdict(60, rehearsed=True)):
-        assert other.endswith("Trimtab did not change this pod.")
+        assert has_facts(other, "Trimtab did not change")
 
 
 def test_a_placement_that_the_webhook_took_back_is_withheld_not_unpatched(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_node_that_was_drained_and_is_gone_is_answered_from_the_history(tmp_pa
 
 def test_a_node_that_is_gone_and_was_not_drained_is_not_called_drained(tmp_path: Path) -> None:
     report = report_of_gone(tmp_path, state(entry(0, "started", rehearsed=True)))
-    assert report["cordon"]["text"] == "no stored decision says that Trimtab's compactor drained this node"
+    assert has_facts(report["cordon"]["text"], "no stored decision", "drained this node")
     text = report_of_gone(tmp_path, state(entry(0, "started"), entry(9, "abandoned")))["cordon"]["text"]
     assert has_facts(text, "ended the drain", "2027-01-15T08:00:09Z: w")
 

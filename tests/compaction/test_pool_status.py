@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tests.cluster_of import NOW, cluster, node
+from tests.reasons import has_facts
 from trimtab.cluster.pool import Pool
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import PoolState
@@ -43,7 +44,7 @@ def test_a_pool_says_its_mode_its_nodes_and_what_is_next() -> None:
 
 def test_what_it_waits_for_is_what_the_command_says() -> None:
     assert status(PoolState(plan=("n1",))).waits == ""
-    assert status(PoolState()).waits == "a plan that drains a node"
+    assert has_facts(status(PoolState()).waits, "a plan that drains")
     assert status(PoolState(), paused="paused by hand").waits == "paused by hand"
     assert "mode rehearse" in status(PoolState(), replace(WEB, dry_run=True)).waits
     off = status(PoolState(), replace(WEB, enabled=False))

@@ -21,6 +21,7 @@ import certs
 from tests.controlplane import environ
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
+from tests.reasons import has_facts
 from trimtab.policy.schema import build_crd
 from trimtab.runtime.environment import variable_name
 
@@ -138,7 +139,7 @@ def test_the_custom_resource_definition_is_taken_and_takes_a_policy(cluster: Clu
     cluster.apply(build_crd())
     rules = yaml.safe_load(policy(f"p-{cluster.namespace[-5:]}", "{limits: {cpu: remove}}"))
     cluster.eventually(lambda: cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(rules)), within=20)
-    assert "A policy that changes pods" in cluster.kubectl("explain", "podpolicies")
+    assert has_facts(cluster.kubectl("explain", "podpolicies"), "policy that changes pods")
     rules["spec"]["mode"] = "aply"
     with pytest.raises((ApiError, subprocess.CalledProcessError, AssertionError), match="Unsupported value"):
         cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(rules))

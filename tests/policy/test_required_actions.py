@@ -76,7 +76,7 @@ def test_a_policy_that_decided_first_denies():
     )
     result = why(pod(), by, facts(namespace(), runtime_class("kata"), runtime_class("plain")))
     assert has_facts(result, "first", "runtimeClassName: plain", "kata", "overruled")
-    assert result.endswith("`trimtab explain overruled` says what to do")
+    assert has_facts(result, "trimtab explain overruled")
 
 
 def test_an_error_of_ours_denies(monkeypatch):
@@ -334,7 +334,7 @@ def test_a_match_by_what_the_author_chooses_is_a_finding():
 def test_so_is_a_match_by_containers_whose_image_can_be_changed_once_the_pod_runs(containers):
     by = sandbox(match=f"{{namespaces: {{include: [a]}}, containers: {containers}}}")
     [result] = [each_result for each_result in lint(by) if each_result.reason.code is AUTHOR_CHOOSES]
-    assert "containers; the image of a running container can be changed" in result.reason.sentence
+    assert has_facts(result.reason.sentence, "image", "running container")
 
 
 def test_the_words_of_a_policy_say_what_it_denies():

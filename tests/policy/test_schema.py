@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.reasons import has_facts
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.policy.schema import build_crd, json_schema
 
@@ -29,5 +30,5 @@ def test_every_field_of_a_definition_is_described(crd: dict[str, Any]) -> None:
 
 def test_an_inherited_field_has_the_description_of_its_class() -> None:
     cpu = json_schema()["properties"]["spec"]["properties"]["actions"]["properties"]["requests"]["properties"]["cpu"]
-    assert cpu["properties"]["min"]["description"] == "The smallest request that the policy sets."
+    assert has_facts(cpu["properties"]["min"]["description"], "smallest request")
     assert "minPercent" in cpu["properties"]

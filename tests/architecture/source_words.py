@@ -1,10 +1,10 @@
-"""The words and grain of the product's source, measured from its syntax trees."""
+"""The words and grain of the product's source and of its tests, measured from their syntax trees."""
 
 import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,23 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("trimtab", "webhook", "certs")
 
 PARTICIPLES = frozenset(
-    {"found", "told", "made", "held", "seen", "kept", "known", "taken", "given", "asked", "said", "standing", "again"}
+    {
+        "found",
+        "told",
+        "made",
+        "held",
+        "seen",
+        "kept",
+        "known",
+        "taken",
+        "given",
+        "asked",
+        "said",
+        "standing",
+        "again",
+        "wanted",
+        "listed",
+    }
 )
 """Words that say nothing of what a variable holds."""
 
@@ -25,7 +41,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of the product."""
+    """One file of the product or of its tests."""
 
     path: Path
     text: str
@@ -71,11 +87,17 @@ def source_files() -> tuple[SourceFile, ...]:
     return tuple(SourceFile(path, path.read_text(encoding="utf-8")) for path in paths)
 
 
-def participle_variables() -> list[str]:
+@cache
+def files_of_tests() -> tuple[SourceFile, ...]:
+    """Every Python file of the tests."""
+    return tuple(SourceFile(path, path.read_text(encoding="utf-8")) for path in sorted((ROOT / "tests").rglob("*.py")))
+
+
+def participle_variables(files: Iterable[SourceFile]) -> list[str]:
     """`file:line name` of each variable that is a bare participle."""
     return [
         f"{file.name}:{line} {name}"
-        for file in source_files()
+        for file in files
         for line, name in file.variables()
         if name.strip("_") in PARTICIPLES
     ]
@@ -99,3 +121,13 @@ def messages(file: SourceFile) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.lineno, node.value
+
+
+def compared_sentences(file: SourceFile) -> Iterator[int]:
+    """The line of each assertion of the file that holds a text of five words or more."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Assert) and any(
+            isinstance(each, ast.Constant) and isinstance(each.value, str) and len(each.value.split()) >= 5
+            for each in ast.walk(node.test)
+        ):
+            yield node.lineno

@@ -5,7 +5,16 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-from tests.architecture.source_words import one_word_functions, participle_variables, source_files
+import pytest
+
+from tests.architecture.source_words import (
+    SourceFile,
+    compared_sentences,
+    files_of_tests,
+    one_word_functions,
+    participle_variables,
+    source_files,
+)
 
 ONE_PER_PROCESS = {"Settings", "Process", "Loop", "Metrics"}
 """Public class names that each process has."""
@@ -60,10 +69,24 @@ def test_no_file_is_too_long_and_most_are_long_enough() -> None:
     assert median(lines.values()) >= 130
 
 
-def test_no_variable_is_a_bare_participle() -> None:
-    variables = sum(1 for file in source_files() for _ in file.variables())
-    participles = participle_variables()
-    assert len(participles) < 0.005 * variables, participles[:50]
+@pytest.mark.parametrize(
+    ("files", "share"), [(source_files(), 0.005), (files_of_tests(), 0.01)], ids=["product", "tests"]
+)
+def test_no_variable_is_a_bare_participle(files: tuple[SourceFile, ...], share: float) -> None:
+    variables = sum(1 for file in files for _ in file.variables())
+    participles = participle_variables(files)
+    assert len(participles) <= share * variables, participles[:50]
+
+
+MAX_COMPARED_SENTENCES = 150
+"""Assertions that may compare a text of five words or more: what is left are the words of other programs (the API
+server's refusals), manifests, expressions, and rules of text."""
+
+
+def test_few_tests_compare_a_sentence() -> None:
+    """Tests name codes and facts (tests/reasons.py); what the verbs print is pinned once, in tests/golden."""
+    places = [f"{file.name}:{line}" for file in files_of_tests() for line in compared_sentences(file)]
+    assert len(places) <= MAX_COMPARED_SENTENCES, places
 
 
 def test_most_functions_have_a_name_of_several_words() -> None:

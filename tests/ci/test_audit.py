@@ -42,7 +42,8 @@ def test_nothing_known_is_well() -> None:
 
 
 def test_a_known_weakness_fails_with_the_version_that_mends_it() -> None:
-    assert judged(found("PYSEC-1"))[0] == ["Flask 1.0: PYSEC-1, mended in 9.9"]
+    [message] = judged(found("PYSEC-1"))[0]
+    assert has_facts(message, "Flask 1.0", "PYSEC-1", "9.9")
 
 
 @pytest.mark.parametrize("called", ["PYSEC-1", "CVE-2030-1"])
@@ -55,19 +56,21 @@ def test_an_accepted_one_is_told_with_its_reason(called: str) -> None:
 
 
 def test_an_acceptance_ends() -> None:
-    assert judged(found("X-1"), accepted="flask X-1 until 2030-01-14: soon")[0] == [
-        "Flask 1.0: X-1, mended in 9.9; accepted until 2030-01-14 only"
-    ]
+    [message] = judged(found("X-1"), accepted="flask X-1 until 2030-01-14: soon")[0]
+    assert has_facts(message, "Flask 1.0", "X-1", "9.9", "accepted until 2030-01-14")
 
 
 def test_an_acceptance_of_what_is_gone_has_to_go_but_only_where_everybody_answered() -> None:
     line = "flask X-1 until 2031-01-01: soon"
-    assert judged(found(), accepted=line)[0] == ["flask: X-1 is accepted and no longer there"]
+    [message] = judged(found(), accepted=line)[0]
+    assert has_facts(message, "flask", "X-1", "accepted", "no longer")
     assert judged(found(), SILENT, accepted=line)[0] == []
 
 
 def test_where_nobody_answers_nothing_fails_and_it_says_so() -> None:
-    assert judged(SILENT) == ([], ["not audited: nobody answered for 1 of 1 packages"])
+    problems, [note] = judged(SILENT)
+    assert problems == []
+    assert has_facts(note, "not audited", "1 of 1")
 
 
 @pytest.mark.parametrize("line", ["flask X-1: soon", "flask X-1 until then: soon", "flask X-1 until 2030-01-01:"])
@@ -86,4 +89,5 @@ def test_without_the_tool_it_says_not_audited_and_fails_nothing(tmp_path: Path) 
         [sys.executable, str(ROOT / ".ci" / "audit.py")], env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=ROOT,
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "not audited: cannot reach the index\n")
+    assert done.returncode == 0
+    assert has_facts(done.stdout, "not audited", "index")

@@ -99,18 +99,20 @@ def test_the_words_that_people_try_first_work() -> None:
 def test_a_kubeconfig_that_does_not_exist_is_reported_as_kubectl_does(verb: tuple[str, ...], tmp_path: Path) -> None:
     missing = tmp_path / "nosuch"
     result = run(*verb, "--kubeconfig", missing)
-    assert (result.exit_code, result.output) == (2, f"error: stat {missing}: no such file or directory\n")
+    assert result.exit_code == 2
+    assert has_facts(result.output, f"stat {missing}", "no such file")
 
 
 def test_without_a_kubeconfig_the_command_says_which_file_it_looked_for(tmp_path: Path) -> None:
     result = run("doctor", KUBECONFIG=str(tmp_path / "nosuch"))
-    assert result.output.startswith(f"error: stat {tmp_path}/nosuch: no such file or directory; name a kubeconfig")
+    assert has_facts(result.output, f"stat {tmp_path}/nosuch", "no such file", "kubeconfig")
 
 
 def test_a_context_that_does_not_exist_is_named_with_those_that_do(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(KUBECONFIG)
     result = run("doctor", "--kubeconfig", tmp_path / "config", "--context", "two")
-    assert (result.exit_code, result.output) == (2, 'error: the context "two" does not exist; the kubeconfig has one\n')
+    assert result.exit_code == 2
+    assert has_facts(result.output, 'context "two"', "not exist", "one")
 
 
 @pytest.mark.parametrize(

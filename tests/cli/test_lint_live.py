@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.cli.recommending import kubeconfig
 from tests.cli.report_runs import run_verb
+from tests.reasons import has_facts
 from tests.usage.fake_prometheus import Answer, Asked, serving
 from trimtab.cli.doctor.autoscaling_state import read_autoscaling
 from trimtab.cluster.published_reservations import RESERVATIONS_KEY, RESERVATIONS_LABEL
@@ -76,4 +77,5 @@ def test_what_may_not_be_listed_is_named(tmp_path: Path) -> None:
         state = read_autoscaling(client, "ours")
         client.close()
     assert [finding.rule for finding in state.findings] == ["N10"]
-    assert state.notes == ("These objects are not checked, because you may not list them: limitranges.",)
+    [lint_note] = state.notes
+    assert has_facts(lint_note, "may not list", "limitranges")

@@ -109,9 +109,8 @@ def test_one_run_says_what_a_switch_would_save_and_how_certain_that_is_but_not_t
     assert (switch["current"], switch["best"], switch["isSwitch"]) == ("m5.2xlarge", "c7i.2xlarge", False)
     assert switch["saving"] > 0
     text = " ".join(trimtab(*arguments).output.split())
-    assert (
-        f"c7i.2xlarge instead of m5.2xlarge would save ${switch['saving']:.2f} an hour by the sums of requests" in text
-    )
+    saving = f"${switch['saving']:.2f}"
+    assert has_facts(text, "c7i.2xlarge", "m5.2xlarge", saving, "sums of requests")
     assert has_facts(text, "Certainty", 1, "3 consecutive runs")
     assert "Switch to" not in text
     assert "Switch to c7i.2xlarge" in trimtab(*arguments, "--wins", "3").output

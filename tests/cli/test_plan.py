@@ -64,9 +64,8 @@ def test_cores_are_told_where_a_price_is_missing_and_that_is_noted(cluster: Path
 
 
 def test_what_is_assumed_offline_is_said(cluster: Path) -> None:
-    assert has_facts(
-        told("plan", "--cluster", cluster)["notes"], "no stored observations", "no pod of the pools", "moving"
-    )
+    notes = told("plan", "--cluster", cluster)["notes"]
+    assert has_facts(notes, "no stored observations", "no pod", "moving")
 
 
 # ── where pools come from ────────────────────────────────────────────────
@@ -80,10 +79,8 @@ def test_a_preset_on_the_command_line_is_noted_only_for_the_other_pools(tmp_path
     nodes = [node("a", labels={"nodepool": "web"}), node("b", labels={"nodepool": "db"}), POD]
     cluster = snapshot(tmp_path, *nodes)
     notes = told("plan", "--cluster", cluster, "--pool", "web=careful")["notes"]
-    assert [note for note in notes if "balanced" in note] == [
-        "the snapshot contains no settings of a pool, so these pools, for which --pool names no preset, have the "
-        "preset balanced: db"
-    ]
+    [note] = [note for note in notes if "balanced" in note]
+    assert has_facts(note, "no settings of a pool", "--pool", "no preset", "balanced: db")
     both = told("plan", "--cluster", cluster, "--pool", "web=careful", "--pool", "db=keen")["notes"]
     assert not any("preset balanced" in note for note in both)
     assert not any("preset balanced" in note for note in told("plan", "--cluster", cluster, *KEEN)["notes"])
@@ -385,7 +382,7 @@ def test_a_pod_that_may_stand_once_in_a_zone_fits_in_it_when_it_comes_from_there
     cluster = snapshot(tmp_path, node("a", **zone), node("b", **zone), pod("web-0", on="a", spec=apart("web", "zone")),
                        pod("api-0", on="a", cpu="3"), pod("db-0", on="b", cpu="2"))  # fmt: skip
     result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
-    assert has_facts(result.output, "default/web-0 alone", "fit", "1 of 1 other nodes")
+    assert has_facts(result.output, "default/web-0 alone", "fit", "1 of 1", "other nodes")
 
 
 def test_pools_that_share_nodes_are_told_and_touch_none_of_them(tmp_path: Path) -> None:
@@ -402,7 +399,7 @@ def test_moved_pods_that_ask_for_nothing_are_counted_in_the_first_lines(tmp_path
     report = told("plan", "--cluster", path, "--pool", "all=keen")
     assert (report["evictions"], report["evictionsWithoutRequests"]) == (2, 2)
     table = trimtab("plan", "--cluster", path, "--pool", "all=keen").stdout
-    assert has_facts(" ".join(table.split("\n")[:3]), "2 of 2 moved pods", "neither cpu nor memory")
+    assert has_facts(" ".join(table.split("\n")[:3]), "2 of 2", "moved pods", "neither cpu nor memory")
 
 
 @pytest.mark.parametrize(("count", "evicted"), [(20, 20), (50, 0)])

@@ -91,5 +91,5 @@ def test_the_table_names_the_resizes(tmp_path: Path) -> None:
     items = two_nodes(POLICY, recommendations(x="600m", k="200m"))
     result = trimtab("plan", "--resize", "--cluster", snapshot(tmp_path, *items), *KEEN)
     assert result.exit_code == 0, result.output
-    assert has_facts(result.output, "team/k-1 on b", "c cpu 500m → 200m")
+    assert has_facts(result.output, "team/k-1 on b", "c cpu", "500m → 200m")
     assert "with resizes" in result.output

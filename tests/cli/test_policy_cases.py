@@ -37,7 +37,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "small" / "web.before.yaml").write_text(BEFORE)
     (tmp_path / "small" / "web.why.yaml").write_text(WHY)
     result = mine(tmp_path, "--accept")
-    assert (result.exit_code, result.stdout) == (0, "1 of 1 cases passed.\n")
+    assert result.exit_code == 0
+    assert has_facts(result.stdout, "1 of 1 cases")
     return tmp_path
 
 
@@ -46,16 +47,16 @@ def mine(folder: Path, *more: str) -> Result:
 
 
 def test_what_was_accepted_holds(folder: Path) -> None:
-    assert (mine(folder).exit_code, mine(folder).stdout) == (0, "1 of 1 cases passed.\n")
+    assert mine(folder).exit_code == 0
+    assert has_facts(mine(folder).stdout, "1 of 1 cases")
 
 
 def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
     (folder / "policy.yaml").write_text(POLICY.replace("50m", "70m"))
     result = mine(folder)
-    assert (result.exit_code, result.stdout) == (
-        1,
-        'small/web: spec.containers[0].resources.requests.cpu: expected "50m", got "70m"\n0 of 1 cases passed.\n',
-    )
+    assert result.exit_code == 1
+    field = "spec.containers[0].resources.requests.cpu"
+    assert has_facts(result.stdout, "small/web", field, "50m", "70m", "0 of 1 cases")
 
 
 @pytest.mark.parametrize(

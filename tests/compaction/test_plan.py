@@ -301,5 +301,5 @@ def test_every_node_is_in_a_wave_or_has_a_reason() -> None:
 
 def test_an_offline_plan_says_what_it_assumed() -> None:
     notes = " ".join(planned(node("a"), now=PlanningContext()).notes)
-    assert has_facts(notes, "no pod of the pools", "moving")
+    assert has_facts(notes, "no pod", "moving")
     assert has_facts(notes, "without a time", "--now")

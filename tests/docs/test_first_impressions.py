@@ -39,7 +39,7 @@ def test_a_misspelt_flag_of_the_autoscaler_is_named_and_changes_no_answer(pool: 
 
 def test_policies_check_reads_a_live_cluster_as_every_other_verb(tmp_path: Path) -> None:
     result = run_verb("policies", "check", "--cluster", "live", "--kubeconfig", tmp_path / "none")
-    assert result.output == f"error: stat {tmp_path / 'none'}: no such file or directory\n"
+    assert has_facts(result.output, "error", f"stat {tmp_path / 'none'}", "no such file")
 
 
 def test_the_help_of_the_webhook_says_when_it_reads_the_clusters_policies() -> None:

@@ -191,11 +191,9 @@ def usage(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_tenants_in_one_prometheus_are_named_and_the_other_clusters_are_read(fleet: Fleet, tmp_path: Path) -> None:
     refused = ingest(fleet, tmp_path)
     assert refused.code == 3
-    assert refused.error.splitlines() == [
-        f'shared: {fleet.prometheus}: the usage of more than one cluster (tenant: "a", "b"). Choose one with a matcher '
-        'such as tenant="a" (--matcher, or the setting TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER)',
-        "1 of 5 clusters is not complete; the others are.",
-    ]
+    usage, summary = refused.error.splitlines()
+    assert has_facts(usage, "shared", "more than one cluster", '"a", "b"', 'tenant="a"', "--matcher")
+    assert has_facts(summary, "1 of 5 clusters", "not complete")
     assert days_of(tmp_path) == {"east": DAYS, "west": DAYS, "karp": DAYS, "broken": DAYS}
     chosen = ingest(fleet, tmp_path, "--matcher", 'tenant="a"')
     assert (chosen.code, chosen.error) == (0, "")

@@ -118,5 +118,5 @@ def test_a_pool_that_was_edited_is_left_alone(leftovers: Leftovers) -> None:
         "name": name, "namespace": "trimtab-system", "labels": {"trimtab.dev/pool": leftovers.pool}}}  # fmt: skip
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", **edited})
     leftovers.desk.types(written)
-    assert f"{name}: the ConfigMap exists with other settings and was not changed" in leftovers.desk.types(records)
+    assert has_facts(leftovers.desk.types(records), name, "ConfigMap", "other settings", "not changed")
     assert cluster.get("ConfigMap", name, "trimtab-system")["data"] == edited["data"]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reasons import has_facts
 from trimtab.machines.expander_map import (
     ExpanderMap,
     InvalidMap,
@@ -96,7 +97,6 @@ def test_after_a_demotion_the_next_tier_is_chosen() -> None:
 
 
 def test_a_replay_names_what_is_wrong() -> None:
-    assert replay_priorities("100: ['pool-a-z1']\n0: ['.*']\n", {"pool-a-z10": 0}) == [
-        "node group pool-a-z10 would have the priority 100, not 0"
-    ]
+    [problem] = replay_priorities("100: ['pool-a-z1']\n0: ['.*']\n", {"pool-a-z10": 0})
+    assert has_facts(problem, "pool-a-z10", "priority 100", 0)
     assert "cannot be used" in replay_priorities("100: ['(']", {"a": 100})[0]

@@ -17,6 +17,7 @@ from tests.build import (
     stored,
     usage,
 )
+from tests.reasons import has_facts
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.json_patch import diff_pods
 from trimtab.cluster.api.core import ScopedRequirement, ScopeSelector
@@ -174,7 +175,8 @@ def test_e2_the_limit_range_is_named():
         for kept_field in decided(came, NO_CPU_LIMIT, facts(DEFAULTS)).fields_kept
         if kept_field.loud
     ]
-    assert messages == ["LimitRange abc would set a cpu limit again, or requires a limit"]
+    [message] = messages
+    assert has_facts(message, "LimitRange abc", "cpu limit")
 
 
 def test_e6_a_limit_above_the_maximum_is_refused_with_and_without_us():

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.build import facts, namespace, node, policies, policy
+from tests.reasons import assert_reason
 from trimtab.policy.lint import lint
 
 
@@ -59,11 +60,7 @@ def test_an_otherwise_below_the_min():
 
 def test_a_fixed_number_that_replaces_no_request():
     [one] = lint(policies(policy("{requests: {cpu: {otherwise: 300m, when: always}}}")))
-    assert (one.reason.code.name, one.reason.sentence) == (
-        "otherwise-replaces-nothing",
-        "requests.cpu: `otherwise: 300m` never replaces a request that a container already has; for a fixed number "
-        "write `from: policy`",
-    )
+    assert_reason(one, "otherwise-replaces-nothing", field="requests.cpu", value="otherwise: 300m", cure="from: policy")
     special = "{requests: {containers: [{names: [app], memory: {otherwise: 64Mi, when: always}}]}}"
     assert of_one(special) == ["otherwise-replaces-nothing"]
 

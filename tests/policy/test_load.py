@@ -1,6 +1,7 @@
 import pytest
 
 from tests.build import policy
+from tests.reasons import has_facts
 from trimtab.policy.load import load_policies
 
 ONE = """\
@@ -76,11 +77,8 @@ def test_an_unknown_field_hears_the_nearest_name(wrong, right):
 
 def test_a_choice_hears_the_nearest_name():
     result = only(policy("{limits: {cpu: remove}}", mode="aply"))
-    assert (result.expected, result.got, result.todo) == (
-        "one of apply, warn, audit",
-        "'aply'",
-        "did you mean 'apply'?",
-    )
+    assert (result.expected, result.got) == ("one of apply, warn, audit", "'aply'")
+    assert has_facts(result.todo, "apply")
 
 
 def test_what_is_no_yaml_is_told_and_the_other_files_are_read():
@@ -95,13 +93,15 @@ def test_a_tab_is_told_as_a_tab():
 def test_a_bomb_is_refused():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-    assert only("\n".join(lines)).expected == "a document whose aliases do not multiply its size"
+    assert has_facts(only("\n".join(lines)).expected, "aliases", "not multiply")
 
 
 def test_two_policies_of_one_name_hear_of_each_other():
     document = policy("{limits: {cpu: remove}}")
     load_result = load_policies([("a.yaml", document.encode()), ("b.yaml", document.encode())])
-    assert [(m.file, m.todo) for m in load_result.mistakes] == [("b.yaml", "the policy in a.yaml:3 has this name")]
+    [mistake] = load_result.mistakes
+    assert mistake.file == "b.yaml"
+    assert has_facts(mistake.todo, "policy", "a.yaml:3", "name")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 import certs
 from certs.ca import create_authority
 from tests.certs.clients import client_pair
+from tests.reasons import has_facts
 from tests.webhook.asgi_client import ask
 from tests.webhook.server import Server, post, serving
 from tests.webhook.worlds import review, service
@@ -51,7 +52,8 @@ def test_the_api_server_is_answered(server: Server, tmp_path: Path, path: str) -
 def test_nobody_else_is(server: Server, tmp_path: Path, path: str, name: str | None) -> None:
     connection = showing(server, tmp_path, client_pair(SIGNER, name) if name else None)
     status, body = post(connection, review(), path)
-    assert (status, json.loads(body)["error"]) == (403, "only the API server may send reviews")
+    assert status == 403
+    assert has_facts(json.loads(body)["error"], "only the API server")
     connection.close()
 
 

@@ -70,10 +70,9 @@ def test_a_broken_policy_is_told_with_the_loaders_words_and_once() -> None:
     broken = replace(BASE, broken={"a": wrong})
     log.herald.on_change(BASE, broken)
     log.herald.on_change(broken, replace(broken, terms=replace(DEFAULT_SETTINGS, paused=True)))
-    assert log.lines == [
-        "policy rejected, the previous version stays in force",
-        "Trimtab is paused, so no pod is changed",
-    ]
+    rejection, pause = log.lines
+    assert has_facts(rejection, "policy rejected", "previous version")
+    assert has_facts(pause, "paused", "no pod", "changed")
     assert has_facts(log.out.getvalue(), "spec.mode", "apply, warn")
 
 
@@ -81,10 +80,9 @@ def test_stale_facts_are_told_once_and_that_they_are_fresh_again() -> None:
     log = Told()
     for seconds in (1.0, STALE_SECONDS + 1, STALE_SECONDS + 9, 2.0, 3.0):
         log.herald.on_round(Played(seconds=seconds))
-    assert log.lines == [
-        "the webhook's view of the cluster is outdated and still used",
-        "the webhook's view of the cluster is current again",
-    ]
+    outdated, current = log.lines
+    assert has_facts(outdated, "view of the cluster", "outdated")
+    assert has_facts(current, "view of the cluster", "current again")
 
 
 def test_a_stream_that_was_given_up_and_the_first_minute_of_the_next_are_not_called_stale() -> None:
@@ -109,6 +107,6 @@ def test_an_object_nobody_can_read_is_told_once() -> None:
     log = Told()
     for _ in range(2):
         log.herald.on_round(Played(broken=(Unreadable("Node n1", "nonsense"),)))
-    assert [(line["event"], line["where"]) for line in log.said] == [
-        ("an object cannot be read, and decisions ignore it", "Node n1")
-    ]
+    [line] = log.said
+    assert line["where"] == "Node n1"
+    assert has_facts(line["event"], "cannot be read", "ignore")

@@ -60,7 +60,7 @@ def test_a_pod_stops_a_pool_for_so_long_only(minutes: int, limit: int, stopped: 
 
 def test_a_pod_that_fits_on_no_node_is_named() -> None:
     [named] = [note for note in planned(*NEEDS_TWO, waits("w-1", cpu="64")).notes if "w-1" in note]
-    assert has_facts(named, "default/w-1", "Pending", "no node of any pool")
+    assert has_facts(named, "default/w-1", "Pending", "no node", "any pool")
 
 
 def nominated(name: str, to: str, cpu: str) -> Item:

@@ -97,7 +97,7 @@ def test_the_status_says_it_first_with_what_to_do() -> None:
     report.draw_status(console, report.build_status_report(state))
     text = console.export_text()
     assert has_facts(text, "no compactor leads", "compactor-1", "silent")
-    assert "trimtab compactor release --yes NODE" in text
+    assert "compactor release --yes NODE" in text
 
 
 def test_the_status_names_the_nodes_that_others_cordoned() -> None:

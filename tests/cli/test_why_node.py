@@ -44,7 +44,7 @@ def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp
     assert actual_report["cordon"]["by"] == "trimtab"
     assert actual_report["cordon"]["since"] == "2027-01-15T08:00:00Z"
     assert has_facts(actual_report["cordon"]["text"], "namespace trimtab-system", "cordoned", "pool web", "drain d7")
-    assert actual_report["cordon"]["undo"][0].startswith("trimtab compactor release --yes n1")
+    assert actual_report["cordon"]["undo"][0].removeprefix("trimtab ").startswith("compactor release --yes n1")
     assert [one["what"] for one in actual_report["decisions"]] == ["started"]
     text = why(tmp_path, drained(), pool("web", "mode: act"), form="table").stdout
     assert has_facts(text, "Node n1", "pool web, cordoned")

@@ -128,7 +128,7 @@ def test_a_command_without_keys_takes_the_annotation_of_a_drain_at_its_word() ->
     assert refusal.code.name == "drained-by-trimtab"
     assert_reason(refusal, "drained-by-trimtab", node="node a", command="trimtab why node a")
     assert "kubectl uncordon" not in refusal.code.todo
-    assert "trimtab compactor release --yes NODE" in refusal.code.todo
+    assert "compactor release --yes NODE" in refusal.code.todo
 
 
 def test_two_nodes_of_one_name_are_both_left_alone() -> None:

@@ -32,7 +32,7 @@ def recorded(what: str) -> dict[tuple[str, str], str]:
 def test_the_event_of_a_cordon_names_the_tool_and_the_way_back() -> None:
     note = recorded("started")["Node", "DrainStarted"]
     assert has_facts(note, "drain", "n1", "begins", "cordoned")
-    assert "trimtab compactor release --yes n1" in note
+    assert "compactor release --yes n1" in note
 
 
 def test_other_events_say_only_what_happened() -> None:

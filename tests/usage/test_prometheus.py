@@ -128,7 +128,7 @@ def test_a_source_that_repeats_what_logged_in_is_told_without_it(header: str) ->
             source.get("/api/v1/query", {"query": "up"}, "ask")
     assert "hunter2" not in str(refused.value)
     assert "pass-word" not in str(refused.value)
-    assert "no: ***, ***, tenant 1" in str(refused.value)
+    assert "***, ***, tenant 1" in str(refused.value)
     assert server.url in str(refused.value)
 
 

@@ -23,7 +23,7 @@ def test_what_is_wrong_stands_with_its_code_and_its_fix() -> None:
     text = drawn(replace(WELL, own_namespace=NamespaceState(paused="[somebody] paused it"), policies=HIDDEN))
     assert "warn" in text
     assert "[somebody] paused it [all-paused]" in text
-    assert "→ kubectl annotate namespace trimtab-system trimtab.dev/paused-" in text
+    assert "annotate namespace trimtab-system trimtab.dev/paused-" in text
     assert "unknown" in text
     assert "problems found:" in text
     assert "no problems" not in text

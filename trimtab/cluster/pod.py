@@ -20,7 +20,6 @@ from trimtab.cluster.api.pod import (
     NodeSelector,
     PodAffinity,
     PodAffinityTerm,
-    PodOS,
     PodSpec,
     PodStatus,
     PreferredTerm,
@@ -34,7 +33,8 @@ from trimtab.cluster.owner import OwnerKey, referenced_owner
 from trimtab.cluster.pod_groups import group_by_marks
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.resources import Amounts, all_containers, negative_request, pod_requests, with_resize
+from trimtab.cluster.resources import Amounts, negative_request, pod_requests, with_resize
+from trimtab.cluster.runtime_needs import NO_RUNTIME_NEEDS, RuntimeNeeds, inline_drivers, read_runtime_needs
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -54,28 +54,6 @@ COPIED_LABELS = (_ZONE, _REGION)
 
 Port = tuple[str, str, int]
 """(protocol, IP address, port) that a pod occupies on its node. The address 0.0.0.0 means every address."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeNeeds:
-    """What a pod needs of the kubelet and the container runtime of its node. The scheduler does not check it."""
-
-    operating_system: str = ""
-    """`spec.os.name`; empty if the pod does not say it."""
-    runtime_class: str = ""
-    uses_user_namespace: bool = False
-    """Whether the pod has `hostUsers: false`."""
-    uses_strict_groups: bool = False
-    """Whether the pod has `supplementalGroupsPolicy: Strict`."""
-    mounts_recursively: bool = False
-    """Whether a container has a mount with `recursiveReadOnly: Enabled`."""
-    declared_features: frozenset[str] = frozenset()
-    """The features that the node must declare."""
-    volume_drivers: tuple[str, ...] = ()
-    """The CSI drivers of the volumes that the pod itself defines."""
-
-
-NO_RUNTIME_NEEDS = RuntimeNeeds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -328,7 +306,7 @@ def _spec_parts(spec: PodSpec) -> _SpecParts:
     return (
         spec.containers, spec.init_containers, spec.resources, spec.overhead, spec.node_selector, spec.affinity,
         spec.tolerations, spec.topology_spread_constraints, spec.scheduler_name, spec.host_network,
-        spec.os, spec.runtime_class_name, spec.host_users, spec.security_context, _inline_drivers(spec.volumes),
+        spec.os, spec.runtime_class_name, spec.host_users, spec.security_context, inline_drivers(spec.volumes),
     )  # fmt: skip
 
 
@@ -375,38 +353,8 @@ def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:
         host_ports=tuple(sorted(set(_host_ports(spec)))),
         # The API server fills in this default; a pod from a file may lack it.
         scheduler=spec.scheduler_name or "default-scheduler",
-        runtime_needs=_runtime_needs(spec),
+        runtime_needs=read_runtime_needs(spec),
     )
-
-
-def _runtime_needs(spec: PodSpec) -> RuntimeNeeds:
-    context = spec.security_context
-    needs = RuntimeNeeds(
-        operating_system=value_or(spec.os, PodOS()).name, runtime_class=value_or(spec.runtime_class_name, ""),
-        uses_user_namespace=spec.host_users is False,
-        uses_strict_groups=context is not None and context.supplemental_groups_policy == "Strict",
-        mounts_recursively=any(
-            mount.recursive_read_only == "Enabled"
-            for container in all_containers(spec) for mount in container.volume_mounts
-        ),
-        declared_features=frozenset(_needed_features(spec)), volume_drivers=_inline_drivers(spec.volumes),
-    )  # fmt: skip
-    return NO_RUNTIME_NEEDS if needs == NO_RUNTIME_NEEDS else needs
-
-
-def _needed_features(spec: PodSpec) -> Iterable[str]:
-    """Yields the features that a node must declare to run the pod. kube-scheduler infers them from the spec, too
-    (component-helpers/nodedeclaredfeatures, 1.35)."""
-    if spec.host_network and spec.host_users is False:
-        yield "UserNamespacesHostNetworkSupport"
-    rules = (rule for container in all_containers(spec) for rule in container.restart_policy_rules)
-    if any(rule.action == "RestartAllContainers" for rule in rules):
-        yield "RestartAllContainersOnContainerExits"
-
-
-def _inline_drivers(volumes: Iterable[Volume]) -> tuple[str, ...]:
-    drivers = [volume.csi.get("driver") for volume in volumes if isinstance(volume.csi, dict)]
-    return tuple(driver for driver in drivers if isinstance(driver, str) and driver) if drivers else ()
 
 
 def _requests_of(shape: Shape) -> Amounts | Unreadable:

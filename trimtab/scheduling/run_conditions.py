@@ -19,8 +19,9 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.measured_use import owner_key
 from trimtab.cluster.node import ARCH_LABELS, OS_LABELS, WINDOWS_BUILD_LABEL, HandlerFeature, NodeInfo
 from trimtab.cluster.owner import OwnerKey
-from trimtab.cluster.pod import NO_RUNTIME_NEEDS, PodInfo, SchedulingRequirements
+from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.runtime_needs import NO_RUNTIME_NEEDS
 from trimtab.scheduling.node_filters import matches_node_selector
 from trimtab.scheduling.reasons import (
     HANDLER_MISSING,

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import crowd, servers
+from tests.bench.results import choose_size, report_result
 from tests.bench.servers import Server
 from tests.build import owner_key
 from tests.controlplane import binaries
@@ -43,8 +44,8 @@ from trimtab.policy.cel import Manifest
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX
 
-ROUNDS = int(os.environ.get("ROUNDS", "5"))
-PODS = 300
+ROUNDS = int(os.environ.get("ROUNDS", choose_size("5", "2")))
+PODS = choose_size(300, 60)
 NAMESPACE = "payments"
 IDLE = 3.0
 """Seconds."""
@@ -56,7 +57,7 @@ NO_AUDIT = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n"
 """The test bed's log of every write in full is no part of what a pod costs."""
 CHANGED = "trimtab.dev/changed"
 WITHOUT, POLICIES = "without", "policies"
-COMPARED = 600 if os.environ.get("PAIRS", "1") != "0" else 0
+COMPARED = choose_size(600, 60) if os.environ.get("PAIRS", "1") != "0" else 0
 """Generated pods that are compared under every compiled policy."""
 PROPAGATION = 3.0
 """Seconds after which the API server evaluates policies as they are stored: it reads them once a second."""
@@ -267,7 +268,8 @@ def _tell(result: dict[str, list[Round]], count: PolicyCount) -> None:
               f" created in {half:.0f} µs (p50), {slow:.0f} µs (p99)")  # fmt: skip
     more = {name: apiserver[name] - apiserver[WITHOUT] for name in ("reference", "trimtab", POLICIES)}
     print(f"reference: hook_cpu_us={hook['reference']:.0f} apiserver_cpu_us={more['reference']:.0f}")
-    print(f"RESULT webhook_hook_cpu_us={hook['trimtab']:.0f} webhook_apiserver_cpu_us={more['trimtab']:.0f}"
+    report_result("admission", f"webhook_hook_cpu_us={hook['trimtab']:.0f}"
+          f" webhook_apiserver_cpu_us={more['trimtab']:.0f}"
           f" policies_apiserver_cpu_us={more[POLICIES]:.0f} compiled={count.carried} refused={count.refused}"
           f" equal={'not-compared' if count.equal is None else count.equal}")  # fmt: skip
 

@@ -197,7 +197,12 @@ def _run(bench: str, tree: Path, other: Path) -> float:
 
 def _said(arguments: list[str], tree: Path) -> str:
     shared = Path(os.environ.get("TRIMTAB_SHARED", "../shared"))
-    environ = {**os.environ, "PYTHONPATH": str(tree), "TRIMTAB_SHARED": str((ROOT / shared).resolve())}
+    environ = {
+        **os.environ,
+        "BENCH_RECORD": "0",
+        "PYTHONPATH": str(tree),
+        "TRIMTAB_SHARED": str((ROOT / shared).resolve()),
+    }
     done = subprocess.run(
         [sys.executable, *arguments], cwd=tree, env=environ, capture_output=True, text=True, timeout=600, check=False
     )

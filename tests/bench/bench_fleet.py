@@ -32,6 +32,7 @@ from pathlib import Path
 
 import msgspec
 
+from tests.bench.results import choose_size, report_result
 from tests.fleet.generated import write_generated
 from tests.fleet.histories import FIRST_DAY
 from tests.fleet.spark_cluster import DRIVER_OPTIONS, Sampler, Taken, environment, missing_part, proportional_mib
@@ -46,7 +47,7 @@ from trimtab.usage.daily_store import DailyStore
 from trimtab.usage.http_client import HttpApi
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 
-SIZES = os.environ.get("FLEET_SIZES", "10000x14,100000x14,1000000x2")
+SIZES = os.environ.get("FLEET_SIZES", choose_size("10000x14,100000x14,1000000x2", "2000x3"))
 CLUSTERS = int(os.environ.get("FLEET_CLUSTERS", "50"))
 FOLDER, STEPS = os.environ.get("FLEET_FOLDER", ""), os.environ.get("FLEET_STEPS", "")
 MAX_CPU_OVER_LOCAL, MAX_EXECUTOR_MIB, GOAL_TWO_OVER_ONE = 1.5, 1024, 1.6
@@ -190,9 +191,10 @@ def _print_result(sizes: Sequence[FleetSize]) -> int:
     by_size = ", ".join(f"{size.name} {mib:.0f} MiB" for size, mib in zip(sizes, memory, strict=True))
     print(f"the largest executor of each size: {by_size}")
     print(f"two_over_one: goal {GOAL_TWO_OVER_ONE} on four idle cores; this machine has {os.cpu_count()}")
-    print(
-        f"RESULT equal={int(is_equal)} spark_cpu_over_local={cost_ratio:.2f} two_over_one={speed:.2f} "
-        f"executor_mib={max(memory):.0f} cpu_ms_per_container={cpu_ms:.2f}"
+    report_result(
+        "fleet",
+        f"equal={int(is_equal)} spark_cpu_over_local={cost_ratio:.2f} two_over_one={speed:.2f} "
+        f"executor_mib={max(memory):.0f} cpu_ms_per_container={cpu_ms:.2f}",
     )
     return int(not is_equal or cost_ratio > MAX_CPU_OVER_LOCAL or max(memory) > MAX_EXECUTOR_MIB)
 

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import hostile_http
+from tests.bench.results import choose_size, report_result
 from tests.hostile import world
 from tests.hostile.documents import DOCUMENTS
 from tests.hostile.pods import SHAPES, review
@@ -43,7 +44,7 @@ from trimtab.admission.validate_config import validate_review
 from trimtab.runtime.gunicorn_patches import reduce_memory
 
 LARGEST = 3 * 2**20
-RUNS = 5
+RUNS = choose_size(5, 1)
 MOST_TIMES = 16
 """In a row, in one measurement."""
 FLOOR_MS = 2.0
@@ -80,10 +81,11 @@ def main() -> None:
     result = [_measured(subject) for subject in subjects]
     http = None if "--no-http" in sys.argv else _http()
     slowest, growth = max(one.slowest_ms for one in result), max(one.growth for one in result)
-    print(
-        f"RESULT slowest_review_cpu_ms={slowest:.1f} growth={growth:.2f}"
+    report_result(
+        "hostile",
+        f"slowest_review_cpu_ms={slowest:.1f} growth={growth:.2f}"
         f" stall_ms={http.stall_ms if http else math.nan:.0f} silent_mib={http.silent_mib if http else math.nan:.1f}"
-        f" decided={sum(one.is_decided for one in result)} lost={http.lost if http else 0}"
+        f" decided={sum(one.is_decided for one in result)} lost={http.lost if http else 0}",
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from tests.autoscaling.shipped_manifests import PUBLISHED, SHIPPED, find_errors, render_shipped
+from tests.bench.results import report_result
 from tests.idle.cluster_with_orphans import PLANTED, cluster_objects
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.idle.orphans import find_orphans
@@ -142,7 +143,7 @@ def main() -> None:
     names = {orphan.name for orphan in find_orphans(objects).orphans}
     wrong = names - PLANTED
     print(f"{len(objects)} objects: {len(names & PLANTED)} of {len(PLANTED)} orphans, {len(wrong)} wrong ones")
-    print(f"RESULT rules={len(ALL_RULES)} false_errors={errors} cpu_s_800={seconds:.2f} "
+    report_result("lint", f"rules={len(ALL_RULES)} false_errors={errors} cpu_s_800={seconds:.2f} "
           f"orphans_found={len(names & PLANTED)}")  # fmt: skip
     if errors or wrong or not names >= PLANTED or seconds >= MAX_CPU_SECONDS:
         sys.exit(1)

@@ -21,6 +21,7 @@ from math import ceil
 import type_lp
 
 from tests.bench.bench_data import OPENB_SNAPSHOT
+from tests.bench.results import report_result
 from tests.reservations import vectors
 from tests.sizing.ranking.test_golden import ROWS, figures, scored
 from trimtab.cli.machines.command import pack_best_sets
@@ -116,7 +117,7 @@ def main():
     print(f"ranked {count} types in {seconds:.2f} s CPU")
     figures_of_all = " ".join(f"{name}={ratio:.4f}" for name, ratio in worst.items())
     exact, error = vectors.count_exact_examples(), golden_error()
-    print(f"RESULT vectors={exact} golden_error={error:.5f} {figures_of_all} rank_cpu_s={seconds:.2f}")
+    report_result("machines", f"vectors={exact} golden_error={error:.5f} {figures_of_all} rank_cpu_s={seconds:.2f}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ import verify
 
 from tests.bench.bench_data import OPENB_FILES, OPENB_SNAPSHOT, say_generated
 from tests.bench.full_cluster import full_cluster
+from tests.bench.results import choose_size, report_result
 from tests.bench.synthetic_cluster import encode_list, generate_cluster
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -38,7 +39,7 @@ from trimtab.scheduling.cluster_model import build_cluster_model
 from trimtab.scheduling.drain_simulation import DrainSimulation
 
 ALL = replace(pool_from_preset("keen", "all"), everything=True)
-SMALL = 40
+SMALL = choose_size(40, 5)
 TOLERANCE = 1 + 1e-6
 """Of what solvers give."""
 
@@ -286,21 +287,23 @@ def reading(runs):
 
 
 def main():
-    say_generated("bench-plan, the full cluster", *OPENB_FILES)
-    ratio = reading(5)
+    is_generated = say_generated("bench-plan, the full cluster", *OPENB_FILES)
+    ratio = reading(choose_size(5, 2))
     best, fewest = quality()
     small()
     full_share = full()
     pools_nodes, pools_cores, pools_share = pools()
-    thousand, result, world = speed(1000, 9)
+    thousand, result, world = speed(1000, choose_size(9, 2))
     share = share_of_relaxation(result, world, [ALL])
-    five, result, world = speed(5000, 5)
+    five, result, world = speed(5000, choose_size(5, 1))
     share_of_relaxation(result, world, [ALL])
-    print(
-        f"RESULT nodes_after={fewest} cores_freed={best.saved / 1000:.0f} evictions={best.eviction_count} "
+    report_result(
+        "plan",
+        f"nodes_after={fewest} cores_freed={best.saved / 1000:.0f} evictions={best.eviction_count} "
         f"moved_twice={best.moved_twice} plan_cpu_s_1000={thousand:.2f} plan_cpu_s_5000={five:.2f} "
         f"of_lp_bound={share:.3f} pools_nodes={pools_nodes} pools_cores={pools_cores:.0f} "
-        f"pools_share={pools_share:.3f} full_share={full_share:.3f} read_ratio={ratio:.2f}"
+        f"pools_share={pools_share:.3f} full_share={full_share:.3f} read_ratio={ratio:.2f}",
+        is_generated=is_generated,
     )
 
 

@@ -29,6 +29,7 @@ import msgspec
 import verify
 
 from tests.bench.bench_data import BITBRAINS, OPENB_SNAPSHOT, say_generated
+from tests.bench.results import report_result
 from tests.bench.usage_series import machine_series
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.cluster_state import snapshot_inventory
@@ -234,10 +235,11 @@ def main():
         f"{len(resize_plan.plan.all_steps)}; planned in "
         f"{spent:.1f} s of cpu; every state of the plan verified"
     )
-    print(
-        f"RESULT cores_freed={freed:.0f} cores_without={without:.0f} mean_shrink={shrunk:.3f} evictions={evictions} "
+    report_result(
+        "resize",
+        f"cores_freed={freed:.0f} cores_without={without:.0f} mean_shrink={shrunk:.3f} evictions={evictions} "
         f"resizes={len(resize_plan.resizes)} cores_per_eviction={per:.2f} per_eviction_without={per_without:.2f} "
-        f"reverted={reverted}"
+        f"reverted={reverted}",
     )
     broken = [
         name

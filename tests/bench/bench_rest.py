@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.bench_live import cpu
+from tests.bench.results import choose_size, report_result
 from tests.controlplane import binaries, objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -23,8 +24,8 @@ from tests.controlplane.troubled import relay
 from tests.controlplane.workloads import create_all
 from tests.e2e.compactors import EAGER, USER, Compactor
 
-NODES, SETS, REPLICAS = 1000, 500, 20
-LONG = 180.0
+NODES, SETS, REPLICAS = choose_size((1000, 500, 20), (100, 50, 20))
+LONG = choose_size(180.0, 30.0)
 DEFAULTS = {
     "PLAN_INTERVAL_SECONDS": "60", "RECHECK_DELAY_SECONDS": "15", "DRAIN_POLL_INTERVAL_SECONDS": "2",
     "LEASE_DURATION_SECONDS": "60", "RENEW_DEADLINE_SECONDS": "30", "RETRY_PERIOD_SECONDS": "3",
@@ -102,10 +103,11 @@ def _tell(one: Compactor, first: dict[str, float], counts: Counter[str], used: f
     for what, count in counts.most_common(12):
         print(f"  {count * 3600 / lasted:6.0f} an hour  {what}")
     print(f"first plan {first['trimtab_compactor_plan_duration_seconds']:.1f} s, peak {peak // 1024} MB", flush=True)
-    print(
-        f"RESULT nodes={NODES} pods={SETS * REPLICAS} plan_s={metrics['trimtab_compactor_plan_duration_seconds']:.2f} "
+    report_result(
+        "rest",
+        f"nodes={NODES} pods={SETS * REPLICAS} plan_s={metrics['trimtab_compactor_plan_duration_seconds']:.2f} "
         f"cpu_percent={used * 100 / lasted:.1f} rss_mb={rest // 1024} peak_mb={peak // 1024} "
-        f"requests_per_hour={sum(counts.values()) * 3600 / lasted:.0f}"
+        f"requests_per_hour={sum(counts.values()) * 3600 / lasted:.0f}",
     )
 
 

@@ -25,6 +25,7 @@ import msgspec
 
 from tests.bench import backtesting, by_hour, drift, scoring
 from tests.bench.bench_data import BITBRAINS, say_generated
+from tests.bench.results import choose_size, report_result
 from tests.bench.usage_series import NAB_FILES
 from tests.build import owner_key
 from tests.histogram.test_sizes import filled, size
@@ -38,11 +39,11 @@ from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus_response import parse_series
 from trimtab.usage.series import add_all_series
 
-CONTAINERS = 100_000
-SAMPLED = 2_000
+CONTAINERS = choose_size(100_000, 10_000)
+SAMPLED = choose_size(2_000, 200)
 """Containers with a whole window, from whose size that of all is told."""
-SERIES, POINTS = 2_000, 2_016
-ROUNDS = 3
+SERIES, POINTS = choose_size(2_000, 200), 2_016
+ROUNDS = choose_size(3, 1)
 START = 20_000 * DAY
 IN_RESULT = (
     "cpu_waste_at_vpa_risk", "cpu_under_vs_vpa", "memory_waste_vs_vpa", "memory_waste_at_vpa_episodes",
@@ -63,10 +64,12 @@ def main() -> None:
     if write:
         backtesting.put("unseen weeks", scored.table)
         backtesting.put("workloads that change", changing.table)
-    print(
-        f"RESULT bytes_per_container={bytes_each:.0f} p95_error={error:.4f} updates_per_s={updates:.0f}"
+    report_result(
+        "sizing",
+        f"bytes_per_container={bytes_each:.0f} p95_error={error:.4f} updates_per_s={updates:.0f}"
         f" {' '.join(f'{name}={scored.figures[name]:.2f}' for name in IN_RESULT)}"
-        f" drift_below_use={changing.below_use} drift_over={changing.over}"
+        f" drift_below_use={changing.below_use} drift_over={changing.over}",
+        is_generated=is_generated,
     )
     if scored.broken or changing.broken:
         sys.exit("; ".join((*scored.broken, *changing.broken)))

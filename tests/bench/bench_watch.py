@@ -16,15 +16,16 @@ import sys
 from pathlib import Path
 
 from tests.bench import population
+from tests.bench.results import choose_size, report_result
 from tests.bench.stub import Stub
 from tests.controlplane import binaries, prepared
 from tests.controlplane.cluster import Cluster
 
 ROOT = Path(__file__).parents[2]
-EVENTS = 20_000
-TYPED_EVENTS = 2_000
+EVENTS = choose_size(20_000, 4_000)
+TYPED_EVENTS = choose_size(2_000, 400)
 """Of the official client, which takes milliseconds for each."""
-RUNS = 2
+RUNS = choose_size(2, 1)
 
 Figures = dict[str, float]
 
@@ -42,11 +43,12 @@ def main() -> None:
     print(f"\none event: {events['cpu_us']:.1f} µs of CPU, {events['events'] / events['wall_s']:,.0f} a second;"
           f" the official client's typed watch {theirs['cpu_us']:.1f} µs")  # fmt: skip
     print(f"ten seconds of outage, {outage['lists']:.0f} lists: {outage['cpu_s']:.4f} s of CPU")
-    print(
-        f"RESULT list_cpu_ratio={per_pod(typed, 'cpu_s') / per_pod(ours, 'cpu_s'):.1f}"
+    report_result(
+        "watch",
+        f"list_cpu_ratio={per_pod(typed, 'cpu_s') / per_pod(ours, 'cpu_s'):.1f}"
         f" rss_ratio={per_pod(typed, 'held_mib') / per_pod(ours, 'held_mib'):.1f}"
         f" event_cpu_us={events['cpu_us']:.1f}"
-        f" event_ratio={theirs['cpu_us'] / events['cpu_us']:.1f} outage_cpu_s={outage['cpu_s']:.4f}"
+        f" event_ratio={theirs['cpu_us'] / events['cpu_us']:.1f} outage_cpu_s={outage['cpu_s']:.4f}",
     )
 
 

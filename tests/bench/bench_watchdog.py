@@ -20,6 +20,7 @@ from pathlib import Path
 import yaml
 
 from tests.bench import population
+from tests.bench.results import choose_size, report_result
 from tests.controlplane import binaries, environ, prepared
 from tests.controlplane.cluster import Cluster
 from trimtab.policy.schema import build_crd
@@ -29,7 +30,7 @@ from trimtab.runtime.environment import variable_name
 ROOT = Path(__file__).parents[2]
 TICK = os.sysconf("SC_CLK_TCK")
 INTERVAL = 2
-LOOKS = 10
+LOOKS = choose_size(10, 3)
 
 
 def main() -> None:
@@ -92,8 +93,9 @@ def _measure(cluster: Cluster, pid: int, ready: Path) -> None:
     print(f"a policy edited: {edit * 1000:.0f} ms of CPU more, everything decided again")
     rss = _rss(pid)
     print(f"{rss:.0f} MiB held; with a look every 30 s {quiet / 30:.2%} of one core")
-    print(
-        f"RESULT first_cpu_s={first:.2f} look_cpu_ms={quiet * 1000:.0f} edit_cpu_ms={edit * 1000:.0f} rss_mib={rss:.0f}"
+    report_result(
+        "watchdog",
+        f"first_cpu_s={first:.2f} look_cpu_ms={quiet * 1000:.0f} edit_cpu_ms={edit * 1000:.0f} rss_mib={rss:.0f}",
     )
 
 

@@ -27,9 +27,10 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.bench import servers
+from tests.bench.results import choose_size, report_result
 from tests.bench.servers import Load, Server
 
-ROUNDS = 5
+ROUNDS = choose_size(5, 1)
 SECONDS = "2s"
 PACED = "10s"
 """Two thousand reviews: the load client opens its connections anew each time, and of fewer they would be the p99."""
@@ -38,8 +39,8 @@ OTHER, WORKLOAD, ANNOTATION = "7d9c6b5f48", "payments-api", "annotation-0"
 KINDS = {"siblings": (UID, TOKEN), "quota": (UID, TOKEN), "distinct": (UID, TOKEN, OTHER)}
 KINDS["anew"] = (*KINDS["distinct"], ANNOTATION)
 KINDS["unknown"] = (*KINDS["distinct"], WORKLOAD)
-COUNT = 3000
-MEMORY = 100_000
+COUNT = choose_size(3000, 1000)
+MEMORY = choose_size(100_000, 5_000)
 
 Loads = dict[tuple[str, str], list[Load]]
 """(what was measured, whose) → one per round."""
@@ -117,7 +118,7 @@ def _tell(measurements: Loads, rest: tuple[int, int, int], burst: Load) -> None:
         f"webhook_cpu_ratio_small={_ratio(measurements, 'small'):.2f} memory_growth_mib={(after - before) / 2**20:.1f}"
     )
     slower, errors = p99["trimtab"] / p99["reference"], errors + failed + burst.errors
-    print(f"RESULT webhook_cpu_ratio={_ratio(measurements, 'typical'):.2f}"
+    report_result("webhook", f"webhook_cpu_ratio={_ratio(measurements, 'typical'):.2f}"
           f" webhook_cpu_ratio_big={_ratio(measurements, 'big'):.2f}"
           f" siblings={_ratio(measurements, 'siblings'):.2f} siblings_under_quota={_ratio(measurements, 'quota'):.2f}"
           f" distinct={_ratio(measurements, 'distinct'):.2f} decided_anew={_ratio(measurements, 'anew'):.2f}"

@@ -18,6 +18,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from tests.bench import crowd, servers
+from tests.bench.results import choose_size, report_result
 from trimtab.admission import admission_review as wire
 from trimtab.admission import handler as answers
 from trimtab.admission.admission_result import decide_pod
@@ -34,15 +35,16 @@ from trimtab.runtime import files, log
 from webhook.metrics import DecisionLogger, WebhookMetrics
 
 NAMESPACE = "payments"
-RUNS, TIMES = 300, 1
+RUNS, TIMES = choose_size(300, 30), 1
 
 
 def main() -> None:
     facts = from_snapshot(load_snapshot([("snapshot.json", json.dumps(crowd.snapshot()).encode())]).snapshot)
     with tempfile.TemporaryDirectory() as folder:
         bodies = servers.bodies(Path(folder)) if len(sys.argv) < 2 else _in(Path(sys.argv[1]))
-        for name, body in bodies.items():
-            _show(name, _steps(body.read_bytes(), facts))
+        figures = {name: _show(name, _steps(body.read_bytes(), facts)) for name, body in bodies.items()}
+    line = " ".join(f"{name}_{kind}_us={cost:.0f}" for name, each in figures.items() for kind, cost in each.items())
+    report_result("steps", line)
 
 
 def _in(folder: Path) -> dict[str, Path]:
@@ -100,12 +102,15 @@ def _best(step: Callable[[], object]) -> float:
     return best
 
 
-def _show(name: str, costs: dict[str, float]) -> None:
+def _show(name: str, costs: dict[str, float]) -> dict[str, float]:
+    """Prints the steps, and returns what each kind of review costs in total."""
     new = ("decode the review", "decode the pod", "match", "decide", "patch", "check", "encode", "tell")
-    for title, steps in (("decided", new), ("remembered", ("decode the review", "recall", "encode again", "tell"))):
-        whole = sum(costs[step] for step in steps)
+    totals = {}
+    for title, steps in (("decided", new), ("cached", ("decode the review", "recall", "encode again", "tell"))):
+        totals[title] = whole = sum(costs[step] for step in steps)
         shares = ", ".join(f"{step} {costs[step]:.1f} ({costs[step] / whole:.0%})" for step in steps)
         print(f"{name:8} {title:10} {whole:7.1f} µs: {shares}")
+    return totals
 
 
 if __name__ == "__main__":

@@ -1,0 +1,235 @@
+"""The measured figures of the pages: docs/measured.json, the marks that join pages to it, and the page of all figures.
+
+A block of a page (a paragraph, a list or a table) in which a number has a unit begins with a mark. No reader sees it:
+
+    <!-- measured: bench-live -->         the numbers are figures of these measurements, separated by commas
+    <!-- not measured: settings -->       limits and defaults, examples, or what others publish (`NOT_MEASURED`)
+
+What a bench writes into a page as a whole stands between `<!-- NAME -->` and `<!-- /NAME -->`; the measurement lists
+NAME in `writes`.
+
+Pages write each figure of a measurement as `shown` says. When a bench records another value, the text of the figure is
+replaced in the marked blocks of all pages, so that no page names an earlier value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "measured.json"
+NOT_MEASURED = {
+    "settings": "a limit or a default, which the code sets",
+    "examples": "an example, or a size that the text assumes",
+    "others": "what another project documents",
+}
+_UNITS = (
+    "ms|µs|s|MB|MiB|KB|kB|KiB|GB|GiB|TiB|%|percent|seconds?|minutes?|hours?|days?|millicores|cores?|bytes|dollars?|"
+    "evictions?|nodes?|pods?|containers?|times|requests an hour|reviews"
+)
+_NUMBER = re.compile(rf"(?<![\w.`/–-])\d[\d ,.]*(?:[–-]\d[\d.,]*)? ?(?:{_UNITS})(?![\w-])")
+_HEADER_UNIT = re.compile(r"\b(?:cores|evictions|µs|ms|MB|MiB)\b")
+_CELL = re.compile(r"(?<=\|) *(?:\*\*)?(\d[\d ]*(?:\.\d+)?)(?:\*\*)? *(?=\|)")
+"""A cell of a table that is one number."""
+_MARK = re.compile(r"<!-- (?P<kind>measured|not measured): (?P<names>[^>]*?) -->")
+_BLOCK = re.compile(r"(?:[^\n]*\S[^\n]*\n?)+")
+_WRITTEN = re.compile(r"<!-- (?P<name>[\w ]+) -->(?P<text>.*?)<!-- /(?P=name) -->", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of a page, and its mark."""
+
+    page: str
+    text: str
+    kind: str
+    """measured, not measured, written (by a bench), or empty without a mark."""
+    names: tuple[str, ...]
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers with a unit that are no code and no part of a link, and the cells of a table of such numbers."""
+        text = _without_code(self.text)
+        header, _, cells = text.strip().partition("\n")
+        of_table = header.startswith("|") and _HEADER_UNIT.search(header)
+        rows = tuple(match[1].strip() for match in _CELL.finditer(cells)) if of_table else ()
+        return (*(match[0] for match in _NUMBER.finditer(text)), *rows)
+
+
+def pages() -> tuple[Path, ...]:
+    """Returns the pages whose numbers need a mark."""
+    return (ROOT / "README.md", *sorted((ROOT / "docs" / "explanation").glob("*.md")))
+
+
+def iter_blocks(page: str, text: str) -> Iterator[Block]:
+    """Yields the blocks of a page."""
+    text = re.sub(r"```.*?```", lambda match: re.sub(r"[^\n]", " ", match[0]), text, flags=re.DOTALL)
+    written = [(match.span("text"), match["name"]) for match in _WRITTEN.finditer(text)]
+    for part in _BLOCK.finditer(text):
+        by_bench = tuple(name for (start, end), name in written if start <= part.start() < end)
+        mark = _MARK.search(part[0])
+        if by_bench:
+            yield Block(page, part[0], "written", by_bench)
+        else:
+            names = tuple(name.strip() for name in mark["names"].split(",")) if mark else ()
+            yield Block(page, part[0], mark["kind"] if mark else "", names)
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "", re.sub(r"<!--.*?-->", "", text)))
+
+
+def read_document() -> dict[str, dict[str, Any]]:
+    """Returns the measurements by name."""
+    document: dict[str, dict[str, Any]] = json.loads(DOCUMENT.read_text(encoding="utf-8"))
+    return document
+
+
+def list_texts(measurement: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the texts of all numbers of a measurement: its figures, and the conditions under which it was made."""
+    shown = [figure["shown"] for figure in measurement["figures"].values() if figure.get("shown")]
+    return (*shown, *map(_bare_number, shown), *measurement["texts"], *measurement["conditions"])
+
+
+def _bare_number(shown: str) -> str:
+    """Returns the number of a figure without its unit, as a table has it."""
+    match = re.match(r"\d[\d ]*(?:\.\d+)?", shown)
+    return match[0].strip() if match else shown
+
+
+def find_unresolved(block: Block, document: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns what is wrong with the numbers of a block: no mark, an unknown name, a number that no measurement has."""
+    if not block.numbers and not block.kind:
+        return []
+    if not block.kind:
+        return [f"{number}: the block has no mark" for number in block.numbers]
+    if block.kind == "written":
+        writes = {name for each in document.values() for name in each.get("writes", ())}
+        return [f"no bench writes {name}" for name in block.names if name not in writes]
+    if block.kind == "not measured":
+        return [f"no kind of number: {name}" for name in block.names if name not in NOT_MEASURED]
+    unknown = [f"no measurement: {name}" for name in block.names if name not in document]
+    texts = {text for name in block.names if name in document for text in list_texts(document[name])}
+    return unknown + [f"{number}: not in {', '.join(block.names)}" for number in block.numbers if number not in texts]
+
+
+def record_figures(name: str, figures: Mapping[str, str], *, commit: str, date: str, machine: str) -> None:
+    """Store the figures of a run, and write them into the pages."""
+    document = read_document()
+    measurement = document.get(name)
+    if measurement is None:
+        measurement = {"command": f"make {name}", "texts": [], "conditions": [], "figures": {}}
+    replaced = {}
+    stored = dict(measurement["figures"])
+    for key, value in figures.items():
+        before = stored.get(key, {})
+        stored[key] = {**before, "value": value}
+        if before.get("shown"):
+            stored[key]["shown"] = show_value(before["shown"], value, before.get("value", ""))
+            replaced[before["shown"]] = stored[key]["shown"]
+    origin = {"commit": commit, "date": date, "machine": machine}
+    document[name] = {**measurement, "figures": dict(sorted(stored.items())), **origin}
+    write_document(document)
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        changed = replace_figures(text, name, replaced)
+        if changed != text:
+            page.write_text(changed, encoding="utf-8")
+
+
+def write_document(document: Mapping[str, Any]) -> None:
+    """Write the measurements, sorted by name."""
+    DOCUMENT.write_text(
+        json.dumps(dict(sorted(document.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+
+
+def show_value(shown: str, value: str, before: str = "") -> str:
+    """Returns the value in the form of an earlier text: as many decimals, the same spaces and unit.
+
+    before: the value of the earlier text. If it was a share that the text writes in percent, the new value is one too.
+    """
+    match = re.match(r"\d[\d ,]*(?:\.(\d+))?", shown)
+    if match is None:
+        return shown
+    decimals = len(match[1] or "")
+    earlier = float(match[0].replace(" ", "").replace(",", ""))
+    is_share = before != "" and abs(float(before) * 100 - earlier) < 1 <= earlier
+    number = f"{float(value) * (100 if is_share else 1):,.{decimals}f}".replace(",", " ")
+    space = " " if match[0].endswith(" ") else ""
+    return number + space + shown[match.end() :]
+
+
+def replace_figures(text: str, name: str, replaced: Mapping[str, str]) -> str:
+    """Returns the page with new texts of figures, in the blocks that name the measurement."""
+    parts = re.split(r"(\n\s*\n)", text)
+    cells = {_bare_number(before): _bare_number(after) for before, after in replaced.items()}
+
+    def replace_part(part: str) -> str:
+        part = _replace_in(part, replaced)
+        return _CELL.sub(
+            lambda cell: cell[0].replace(cell[1].strip(), cells.get(cell[1].strip(), cell[1].strip())), part
+        )
+
+    return "".join(replace_part(part) if name in _names_of(part) else part for part in parts)
+
+
+def _names_of(part: str) -> tuple[str, ...]:
+    mark = _MARK.search(part)
+    return tuple(name.strip() for name in mark["names"].split(",")) if mark and mark["kind"] == "measured" else ()
+
+
+def _replace_in(part: str, replaced: Mapping[str, str]) -> str:
+    if not replaced:
+        return part
+    earlier = "|".join(re.escape(text) for text in sorted(replaced, key=len, reverse=True))
+    return re.sub(rf"(?<![\w.])(?:{earlier})(?!\w)", lambda match: replaced[match[0]], part)
+
+
+def page() -> str:
+    """Returns the page that lists all measurements."""
+    lines = [
+        "# Measured figures\n",
+        "README and the pages of explanation name figures. The table names the command that measured each of them, the",
+        "commit and the machine. Where the commit of a measurement is not known, it is the one that wrote the figure",
+        "into its page. To measure a figure again, run its command in a clone: it writes the new figures into",
+        "`docs/measured.json` and into the pages.\n",
+        "| measurement | command | commit | date | machine |",
+        "|---|---|---|---|---|",
+    ]
+    document = read_document()
+    by_hand = {name: each for name, each in document.items() if not each["command"]}
+    for name, each in document.items():
+        if each["command"]:
+            origin = f"{each['commit']} | {each['date']} | {each['machine']}"
+            lines.append(f"| [{name}](#{name}) | `{each['command']}` | {origin} |")
+    lines += _list_by_hand(by_hand)
+    for name, each in document.items():
+        lines += [f"\n## {name}\n", *_describe(each)]
+    return "\n".join(lines) + "\n"
+
+
+def _list_by_hand(measurements: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+    if not measurements:
+        return
+    yield "\nNo command repeats these. They were measured once, by hand, as their section says:\n"
+    for name, each in measurements.items():
+        yield f"- [{name}](#{name}), {each['date']}"
+
+
+def _describe(measurement: Mapping[str, Any]) -> Iterable[str]:
+    if measurement.get("how"):
+        yield measurement["how"] + "\n"
+    figures = [(key, each) for key, each in measurement["figures"].items()]
+    if figures:
+        yield "| figure | value | as the pages write it |"
+        yield "|---|---|---|"
+        yield from (f"| `{key}` | {each['value']} | {each.get('shown', '–')} |" for key, each in figures)
+    for title, key in (("Other figures of the pages that rest on it", "texts"), ("Measured with", "conditions")):
+        if measurement[key]:
+            yield f"\n{title}: {', '.join(measurement[key])}."

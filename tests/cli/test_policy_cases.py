@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "small" / "web.why.yaml").write_text(WHY)
     result = mine(tmp_path, "--accept")
     assert result.exit_code == 0
-    assert has_facts(result.stdout, "1 of 1 cases")
+    assert has_facts(result.stdout, "1 of 1 case")
     return tmp_path
 
 
@@ -48,7 +48,7 @@ def mine(folder: Path, *more: str) -> Result:
 
 def test_what_was_accepted_holds(folder: Path) -> None:
     assert mine(folder).exit_code == 0
-    assert has_facts(mine(folder).stdout, "1 of 1 cases")
+    assert has_facts(mine(folder).stdout, "1 of 1 case")
 
 
 def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
@@ -56,7 +56,7 @@ def test_another_policy_is_told_by_the_fields_that_differ(folder: Path) -> None:
     result = mine(folder)
     assert result.exit_code == 1
     field = "spec.containers[0].resources.requests.cpu"
-    assert has_facts(result.stdout, "small/web", field, "50m", "70m", "0 of 1 cases")
+    assert has_facts(result.stdout, "small/web", field, "50m", "70m", "0 of 1 case")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_case_needs_only_its_before(folder: Path) -> None:
     for path in (why, folder / "small" / "web.after.yaml"):
         path.unlink()
     result = mine(folder)
-    assert has_facts(result.stdout, "small/web", "web.why.yaml", "not exist", "--accept", "0 of 1 cases")
+    assert has_facts(result.stdout, "small/web", "web.why.yaml", "not exist", "--accept", "0 of 1 case")
     assert mine(folder, "--accept").exit_code == 0
     assert yaml.safe_load(why.read_text()) == {
         "apiVersion": "examples.trimtab.dev/v1", "kind": "Expectation", "says": "Write here what this case shows.",

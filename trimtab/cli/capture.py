@@ -11,6 +11,7 @@ from trimtab.cli.print_text import print_document, print_text
 from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.control_characters import escape_in_json
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import SHAPES_BY_KIND
 
 
@@ -46,7 +47,7 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
         is_packed = output_file.endswith(".gz")
         write_private_file(output_file, gzip.compress(capture.content, mtime=0) if is_packed else capture.content)
         lines = capture.content.count(b"\n") - 2
-        print_text(f"{output_file}: {lines} objects", err=True)
+        print_text(f"{output_file}: {format_count(lines, 'object')}", err=True)
     if capture.forbidden:
         print_text(
             "The snapshot does not contain these kinds of objects, because you may not list them: "

@@ -112,7 +112,10 @@ def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: M
     others = [n for n, node in enumerate(model.nodes) if node.name not in drained and node.name != move.target]
     fits = [model.nodes[n].name for n in others if fits_on_node(capacity, pod_class, n)]
     example = f", for example {fits[0]}" if fits else ""
-    return f"at present, the pod would also fit on {len(fits)} of {len(others)} other nodes that stay{example}"
+    return (
+        f"at present, the pod would also fit on {len(fits)} of {format_count(len(others), 'other node')} "
+        f"that stay{example}"
+    )
 
 
 def _explain_node_of_pod(plan: Plan, name: str) -> tuple[str, ...]:
@@ -127,5 +130,8 @@ def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:
     others = [n for n in range(len(model.nodes)) if n != source]
     fits = [model.nodes[n].name for n in others if fits_on_node(capacity, pod_class, n)]
     if fits:
-        return (f"at present, the pod would fit on {len(fits)} of {len(others)} other nodes, for example {fits[0]}",)
+        return (
+            f"at present, the pod would fit on {len(fits)} of {format_count(len(others), 'other node')}, for "
+            f"example {fits[0]}",
+        )
     return (str(no_node_reason(capacity, pod_class, others, model.pods[number].key)),)

@@ -292,7 +292,9 @@ def _load_balancer_findings(by_kind: Mapping[str, list[Manifest]]) -> Iterator[_
         if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
             yield UnjudgedObject(name, OWNER_DECIDES("the Service has an owner, or is being deleted"))
         elif replicas:
-            yield UnjudgedObject(name, PODS_MISSING(f"{workload} should have {replicas} pods behind the Service"))
+            yield UnjudgedObject(
+                name, PODS_MISSING(f"{workload} should have {format_count(replicas, 'pod')} behind the Service")
+            )
         else:
             sentence = (
                 f"no pod is behind the Service; {workload} has 0 replicas"

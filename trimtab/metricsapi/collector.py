@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import LabelSelector
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import labels_match
 from trimtab.metricsapi.api_request import DiscoveryRequest, MetricRequest
@@ -147,7 +148,10 @@ class Collector:
                 self._is_warm or not missing or waited > WARM_INTERVALS * self.settings.scrape_interval_seconds
             )
             if self._is_warm:
-                return True, f"{len(self._rules)} rules, {len(self._attempts)} scrape targets"
+                return (
+                    True,
+                    f"{format_count(len(self._rules), 'rule')}, {format_count(len(self._attempts), 'scrape target')}",
+                )
             return False, f"{missing} of {len(self._attempts)} scrape targets have not been scraped twice yet"
 
     def answer_request(self, request: DiscoveryRequest | MetricRequest) -> ApiReply:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import canonical_form
 from trimtab.cluster.reason import NotYet
 from trimtab.metricsapi.reasons import CPU_UNRELATED, HISTORY_TOO_FLAT, REQUEST_TOO_SMALL, TOO_LITTLE_HISTORY
@@ -69,8 +70,8 @@ def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposa
     """Returns the proposal, or what is missing for it."""
     rates = sorted(point.rate for point in points)
     if len(rates) < MIN_POINTS:
-        reason = TOO_LITTLE_HISTORY(f"the history has {len(rates)} points")
-        return NotYet(reason=reason, have=f"{len(rates)} points", need=f"{MIN_POINTS}")
+        reason = TOO_LITTLE_HISTORY(f"the history has {format_count(len(rates), 'point')}")
+        return NotYet(reason=reason, have=f"{format_count(len(rates), 'point')}", need=f"{MIN_POINTS}")
     quiet, busy = rates[len(rates) // 20], rates[-1 - len(rates) // 20]
     if busy < MIN_SPREAD * quiet or busy <= 0:
         reason = HISTORY_TOO_FLAT(

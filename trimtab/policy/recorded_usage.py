@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.cluster import quantity
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import CHANGED, GROWS, PODS_DIFFER, RARE_PEAKS, Percentiles, remaining_signs
@@ -49,7 +50,7 @@ def _headroom(resource: str, usage: Percentiles) -> str:
 
 def describe_oom_kill(usage: Percentiles) -> str:
     """Returns a phrase that explains the request of a container after an OOM kill."""
-    times = "once" if usage.kills == 1 else f"{usage.kills} times"
+    times = "once" if usage.kills == 1 else f"{format_count(usage.kills, 'time')}"
     when = f", last on {format_timestamp(usage.killed)[:10]}" if usage.killed is not None else ""
     return f"the least that the container needs after it was killed because it ran out of memory ({times}{when})"
 

@@ -17,6 +17,7 @@ from trimtab.autoscaling.rule import (
 )
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import built_in
 
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
@@ -41,7 +42,8 @@ def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if not snapshot.pdbs_of(workload):
             yield rule.report_problem(
                 workload.subject,
-                f"{workload.subject} has {replicas} replicas, but no PodDisruptionBudget selects its pods.",
+                f"{workload.subject} has {format_count(replicas, 'replica')}, but no PodDisruptionBudget "
+                f"selects its pods.",
                 changes=_new_budget(workload),
             )
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from trimtab.autoscaling.simulation.propose_autoscaler import AutoscalerProposal, ReplayedFlags
 from trimtab.autoscaling.simulation.replay_nodes import NodeHistory
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cluster.format_count import format_count
 
 SHOWN_REPLAYS = 8
 """The number of rows of the table; the report in JSON has all."""
@@ -73,7 +74,8 @@ def _build_row(replayed: ReplayedFlags) -> ReplayRow:
 
 def draw_autoscaler_report(console: Console, report: AutoscalerProposeReport) -> None:
     """Draw a table of the present flags, the proposed ones, and the cheapest others."""
-    table = Table(title=f"{report.hours:g} hours, with {report.nodes} nodes and {report.pods} pods at the beginning",
+    table = Table(title=f"{report.hours:g} hours, with {format_count(report.nodes, 'node')} and "
+    f"{format_count(report.pods, 'pod')} at the beginning",
                   title_justify="left", header_style="bold")  # fmt: skip
     for column in (
         "Flags",

@@ -39,6 +39,7 @@ from trimtab.cli.main import EXIT_FAILED
 from trimtab.cli.print_text import print_text
 from trimtab.cli.printable_text import styled
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import read_documents
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
@@ -179,7 +180,8 @@ def _run_admission(console: Console, folder: Path) -> None:
     snapshot.write_bytes(b"---\n".join((folder / name).read_bytes() for name in ("world.yaml", "shop.yaml")))
     console.print(
         Text(
-            f"The demo has {len(policy_documents.documents)} policies and {len(templates)} workloads. Starting "
+            f"The demo has {format_count(len(policy_documents.documents), 'policy', 'policies')} and "
+            f"{format_count(len(templates), 'workload')}. Starting "
             "the webhook …"
         )
     )

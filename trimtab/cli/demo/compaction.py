@@ -21,6 +21,7 @@ from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
@@ -226,7 +227,8 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> None:
     _run_rounds(cluster, loop, MAX_ROUNDS)
     console.print(_history_table(cluster.records[dry_run_count:]))
     console.print(
-        f"  {nodes_before} nodes → {len(cluster.inventory.nodes)}, {cluster.evicted} pods evicted "
+        f"  {format_count(nodes_before, 'node')} → {len(cluster.inventory.nodes)}, "
+        f"{format_count(cluster.evicted, 'pod')} evicted "
         f"({loop.drainer.moved_twice} of them twice), {cluster.short} PodDisruptionBudgets violated",
         highlight=False,
     )

@@ -44,16 +44,16 @@ def draw_sample_pool(console: Console) -> None:
     console.print(_nodes_table(plan_report))
     console.print(
         Text.assemble(
-            (f"{plan_report.nodes_before} nodes → {plan_report.nodes_after}", "bold green"),
+            (f"{format_count(plan_report.nodes_before, 'node')} → {plan_report.nodes_after}", "bold green"),
             _format_outcome(plan_report),
         )
     )
     simulation = simulate_rounds(inputs.inventory, inputs.pools, Scheduler.SPREAD, inputs.context, marked=True)
     console.print(
         "With a simulated scheduler that spreads pods and avoids nodes that are drained next (`simulate --marked`): "
-        f"{simulation.nodes_before} nodes → {simulation.nodes_after} in "
-        f"{format_count(len(simulation.rounds), 'round')}, {simulation.moved_twice} pods moved twice, "
-        f"{simulation.pending_successors} pods left pending.",
+        f"{format_count(simulation.nodes_before, 'node')} → {simulation.nodes_after} in "
+        f"{format_count(len(simulation.rounds), 'round')}, {format_count(simulation.moved_twice, 'pod')} moved twice, "
+        f"{format_count(simulation.pending_successors, 'pod')} left pending.",
         highlight=False,
     )
     _draw_resizes(console, inputs)
@@ -74,7 +74,7 @@ def _draw_resizes(console: Console, inputs: PlanInputs) -> None:
     after = len(inputs.inventory.nodes) - len(resize_plan.plan.all_steps)
     console.print(
         f"The pods use {USED_PERCENT} % of the cpu that they request. If their requests are first reduced while "
-        f"they run (`running: resize`): {len(inputs.inventory.nodes)} nodes → {after}, "
+        f"they run (`running: resize`): {format_count(len(inputs.inventory.nodes), 'node')} → {after}, "
         f"{format_count(len(resize_plan.resizes), 'resize')}, "
         f"{format_count(len(resize_plan.plan.all_moves), 'eviction')}.",
         highlight=False,

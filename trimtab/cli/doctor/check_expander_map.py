@@ -12,7 +12,7 @@ from trimtab.cli.doctor.reasons import (
     EXPANDER_MAP_WITHOUT_GROUPS,
 )
 from trimtab.cluster.cluster_autoscaler import Autoscaler
-from trimtab.cluster.format_count import join_first
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.reason import Unreadable
 from trimtab.machines.expander_map import MAP_KEY, ExpanderMap, InvalidMap, UnjudgedMap, parse_expander_map
 from trimtab.sizing.ranking.demotion import MANAGED_ANNOTATION, MapLeftAlone, update_demotions
@@ -61,7 +61,10 @@ def _check_groups(parsed: ExpanderMap, status: Autoscaler | Unreadable | None) -
         names = join_first(unnamed, _MAX_NAMES)
         yield report_warning(EXPANDER_MAP_WITHOUT_GROUPS, f"no pattern of the priority map matches {names}")
     else:
-        yield report_ok(f"the autoscaler can read its priority map, which names all of its {len(groups)} node groups")
+        yield report_ok(
+            f"the autoscaler can read its priority map, which names all of its "
+            f"{format_count(len(groups), 'node group')}"
+        )
 
 
 CHECKS = (

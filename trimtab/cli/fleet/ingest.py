@@ -17,6 +17,7 @@ from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.recommend.options import WINDOW
 from trimtab.cli.recommend.sources import UsageHistories, add_files, note_warning, parse_headers
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.fleet.money_report import ClusterFailure
 from trimtab.histogram.batch_history import BatchHistory
@@ -225,7 +226,7 @@ def _ingest_cluster(
 
 def _describe_day(cluster: str, day: int, rows: int, dropped: int) -> str:
     ignored = f", {dropped} impossible values are left out" if dropped else ""
-    return f"{cluster} {format_timestamp(day * DAY)[:10]}: {rows} rows stored{ignored}"
+    return f"{cluster} {format_timestamp(day * DAY)[:10]}: {format_count(rows, 'row')} stored{ignored}"
 
 
 def _finish(failures: Iterable[FailureReport], of: int) -> None:

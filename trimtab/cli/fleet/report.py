@@ -323,7 +323,11 @@ def build_plan_report(digests: Sequence[ClusterDigest], failures: Iterable[Clust
 
 def report_merge(merge: ClusterMerge) -> MergeReport:
     """Returns the merge in the form of reports."""
-    new = f", which need{'s' * (merge.nodes_added == 1)} {merge.nodes_added} new nodes" if merge.nodes_added else ""
+    new = (
+        f", which need{'s' * (merge.nodes_added == 1)} {format_count(merge.nodes_added, 'new node')}"
+        if merge.nodes_added
+        else ""
+    )
     text = f"The {merge.pods} pods of {merge.source} fit on the nodes of {merge.target}{new}."
     if merge.volumes:
         text += f" {merge.volumes} volumes have to be moved to the other cluster."

@@ -17,6 +17,7 @@ from trimtab.autoscaling.rule import LintRule
 from trimtab.cli.lint.report import RULE_PAGE, LintFindingReport, LintReport
 from trimtab.cli.output import format_json
 from trimtab.cluster.control_characters import REPLACEMENT, replace_control_characters
+from trimtab.cluster.format_count import format_count
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
@@ -90,7 +91,7 @@ def render_junit(report: LintReport) -> str:
         suites, "testsuite", name="trimtab lint", tests=str(count), failures=str(len(failures)), errors="0"
     )
     if not report.findings:
-        ElementTree.SubElement(suite, "testcase", classname="lint", name=f"{report.rules} rules")
+        ElementTree.SubElement(suite, "testcase", classname="lint", name=format_count(report.rules, "rule"))
     for finding in report.findings:
         name = f"{finding.kind} {finding.namespace}/{finding.name} {finding.field}".strip()
         case = ElementTree.SubElement(suite, "testcase", classname=finding.rule, name=name)

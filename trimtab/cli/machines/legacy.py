@@ -288,7 +288,7 @@ def apply_step(
         except Conflict:
             # Another client owns a field of it, or it is being deleted: the next run looks again.
             continue
-    yield f"created {created} placeholder pods"
+    yield f"created {format_count(created, 'placeholder pod')}"
 
 
 def _is_draining(pool_nodes: SelectedNodes, missing: MissingRoom) -> bool:

@@ -17,7 +17,7 @@ def render_page(report: PlanReport) -> str:
     return render_html(
         Page(
             title="trimtab plan",
-            headline=f"{report.nodes_before} nodes → {report.nodes_after}",
+            headline=f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}",
             facts=_list_facts(report),
             bound=report.bound.text,
             blocks=build_blocks(report.nodes, waves_by_node, html.describe_stays(report.stays)),

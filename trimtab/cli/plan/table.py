@@ -61,7 +61,9 @@ def draw_misplaced(console: Console, report: PlanReport) -> None:
 def _draw_guesses(console: Console, report: PlanReport) -> None:
     if not report.guessed.amount:
         return
-    sources = "; ".join(f"{price.nodes} nodes {price.text}" for price in report.prices if price.is_guessed)
+    sources = "; ".join(
+        f"{format_count(price.nodes, 'node')} {price.text}" for price in report.prices if price.is_guessed
+    )
     sentence = f"{format_saving(report.guessed)} of the saving depends on estimated prices: {sources}"
     console.print(Text(sentence, style="yellow"))
 
@@ -96,8 +98,10 @@ def _draw_karpenter(console: Console, karpenter: KarpenterReport) -> None:
     pools = ", ".join(karpenter.pools)
     console.print(
         Text(
-            f"Karpenter itself consolidates {karpenter.nodes} nodes ({pools}), so Trimtab does not drain them. "
-            f"{karpenter.could_go} of these nodes could be drained by {karpenter.evictions} evictions, which "
+            f"Karpenter itself consolidates {format_count(karpenter.nodes, 'node')} ({pools}), so Trimtab does "
+            f"not drain them. "
+            f"{karpenter.could_go} of these nodes could be drained by "
+            f"{format_count(karpenter.evictions, 'eviction')}, which "
             f"would save {format_saving(karpenter.saves)}."
         )
     )

@@ -28,6 +28,7 @@ from trimtab.cli.print_text import print_document, print_text
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
@@ -226,7 +227,7 @@ def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -
         failed += bool(case_problems)
         for line in case_problems:
             print_text(f"{case}: {line}")
-    print_text(f"{len(test_cases) - failed} of {len(test_cases)} cases passed.")
+    print_text(f"{len(test_cases) - failed} of {format_count(len(test_cases), 'case')} passed.")
     if failed:
         sys.exit(EXIT_FOUND)
 

@@ -19,6 +19,7 @@ from trimtab.cli.recommend.page import render_page
 from trimtab.cli.recommend.report import RecommendReport
 from trimtab.cli.recommend.table import draw_recommendations, format_csv
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.oom_kills import OomKill
@@ -150,7 +151,7 @@ def verb(
     if more["export"]:
         exported = export.build_vpa_checkpoints(book, current)
         output.write_text(export.format_yaml_documents(exported), more["export"])
-        print_text(f"Wrote {len(exported)} checkpoints to {more['export']}", err=True)
+        print_text(f"Wrote {format_count(len(exported), 'checkpoint')} to {more['export']}", err=True)
     _emit(more["form"], more["output_file"], recommend_report)
 
 

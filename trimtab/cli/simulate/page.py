@@ -18,7 +18,7 @@ def render_page(report: SimulateReport) -> str:
             title=f"trimtab simulate --scheduler {report.scheduler}",
             facts=_list_facts(report),
             bound=report.bound.text,
-            headline=f"{report.nodes_before} nodes → {report.nodes_after}",
+            headline=f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}",
             blocks=build_blocks(report.nodes, rounds_by_node, html.describe_stays(report.stays)),
             stage="Round",
             stages=tuple(map(_round_stage, report.rounds)),

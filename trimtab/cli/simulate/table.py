@@ -35,10 +35,10 @@ def draw_simulation(console: Console, report: SimulateReport) -> None:
 
 def _draw_summary(console: Console, report: SimulateReport) -> None:
     removed = report.nodes_before - report.nodes_after
-    head = f"{report.nodes_before} nodes → {report.nodes_after}"
+    head = f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}"
     rest = (
         f" after {format_count(len(report.rounds), 'round')}: {format_count(report.evictions, 'eviction')}, "
-        f"{report.moved_twice} pods moved twice, {report.waiting} pods left pending"
+        f"{format_count(report.moved_twice, 'pod')} moved twice, {format_count(report.waiting, 'pod')} left pending"
     )
     style = "bold green" if removed else "bold"
     console.print(Text.assemble((head, style), rest if removed else ": no node can be drained"))
@@ -55,7 +55,9 @@ def draw_chart(report: SimulateReport) -> Table:
     table = Table.grid(padding=(0, 2))
     for justify in ("right", "left", "right", "right"):
         table.add_column(justify=justify, no_wrap=True)
-    table.add_row("before", _draw_bar(report.nodes_before, 0, report.nodes_before), f"{report.nodes_before} nodes", "")
+    table.add_row(
+        "before", _draw_bar(report.nodes_before, 0, report.nodes_before), format_count(report.nodes_before, "node"), ""
+    )
     for name, rounds in _group_rounds(report.rounds):
         remaining, removed = rounds[-1].nodes_left, sum(len(round_report.nodes) for round_report in rounds)
         evictions = format_count(sum(round_report.evictions for round_report in rounds), "eviction")

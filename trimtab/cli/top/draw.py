@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.top.view import NodeBar, PoolOverview, TopView
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.pool_state import HistoryEntry
 
@@ -83,7 +84,7 @@ def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
 
 def _describe_state(node: NodeBar) -> str:
     if node.state == "draining":
-        return f"draining, {node.leaving} pods left"
+        return f"draining, {format_count(node.leaving, 'pod')} left"
     return f"{node.state} #{node.turn}" if node.state in ("next", "planned") else node.state
 
 

@@ -47,7 +47,10 @@ def waiting_reason(
     if len([node for node in draining if node not in memory.empty]) >= pool.drains:
         return f"the end of the drain of {draining[0]}"
     if Observations(evictions=memory.evictions).recent_evictions(now) >= pool.evictions_per_hour:
-        return f"the next hour, because the pool's limit of {pool.evictions_per_hour} evictions per hour is reached"
+        return (
+            f"the next hour, because the pool's limit of {format_count(pool.evictions_per_hour, 'eviction')} "
+            f"per hour is reached"
+        )
     return "" if memory.plan else memory.plan_why or _missing_plan(memory.plan_stays)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import ZONE_LABEL, group_of
 from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
@@ -99,7 +100,9 @@ class NodeGroupMinimums:
         group = self.group_by_node.get(node)
         if group is None or self.remaining_nodes[group.name] > (group.min_size or 0):
             return None
-        return AT_MINIMUM(f"the autoscaler keeps at least {group.min_size} nodes in node group {group.name}")
+        return AT_MINIMUM(
+            f"the autoscaler keeps at least {format_count(group.min_size or 0, 'node')} in node group {group.name}"
+        )
 
     def count_node(self, node: int, sign: int) -> None:
         """Counts a node of the group as drained (sign -1) or as kept (sign 1)."""
@@ -193,13 +196,16 @@ class PoolLimits:
             return None
         zone, pool = self.model.nodes[node].zone, self.pool
         if self.remaining_nodes <= pool.min_nodes:
-            return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_nodes} nodes")
+            return AT_MINIMUM(f"pool {pool.name} would have fewer than {format_count(pool.min_nodes, 'node')}")
         if self.remaining_nodes <= self.group_min_nodes:
             return AT_MINIMUM(
-                f"the autoscaler keeps at least {self.group_min_nodes} nodes in the node groups of pool {pool.name}"
+                f"the autoscaler keeps at least {format_count(self.group_min_nodes, 'node')} in the node groups "
+                f"of pool {pool.name}"
             )
         if self.nodes_by_zone[zone] <= pool.min_per_zone:
-            return AT_MINIMUM(f"pool {pool.name} would have fewer than {pool.min_per_zone} nodes in zone {zone}")
+            return AT_MINIMUM(
+                f"pool {pool.name} would have fewer than {format_count(pool.min_per_zone, 'node')} in zone {zone}"
+            )
         return self.zone_minimums.rejection_reason(node) or self.group_minimums.rejection_reason(node)
 
     def remove_node(self, node: int) -> None:

@@ -1,0 +1,48 @@
+"""A count is written with `format_count`, so that one pod is "1 pod"."""
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from tests.architecture.source_words import ROOT
+
+NOUNS = (
+    "pods|nodes|workloads|containers|replicas|policies|clusters|evictions|rows|objects|samples|points|types|values|"
+    "cases|rules|budgets|drains|findings|groups|targets|workloads|checkpoints|zones|volumes|services|namespaces"
+)
+_PLURAL = re.compile(rf"^ ((more|other|new|running|failed|live|further) )?({NOUNS})\b")
+_CONSTANT = re.compile(r"[A-Z_.a-z]*\b_?[A-Z][A-Z_]+")
+"""A constant is never one."""
+MAX_BARE_PLURALS = 114
+"""The places that still write a count by hand. The number only falls: a new count is written with `format_count`."""
+
+
+def bare_plurals(text: str) -> Iterator[tuple[int, str]]:
+    """Yields (line, expression) of each value that is followed by a plural noun in an f-string."""
+    for node in ast.walk(ast.parse(text)):
+        parts = node.values if isinstance(node, ast.JoinedStr) else []
+        for value, words in pairwise(parts):
+            if not (isinstance(value, ast.FormattedValue) and isinstance(words, ast.Constant)):
+                continue
+            source = ast.unparse(value.value)
+            is_count = not source.startswith("format_count(") and not _CONSTANT.fullmatch(source)
+            # A name before a verb ("web selects pods") is no count: between it and the noun is nothing else.
+            if is_count and _PLURAL.match(str(words.value)):
+                yield value.lineno, source
+
+
+def test_a_count_with_its_plural_by_hand_is_found() -> None:
+    assert [source for _, source in bare_plurals('f"{n} pods and {m} nodes of {MAX} rows"')] == ["n", "m"]
+    assert list(bare_plurals("f\"{format_count(n, 'pod')} and {name} selects pods\"")) == []
+
+
+def test_no_more_places_write_a_count_by_hand() -> None:
+    files = [file for folder in ("trimtab", "webhook", "certs") for file in sorted((ROOT / folder).rglob("*.py"))]
+    places = [f"{file.relative_to(ROOT)}:{line}: {source}" for file in files for line, source in found_in(file)]
+    assert len(places) <= MAX_BARE_PLURALS, "\n".join(places)
+
+
+def found_in(file: Path) -> list[tuple[int, str]]:
+    return list(bare_plurals(file.read_text(encoding="utf-8")))

@@ -48,7 +48,7 @@ def test_a_pod_that_moves_tells_its_wave_its_budget_and_other_places() -> None:
     assert has_facts(eviction, "pod default/x-1", "evicted", "node a", "wave 1 of 1")
     assert has_facts(target, "pod default/x-1", "node b", "budget default/x")
     assert has_facts(budget, "at present", "budget default/x", "1 disruption")
-    assert has_facts(others, "at present", "fit", "0 of 1", "other nodes")
+    assert has_facts(others, "at present", "fit", "0 of 1", "other node")
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_a_read_that_fails_leaves_the_last_view_and_says_why() -> None:
 
 
 def test_without_a_login_the_error_is_kubectls() -> None:
-    result = run_verb("top", "--once", "--kubeconfig", "error", "/nonexistent")
+    result = run_verb("top", "--once", "--kubeconfig", "/nonexistent")
     assert result.exit_code == 2
     assert has_facts(result.output, "error", "/nonexistent")
 

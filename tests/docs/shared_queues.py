@@ -201,6 +201,8 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/cluster/pool_config.py mistakes >= MAX_MISTAKES": _ONE_INPUT,
     "trimtab/cluster/pool_labels.py [:MAX_CANDIDATES]": "labels of nodes, which no namespace writes",
     "trimtab/cluster/quantity.py [:MAX_CHARACTERS]": _ONE_TEXT,
+    "trimtab/cluster/runtime_signs.py [:MAX_CHARACTERS]": _ONE_TEXT,
+    "trimtab/cluster/runtime_signs.py rank >= _LIMIT_OPTION": "a comparison of ranks",
     "trimtab/compaction/drain/savings.py [:MAX_NAMESPACES]": "the namespaces that save most, in a report",
     "trimtab/compaction/drain/waiting.py [:MAX_REASONS]": _ONE_TEXT,
     "trimtab/compaction/pool_status.py [:MAX_NAMED_NODES]": _ONE_TEXT,

@@ -23,6 +23,7 @@ from tests.cli.test_recommend_owners import (
 )
 from tests.cli.worlds import POLICY, write
 from tests.cluster_of import Item
+from tests.reasons import has_facts
 
 # The Deployment of a pod is known by the hash in the pod's labels.
 LABELLED_PODS = [{**one, "metadata": {**one["metadata"], "labels": {"pod-template-hash": "7d4b9c6f5d"}}}
@@ -114,7 +115,7 @@ def test_a_rollout_has_the_pods_of_the_template_that_it_refers_to(tmp_path: Path
 
 def test_a_rollout_whose_template_is_missing_names_it(tmp_path: Path) -> None:
     (note,) = [note for note in admitted(tmp_path, ROLLOUT, CRON_JOB)["notes"] if "Rollout" in note]
-    assert "Rollout web: its pods have the template of Deployment shop/web" in note
+    assert has_facts(note, "Rollout web", "template of Deployment shop/web")
 
 
 def test_the_manifests_change_where_the_template_is_written(tmp_path: Path) -> None:
@@ -125,4 +126,4 @@ def test_the_manifests_change_where_the_template_is_written(tmp_path: Path) -> N
     rollout, deployment = yaml.safe_load_all(result.stdout)
     assert rollout == ROLLOUT
     assert "cpu" not in deployment["spec"]["template"]["spec"]["containers"][0]["resources"].get("limits", {})
-    assert "Rollout web: its pods have the template of another object" in result.stderr
+    assert has_facts(result.stderr, "Rollout web", "template of another object")

@@ -80,7 +80,7 @@ def test_a_preset_on_the_command_line_is_noted_only_for_the_other_pools(tmp_path
     cluster = snapshot(tmp_path, *nodes)
     notes = told("plan", "--cluster", cluster, "--pool", "web=careful")["notes"]
     [note] = [note for note in notes if "balanced" in note]
-    assert has_facts(note, "no settings of a pool", "--pool", "no preset", "balanced: db")
+    assert has_facts(note, "no settings", "--pool", "no preset", "balanced: db")
     both = told("plan", "--cluster", cluster, "--pool", "web=careful", "--pool", "db=keen")["notes"]
     assert not any("preset balanced" in note for note in both)
     assert not any("preset balanced" in note for note in told("plan", "--cluster", cluster, *KEEN)["notes"])

@@ -219,4 +219,4 @@ def test_what_prometheus_warns_of_is_a_note(tmp_path: Path) -> None:
 
     with serving(warning) as server:
         report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z")
-    assert "The server of --prometheus warned: store thanos-2 did not respond" in report["notes"]
+    assert has_facts(report["notes"], "--prometheus", "warned", "thanos-2")

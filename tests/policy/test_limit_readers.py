@@ -10,6 +10,7 @@ from hypothesis import given
 
 from tests.build import NAMESPACE, changed, codes, facts, policies, policy, review
 from tests.property.drawn_pods import manifests
+from tests.reasons import has_facts
 from trimtab.admission.admission_result import decide_pod
 from trimtab.admission.handler import answer_review
 from trimtab.cluster.api.pod import Pod
@@ -46,7 +47,7 @@ def sentences(decision: Decision) -> str:
 def test_the_limits_of_a_jvm_that_takes_a_percentage_stay() -> None:
     decision = decision_on(JVM)
     assert (changed(decision), codes(decision)) == ({}, {"container-reads-limit"})
-    assert "a JVM (MaxRAMPercentage in JAVA_TOOL_OPTIONS)" in sentences(decision)
+    assert has_facts(sentences(decision), "a JVM", "MaxRAMPercentage", "JAVA_TOOL_OPTIONS")
 
 
 def test_the_limits_of_a_jvm_with_sizes_of_its_own_go() -> None:
@@ -69,8 +70,8 @@ def test_a_label_or_an_annotation_of_the_pod_shows_the_runtime(part: str) -> Non
 def test_the_record_says_that_the_runtime_is_not_known() -> None:
     decision = decision_on({})
     assert changed(decision) == {CPU: None, MEMORY: None}
-    assert "nothing in the pod shows which runtime" in sentences(decision)
-    assert "nothing in the pod shows" not in sentences(decision_on(FREE))
+    assert has_facts(sentences(decision), "nothing in the pod", "runtime")
+    assert not has_facts(sentences(decision_on(FREE)), "nothing in the pod")
 
 
 def test_a_policy_may_keep_the_limits_of_unknown_runtimes() -> None:

@@ -32,9 +32,8 @@ def namespace(whole_cluster: Cluster) -> str:
     whole_cluster.needs_own("policies for the whole cluster")
     name = f"limits-{uuid.uuid4().hex[:5]}"
     whole_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    whole_cluster.create(
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
-    )
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
+    whole_cluster.apply(account)  # the controller may have made it already
     data = dict(build_parameters({}, NamespaceRules(limit_ranges=0, quotas=0, hpas=()), int(time.time())).data)
     meta = {"name": PARAMETERS_NAME, "namespace": name}
     whole_cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "data": data, "metadata": meta})

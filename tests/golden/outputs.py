@@ -74,7 +74,7 @@ class GoldenRuns:
         if not form.columns:
             environment = {"FORCE_COLOR": None, "COLUMNS": None, "TERM": None}
         result = CliRunner(env=environment).invoke(cli, line, prog_name="trimtab")
-        return _describe_result(result)
+        return _describe_result(result).replace(str(self.folder), "/golden")
 
 
 def _describe_result(result: Result) -> str:
@@ -128,7 +128,8 @@ def open_runs() -> Iterator[Callable[[str], GoldenRuns]]:
 
         def enter_snapshot(name: str) -> GoldenRuns:
             if name not in runs:
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="golden-")))
+                # Its length is always the same, so lines are broken at the same places.
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="golden-", dir="/tmp")))
                 runs[name] = GoldenRuns(name, folder)
                 _fill_folder(runs[name], stack)
             os.chdir(runs[name].folder)

@@ -229,7 +229,7 @@ def test_a_replica_is_ready_when_every_pod_was_tried_twice() -> None:
     world.live(5)
     assert world.collector.readiness() == (False, "2 of 2 scrape targets have not been scraped twice yet")
     world.live(7)
-    assert world.collector.readiness() == (True, "1 rules, 2 scrape targets")
+    assert world.collector.readiness() == (True, "1 rule, 2 scrape targets")
 
 
 def test_a_replica_does_not_wait_for_a_pod_that_hangs_and_stays_ready() -> None:

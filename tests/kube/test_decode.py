@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.api.pod import MountingPod, Pod
 from trimtab.kube import decode
 
 MARKS = (',"managedFields":[', ']},"spec":{', "]},", '"', "\\", ",", "]", "}", "managedFields", "spec", ":", "[", "{")
@@ -49,7 +49,7 @@ def test_an_object_written_in_another_order_is_read_as_well(order: tuple[str, ..
     }  # fmt: skip
     values = {"type": "ADDED", "object": {name: parts[name] for name in order}}
     result = decode.decode_change("Pod", json.dumps(values, separators=(",", ":")).encode())
-    assert result == (False, msgspec.convert(parts, Pod))
+    assert result == (False, msgspec.convert(parts, MountingPod))
 
 
 def test_environment_variables_are_skipped_where_nothing_reads_them() -> None:

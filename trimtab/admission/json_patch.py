@@ -93,12 +93,12 @@ def to_plain_json(value: Any) -> Any:
 
 
 _Field = tuple[str, Any]
-"""(name in JSON, default). A field without a default has an object here that equals nothing."""
+"""(name in JSON as a step of a path, default). A field without a default has an object here that equals nothing."""
 
 
 @lru_cache
 def _fields(shape: type[ApiObject]) -> tuple[_Field, ...]:
-    return tuple((f.encode_name, _default(f)) for f in msgspec.structs.fields(shape))
+    return tuple((_escape_key(f.encode_name), _default(f)) for f in msgspec.structs.fields(shape))
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:

@@ -106,8 +106,12 @@ class Inventory:
         return tuple(node for node in self.nodes if node.nature.is_machine)
 
 
-def snapshot_inventory(snapshot: Snapshot) -> Inventory:
-    """Returns the inventory of a snapshot."""
+def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | None = None) -> Inventory:
+    """Returns the inventory of a snapshot.
+
+    watched_pods: the pods as a watch retains them, if the snapshot has none; everything that depends on pods is then
+    about these.
+    """
     reader = PodReader()
     # Several files may each have a node of one name. Which one is real is unknown, so the compactor leaves them alone.
     names = Counter(shape.metadata.name for shape in snapshot.objects_of(NodeShape))
@@ -116,9 +120,8 @@ def snapshot_inventory(snapshot: Snapshot) -> Inventory:
         s.metadata.name: nodes.node_from_api(s, csi_nodes.get(s.metadata.name)) for s in snapshot.objects_of(NodeShape)
     }
     # Sorted, so that a plan does not depend on the order in which files or watches deliver the pods.
-    pods = sorted(
-        (reader.read_pod(s) for s in snapshot.objects_of(PodShape)), key=lambda pod: (pod.namespace, pod.name)
-    )
+    read_pods = map(reader.read_pod, snapshot.objects_of(PodShape)) if watched_pods is None else watched_pods
+    pods = sorted(read_pods, key=lambda pod: (pod.namespace, pod.name))
     reserved, buffer_notes = reserved_pods(
         snapshot.objects_of(CapacityBuffer), snapshot.objects_of(PodTemplate), reader
     )

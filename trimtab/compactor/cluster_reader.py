@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.api.workload import DaemonSet, Workload
+from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.cluster_autoscaler import (
     STATUS_NAME,
     STATUS_NAMESPACE,
@@ -18,10 +18,9 @@ from trimtab.cluster.cluster_autoscaler import (
 )
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
-from trimtab.cluster.daemon_sets import missing_daemon_pods
 from trimtab.cluster.kinds import REPLICA_SET
 from trimtab.cluster.owner import OwnerKey, controller_key
-from trimtab.cluster.pod import PodInfo, PodReader
+from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import pause_reason_in, schedulers_of
 from trimtab.cluster.pool_config import PoolReading, read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
@@ -99,17 +98,14 @@ class ClusterReader:
         return None
 
     def _view(self, snapshot: Snapshot) -> ClusterView:
-        pods = sorted(self.watch.values_of("Pod"), key=lambda pod: (pod.namespace, pod.name))
+        inventory = snapshot_inventory(snapshot, self.watch.values_of("Pod"))
         reading = pools_of(self._own_config_maps())
         # Only the pools' settings describe schedulers: any other ConfigMap may be written by a user, who could then
         # have pods moved.
         schedulers = schedulers_of(reading.pools)
         inventory = replace(
-            snapshot_inventory(snapshot), pods=tuple(pods), schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS,
-            measured_use=self.read_use(pods),
-            missing_daemons=missing_daemon_pods(
-                snapshot.objects_of(DaemonSet), pods, len(snapshot.objects_of(NodeShape)), PodReader()
-            ),
+            inventory, schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS,
+            measured_use=self.read_use(inventory.pods),
         )  # fmt: skip
         everywhere = self.settings.rehearse
         return ClusterView(

@@ -23,7 +23,7 @@ from trimtab.cluster.owner import OwnerKey, reference_to
 from trimtab.cluster.pod import FINISHED_PHASES
 from trimtab.cluster.replicas import Replicas, replicas_of
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, decode_object
-from trimtab.cluster.yaml_documents import Document, format_path
+from trimtab.cluster.yaml_documents import Document, format_path, value_at
 from trimtab.cluster.yaml_parser import Path
 from trimtab.policy.cluster_facts import ClusterFacts
 
@@ -57,16 +57,6 @@ def _has_containers(value: Any) -> bool:
     spec = value.get("spec") if isinstance(value, dict) else None
     containers = spec.get("containers") if isinstance(spec, dict) else None
     return isinstance(containers, list) and all(isinstance(container, dict) for container in containers)
-
-
-def value_at(value: Any, path: Path) -> Any:
-    """Returns the value at this path, or None if there is none."""
-    for step in path:
-        if isinstance(value, list) and isinstance(step, int):
-            value = value[step]
-        else:
-            value = value.get(step) if isinstance(value, dict) else None
-    return value
 
 
 def why_not_admitted(document: Document) -> str | None:
@@ -311,8 +301,8 @@ def _replica_count(kind: str, value: Any, path: Path) -> int:
         return int(value_at(value, ("status", "phase")) not in FINISHED_PHASES)
     if kind == "DaemonSet":
         # Before its controller has looked, the status is empty.
-        wanted = value_at(value, ("status", "desiredNumberScheduled"))
-        return wanted if isinstance(wanted, int) and value_at(value, ("status", "observedGeneration")) else 1
+        count = value_at(value, ("status", "desiredNumberScheduled"))
+        return count if isinstance(count, int) and value_at(value, ("status", "observedGeneration")) else 1
     if kind in ("Job", "CronJob"):
         return 0 if _has_ended(value) else _parallel_pods(value_at(value, path[:-1]))
     counts = [value_at(value, (*path[:end], "replicas")) for end in range(len(path), 0, -1)]

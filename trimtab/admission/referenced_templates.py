@@ -4,10 +4,9 @@ down (argo-rollouts, pkg/apis/rollouts/v1alpha1/types.go, `ObjectRef`; docs/migr
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trimtab.admission.pod_templates import value_at
 from trimtab.cluster.kinds import ROLLOUT, group_kind
 from trimtab.cluster.owner import OwnerKey
-from trimtab.cluster.yaml_documents import Document
+from trimtab.cluster.yaml_documents import Document, value_at
 
 
 def find_template_owner(document: Document) -> OwnerKey | None:
@@ -35,10 +34,10 @@ def add_referenced_templates(documents: Iterable[Document]) -> list[Document]:
     """Returns the documents, with the referenced template in each Rollout that refers to one of them. The template of
     such a Rollout is derived: it is not in the Rollout's own file."""
     all_documents = list(documents)
-    wanted = {owner for document in all_documents if (owner := find_template_owner(document)) is not None}
-    if not wanted:
+    references = {owner for document in all_documents if (owner := find_template_owner(document)) is not None}
+    if not references:
         return all_documents
-    kinds, templates = {owner.kind for owner in wanted}, dict[OwnerKey, Any]()
+    kinds, templates = {owner.kind for owner in references}, dict[OwnerKey, Any]()
     for document in all_documents:
         if document.kind is not None and document.kind in kinds:
             key = OwnerKey(_namespace_of(document), document.kind, str(value_at(document.value, ("metadata", "name"))))

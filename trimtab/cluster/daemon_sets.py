@@ -47,16 +47,16 @@ def missing_daemon_pods(
     for pod in pods if present else ():
         if pod.owner in present:
             present[pod.owner].append(pod)
-    missing = []
+    incomplete = []
     for daemon_set in sorted(daemon_sets, key=lambda one: (one.metadata.namespace, one.metadata.name)):
         metadata = daemon_set.metadata
         owner = OwnerKey(metadata.namespace, DAEMON_SET, metadata.name)
-        wanted = daemon_set.status.desired_number_scheduled or node_count
-        if len(present[owner]) >= wanted or not daemon_set.spec.template.spec.containers:
+        desired_count = daemon_set.status.desired_number_scheduled or node_count
+        if len(present[owner]) >= desired_count or not daemon_set.spec.template.spec.containers:
             continue
         nodes = {name for pod in present[owner] for name in ((pod.node,) if pod.node else _named_nodes(pod))}
-        missing.append(DaemonPods(owner=owner, pod=_next_pod(daemon_set, owner, reader), nodes=frozenset(nodes)))
-    return tuple(missing)
+        incomplete.append(DaemonPods(owner=owner, pod=_next_pod(daemon_set, owner, reader), nodes=frozenset(nodes)))
+    return tuple(incomplete)
 
 
 def _next_pod(daemon_set: DaemonSet, owner: OwnerKey, reader: PodReader) -> PodInfo:

@@ -83,13 +83,7 @@ class Document:
 
     def value_at(self, path: Path) -> Any:
         """Returns the value at `path`, or None if there is none."""
-        value = self.value
-        for step in path:
-            if isinstance(value, list):
-                value = value[step] if isinstance(step, int) and step < len(value) else None
-            else:
-                value = value.get(step) if isinstance(value, dict) else None
-        return value
+        return value_at(self.value, path)
 
     def text_at(self, path: Path) -> str:
         """Returns the scalar at `path` as its author wrote it, such as Off for false; empty if that is not known."""
@@ -126,6 +120,16 @@ class ParseResult:
     mistakes: tuple[ConfigError, ...] = ()
     repeated: tuple[ConfigError, ...] = ()
     """A mistake for each key that appears twice, where the last one is accepted."""
+
+
+def value_at(value: Any, path: Path) -> Any:
+    """Returns the value at this path within `value`, or None if there is none."""
+    for step in path:
+        if isinstance(value, list):
+            value = value[step] if isinstance(step, int) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def format_path(path: Path) -> str:

@@ -260,12 +260,12 @@ def build_recommend_report(
 def _note_foreign_usage(sums: FleetSums) -> Iterator[str]:
     """Yields a note per cluster with usage of other containers only than those of its snapshot."""
     for cluster, gone in sorted(sums.gone.items()):
-        known = sums.groups.get("cluster", {}).get(cluster)
-        if known is not None and known.unknown == known.containers:
+        group = sums.groups.get("cluster", {}).get(cluster)
+        if group is not None and group.unknown == group.containers:
             yield (
                 f"The history of the cluster {cluster} has usage of {format_count(gone, 'container')}, and none of "
-                f"them is in its snapshot, where {format_count(known.containers, 'container')} without enough usage "
-                f"{'is' if known.containers == 1 else 'are'}: check whether both are of the same cluster, and whether "
+                f"them is in its snapshot, where {format_count(group.containers, 'container')} without enough usage "
+                f"{'is' if group.containers == 1 else 'are'}: check whether both are of the same cluster, and whether "
                 "the pods have the names that their controllers give them."
             )
 

@@ -2,23 +2,24 @@
 
 from trimtab.autoscaling.lint_snapshot import LintWorkload
 from trimtab.autoscaling.objects import LintContainer
-from trimtab.cluster.limit_references import env_limit_fields, volume_limit_fields
+from trimtab.cluster.limit_references import env_limit_fields, find_reference_reader, volume_limit_fields
 from trimtab.cluster.runtime_signs import (
     LimitReader,
     add_label_signs,
     container_signs,
     find_limit_use,
-    reference_reader,
 )
 
 
 def find_limit_reader(workload: LintWorkload, container: LintContainer, resource: str) -> LimitReader | None:
     """Returns what reads this limit of the container: the downward API, or its language runtime."""
-    spec, field = workload.spec, (container.name, f"limits.{resource}")
-    if field in volume_limit_fields(spec.volumes):
-        return reference_reader(field[1], "a volume")
-    if any(field in env_limit_fields(one) for one in (*spec.containers, *spec.init_containers)):
-        return reference_reader(field[1], "an environment variable")
+    spec = workload.spec
+    env_fields = (field for one in (*spec.containers, *spec.init_containers) for field in env_limit_fields(one))
+    reader = find_reference_reader(
+        (container.name, f"limits.{resource}"), volume_limit_fields(spec.volumes), env_fields
+    )
+    if reader is not None:
+        return reader
     signs = container_signs(container.runtime_signs, container.image)
     use = find_limit_use(add_label_signs(signs, workload.pod_labels, workload.pod_annotations), resource)
     return use if isinstance(use, LimitReader) else None

@@ -23,7 +23,13 @@ from trimtab.cluster.kinds import GROUPS_BY_KIND
 from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, machine_set_of
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.runtime_signs import RuntimeSign, can_name_runtime, container_signs, is_runtime_word
+from trimtab.cluster.runtime_signs import (
+    SIGNS_FIELD,
+    RuntimeSign,
+    can_name_runtime,
+    container_signs,
+    is_runtime_word,
+)
 
 Item = dict[str, Any]
 
@@ -317,9 +323,6 @@ def _with_image_signs(container: Item) -> Item:
     stored = convert(container.get(SIGNS_FIELD, ()), tuple[RuntimeSign, ...])
     signs = to_builtins(container_signs(stored, container["image"]))
     return {**container, SIGNS_FIELD: signs} if signs else container
-
-
-SIGNS_FIELD = "trimtab.dev/runtimeSigns"
 
 
 def _replace_field(name: str, inner: Any, siblings: Item, rename: Any, *, as_is: bool) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from trimtab.cluster.api.pod import Container, Volume, downward_items
+from trimtab.cluster.runtime_signs import LimitReader
 
 LimitField = tuple[str, str]
 """(container, field), such as ("app", "limits.memory"). Container names are unique within a pod."""
@@ -23,3 +24,19 @@ def volume_limit_fields(volumes: Iterable[Volume]) -> Iterator[LimitField]:
             field = item.resource_field_ref
             if field is not None and field.resource.startswith("limits."):
                 yield field.container_name, field.resource
+
+
+def find_reference_reader(
+    limit: LimitField, volume_fields: Iterable[LimitField], env_fields: Iterable[LimitField]
+) -> LimitReader | None:
+    """Returns what reads this limit through the downward API, or None if nothing does.
+
+    `volume_fields` and `env_fields`: the limits to which the volumes and the environment variables of the pod refer.
+    """
+    if limit in volume_fields:
+        place = "a volume"
+    elif limit in env_fields:
+        place = "an environment variable"
+    else:
+        return None
+    return LimitReader("the downward API", f"resourceFieldRef: {limit[1]} in {place}")

@@ -20,10 +20,15 @@ import msgspec
 
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.bounded_cache import cache_short_strings
+from trimtab.cluster.image_reference import split_registry
 from trimtab.cluster.runtimes import MEMORY, RUNTIMES, Runtime, SizeSetting, TextPattern
 
 MAX_CHARACTERS = 32 * 1024
 """The length of a variable's value, and of the command line, in characters. What follows is not read."""
+
+
+SIGNS_FIELD = "trimtab.dev/runtimeSigns"
+"""The field of a captured container that holds its signs."""
 
 
 class RuntimeSign(ApiObject, frozen=True, kw_only=True):
@@ -61,11 +66,6 @@ class LimitReader:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.shown_by})"
-
-
-def reference_reader(field: str, place: str) -> LimitReader:
-    """Returns the reader of a field, such as `limits.cpu`, to which `place` refers."""
-    return LimitReader("the downward API", f"resourceFieldRef: {field} in {place}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +160,7 @@ def _find_text_signs(
 def image_signs(image: str) -> tuple[RuntimeSign, ...]:
     """Returns what the image's name and tag show."""
     name, _, _ = image.partition("@")
-    parts = name.lower().split("/")
-    # The same test as in distribution/reference: a first part with a dot or a port is a registry.
-    if len(parts) > 1 and ("." in parts[0] or ":" in parts[0] or parts[0] == "localhost"):
-        parts = parts[1:]
+    parts = split_registry(name)[1].lower().split("/")
     base = parts[-1].partition(":")[0]
     paths = {base, f"{parts[-2] if len(parts) > 1 else 'library'}/{base}"}
     words = {word for part in parts for word in _WORD.findall(part)}
@@ -196,7 +193,8 @@ VALUE_KEYS = frozenset({"runtime", "language", "lang", "framework"})
 INJECTION_KEYS = frozenset({"inject", "lib"})
 """Words in keys of operators that add an agent for a language: OpenTelemetry's `inject-java`, Datadog's
 `java-lib.version`."""
-_NEGATIONS = frozenset({"false", "no", "off"})
+NEGATIONS = frozenset({"false", "no", "off"})
+"""Values with which a key of `INJECTION_KEYS` adds nothing."""
 _RUNTIME_BY_NAME = {runtime.name: runtime for runtime in RUNTIMES}
 _ALL_LABEL_WORDS = frozenset(word for runtime in RUNTIMES for word in (*runtime.words, *runtime.label_words))
 
@@ -210,7 +208,7 @@ def _label_signs(labels: Mapping[str, str]) -> Iterator[RuntimeSign]:
         if not can_name_runtime(key):
             continue
         value, key_words = labels.get(key, "").lower(), _key_words(key)
-        if value in _NEGATIONS:
+        if value in NEGATIONS:
             continue
         words = set(_WORD.findall(value)) if key_words & VALUE_KEYS else set()
         words |= key_words if key_words & INJECTION_KEYS else set()

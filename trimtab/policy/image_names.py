@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from trimtab.cluster.bounded_cache import cache_short_strings
+from trimtab.cluster.image_reference import split_registry
 from trimtab.cluster.selectors import name_matcher
 
 DOCKER_HUB = "docker.io"
@@ -33,12 +34,8 @@ def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
 @cache_short_strings(max_length=512, max_entries=4096)
 def canonical_image(image: str) -> str:
     """Returns the image with its registry, in the one spelling that is compared."""
-    first, slash, rest = image.partition("/")
-    # The same test as in distribution/reference: a first part with a dot, a port or upper case is a registry.
-    if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
-        registry = canonical_registry(first)
-    else:
-        registry, rest = DOCKER_HUB, image
+    first, rest = split_registry(image)
+    registry = canonical_registry(first) if first else DOCKER_HUB
     is_official = registry == DOCKER_HUB and "/" not in rest
     return f"{registry}/library/{rest}" if is_official else f"{registry}/{rest}"
 

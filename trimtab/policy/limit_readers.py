@@ -5,11 +5,13 @@ decisions do not need them. Here they are decoded from the pod's own bytes, once
 removed.
 """
 
+from collections.abc import Iterator
+
 import msgspec
 
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.pod import Container, Pod
-from trimtab.cluster.limit_references import LimitField, env_limit_fields, volume_limit_fields
+from trimtab.cluster.limit_references import LimitField, env_limit_fields, find_reference_reader, volume_limit_fields
 from trimtab.cluster.runtime_signs import (
     IndependentRuntime,
     LimitReader,
@@ -18,7 +20,6 @@ from trimtab.cluster.runtime_signs import (
     add_label_signs,
     container_signs,
     find_limit_use,
-    reference_reader,
 )
 from trimtab.cluster.runtimes import CPU, MEMORY
 from trimtab.cluster.snapshot import without_nulls
@@ -28,12 +29,8 @@ from trimtab.policy.pod_context import ContainerRef, PodContext
 
 def find_reference(subject: PodContext, place: ContainerRef, resource: str) -> LimitReader | None:
     """Returns what reads this limit through the downward API: an environment variable of any container, or a volume."""
-    field = place.container.name, f"limits.{resource}"
-    if field in subject.compute_once(_volume_fields):
-        return reference_reader(field[1], "a volume")
-    if any(field in signs.limit_fields for signs in subject.compute_once(_all_signs)):
-        return reference_reader(field[1], "an environment variable")
-    return None
+    limit = place.container.name, f"limits.{resource}"
+    return find_reference_reader(limit, subject.compute_once(_volume_fields), _env_fields(subject))
 
 
 def find_runtime_use(subject: PodContext, place: ContainerRef, resource: str) -> LimitUse:
@@ -90,6 +87,12 @@ def _decode_spec(body: bytes) -> _TextSpec:
     except msgspec.ValidationError:
         # The fast decoder refuses nulls, which the API server treats as absent fields.
         return msgspec.convert(without_nulls(msgspec.json.decode(body)), _TextPod).spec
+
+
+def _env_fields(subject: PodContext) -> Iterator[LimitField]:
+    """Yields the limits to which variables refer. The pod's text is decoded only when the first one is needed."""
+    for signs in subject.compute_once(_all_signs):
+        yield from signs.limit_fields
 
 
 def _volume_fields(subject: PodContext) -> frozenset[LimitField]:

@@ -17,7 +17,7 @@ from trimtab.cluster.api.meta import (
     UnsetType,
     value_or,
 )
-from trimtab.cluster.runtime_signs import RuntimeSign, merge_signs, read_text_signs
+from trimtab.cluster.runtime_signs import SIGNS_FIELD, RuntimeSign, merge_signs, read_text_signs
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -115,7 +115,7 @@ class Container(ApiObject, frozen=True, kw_only=True):
     restart_policy_rules: tuple[RestartRule, ...] = ()
     # Only `PlannerPod` decodes it: most containers have mounts, and a review needs none of them.
     volume_mounts: tuple[VolumeMount, ...] = field(default=(), name="---")
-    runtime_signs: tuple[RuntimeSign, ...] = field(default=(), name="trimtab.dev/runtimeSigns")
+    runtime_signs: tuple[RuntimeSign, ...] = field(default=(), name=SIGNS_FIELD)
     """What the environment and the command line show. A capture contains it."""
 
     def __post_init__(self) -> None:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from trimtab.cluster.runtime_signs import INJECTION_KEYS, VALUE_KEYS
+from trimtab.cluster.runtime_signs import INJECTION_KEYS, NEGATIONS, VALUE_KEYS
 from trimtab.cluster.runtimes import RUNTIMES, Runtime, TextPattern
-from trimtab.policy.cel import cel_string
+from trimtab.policy.cel import cel_list, cel_string
 
 
 @cache
@@ -90,6 +90,6 @@ def _marks(runtimes: list[Runtime]) -> str:
     return " || ".join(
         f"(has({place}) && {place}.exists(k, (k.lowerAscii().matches({by_value}) && "
         f"{place}[k].lowerAscii().matches({cel_string(word)})) || (k.lowerAscii().matches({by_key}) && "
-        f"k.lowerAscii().matches({cel_string(word)}) && !({place}[k] in ['false', 'no', 'off']))))"
+        f"k.lowerAscii().matches({cel_string(word)}) && !({place}[k].lowerAscii() in {cel_list(sorted(NEGATIONS))}))))"
         for place in ("object.metadata.labels", "object.metadata.annotations")
     )

@@ -233,6 +233,14 @@ _PACE = "The pool's `pace` limits Trimtab's own drains; the autoscaler's number 
 _SEARCH = "It limits how many nodes the autoscaler examines in one loop. An empty node is always examined."
 _SOON = "It delays the removal of a node by seconds or minutes; the margin for the removal of an empty node covers it."
 _EMPTYING = "It changes how the autoscaler empties a node; Trimtab cordons a node and evicts its pods itself."
+_DAEMON_PODS_STAY = (
+    "The pods of DaemonSets stay on a node that Trimtab drains; the autoscaler decides what becomes of them."
+)
+_CLUSTER_MINIMUM = (
+    "At the minimum of the whole cluster, the autoscaler removes no node. Trimtab then finds that the drained node is "
+    "not removed, and the pool backs off."
+)
+_UNREGISTERED = "It is about machines that never became nodes."
 UNUSED_FLAGS = (
     AutoscalerFlag(
         name="scale-down-delay-type-local", kind=_B, default="false",
@@ -260,13 +268,11 @@ UNUSED_FLAGS = (
     AutoscalerFlag(name="cordon-node-before-terminating", kind=_B, default="true", effect=_EMPTYING),
     AutoscalerFlag(
         name="daemonset-eviction-for-empty-nodes", kind=_B, default="false",
-        effect="The pods of DaemonSets stay on a node that Trimtab drains; the autoscaler decides what becomes of "
-        "them.",
+        effect=_DAEMON_PODS_STAY,
     ),
     AutoscalerFlag(
         name="daemonset-eviction-for-occupied-nodes", kind=_B, default="true",
-        effect="The pods of DaemonSets stay on a node that Trimtab drains; the autoscaler decides what becomes of "
-        "them.",
+        effect=_DAEMON_PODS_STAY,
     ),
     AutoscalerFlag(
         name="max-bulk-soft-taint-count", kind=_N, default="10",
@@ -284,13 +290,11 @@ UNUSED_FLAGS = (
     ),
     AutoscalerFlag(
         name="cores-total",
-        effect="At the minimum of the whole cluster, the autoscaler removes no node. Trimtab then finds that the "
-        "drained node is not removed, and the pool backs off.",
+        effect=_CLUSTER_MINIMUM,
     ),
     AutoscalerFlag(
         name="memory-total",
-        effect="At the minimum of the whole cluster, the autoscaler removes no node. Trimtab then finds that the "
-        "drained node is not removed, and the pool backs off.",
+        effect=_CLUSTER_MINIMUM,
     ),
     AutoscalerFlag(
         name="nodes",
@@ -307,11 +311,11 @@ UNUSED_FLAGS = (
     ),
     AutoscalerFlag(
         name="force-delete-unregistered-nodes", kind=_B, default="false",
-        effect="It is about machines that never became nodes.",
+        effect=_UNREGISTERED,
     ),
     AutoscalerFlag(
         name="force-delete-failed-nodes", kind=_B, default="false",
-        effect="It is about machines that never became nodes.",
+        effect=_UNREGISTERED,
     ),
 )  # fmt: skip
 """The flags of the cluster autoscaler about the removal of nodes that Trimtab does not use, each with the reason."""

@@ -167,8 +167,13 @@ def _read_annotations(annotations: Labels | UnsetType) -> Labels | UnsetType:
 @lru_cache(4096)
 def _is_read(name: str) -> bool:
     domain = name.partition("/")[0]
-    return (name in GROUP_ANNOTATIONS or can_name_runtime(name)) or (
-        not name.startswith(DROPPED_PREFIXES) and any(domain == d or domain.endswith(f".{d}") for d in RETAINED_DOMAINS)
+    return (
+        name in GROUP_ANNOTATIONS
+        or can_name_runtime(name)
+        or (
+            not name.startswith(DROPPED_PREFIXES)
+            and any(domain == d or domain.endswith(f".{d}") for d in RETAINED_DOMAINS)
+        )
     )
 
 

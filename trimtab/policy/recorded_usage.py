@@ -50,7 +50,7 @@ def _headroom(resource: str, usage: Percentiles) -> str:
 
 def describe_oom_kill(usage: Percentiles) -> str:
     """Returns a phrase that explains the request of a container after an OOM kill."""
-    times = "once" if usage.kills == 1 else f"{format_count(usage.kills, 'time')}"
+    times = "once" if usage.kills == 1 else format_count(usage.kills, "time")
     when = f", last on {format_timestamp(usage.killed)[:10]}" if usage.killed is not None else ""
     return f"the least that the container needs after it was killed because it ran out of memory ({times}{when})"
 

@@ -130,9 +130,9 @@ def _runtime_reason(conditions: RunConditions, node: NodeInfo) -> Reason | None:
         ):  # fmt: skip
             if is_used and not all(feature in node.runtime_handlers[name] for name in used):
                 return NODE_FEATURE_MISSING(f"the container runtime of node {node.name} has no {described}")
-    if conditions.declared_features - (node.declared_features or frozenset()):
-        names = _join(conditions.declared_features - (node.declared_features or frozenset()))
-        return NODE_FEATURE_MISSING(f"node {node.name} does not declare the feature {names}")
+    undeclared_features = conditions.declared_features - (node.declared_features or frozenset())
+    if undeclared_features:
+        return NODE_FEATURE_MISSING(f"node {node.name} does not declare the feature {_join(undeclared_features)}")
     if conditions.uses_strict_groups and node.has_strict_groups is False:
         return NODE_FEATURE_MISSING(
             f"the container runtime of node {node.name} does not support supplementalGroupsPolicy: Strict"

@@ -8,7 +8,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 import yaml
 
@@ -34,6 +33,7 @@ from trimtab.cli.admit.report import AdmitReport
 from trimtab.cli.admit.running_pods import RunningReport
 from trimtab.cli.autoscaler.report import AutoscalerProposeReport
 from trimtab.cli.certs import CertsReport
+from trimtab.cli.command_tree import iterate_contexts
 from trimtab.cli.compactor.history import HistoryReport
 from trimtab.cli.compactor.report import StatusReport
 from trimtab.cli.doctor.command import DoctorReport
@@ -44,7 +44,6 @@ from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import InstallValues
 from trimtab.cli.lint.report import LintReport
 from trimtab.cli.machines.report import MachineProfileReport, MachineRankReport
-from trimtab.cli.main import VERBS, cli
 from trimtab.cli.output import format_manifests
 from trimtab.cli.plan.report import PlanReport
 from trimtab.cli.policies.command import PoliciesReport
@@ -288,22 +287,10 @@ _EXIT_CODES = (
 
 def _commands() -> str:
     lines = ["# Commands\n", _EXIT_CODES]
-    root = click.Context(cli, info_name="trimtab", max_content_width=78)
-    for name in VERBS:
-        command = cli.get_command(root, name)
-        assert command is not None
-        lines += _command(command, name, root)
+    for context in iterate_contexts(max_content_width=78, terminal_width=78):
+        if context.parent is not None:
+            lines += [f"## {context.command_path}\n", "```", context.get_help(), "```\n"]
     return "\n".join(lines)
-
-
-def _command(command: click.Command, name: str, parent: click.Context) -> list[str]:
-    context = click.Context(command, info_name=name, parent=parent, max_content_width=78, terminal_width=78)
-    lines = [f"## {context.command_path}\n", "```", command.get_help(context), "```\n"]
-    if isinstance(command, click.Group):
-        for inner in command.list_commands(context):
-            found = command.get_command(context, inner)
-            lines += _command(found, inner, context) if found is not None else []
-    return lines
 
 
 if __name__ == "__main__":

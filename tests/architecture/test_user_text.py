@@ -1,14 +1,13 @@
 """What users read is plain English, and names only flags and verbs that exist (docs/reference/vocabulary.md)."""
 
 import re
-from collections.abc import Iterator
 
-import click
 import pytest
 
 from tests.architecture.user_text import UserText, user_texts
 from tests.docs.test_commands import problem
-from trimtab.cli.main import VERBS, cli
+from trimtab.cli.command_tree import iterate_contexts
+from trimtab.cli.main import VERBS
 from trimtab.cluster.autoscaler_flags import FLAGS
 from trimtab.cluster.runtimes import RUNTIMES
 
@@ -55,18 +54,13 @@ def test_no_text_has_a_phrase_that_readers_stumble_over(banned: str, instead: st
     assert [f"{one.place}: {one.text}" for one in user_texts() if re.search(banned, one.text)] == [], instead
 
 
-def _commands(command: click.Command) -> Iterator[click.Command]:
-    yield command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            yield from _commands(child)
-
-
 def test_every_flag_that_a_text_names_exists() -> None:
-    options = {name for one in _commands(cli) for param in one.params for name in (*param.opts, *param.secondary_opts)}
+    options = {
+        name
+        for context in iterate_contexts()
+        for param in context.command.params
+        for name in (*param.opts, *param.secondary_opts)
+    }
     facts = options | {f"--{name}" for name in FOREIGN_FLAGS}
     named = [(one, flag) for one in user_texts() for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+\b", one.text)]
     assert len(named) > 100

@@ -10,7 +10,7 @@ import click
 from tests.cli.recommending import deployment, hpa, usage, vpa, web
 from tests.cli.snapshots import pool
 from tests.cluster_of import Item, budget, node
-from trimtab.cli.main import cli
+from tests.golden.commands import iter_commands
 
 LINK = "[link=https://evil.example][reverse][/]x[/]:bomb:"
 HOSTILE = f"{LINK}\x1b]8;;https://evil.example\x07\x1b[2J\x9b7m\x85\u202ebidi\u2066\x7f"
@@ -220,19 +220,7 @@ WITHOUT_SNAPSHOT: dict[str, str] = {
 
 def all_verbs() -> dict[str, tuple[str, ...]]:
     """Returns every verb of the command line, with its formats; one empty format for a verb that has no choice."""
-
-    def walk(
-        command: click.Command, path: tuple[str, ...], context: click.Context
-    ) -> Iterator[tuple[str, click.Command]]:
-        if isinstance(command, click.Group):
-            for name in command.list_commands(context):
-                inner = command.get_command(context, name)
-                assert inner is not None
-                yield from walk(inner, (*path, name), click.Context(inner, parent=context, info_name=name))
-        if path and not (isinstance(command, click.Group) and not command.invoke_without_command):
-            yield " ".join(path), command
-
-    return {verb: _formats(command) for verb, command in walk(cli, (), click.Context(cli))}
+    return {words: _formats(command) for words, command in iter_commands()}
 
 
 def _formats(command: click.Command) -> tuple[str, ...]:

@@ -1,13 +1,12 @@
 """The command behaves as kubectl does: options, names of commands, kubeconfig errors, lists in pipes."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.reasons import has_facts
+from trimtab.cli.command_tree import iterate_contexts
 from trimtab.cli.main import cli
 
 TWO = """
@@ -56,18 +55,8 @@ def test_a_command_that_does_not_exist_is_answered_with_the_nearest(arguments: t
     assert (result.exit_code, advice in result.output) == (2, True), result.output
 
 
-def commands(command: click.Command, path: str = "trimtab") -> Iterator[tuple[str, click.Command]]:
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            yield from commands(child, f"{path} {name}")
-
-
 def test_every_command_that_writes_a_file_knows_the_short_option() -> None:
-    options = {path: [one.opts for one in command.params] for path, command in commands(cli)}
+    options = {context.command_path: [one.opts for one in context.command.params] for context in iterate_contexts()}
     writing = {path: opts for path, all_opts in options.items() for opts in all_opts if "--output-file" in opts}
     assert {
         "trimtab recommend", "trimtab pools import", "trimtab install", "trimtab machines priorities",
@@ -173,3 +162,9 @@ def test_a_file_without_headers_has_only_the_objects_too(tmp_path: Path) -> None
 def test_o_of_capture_is_a_form_and_not_a_file(tmp_path: Path) -> None:
     result = run("capture", "-o", "snapshot", "--kubeconfig", tmp_path / "nosuch")
     assert has_facts(result.output, "--output", "json", "snapshot", "-O")
+
+
+def test_every_command_has_the_short_option_for_help() -> None:
+    contexts = list(iterate_contexts())
+    assert len(contexts) > 50
+    assert [context.command_path for context in contexts if "-h, --help" not in context.get_help()] == []

@@ -12,10 +12,12 @@ import click
 import pytest
 
 from tests.docs.test_links import PAGES, ROOT
-from trimtab.cli.main import cli
+from trimtab.cli.command_tree import iterate_contexts
 
 _SHOWN = re.compile(r"^(?:    |\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/|kubectl )?trimtab (.+)$", re.MULTILINE)
 _BLOCKS = re.compile(r"```(?:sh|console|bash)?\n(.*?)```", re.DOTALL)
+
+_COMMANDS = {context.command_path: context.command for context in iterate_contexts()}
 
 
 def shown(page: Path) -> Iterator[str]:
@@ -35,14 +37,13 @@ CASES = [(page, line) for page in PAGES if page.parent.name != "reference" for l
 def problem(line: str) -> str:
     """Why this is no command of ours; empty where it is one. Names in capitals stand for what the reader has."""
     words = shlex.split(line.replace("[", "").replace("]", "").replace("…", ""))
-    command: click.Command = cli
-    context = click.Context(cli, info_name="trimtab")
+    path = "trimtab"
+    command = _COMMANDS[path]
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        name = words.pop(0)
-        actual_command = command.get_command(context, name)
-        if actual_command is None:
+        path, name = f"{path} {words[0]}", words.pop(0)
+        if path not in _COMMANDS:
             return f"no {name}"
-        command = actual_command
+        command = _COMMANDS[path]
     takes = {option for one in command.params if not getattr(one, "is_flag", False) for option in one.opts}
     words = [word for before, word in pairwise(["", *words]) if before not in takes or not before.startswith("-")]
     options = {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"-h", "--help"}

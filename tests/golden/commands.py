@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import click
 
 from tests.golden.snapshots import NOW
-from trimtab.cli.main import cli
+from trimtab.cli.command_tree import can_run, iterate_contexts
 
-Path = tuple[str, ...]
 _CLUSTER = ("--cluster", "cluster.json")
 _IMAGE = ("--image", "registry.example.com/trimtab:1")
 _LIVE = ("--kubeconfig", "kubeconfig")
@@ -114,19 +113,10 @@ class Form:
 
 def iter_commands() -> Iterator[tuple[str, click.Command]]:
     """Yields each command of the click tree that can run, with its words."""
-    yield from _iter_group(cli, click.Context(cli))
-
-
-def _iter_group(group: click.Group, context: click.Context, path: Path = ()) -> Iterator[tuple[str, click.Command]]:
-    if path and group.invoke_without_command:
-        yield " ".join(path), group
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from _iter_group(command, context, (*path, name))
-        else:
-            yield " ".join((*path, name)), command
+    for context in iterate_contexts():
+        words = context.command_path.removeprefix("trimtab").strip()
+        if words and can_run(context.command):
+            yield words, context.command
 
 
 def list_forms(command: click.Command) -> tuple[Form, ...]:

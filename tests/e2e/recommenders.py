@@ -55,8 +55,9 @@ def environment(own: Cluster, prometheus: str, **settings: object) -> dict[str, 
         "LISTEN": "127.0.0.1:0", "NAMESPACE": own.namespace, "PROMETHEUS_URL": prometheus, "QUERY_STEP_SECONDS": 1800,
         "CPU_RATE_WINDOW": "2h",
         "KUBECONFIG": own.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "COLLECT_INTERVAL_SECONDS": 1,
-        "LEASE_DURATION_SECONDS": 4,
-        "RENEW_DEADLINE_SECONDS": 2, "RETRY_PERIOD_SECONDS": "0.5", "WRITE_TIMEOUT_SECONDS": 1, **settings,
+        # Short, but a pause of a second, which a busy machine makes, must not cost the Lease.
+        "LEASE_DURATION_SECONDS": 8,
+        "RENEW_DEADLINE_SECONDS": 5, "RETRY_PERIOD_SECONDS": "0.5", "WRITE_TIMEOUT_SECONDS": 2, **settings,
     }  # fmt: skip
     return {
         **environ.plain(),

@@ -6,6 +6,9 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Tests start hundreds of interpreters: without stored bytecode, each of them compiles all modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-quick test-all fuzz check audit generate golden docs image clean
 

@@ -2,11 +2,10 @@
 a list of the first few, or a collection with a limit."""
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from functools import cache
 
-ROOT = Path(__file__).resolve().parents[2]
-PROCESSES = ("trimtab", "webhook", "certs")
+from tests.architecture.source_words import source_files
 
 CONSTRUCTORS = {
     "Queue", "SimpleQueue", "LifoQueue", "PriorityQueue", "JoinableQueue", "deque", "OrderedDict", "LRUCache",
@@ -19,17 +18,17 @@ BOUND_WORDS = ("max", "most", "limit", "room")
 def places_of(text: str) -> set[str]:
     """Returns the signs in a source text: the constructors that it calls, `[:BOUND]` for a list of the first few, and
     `NAME >= BOUND` for a collection or a count with a limit that an object holds."""
-    return {sign for node in ast.walk(ast.parse(text)) for sign in _signs(node)}
+    return _places_of(ast.walk(ast.parse(text)))
 
 
+@cache
 def places_in_source() -> dict[str, set[str]]:
     """Returns file → its signs, for every file that has one."""
-    found = {}
-    for package in PROCESSES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            if signs := places_of(path.read_text(encoding="utf-8")):
-                found[str(path.relative_to(ROOT))] = signs
-    return found
+    return {file.name: signs for file in source_files() if (signs := _places_of(file.nodes))}
+
+
+def _places_of(nodes: Iterable[ast.AST]) -> set[str]:
+    return {sign for node in nodes for sign in _signs(node)}
 
 
 def _signs(node: ast.AST) -> Iterator[str]:
@@ -40,8 +39,8 @@ def _signs(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         if node.slice.upper is not None and _is_bound(_name(node.slice.upper)):
             yield f"[:{_name(node.slice.upper)}]"
-    elif isinstance(node, ast.Compare) and (held := _held_name(node.left)):
-        yield from (f"{held} >= {_name(bound)}" for bound in node.comparators if _is_bound(_name(bound)))
+    elif isinstance(node, ast.Compare) and (attribute := _own_attribute(node.left)):
+        yield from (f"{attribute} >= {_name(bound)}" for bound in node.comparators if _is_bound(_name(bound)))
 
 
 def _name(node: ast.AST) -> str:
@@ -54,7 +53,7 @@ def _is_bound(name: str) -> bool:
     return any(word in name.lower().split("_") for word in BOUND_WORDS)
 
 
-def _held_name(node: ast.AST) -> str:
+def _own_attribute(node: ast.AST) -> str:
     """Returns the name of an attribute of `self`, also of its length; "" for anything else."""
     if isinstance(node, ast.Call) and _name(node.func) == "len" and node.args:
         node = node.args[0]

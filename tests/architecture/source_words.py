@@ -6,11 +6,15 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("trimtab", "webhook", "certs")
+SHIPPED = (*PACKAGES, "policies")
+"""What the wheel holds."""
+USER_TEXT = (*PACKAGES, "deploy", "docs")
+"""Folders with texts for users: `deploy` and `docs` write the chart, the dashboards and the reference pages."""
 
 PARTICIPLES = frozenset(
     {
@@ -51,9 +55,14 @@ class SourceFile:
         """The path from the project's root."""
         return str(self.path.relative_to(ROOT))
 
-    @property
+    @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree, which most rules walk through."""
+        return tuple(ast.walk(self.tree))
 
     @property
     def lines(self) -> int:
@@ -65,7 +74,7 @@ class SourceFile:
         return sum(token.type == tokenize.COMMENT and not TOOL_COMMENT.match(token.string) for token in tokens)
 
     def functions(self) -> Iterator[Function]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
+        return (node for node in self.nodes if isinstance(node, Function))
 
     def classes(self) -> Iterator[ast.ClassDef]:
         """Public classes at the top of the file."""
@@ -73,24 +82,27 @@ class SourceFile:
 
     def variables(self) -> Iterator[tuple[int, str]]:
         """(line, name) of every variable that is assigned, and every parameter."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 yield node.lineno, node.id
             elif isinstance(node, ast.arg):
                 yield node.lineno, node.arg
 
 
-@cache
-def source_files() -> tuple[SourceFile, ...]:
-    """Every Python file of the product."""
-    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-    return tuple(SourceFile(path, path.read_text(encoding="utf-8")) for path in paths)
+def source_files(packages: tuple[str, ...] = PACKAGES) -> tuple[SourceFile, ...]:
+    """Every Python file of the product, or of other folders."""
+    return tuple(file for package in packages for file in _files_in(package))
 
 
-@cache
 def files_of_tests() -> tuple[SourceFile, ...]:
     """Every Python file of the tests."""
-    return tuple(SourceFile(path, path.read_text(encoding="utf-8")) for path in sorted((ROOT / "tests").rglob("*.py")))
+    return _files_in("tests")
+
+
+@cache
+def _files_in(folder: str) -> tuple[SourceFile, ...]:
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    return tuple(SourceFile(path, path.read_text(encoding="utf-8")) for path in paths)
 
 
 def participle_variables(files: Iterable[SourceFile]) -> list[str]:
@@ -116,16 +128,15 @@ def one_word_functions() -> tuple[list[str], int]:
 
 def messages(file: SourceFile) -> Iterator[tuple[int, str]]:
     """(line, text) of the file's string literals that are no docstrings: nearly all of them are read by users."""
-    tree = file.tree
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    docstrings = {id(node.value) for node in file.nodes if isinstance(node, ast.Expr)}
+    for node in file.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.lineno, node.value
 
 
 def compared_sentences(file: SourceFile) -> Iterator[int]:
     """The line of each assertion of the file that holds a text of five words or more."""
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Assert) and any(
             isinstance(each, ast.Constant) and isinstance(each.value, str) and len(each.value.split()) >= 5
             for each in ast.walk(node.test)

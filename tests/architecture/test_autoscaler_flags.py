@@ -50,8 +50,7 @@ def test_no_other_module_writes_the_name_of_a_flag() -> None:
     named = {
         file.name: strings
         for file in source_files()
-        if file.name != TABLE
-        and (strings := {n.value for n in ast.walk(file.tree) if isinstance(n, ast.Constant)} & names)
+        if file.name != TABLE and (strings := {n.value for n in file.nodes if isinstance(n, ast.Constant)} & names)
     }
     assert named == {}
 

@@ -3,12 +3,11 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tests.architecture.source_words import PACKAGES, ROOT
+from tests.architecture.source_words import source_files
 
 READ_AS_KEYS = {"get", "pop", "setdefault", "add"}
 NO_OWNERS = {
@@ -25,10 +24,6 @@ STORED = {
     "trimtab/cli/idle/command.py", "trimtab/cli/idle/report.py",
 }  # fmt: skip
 """Files that make a `GroupKind` from a text: one that Trimtab has stored, or one that was a `GroupKind` before."""
-
-
-def source_files() -> list[Path]:
-    return [file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))]
 
 
 def last_word(part: ast.expr) -> str:
@@ -50,9 +45,9 @@ def is_identity(part: ast.expr) -> bool:
     return "kind" in words and bool(words & {"name", "workload", "owner"})
 
 
-def keys_in(tree: ast.AST) -> Iterator[ast.expr]:
+def keys_in(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
     """Every expression that is used as the key of a mapping or as the element of a set."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Subscript(slice=key) | ast.DictComp(key=key) | ast.SetComp(elt=key):
                 yield key
@@ -66,10 +61,10 @@ def keys_in(tree: ast.AST) -> Iterator[ast.expr]:
 
 def test_a_tuple_with_a_kind_and_a_name_is_no_key() -> None:
     results = [
-        f"{file.relative_to(ROOT)}:{key.lineno}"
+        f"{file.name}:{key.lineno}"
         for file in source_files()
-        if str(file.relative_to(ROOT)) not in NO_OWNERS
-        for key in keys_in(ast.parse(file.read_text()))
+        if file.name not in NO_OWNERS
+        for key in keys_in(file.nodes)
         if is_identity(key)
     ]
     assert results == [], "use OwnerKey, which has the group"
@@ -81,23 +76,19 @@ def test_a_tuple_with_a_kind_and_a_name_is_no_key() -> None:
      '{(ns, str(t.get("kind")), str(t.get("name"))) for t in ts}'],
 )  # fmt: skip
 def test_such_a_key_is_found_in_each_of_its_forms(text: str) -> None:
-    assert any(map(is_identity, keys_in(ast.parse(text))))
+    assert any(map(is_identity, keys_in(ast.walk(ast.parse(text)))))
 
 
 def test_no_text_describes_a_key_without_a_group() -> None:
-    texts = [
-        str(file.relative_to(ROOT))
-        for file in source_files()
-        if re.search(r'"""\(\w*namespace, \w*kind', file.read_text())
-    ]
+    texts = [file.name for file in source_files() if re.search(r'"""\(\w*namespace, \w*kind', file.text)]
     assert texts == []
 
 
 def test_a_kind_with_its_group_is_made_where_the_group_is_at_hand() -> None:
     texts = {
-        str(file.relative_to(ROOT))
+        file.name
         for file in source_files()
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in file.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "GroupKind"
         and not (isinstance(node.args[0], ast.Constant) and node.args[0].value == "")
     }  # fmt: skip

@@ -2,11 +2,10 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from pathlib import Path
 
-from tests.architecture.source_words import ROOT
+from tests.architecture.source_words import source_files
 
 NOUNS = (
     "pods|nodes|workloads|containers|replicas|policies|clusters|evictions|rows|objects|samples|points|types|values|"
@@ -19,9 +18,9 @@ MAX_BARE_PLURALS = 114
 """The places that still write a count by hand. The number only falls: a new count is written with `format_count`."""
 
 
-def bare_plurals(text: str) -> Iterator[tuple[int, str]]:
+def bare_plurals(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yields (line, expression) of each value that is followed by a plural noun in an f-string."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         parts = node.values if isinstance(node, ast.JoinedStr) else []
         for value, words in pairwise(parts):
             if not (isinstance(value, ast.FormattedValue) and isinstance(words, ast.Constant)):
@@ -34,15 +33,14 @@ def bare_plurals(text: str) -> Iterator[tuple[int, str]]:
 
 
 def test_a_count_with_its_plural_by_hand_is_found() -> None:
-    assert [source for _, source in bare_plurals('f"{n} pods and {m} nodes of {MAX} rows"')] == ["n", "m"]
-    assert list(bare_plurals("f\"{format_count(n, 'pod')} and {name} selects pods\"")) == []
+    assert [source for _, source in bare_plurals(nodes_of('f"{n} pods and {m} nodes of {MAX} rows"'))] == ["n", "m"]
+    assert list(bare_plurals(nodes_of("f\"{format_count(n, 'pod')} and {name} selects pods\""))) == []
 
 
 def test_no_more_places_write_a_count_by_hand() -> None:
-    files = [file for folder in ("trimtab", "webhook", "certs") for file in sorted((ROOT / folder).rglob("*.py"))]
-    places = [f"{file.relative_to(ROOT)}:{line}: {source}" for file in files for line, source in found_in(file)]
+    places = [f"{file.name}:{line}: {source}" for file in source_files() for line, source in bare_plurals(file.nodes)]
     assert len(places) <= MAX_BARE_PLURALS, "\n".join(places)
 
 
-def found_in(file: Path) -> list[tuple[int, str]]:
-    return list(bare_plurals(file.read_text(encoding="utf-8")))
+def nodes_of(text: str) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(text))

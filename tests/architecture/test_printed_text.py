@@ -1,19 +1,14 @@
 """Text of others reaches a terminal in few ways, each of which replaces or escapes what a terminal would obey."""
 
 import ast
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.architecture.source_words import source_files
+
 PRINTERS = {"trimtab/cli/print_text.py", "trimtab/cli/output.py", "trimtab/cluster/yaml_format.py"}
 """The modules that print and that write YAML."""
-MODULES = sorted(
-    file
-    for package in ("trimtab", "webhook", "certs")
-    for path in (ROOT / package).rglob("*.py")
-    if (file := str(path.relative_to(ROOT))) not in PRINTERS
-)
 REFUSED_CALLS = {
     "print", "click.echo", "click.secho", "click.echo_via_pager", "sys.stdout.write", "sys.stderr.write",
     "sys.stdout.buffer.write", "sys.stderr.buffer.write", "os.write",
@@ -21,10 +16,10 @@ REFUSED_CALLS = {
 RAW_YAML = {"dump", "dump_all", "safe_dump", "safe_dump_all"}
 
 
-def printing_mistakes(text: str) -> list[str]:
+def printing_mistakes(nodes: Iterable[ast.AST]) -> list[str]:
     """Returns how a module prints text, or writes YAML, without replacing or escaping control characters."""
     mistakes = []
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module == "click":
             mistakes += [alias.name for alias in node.names if f"click.{alias.name}" in REFUSED_CALLS]
         if isinstance(node, ast.Call):
@@ -35,9 +30,9 @@ def printing_mistakes(text: str) -> list[str]:
     return mistakes
 
 
-@pytest.mark.parametrize("file", MODULES)
-def test_no_module_prints_text_but_by_a_printer(file: str) -> None:
-    assert printing_mistakes((ROOT / file).read_text(encoding="utf-8")) == []
+def test_no_module_prints_text_but_by_a_printer() -> None:
+    modules = [file for file in source_files() if file.name not in PRINTERS]
+    assert {file.name: mistakes for file in modules if (mistakes := printing_mistakes(file.nodes))} == {}
 
 
 @pytest.mark.parametrize(
@@ -48,4 +43,4 @@ def test_no_module_prints_text_but_by_a_printer(file: str) -> None:
     ],
 )  # fmt: skip
 def test_a_module_that_prints_text_itself_is_noticed(code: str) -> None:
-    assert len(printing_mistakes(code)) == 1
+    assert len(printing_mistakes(ast.walk(ast.parse(code)))) == 1

@@ -1,9 +1,10 @@
 """Commands write files with data of a cluster through one function."""
 
 import ast
-from pathlib import Path
 
-COMMANDS = Path(__file__).parents[2] / "trimtab" / "cli"
+from tests.architecture.source_words import source_files
+
+COMMANDS = "trimtab/cli/"
 OTHERS = {
     "private_file.py": "the function itself",
     "policies/example_cases.py": "cases of policies, which are written by their author",
@@ -30,9 +31,10 @@ def writes_a_file(call: ast.Call) -> bool:
 
 def test_no_command_writes_a_file_in_another_way() -> None:
     texts = {
-        str(path.relative_to(COMMANDS))
-        for path in COMMANDS.rglob("*.py")
-        for call in ast.walk(ast.parse(path.read_text()))
+        file.name
+        for file in source_files()
+        if file.name.startswith(COMMANDS)
+        for call in file.nodes
         if isinstance(call, ast.Call) and writes_a_file(call)
     }
-    assert texts <= set(OTHERS)
+    assert texts <= {COMMANDS + name for name in OTHERS}

@@ -3,17 +3,16 @@
 import ast
 import sys
 import tomllib
+from functools import cache
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from deploy.image.lock import FROM_SOURCE
+from tests.architecture.source_words import ROOT, SHIPPED, source_files
 
-ROOT = Path(__file__).resolve().parents[2]
-OWN = {"trimtab", "webhook", "policies", "certs"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 REQUIREMENTS = {canonicalize_name(Requirement(one).name): Requirement(one) for one in PROJECT["dependencies"]}
 EXTRAS = {
@@ -23,26 +22,26 @@ REACHED_INTO = ("a2wsgi", "gunicorn", "kubernetes", "uvloop")
 """Packages whose private members Trimtab replaces or reads."""
 
 
-def imported_modules() -> dict[str, Path]:
+@cache
+def imported_modules() -> dict[str, str]:
     """Top-level module → a file that imports it."""
-    results: dict[str, Path] = {}
-    for package in sorted(OWN):
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                names = (
-                    [alias.name for alias in node.names]
-                    if isinstance(node, ast.Import)
-                    else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-                )  # fmt: skip
-                for name in names:
-                    results.setdefault(name.partition(".")[0], path)
-    return {name: path for name, path in results.items() if name not in sys.stdlib_module_names and name not in OWN}
+    results: dict[str, str] = {}
+    for file in source_files(SHIPPED):
+        for node in file.nodes:
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            )  # fmt: skip
+            for name in names:
+                results.setdefault(name.partition(".")[0], file.name)
+    return {name: path for name, path in results.items() if name not in sys.stdlib_module_names and name not in SHIPPED}
 
 
 def test_every_module_that_is_imported_is_of_a_declared_package() -> None:
     packages = metadata.packages_distributions()
     undeclared = {
-        f"{name} ({path.relative_to(ROOT)})"
+        f"{name} ({path})"
         for name, path in imported_modules().items()
         if not {canonicalize_name(one) for one in packages.get(name, [name])} & (REQUIREMENTS.keys() | EXTRAS)
     }

@@ -6,21 +6,24 @@ import pytest
 from tests.architecture.shared_places import places_in_source, places_of
 from tests.docs.shared_queues import FOLDERS_OF_ONE_USER, NOT_SHARED, SHARED
 
-FOUND = {
-    f"{file} {sign}"
-    for file, signs in places_in_source().items()
-    for sign in signs
-    if not file.startswith(tuple(FOLDERS_OF_ONE_USER))
-}
 LISTED = [place for law in SHARED.values() for place in law.places]
 
 
+def places_of_several_users() -> set[str]:
+    return {
+        f"{file} {sign}"
+        for file, signs in places_in_source().items()
+        for sign in signs
+        if not file.startswith(tuple(FOLDERS_OF_ONE_USER))
+    }
+
+
 def test_every_place_is_a_shared_thing_with_a_law_or_has_a_reason() -> None:
-    assert sorted(FOUND - {*LISTED, *NOT_SHARED}) == []
+    assert sorted(places_of_several_users() - {*LISTED, *NOT_SHARED}) == []
 
 
 def test_every_listed_place_is_in_the_source_and_listed_once() -> None:
-    assert sorted({*LISTED, *NOT_SHARED} - FOUND) == []
+    assert sorted({*LISTED, *NOT_SHARED} - places_of_several_users()) == []
     assert len([*LISTED, *NOT_SHARED]) == len({*LISTED, *NOT_SHARED})
 
 

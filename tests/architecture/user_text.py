@@ -5,12 +5,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from tests.architecture.source_words import ROOT
-
-SOURCES = ("trimtab", "webhook", "certs", "deploy", "docs")
-"""Folders of Python files; those of `deploy` and `docs` write the chart, the dashboards and the reference pages."""
+from tests.architecture.source_words import USER_TEXT, SourceFile, source_files
 
 _TWO_WORDS = re.compile(r"[A-Za-z]\S* +\S*[A-Za-z]")
 _CODE = re.compile(r"==|&&|\|\||\{\{|<\w+ |group_left|\(\?|\$\w|\{\}\{\}|sum by|max by|rate\(")
@@ -29,16 +25,15 @@ class UserText:
 @cache
 def user_texts() -> tuple[UserText, ...]:
     """Every phrase in the source that is not a docstring or code, and the docstrings of commands, which are help."""
-    return tuple(text for folder in SOURCES for path in sorted((ROOT / folder).rglob("*.py")) for text in _texts(path))
+    return tuple(text for file in source_files(USER_TEXT) for text in _texts(file))
 
 
-def _texts(path: Path) -> Iterator[UserText]:
-    tree, name = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(ROOT)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for line, text in [*_phrases(tree, docstrings), *_helps(tree)]:
+def _texts(file: SourceFile) -> Iterator[UserText]:
+    name, docstrings = file.name, {id(node.value) for node in file.nodes if isinstance(node, ast.Expr)}
+    for line, text in [*_phrases(file.tree, docstrings), *_helps(file)]:
         if _TWO_WORDS.search(text) and not _CODE.search(text):
             yield UserText(f"{name}:{line}", " ".join(text.split()))
-    for line, event in _log_events(tree):
+    for line, event in _log_events(file):
         yield UserText(f"{name}:{line}", event.replace("-", " ").replace(".", ": "))
 
 
@@ -68,15 +63,15 @@ def _folded(node: ast.AST | None) -> str | None:
     return None
 
 
-def _helps(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _helps(file: SourceFile) -> Iterator[tuple[int, str]]:
+    for node in file.nodes:
         if isinstance(node, ast.FunctionDef) and any("command(" in ast.unparse(d) for d in node.decorator_list):
             yield node.lineno, ast.get_docstring(node) or ""
 
 
-def _log_events(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _log_events(file: SourceFile) -> Iterator[tuple[int, str]]:
     """The names of log lines, which are the first argument of a logger's method."""
-    for node in ast.walk(tree):
+    for node in file.nodes:
         match node:
             case ast.Call(
                 func=ast.Attribute(attr="debug" | "info" | "warning" | "error" | "exception"),

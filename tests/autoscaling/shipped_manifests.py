@@ -21,7 +21,7 @@ SHIPPED = (
     ROOT / "deploy" / "install.yaml", *sorted((ROOT / "policies").rglob("*.yaml")),
     *sorted((ROOT / "docs" / "tutorial").glob("*.yaml")), *sorted((ROOT / "deploy" / "kustomize").rglob("*.yaml")),
 )  # fmt: skip
-_INSTALLATIONS = {
+INSTALLATIONS = {
     "install with everything": InstallValues(
         metrics_api=True, replicas=3, scale_namespaces=("shop",), parameter_namespaces=("shop",)
     ),
@@ -32,8 +32,13 @@ _INSTALLATIONS = {
 
 def render_shipped() -> Iterator[tuple[str, bytes]]:
     """Yields (name, manifests) of what `trimtab install` prints, which is also what the chart renders."""
-    for name, values in _INSTALLATIONS.items():
-        yield name, yaml.safe_dump_all(render_manifests(values)).encode()
+    for name in INSTALLATIONS:
+        yield name, render_installation(name)
+
+
+def render_installation(name: str) -> bytes:
+    """Returns the manifests of one of `INSTALLATIONS`."""
+    return yaml.safe_dump_all(render_manifests(INSTALLATIONS[name])).encode()
 
 
 def find_problems(*contents: tuple[str, bytes]) -> list[RuleFinding]:

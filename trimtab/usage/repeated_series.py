@@ -5,6 +5,7 @@ same usage twice. A sample of the second series is left out if the first one cov
 which each of them was scraped.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -27,29 +28,29 @@ class RepeatedSeries:
     count: int = 0
     """The number of series of which samples were left out."""
     _spans: dict[_Key, list[_Span]] = field(default_factory=dict)
+    """Container → the spans that its series cover: disjoint, in ascending order."""
 
     def without_repeats(self, all_series: Iterable[Series]) -> Iterator[Series]:
         """Yields the series without the samples whose time an earlier series of the same container covers. A series
-        that names no pod is yielded unchanged: it may be that of other pods."""
+        that repeats no time, or that names no pod, is yielded unchanged: without a name it may be that of other
+        pods."""
         for series in all_series:
             if not series.pod or not series.times:
                 yield series
                 continue
             key = (series.origin, series.namespace, series.pod, series.container, series.resource)
-            spans = self._spans.get(key)
-            if spans is None:
-                self._spans[key] = covered_spans(series.times)
+            spans = self._spans.setdefault(key, [])
+            overlapping = spans[_overlap(spans, (series.times[0], series.times[-1]))]
+            for span in covered_spans(series.times):
+                _add_span(spans, span)
+            rest = _numbers_outside(overlapping, series.times)
+            if len(rest) == len(series.times):
                 yield series
                 continue
-            self._spans[key] = [*spans, *covered_spans(series.times)]
-            rest = [
-                (second, value)
-                for second, value in zip(series.times, series.values, strict=True)
-                if not any(first <= second <= last for first, last in spans)
-            ]
-            self.count += len(rest) < len(series.times)
+            self.count += 1
             if rest:
-                yield replace(series, times=[one[0] for one in rest], values=[one[1] for one in rest])
+                times, values = series.times, series.values
+                yield replace(series, times=[times[i] for i in rest], values=[values[i] for i in rest])
 
     def notes(self) -> list[str]:
         """Returns a note about the series of which samples were left out, if there are any."""
@@ -75,3 +76,30 @@ def covered_spans(times: Sequence[int]) -> list[_Span]:
             start = second
         previous = second
     return [*spans, (start, last)]
+
+
+def _overlap(spans: Sequence[_Span], span: _Span) -> slice:
+    """Returns which of the spans, which are disjoint and in ascending order, have a second in common with this one."""
+    first, last = span
+    start = bisect_left(spans, first, key=lambda one: one[1])
+    return slice(start, bisect_right(spans, last, lo=start, key=lambda one: one[0]))
+
+
+def _add_span(spans: list[_Span], span: _Span) -> None:
+    """Adds a span, joined with those that it overlaps: so the spans remain disjoint and in ascending order."""
+    overlap = _overlap(spans, span)
+    joined = [span, *spans[overlap]]
+    spans[overlap] = [(min(first for first, _ in joined), max(last for _, last in joined))]
+
+
+def _numbers_outside(spans: Sequence[_Span], times: Sequence[int]) -> Sequence[int]:
+    """Returns the indexes of the times that none of the spans covers."""
+    if not spans:
+        return range(len(times))
+    ends = [last for _, last in spans]
+
+    def is_covered(second: int) -> bool:
+        number = bisect_left(ends, second)
+        return number < len(ends) and spans[number][0] <= second
+
+    return [number for number, second in enumerate(times) if not is_covered(second)]

@@ -207,3 +207,10 @@ def test_a_guaranteed_pod_that_reads_its_cpu_limit_needs_no_other_reason() -> No
     resources = {"requests": amounts, "limits": amounts}
     assert find("L34", limited(resources=resources, image="eclipse-temurin:21")) == ()
     assert len(find("L34", limited(resources=resources))) == 1
+
+
+def test_a_pod_that_its_own_resources_make_guaranteed_is_reported() -> None:
+    amounts = {"cpu": "1", "memory": "1Gi"}
+    owner = workload()
+    owner["spec"]["template"]["spec"]["resources"] = {"requests": amounts, "limits": amounts}
+    assert len(find("L34", owner)) == 1

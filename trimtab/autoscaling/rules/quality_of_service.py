@@ -79,13 +79,15 @@ _CRITICAL_OUTCOMES = {
         '"L34 pinned to cores by the CPU manager".',
 )  # fmt: skip
 def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each Guaranteed workload in which a container does not read its cpu limit. If it is
-    Guaranteed on purpose, its author states the reason in the annotation `trimtab.dev/lint-ignore`."""
+    """Yields a finding for each Guaranteed workload, except those in which each container with a cpu limit reads
+    it. If the workload is Guaranteed on purpose, its author states the reason in the annotation
+    `trimtab.dev/lint-ignore`."""
     for workload in snapshot.workloads:
         if workload.quality is not QualityOfService.GUARANTEED:
             continue
         limited = [container for container in workload.spec.containers if limit_of(container, CPU)]
-        if all(find_limit_reader(workload, container, CPU) is not None for container in limited):
+        # Without a limit of a container, the pod is Guaranteed by the resources of the whole pod.
+        if limited and all(find_limit_reader(workload, container, CPU) is not None for container in limited):
             continue
         vpas = [vpa for vpa in snapshot.vpas_of(workload.subject) if update_mode_of(vpa) != "Off"]
         beside = f", and VPA {vpas[0].metadata.name} sizes it" if vpas else ""

@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -337,7 +337,7 @@ class _Search:
     """A pattern of the table, and what a match means."""
 
     runtime: Runtime
-    expression: re.Pattern[str]
+    expression: str
     rank: int | None = None
     """The rank with which a match shows the runtime."""
     setting: SizeSetting | None = None
@@ -345,7 +345,7 @@ class _Search:
 
     def read_text(self, variable: str, text: str, findings: _TextFindings) -> None:
         """Notes what a match in the text means."""
-        match = self.expression.search(text)
+        match = _compile_search(self.expression).search(text)
         if match is None:
             return
         name = self.runtime.name
@@ -356,6 +356,12 @@ class _Search:
             findings.add_freed(name, self.setting.frees)
         if self.overrides:
             findings.overridden.add(name)
+
+
+# Most processes search no text, and the others few literals: a compiled table would delay the start of each of them.
+@cache
+def _compile_search(expression: str) -> re.Pattern[str]:
+    return re.compile(expression, re.MULTILINE)
 
 
 def _place_of(variable: str, runtime: Runtime) -> str:
@@ -370,7 +376,7 @@ def _all_searches() -> dict[str, list[_Search]]:
     searches: dict[str, list[_Search]] = {}
 
     def add(pattern: TextPattern, runtime: Runtime, **meaning: Any) -> None:
-        expression = re.compile(pattern.expression or re.escape(pattern.literal), re.MULTILINE)
+        expression = pattern.expression or re.escape(pattern.literal)
         searches.setdefault(pattern.literal, []).append(_Search(runtime, expression, **meaning))
 
     for runtime in RUNTIMES:

@@ -5,7 +5,7 @@ Each autoscaler writes a status ConfigMap of its own (`--status-config-map-name`
 is such a status if the text under its key `status` has the form of one, whatever its name and namespace are.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trimtab.cluster.api.meta import value_or
@@ -17,8 +17,10 @@ from trimtab.cluster.cluster_autoscaler import (
     UPDATED_ANNOTATION,
     Autoscaler,
     NodeGroupStatus,
+    autoscaler_from_flags,
     is_group_of_pool,
     parse_status,
+    with_options,
 )
 from trimtab.cluster.node import NodeInfo, group_of
 from trimtab.cluster.reason import Unreadable
@@ -152,6 +154,30 @@ def autoscaler_of_pool(autoscaler: Autoscaler, pool: str, nodes: Iterable[NodeIn
         if group is not None:
             names.add(group.name)
     members = [member for member in autoscaler.members if any(group.name in names for group in member.groups)]
+    return join_autoscalers(members) or autoscaler
+
+
+def highest_threshold(
+    autoscaler: Autoscaler, pool: str, nodes: Iterable[NodeInfo], group_options: Mapping[str, str]
+) -> int:
+    """Returns the largest threshold, in percent, under which an autoscaler of the pool removes nodes. `group_options`:
+    the options of the pool's node groups, which replace the flags."""
+    members = autoscaler_of_pool(autoscaler, pool, nodes).each
+    return max(with_options(member, group_options).threshold for member in members)
+
+
+def with_process_flags(autoscaler: Autoscaler, processes: Processes) -> Autoscaler:
+    """Returns the autoscaler with the flags of the process that writes its status, of several ones each with its own.
+    One whose process is not among them has the default of each flag."""
+    members = []
+    for member in autoscaler.each:
+        namespace, _, name = member.name.rpartition("/")
+        arguments = arguments_of_status(processes, (namespace, name) if namespace else DEFAULT_KEY)
+        own = autoscaler_from_flags(arguments or (), member.updated)
+        members.append(replace(
+            member, flags=own.flags, threshold=own.threshold, gpu_threshold=own.gpu_threshold,
+            scale_down=own.scale_down,
+        ))  # fmt: skip
     return join_autoscalers(members) or autoscaler
 
 

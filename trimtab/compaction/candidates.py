@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster import autoscaler_flags as f
-from trimtab.cluster.cluster_autoscaler import Autoscaler, with_options
+from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, PoolIndex, Precedence
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.several_autoscalers import autoscaler_of_pool
+from trimtab.cluster.several_autoscalers import autoscaler_of_pool, highest_threshold
 from trimtab.cluster.timestamps import Seconds, is_any_open
 from trimtab.compaction import reasons as r
 from trimtab.compaction.keep_annotations import keep_reason
@@ -347,7 +347,7 @@ def _autoscaler_reason(pool: Pool, nodes: Collection[NodeInfo], now: PlanningCon
     for member in autoscaler.each:
         if (reason := _member_reason(member, now)) is not None:
             return reason
-    threshold = max(with_options(member, pool.group_options).threshold for member in autoscaler.each)
+    threshold = highest_threshold(now.autoscaler, pool.name, nodes, pool.group_options)
     most = pool.lead_max_threshold
     if pool.autoscaler is Precedence.LEAD and not pool.dry_run and threshold > most:
         return r.THRESHOLD_TOO_HIGH(

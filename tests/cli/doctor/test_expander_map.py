@@ -18,9 +18,9 @@ GROUPS = tuple(NodeGroupStatus(name=name, healthy=True, scale_up="NoActivity") f
 
 def codes(state: ExpanderMapState | Unreadable | None, **flags: str) -> list[str]:
     status = Autoscaler(groups=GROUPS, updated=int(NOW.timestamp()))
-    cluster = replace(
-        WELL, expander_map=state, autoscaler=AutoscalerState(status_report=status, processes=(flags,) if flags else ())
-    )  # fmt: skip
+    arguments = tuple(f"--{name}={text}" for name, text in flags.items())
+    autoscaler = AutoscalerState(status_report=status, processes=(arguments,) if flags else ())
+    cluster = replace(WELL, expander_map=state, autoscaler=autoscaler)
     return [finding.reason.code.name for finding in check_expander_map(cluster)]
 
 

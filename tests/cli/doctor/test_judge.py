@@ -25,7 +25,6 @@ from tests.cli.doctor.worlds import (
 )
 from trimtab.autoscaling.rule import LintSeverity, LintSubject, RuleFinding
 from trimtab.cli.doctor.autoscaling_state import AutoscalingState
-from trimtab.cli.doctor.check_integrations import check_autoscaler
 from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
 from trimtab.cli.doctor.finding import FindingSeverity
 from trimtab.cli.doctor.lease_state import LeaseState
@@ -94,11 +93,8 @@ def process(name: str, result: Any) -> dict[str, Any]:
 
 
 def scaler(**flags: str) -> dict[str, Any]:
-    return {
-        "autoscaler": AutoscalerState(
-            status_report=SCALER, processes=({name.replace("_", "-"): value for name, value in flags.items()},)
-        )
-    }
+    arguments = tuple(f"--{name.replace('_', '-')}={value}" for name, value in flags.items())
+    return {"autoscaler": AutoscalerState(status_report=SCALER, processes=(arguments,))}
 
 
 ONLY_A = ExpanderMapState(data={MAP_KEY: "100: ['^a$']"})
@@ -482,21 +478,3 @@ def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
 def test_the_overhead_setting_is_right_where_the_server_does_not_fill_it_in() -> None:
     assert CLASS_UNKNOWN.status == 403
     assert bad(runtime_class_trial=CREATED) == {"overhead-setting-mismatch": "error"}
-
-
-def codes_with_autoscalers(*processes: dict[str, str], flags: str) -> list[str]:
-    state = AutoscalerState(status_report=SCALER, processes=processes)
-    both = settings(
-        "compactor", TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS=flags,
-        TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP="cluster-autoscaler-status,status-spot",
-    )  # fmt: skip
-    cluster = replace(WELL, autoscaler=state, processes=both)
-    return [one.reason.code.name for one in check_autoscaler(cluster) if one.severity is not FindingSeverity.OK]
-
-
-def test_each_of_several_autoscalers_is_compared_with_its_own_flags() -> None:
-    spot = {"status-config-map-name": "status-spot", "scale-down-unneeded-time": "2m"}
-    text = "--scale-down-unneeded-time=5m; --status-config-map-name=status-spot --scale-down-unneeded-time=2m"
-    assert codes_with_autoscalers({"scale-down-unneeded-time": "5m"}, spot, flags=text) == []
-    assert codes_with_autoscalers({}, spot, flags=text) == ["autoscaler-flags-differ"]
-    assert codes_with_autoscalers(spot, flags="--scale-down-unneeded-time=2m") == []

@@ -21,6 +21,7 @@ from trimtab.cli.install.admission_policies import render_account_policies, rend
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, account_name
 from trimtab.cluster.api.admissionregistration import MutatingWebhookConfiguration
+from trimtab.cluster.cluster_autoscaler import parse_flags
 from trimtab.kube.client import Exchange
 from trimtab.kube.errors import ApiStatus, NotAllowed, Unreachable
 from trimtab.policy import vpa_webhook
@@ -107,8 +108,8 @@ def test_the_autoscalers_flags_are_found_in_either_form_and_others_are_not_taken
 
     ours = deployment(image="registry.k8s.io/autoscaling/cluster-autoscaler:v1.33.0",
                       command=["./cluster-autoscaler", "--scale-down-enabled=false", "--v", "4"])  # fmt: skip
-    [flags] = observed.list_autoscaler_flags([deployment(image="coredns"), ours])
-    assert flags == {"scale-down-enabled": "false", "v": "4"}
+    [arguments] = observed.list_autoscaler_arguments([deployment(image="coredns"), ours])
+    assert parse_flags(arguments) == {"scale-down-enabled": "false", "v": "4"}
 
 
 def test_a_policys_conditions_are_told_only_while_they_hold() -> None:

@@ -11,7 +11,7 @@ from trimtab.cli.doctor.reasons import (
     EXPANDER_MAP_UNUSED,
     EXPANDER_MAP_WITHOUT_GROUPS,
 )
-from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.cluster_autoscaler import Autoscaler, parse_flags
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.reason import Unreadable
 from trimtab.machines.expander_map import MAP_KEY, ExpanderMap, InvalidMap, UnjudgedMap, parse_expander_map
@@ -37,7 +37,9 @@ def check_expander_map(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     autoscaler = cluster.autoscaler
     if isinstance(autoscaler, Unreadable):
         autoscaler = AutoscalerState(status_report=None)
-    expanders = dict.fromkeys(flags.get("expander", "least-waste") for flags in autoscaler.processes)
+    expanders = dict.fromkeys(
+        parse_flags(arguments).get("expander", "least-waste") for arguments in autoscaler.processes
+    )
     if expanders and not any("priority" in expander.split(",") for expander in expanders):
         yield report_warning(EXPANDER_MAP_UNUSED, f"the autoscaler runs with --expander={' and '.join(expanders)}")
     parsed = parse_expander_map(state.data.get(MAP_KEY, ""))

@@ -2,7 +2,7 @@
 source, the VPA."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster
@@ -34,11 +34,11 @@ from trimtab.cluster.cluster_autoscaler import (
     autoscaler_from_flags,
     parse_flags,
     split_status_names,
-    with_options,
 )
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.several_autoscalers import highest_threshold, join_autoscalers, with_process_flags
 
 MAX_LEAD_THRESHOLD_PERCENT = 30
 """The largest scale-down threshold, in percent of requests, at which the autoscaler removes almost only empty nodes."""
@@ -100,8 +100,15 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     yield from _check_flags(processes, settings)
     yield from _check_status_names(processes, settings)
     if not isinstance(cluster.pools, Unreadable):
-        configured = [parse_flags(arguments) for arguments in _configured_processes(settings)]
-        yield from _check_thresholds(cluster.pools.pools, processes or configured)
+        known_processes = processes or _configured_processes(settings)
+        yield from _check_thresholds(cluster.pools.pools, _autoscaler_with_flags(status, known_processes))
+
+
+def _autoscaler_with_flags(status: Autoscaler | Unreadable | None, processes: Processes) -> Autoscaler:
+    if isinstance(status, Autoscaler):
+        return with_process_flags(status, processes)
+    joined = join_autoscalers([autoscaler_from_flags(arguments, None) for arguments in processes])
+    return joined or Autoscaler()
 
 
 def _check_missing_status(cluster: ObservedCluster, settings: Mapping[str, str]) -> DoctorFinding:
@@ -141,14 +148,13 @@ def _check_status(status: Autoscaler, cluster: ObservedCluster) -> DoctorFinding
     )
 
 
-def _check_thresholds(pools: Iterable[Pool], processes: Sequence[Mapping[str, str]]) -> Iterator[DoctorFinding]:
-    """Yields for each pool with `autoscaler: lead` whether the autoscalers leave the nodes with pods to Trimtab."""
-    autoscalers = [autoscaler_from_flags(_arguments_of(flags), None) for flags in processes or ({},)]
+def _check_thresholds(pools: Iterable[Pool], autoscaler: Autoscaler) -> Iterator[DoctorFinding]:
+    """Yields for each pool with `autoscaler: lead` whether its autoscalers leave the nodes with pods to Trimtab."""
     flag = f"--{THRESHOLD_FLAG}={MAX_LEAD_THRESHOLD_PERCENT / 100:g}"
     for pool in pools:
         if pool.autoscaler is not Precedence.LEAD:
             continue
-        threshold = max(with_options(one, pool.group_options).threshold for one in autoscalers)
+        threshold = highest_threshold(autoscaler, pool.name, (), pool.group_options)
         if threshold > pool.lead_max_threshold:
             sentence = (
                 f"pool {pool.name} has `autoscaler: lead` and starts no drain: the autoscaler removes nodes "
@@ -170,19 +176,20 @@ def _check_thresholds(pools: Iterable[Pool], processes: Sequence[Mapping[str, st
             )
 
 
-def _check_flags(processes: Sequence[Mapping[str, str]], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
+def _check_flags(processes: Processes, settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
     configured = _configured_processes(settings)
     differing: dict[str, None] = {}
-    for flags in processes:
+    all_flags = [parse_flags(arguments) for arguments in processes]
+    for arguments, flags in zip(processes, all_flags, strict=True):
         if not ENABLED.is_true_in(flags):
             yield report_error(AUTOSCALER_KEEPS_NODES, f"--{ENABLED.name}={flags[ENABLED.name]}")
-        own = parse_flags(arguments_of_status(configured, key_of_process(_arguments_of(flags))) or ())
+        own = parse_flags(arguments_of_status(configured, key_of_process(arguments)) or ())
         differing |= {name: None for name in _followed_names(flags, own) if flags.get(name) != own.get(name)}
     if differing:
         names = _LOCATING_FLAGS if len(processes) > 1 else ()
         required = format_processes(
             [f"--{name}={flags[name]}" for name in (*names, *_followed_names(flags, {})) if name in flags]
-            for flags in processes
+            for flags in all_flags
         )
         yield report_warning(
             AUTOSCALER_FLAGS_DIFFER,
@@ -201,10 +208,10 @@ def _followed_names(*flags: Mapping[str, str]) -> list[str]:
     return sorted({name for one in flags for name in one if name in followed})
 
 
-def _check_status_names(processes: Sequence[Mapping[str, str]], settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
+def _check_status_names(processes: Processes, settings: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Yields a finding if an autoscaler writes a status that the compactor does not read."""
     read = split_status_names(settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP", ""))
-    names = tuple(dict.fromkeys(STATUS_CONFIG_MAP.text_in(flags) for flags in processes))
+    names = tuple(dict.fromkeys(key_of_process(arguments)[1] for arguments in processes))
     if unread := [name for name in names if name not in read]:
         yield report_warning(
             AUTOSCALER_STATUS_UNREAD,
@@ -220,10 +227,6 @@ def _configured_processes(settings: Mapping[str, str]) -> Processes:
     except ValueError:
         # The compactor does not start with such a setting; another check reports that.
         return ()
-
-
-def _arguments_of(flags: Mapping[str, str]) -> list[str]:
-    return [f"--{name}={text}" for name, text in flags.items()]
 
 
 MAX_NAMES = 3

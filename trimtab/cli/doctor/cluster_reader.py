@@ -41,7 +41,7 @@ from trimtab.cli.doctor.permissions import missing_permissions, needed_permissio
 from trimtab.cli.doctor.references import read_references
 from trimtab.cli.install.deployments import WORKERS
 from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
-from trimtab.cluster.autoscaler_flags import STATUS_CONFIG_MAP
+from trimtab.cluster.autoscaler_processes import key_of_process
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION, Autoscaler
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.pool_config import PoolReading
@@ -395,12 +395,12 @@ class DoctorReader:
         return tuple(observed.decode_account_policies(rendered, stored))
 
     def read_autoscaler_state(self) -> AutoscalerState:
-        flags = list(observed.list_autoscaler_flags(self._probe.list_objects("Deployment", "kube-system")))
-        names = dict.fromkeys(STATUS_CONFIG_MAP.text_in(one) for one in flags) or {STATUS_NAME: None}
+        processes = tuple(observed.list_autoscaler_arguments(self._probe.list_objects("Deployment", "kube-system")))
+        names = dict.fromkeys(key_of_process(arguments)[1] for arguments in processes) or {STATUS_NAME: None}
         reports = [report for name in names if (report := self._read_autoscaler_status(name)) is not None]
         unreadable = next((report for report in reports if isinstance(report, Unreadable)), None)
         joined = join_autoscalers([report for report in reports if isinstance(report, Autoscaler)])
-        return AutoscalerState(status_report=unreadable or joined, processes=tuple(flags))
+        return AutoscalerState(status_report=unreadable or joined, processes=processes)
 
     def _read_autoscaler_status(self, name: str) -> Autoscaler | Unreadable | None:
         status = self._probe.get_object("ConfigMap", name, "kube-system")

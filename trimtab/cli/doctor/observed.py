@@ -17,7 +17,8 @@ from trimtab.cli.doctor.lease_state import LeaseState
 from trimtab.cli.doctor.references import ReferencesState
 from trimtab.cli.install.admission_policies import NAMESPACE_NAME
 from trimtab.cli.install.names import CONFIGURATION_NAME
-from trimtab.cluster.cluster_autoscaler import Autoscaler, parse_flags
+from trimtab.cluster.autoscaler_processes import Processes
+from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.annotation import DrainAnnotations
@@ -139,8 +140,8 @@ class AutoscalerState:
 
     status_report: Read[Autoscaler] | None
     """The content of the status ConfigMap, or None if there is no such ConfigMap."""
-    processes: tuple[Mapping[str, str], ...] = ()
-    """The command-line flags of each Deployment that runs an autoscaler, in the order of their names."""
+    processes: Processes = ()
+    """The command line of each Deployment that runs an autoscaler, in the order of their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,13 +327,13 @@ def decode_process(deployment: Plain) -> DeploymentState:
     )
 
 
-def list_autoscaler_flags(deployments: Iterable[Plain]) -> Iterator[dict[str, str]]:
-    """Yields the flags of each Deployment that runs a cluster autoscaler."""
+def list_autoscaler_arguments(deployments: Iterable[Plain]) -> Iterator[tuple[str, ...]]:
+    """Yields the command line of each Deployment that runs a cluster autoscaler."""
     for deployment in deployments:
         for container in _pod_containers(deployment):
             arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
             if "cluster-autoscaler" in " ".join([container.get("image", ""), *arguments[:1]]):
-                yield parse_flags(word for part in arguments for word in shlex.split(part))
+                yield tuple(word for part in arguments for word in shlex.split(part))
 
 
 def _pod_containers(deployment: Plain) -> list[Plain]:

@@ -14,6 +14,7 @@ from trimtab.usage.errors import GarbledSource, IncompleteSource, RefusedSource,
 from trimtab.usage.http_client import HttpApi, RetryPolicy
 from trimtab.usage.prometheus import Prometheus, QueryPlan, split_span
 from trimtab.usage.prometheus_response import parse_series
+from trimtab.usage.server_warnings import DistinctWarnings
 
 DAY = 86400
 END = 20_000 * DAY
@@ -213,7 +214,7 @@ def with_notices(**notices: object) -> Callable[[Asked], Answer]:
 def test_each_warning_of_the_server_is_reported_once() -> None:
     warnings: list[str] = []
     with serving(with_notices(warnings=["store thanos-2 did not respond"], isPartial=False)) as server:
-        it = Prometheus(HttpApi(server.url), QueryPlan(), warnings.append)
+        it = Prometheus(HttpApi(server.url), QueryPlan(), DistinctWarnings(warnings.append))
         assert list(it.read_series(it.plan_queries(START, END - 1)))
     assert warnings == ["store thanos-2 did not respond"]
 

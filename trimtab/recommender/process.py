@@ -46,6 +46,7 @@ from trimtab.usage.metrics_api import read_metrics
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.prometheus_queries import Names, invalid_names, parse_label_names
 from trimtab.usage.series import Series
+from trimtab.usage.server_warnings import DistinctWarnings
 
 NAME = "recommender"
 Wait = Callable[[], None]
@@ -227,7 +228,10 @@ class Process:
             max_concurrent_queries=settings.max_concurrent_queries,
         )
         log = self.replica.log
-        return Prometheus(server, pieces, lambda warning: log.warning("prometheus.warned", warning=warning))
+        warnings = DistinctWarnings(
+            lambda warning: log.warning("prometheus.warned", warning=warning), clock.elapsed_seconds
+        )
+        return Prometheus(server, pieces, warnings)
 
     def _instant_source(self) -> Callable[[], Iterable[Series]]:
         client, log = self.replica.client, self.replica.log

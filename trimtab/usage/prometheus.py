@@ -74,9 +74,7 @@ class Prometheus:
     source: HttpApi
     query_plan: QueryPlan = field(default_factory=QueryPlan)
     on_warning: Callable[[str], None] = lambda warning: None
-    """It is called with what the server warns of in its answers, such as stores that did not respond; once for each
-    text."""
-    _warnings: set[str] = field(default_factory=set)
+    """It is called with what the server warns of in each answer (see `DistinctWarnings`)."""
 
     def list_namespaces(self, start: int, end: int) -> list[str]:
         """Returns the namespaces that had containers between `start` and `end`."""
@@ -139,9 +137,7 @@ class Prometheus:
                 f"{doing}: {self.source.public_address}: the answer is partial, because some stores did not respond"
             )
         for warning in notices.warnings:
-            if warning not in self._warnings and len(self._warnings) < _MAX_WARNINGS:
-                self._warnings.add(warning)
-                self.on_warning(warning)
+            self.on_warning(warning)
         return body
 
     def _fetch(self, piece: QueryPart) -> list[tuple[QueryPart, bytes]]:
@@ -271,10 +267,6 @@ class Prometheus:
             return msgspec.json.decode(body, type=shape)
         except msgspec.DecodeError as error:
             raise GarbledSource(f"{self.source.public_address}: a response of {len(body)} bytes: {error}") from None
-
-
-_MAX_WARNINGS = 20
-"""The largest number of warnings that are reported for one server."""
 
 
 class _OwnerMetric(NamedTuple):

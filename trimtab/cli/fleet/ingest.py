@@ -4,7 +4,7 @@ history."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -32,6 +32,7 @@ from trimtab.usage.http_client import HttpApi
 from trimtab.usage.metric_names import StatedQuantities
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus, QueryPlan
+from trimtab.usage.server_warnings import DistinctWarnings
 
 MAX_SAMPLE_DAYS = 366
 """The largest number of days of samples that are read from files."""
@@ -111,7 +112,7 @@ def verb(
         return
     logins = parse_headers(headers, header_files, token_file, None)
     plan = QueryPlan(step_seconds=step, rate_window=rate, extra_matcher=matcher)
-    server = Prometheus(HttpApi(url, logins, ca, None, None), plan, _print_warning)
+    server = Prometheus(HttpApi(url, logins, ca, None, None), plan, DistinctWarnings(_print_warning))
     last = last_complete_day(now_seconds)
     wanted = range(last - days + 1, last + 1)
     store = DailyStore(usage)
@@ -197,11 +198,8 @@ def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, day
             matchers = ",".join(
                 part for part in (server.query_plan.extra_matcher, f'{by}="{escape_value(value)}"') if part
             )
-            plan = QueryPlan(
-                step_seconds=server.query_plan.step_seconds, rate_window=server.query_plan.rate_window,
-                extra_matcher=matchers,
-            )  # fmt: skip
-            yield _Part(prefix + value, Prometheus(server.source, plan, server.on_warning))
+            plan = replace(server.query_plan, extra_matcher=matchers)
+            yield _Part(prefix + value, replace(server, query_plan=plan))
 
 
 def _ingest_cluster(

@@ -34,6 +34,7 @@ from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.prometheus_queries import Names
 from trimtab.usage.repeated_series import RepeatedSeries
 from trimtab.usage.series import Series, add_all_series, container_key
+from trimtab.usage.server_warnings import DistinctWarnings
 from trimtab.usage.usage_file import UsageFile
 from trimtab.usage.vpa_checkpoints import CheckpointSource
 
@@ -237,18 +238,16 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
     report is not divided.
     """
     source = HttpApi(server.url, server.headers, server.ca, server.certificate, server.key)
-    start, warnings = now - server.days * DAY, dict[str, None]()
+    start, warnings = now - server.days * DAY, list[str]()
+    queries = QueryPlan(
+        step_seconds=server.step, rate_window=server.rate, extra_matcher=server.extra, names=server.names,
+        max_concurrent_queries=server.at_once,
+    )  # fmt: skip
+    prometheus = Prometheus(source, queries, DistinctWarnings(warnings.append))
     try:
-        for value, extra in _list_parts(source, server, histories.by, start, now):
-            queries = QueryPlan(
-                step_seconds=server.step,
-                rate_window=server.rate,
-                extra_matcher=extra,
-                names=server.names,
-                max_concurrent_queries=server.at_once,
-            )
-            prometheus = Prometheus(source, queries, on_warning=lambda warning: warnings.setdefault(warning))
-            _read_part(histories, value, prometheus, server.namespaces, owners, start, now)
+        for value, extra in _list_parts(prometheus, server.namespaces, histories.by, start, now):
+            part = replace(prometheus, query_plan=replace(queries, extra_matcher=extra))
+            _read_part(histories, value, part, server.namespaces, owners, start, now)
     except MixedClusters as error:
         raise UsageError([several_clusters_mistake("--prometheus", mixed) for mixed in error.mixed_labels]) from None
     except UsageFault as error:
@@ -261,17 +260,17 @@ def note_warning(warning: str) -> str:
     return f"The server of --prometheus warned: {warning}"
 
 
-def _list_parts(source: HttpApi, server: PrometheusOptions, by: str, start: int, now: int) -> list[tuple[str, str]]:
+def _list_parts(
+    prometheus: Prometheus, namespaces: tuple[str, ...], by: str, start: int, now: int
+) -> list[tuple[str, str]]:
     """Returns (value of the label that divides the report, the matcher of its series). Raises MixedClusters if several
     clusters would be mixed."""
-    prometheus = Prometheus(source, QueryPlan(step_seconds=server.step, extra_matcher=server.extra, names=server.names))
-    prometheus.check_one_cluster(start, now, server.namespaces, (by,) if by else ())
+    extra = prometheus.query_plan.extra_matcher
+    prometheus.check_one_cluster(start, now, namespaces, (by,) if by else ())
     if not by:
-        return [("", server.extra)]
+        return [("", extra)]
     values = prometheus.list_label_values(by, start, now)
-    return [
-        (value, ",".join(part for part in (server.extra, f'{by}="{escape_value(value)}"') if part)) for value in values
-    ]
+    return [(value, ",".join(part for part in (extra, f'{by}="{escape_value(value)}"') if part)) for value in values]
 
 
 def _read_part(

@@ -26,6 +26,7 @@ from trimtab.sizing.pool_reservations import PoolReservation, assess_pools
 from trimtab.usage.cluster_label import Matchers
 from trimtab.usage.http_client import HttpApi
 from trimtab.usage.prometheus import Prometheus, QueryPlan
+from trimtab.usage.server_warnings import DistinctWarnings
 
 
 @click.command("measure")
@@ -155,7 +156,7 @@ def _connect_to_prometheus(
     if mistakes:
         raise UsageError(mistakes)
     source = HttpApi(url, parse_headers(headers, (), token_file, None), ca, None, None)
-    return Prometheus(source, queries, lambda warning: print_text(note_warning(warning), err=True))
+    return Prometheus(source, queries, DistinctWarnings(lambda warning: print_text(note_warning(warning), err=True)))
 
 
 def _read_measurements(

@@ -99,6 +99,24 @@ def test_the_present_flags_are_those_that_are_given(cluster: Path) -> None:
     assert report["present"]["finalNodes"] == 2
 
 
+def autoscaler_deployment(*flags: str) -> dict[str, Any]:
+    container = {"name": "ca", "image": "ca", "command": ["./cluster-autoscaler", *flags]}
+    return {
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": f"ca-{len(flags)}", "namespace": "kube-system"},
+        "spec": {"selector": {}, "template": {"metadata": {}, "spec": {"containers": [container]}}},
+    }  # fmt: skip
+
+
+def test_a_note_names_the_autoscalers_whose_flags_are_not_replayed(tmp_path: Path) -> None:
+    spot = ("--scale-down-utilization-threshold=0.7", "--status-config-map-name=spot")
+    objects = [*(node(f"n{n}", cpu="4", memory="16Gi") for n in range(4)), *pods(16, nodes=4)]
+    several = write_cluster(tmp_path, *objects, autoscaler_deployment(), autoscaler_deployment(*spot))
+    report = read_report("autoscaler", "propose", "--cluster", several)
+    assert report["present"]["flags"][0] == "--scale-down-utilization-threshold=0.5"
+    assert any(has_facts(note, "2 cluster autoscalers", "kube-system/spot") for note in report["notes"])
+
+
 def test_the_table_names_the_proposed_flags(cluster: Path) -> None:
     result = run_verb("autoscaler", "propose", "--cluster", cluster)
     assert result.exit_code == 0, result.output
@@ -112,6 +130,7 @@ def test_the_table_names_the_proposed_flags(cluster: Path) -> None:
         (("--step", "soon"), "--step"),
         (("--autoscaler-flags", "--scale-down-unneeded-time=ten"), "scale-down-unneeded-time"),
         (("--autoscaler-flags", "--scale-down-utilisation-threshold=0.6"), "did you mean"),
+        (("--autoscaler-flags", "--v=4; --status-config-map-name=spot"), "the flags of one autoscaler"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_done(cluster: Path, arguments: tuple[str, ...], expected: str) -> None:

@@ -26,9 +26,11 @@ from trimtab.cli.plan.autoscaler_inputs import find_autoscaler_arguments
 from trimtab.cli.plan.inputs import parse_autoscaler_flags, parse_documents
 from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.autoscaler_evictions import read_eviction_rules
+from trimtab.cluster.autoscaler_processes import Processes, StatusKey, key_of_process
 from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, autoscaler_from_flags, parse_flags
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document
@@ -40,6 +42,8 @@ CONSTANT_SECONDS = 2 * 3600
 """The seconds for which the pods of a single snapshot are replayed: longer than every unneeded time that is
 compared."""
 _UNNEEDED_FLAG, _DELAY_FLAG = f.UNNEEDED_TIME.name, f.DELAY_AFTER_ADD.name
+_MAX_NAMES = 3
+"""The largest number of autoscalers that a note names."""
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _TIME = re.compile(rb'"(?:lastScaleTime|lastTransitionTime|creationTimestamp|renewTime|startTime)":"([^"]{20,30})"')
 
@@ -78,7 +82,13 @@ def read_cluster_history(
         snapshots.append(one)
     configured, flag_mistakes = parse_autoscaler_flags(flags_text)
     mistakes += flag_mistakes
-    arguments = next(iter(configured), None) or next(find_autoscaler_arguments(documents), [])
+    if len(configured) > 1:
+        expected = "the flags of one autoscaler: the replay has one set of flags"
+        mistakes.append(
+            ConfigError(file="--autoscaler-flags", expected=expected, got=f"those of {len(configured)} autoscalers")
+        )
+    processes = configured or _distinct_processes(find_autoscaler_arguments(documents))
+    arguments = processes[0] if processes else ()
     present, duration_mistakes = read_present_flags(arguments, provision_seconds)
     mistakes += duration_mistakes
     if not mistakes and not now.inventory.nodes:
@@ -89,13 +99,28 @@ def read_cluster_history(
     moments, notes = _read_moments(snapshots, series, step_seconds)
     rules = read_eviction_rules(autoscaler_from_flags(arguments, None))
     reading = build_history(snapshots[0].inventory, moments, min_nodes, rules)
-    if not configured:
+    if not configured and len(processes) > 1:
+        statuses = ["/".join(key_of_process(process)) for process in processes]
+        others = join_first(statuses[1:], _MAX_NAMES)
+        notes.append(
+            f"The snapshot has {len(processes)} cluster autoscalers. The replay has the flags of the one that writes "
+            f"the status {statuses[0]}, for all nodes; pass those of another one ({others}) with --autoscaler-flags."
+        )
+    elif not configured:
         notes.append(
             "The present flags are read from the cluster autoscaler's pod, but a capture contains no command "
             "lines. In that case Trimtab assumes the autoscaler's defaults. Set the flags with "
             "--autoscaler-flags."
         )
     return ClusterHistory(reading.history, present, (*notes, *reading.notes))
+
+
+def _distinct_processes(all_arguments: Iterable[Sequence[str]]) -> Processes:
+    """Returns the command line of each autoscaler: its Deployment and its pods have the same one."""
+    by_status: dict[StatusKey, tuple[str, ...]] = {}
+    for arguments in all_arguments:
+        by_status.setdefault(key_of_process(arguments), tuple(arguments))
+    return tuple(by_status.values())
 
 
 def _read_inventory(documents: list[Document], prices: PriceFile) -> tuple[_TimedInventory, list[ConfigError]]:

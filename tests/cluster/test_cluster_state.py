@@ -35,3 +35,18 @@ def test_pods_that_are_watched_count_as_those_of_a_snapshot() -> None:
     whole = inventory_of(*NODES, DAEMONS, *PODS)
     assert facts_about_pods(inventory_of(*NODES, DAEMONS, watched=whole)) == facts_about_pods(whole)
     assert all(facts_about_pods(whole))
+
+
+def test_a_claim_that_several_pods_share_is_one_claim() -> None:
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("shared", "missing")]
+    pods = [pod(name, "n1") for name in ("a", "b")]
+    for item in pods:
+        item["spec"]["volumes"] = volumes
+    shared = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "shared", "namespace": "default"},
+    }
+    inventory = inventory_of(*NODES, *pods, shared)
+    assert inventory.known_claims_of(inventory.pods) == [inventory.claims["default", "shared"]]
+    assert inventory.claims_of(inventory.pods[0]) == [inventory.claims["default", "shared"], None]

@@ -13,7 +13,6 @@ from trimtab.cluster.api.core import NodeStatus, NodeSystemInfo
 from trimtab.cluster.api.meta import UNSET, ApiObject, Labels, Metadata, ResourceList, Revised, UnsetType
 from trimtab.cluster.api.pod import Container, Env, PodSpec
 from trimtab.cluster.api.workload import WorkloadSpec, WorkloadStatus
-from trimtab.cluster.runtime_signs import merge_signs, read_text_signs
 
 
 class ProbeView(ApiObject, frozen=True, kw_only=True):
@@ -32,12 +31,9 @@ class LintContainer(Container, frozen=True, kw_only=True):
     readiness_probe: ProbeView | None = None
     startup_probe: ProbeView | None = None
 
-    def __post_init__(self) -> None:
-        if self.env or self.command or self.args:
-            signs = read_text_signs(self.env, self.command, self.args)
-            force_setattr(self, "runtime_signs", merge_signs((*self.runtime_signs, *signs)))
-            without_values = [Env(name=env.name, value_from=env.value_from) for env in self.env]
-            force_setattr(self, "env", tuple(without_values))
+    def _replace_text(self) -> None:
+        self._add_text_signs()
+        force_setattr(self, "env", tuple(Env(name=env.name, value_from=env.value_from) for env in self.env))
 
     @property
     def arguments(self) -> tuple[str, ...]:

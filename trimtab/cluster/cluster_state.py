@@ -105,6 +105,15 @@ class Inventory:
         """The nodes that are machines, which alone count in sums of nodes, resources and money."""
         return tuple(node for node in self.nodes if node.nature.is_machine)
 
+    def claims_of(self, pod: PodInfo) -> list[Claim | None]:
+        """Returns the pod's claims in their order; None for a claim that the snapshot does not contain."""
+        return [self.claims.get((pod.namespace, name)) for name in pod.claims]
+
+    def known_claims_of(self, pods: Iterable[PodInfo]) -> list[Claim]:
+        """Returns the claims of the pods that the snapshot contains; a claim that several pods share is there once."""
+        keys = dict.fromkeys((pod.namespace, name) for pod in pods for name in pod.claims)
+        return [self.claims[key] for key in keys if key in self.claims]
+
 
 def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | None = None) -> Inventory:
     """Returns the inventory of a snapshot.

@@ -337,8 +337,7 @@ class EvictionChecker:
 
     # ── local data ───────────────────────────────────────────────────────
     def _local_data_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
-        for name in pod.claims:
-            claim = self.inventory.claims.get((pod.namespace, name))
+        for name, claim in zip(pod.claims, self.inventory.claims_of(pod), strict=True):
             if claim is not None and claim.is_local:
                 return r.LOCAL_VOLUME(f"volume {claim.volume} of pod {pod.key} exists only on its node (claim {name})")
         if not pod.local_volumes or pod.annotations.get(SAFE) == "true":

@@ -122,9 +122,7 @@ def _sum_requests(usage: PoolUsage, pods: list[PodInfo], resources: Iterable[str
 
 def _attached_volumes(pods: list[PodInfo], view: ClusterView) -> Counter[str]:
     """Returns CSI driver → number of attached volumes. A volume that several pods share is counted once."""
-    names = {(pod.namespace, claim) for pod in pods for claim in pod.claims}
-    claims = [view.inventory.claims[name] for name in names if name in view.inventory.claims]
-    return Counter(claim.driver for claim in claims if claim.driver)
+    return Counter(claim.driver for claim in view.inventory.known_claims_of(pods) if claim.driver)
 
 
 def _fullest_resource(

@@ -203,8 +203,8 @@ def count_karpenter_nodes(inventory: Inventory) -> int:
 
 def count_volumes(inventory: Inventory) -> int:
     """Returns the number of claims of pods whose volume has a driver."""
-    used = {(pod.namespace, claim) for pod in inventory.pods if not pod.is_finished for claim in pod.claims}
-    return sum(1 for claim in used if claim in inventory.claims and inventory.claims[claim].driver)
+    present = (pod for pod in inventory.pods if not pod.is_finished)
+    return sum(1 for claim in inventory.known_claims_of(present) if claim.driver)
 
 
 def add_workloads(parts: Iterable[tuple[PoolWorkload, int]]) -> PoolWorkload:

@@ -108,12 +108,13 @@ class PodClassifier:
         if not self.run_conditions.is_needed or pod.is_daemon:
             conditions = ANYWHERE
         else:
-            conditions = self.run_conditions.conditions_of(pod, self._drivers_of(pod))
+            drivers = [claim.driver for claim in self.inventory.known_claims_of((pod,)) if claim.driver]
+            conditions = self.run_conditions.conditions_of(pod, drivers)
         if not claims and readmitted_requests is None and not pod.has_device_claims:
             key: object = id(ask) if conditions is ANYWHERE else (id(ask), id(conditions))
             pod_class = self.classes_by_key.get(key)
             return pod_class if pod_class is not None else self._create(key, pod, {}, (), conditions)
-        volumes = [self.inventory.claims.get((pod.namespace, name)) for name in claims]
+        volumes = self.inventory.claims_of(pod)
         devices = self._devices(pod)
         device_key = devices if isinstance(devices, str) else tuple(sorted(devices.items()))
         amounts_key = tuple(sorted((readmitted_requests or {}).items()))
@@ -123,17 +124,12 @@ class PodClassifier:
             return pod_class
         return self._create(key, pod, readmitted_requests or {}, volumes, conditions)
 
-    def _drivers_of(self, pod: PodInfo) -> list[str]:
-        claims = [self.inventory.claims.get((pod.namespace, name)) for name in pod.claims]
-        return [claim.driver for claim in claims if claim is not None and claim.driver]
-
     def _classify_unknown(self, pod: PodInfo, reason: Unreadable) -> PodClass:
         """Returns a class with the pod's own requests that fits on no node, because the requests of the pod's successor
         are unknown."""
         pod_class = self.classes_by_key.get((id(pod.requirements), reason))
         if pod_class is None:
-            claims = [self.inventory.claims.get((pod.namespace, name)) for name in pod.claims]
-            pod_class = self._create((id(pod.requirements), reason), pod, {}, claims)
+            pod_class = self._create((id(pod.requirements), reason), pod, {}, self.inventory.claims_of(pod))
             pod_class.unjudged_reason = UNJUDGED(str(reason))
         return pod_class
 

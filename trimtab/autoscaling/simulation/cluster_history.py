@@ -209,8 +209,8 @@ class _WorkloadReader:
         requests = pod.requirements.requests
         if isinstance(requests, Unreadable):
             return None
-        claims = [self.inventory.claims.get((pod.namespace, claim)) for claim in pod.claims]
-        volumes = [claim.nodes for claim in claims if claim is not None and claim.nodes is not None]
+        claims = self.inventory.known_claims_of((pod,))
+        volumes = [claim.nodes for claim in claims if claim.nodes is not None]
         is_pinned = HOSTNAME_LABEL in set(label_keys_read(pod.requirements, volumes))
         has_budget = bool(self.budgets.matching_numbers(pod.namespace, pod.requirements.labels))
         return ReplayWorkload(

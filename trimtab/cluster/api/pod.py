@@ -123,15 +123,18 @@ class Container(ApiObject, frozen=True, kw_only=True):
             self._replace_text()
 
     def _replace_text(self) -> None:
-        signs = read_text_signs(self.env, self.command, self.args)
-        if signs:
-            merged = merge_signs((*self.runtime_signs, *signs)) if self.runtime_signs else signs
-            force_setattr(self, "runtime_signs", merged)
+        self._add_text_signs()
         force_setattr(self, "command", ())
         force_setattr(self, "args", ())
         sources = [env.value_from for env in self.env if env.value_from is not None]
         references = [Env(value_from=source) for source in sources if source.resource_field_ref is not None]
         force_setattr(self, "env", tuple(references))
+
+    def _add_text_signs(self) -> None:
+        signs = read_text_signs(self.env, self.command, self.args)
+        if signs:
+            merged = merge_signs((*self.runtime_signs, *signs)) if self.runtime_signs else signs
+            force_setattr(self, "runtime_signs", merged)
 
 
 class NodeSelectorTerm(ApiObject, frozen=True, kw_only=True):

@@ -94,14 +94,9 @@ def choose_taint(
                     f"DaemonSet {pod.namespace}/{owner} does not tolerate {LEGACY_TAINT_KEY}"
                 )
         elif not pod.is_static:
-            volumes = [
-                selector for claim in pod.claims
-                if (claim_info := inventory.claims.get((pod.namespace, claim))) is not None
-                and (selector := claim_info.nodes) is not None
-            ]  # fmt: skip
-            claims = [inventory.claims.get((pod.namespace, claim)) for claim in pod.claims]
-            drivers = [claim.driver for claim in claims if claim is not None and claim.driver]
-            conditions = conditions_reader.conditions_of(pod, drivers)
+            claims = inventory.known_claims_of((pod,))
+            volumes = [claim.nodes for claim in claims if claim.nodes is not None]
+            conditions = conditions_reader.conditions_of(pod, [claim.driver for claim in claims if claim.driver])
             if not any(
                 node_rejection_reason(pod.requirements, volumes, node) is None
                 and unfit_reason(conditions, node) is None

@@ -118,8 +118,7 @@ def _pod_size(pod: PodInfo) -> tuple[int, int]:
 
 
 def _count_volumes(inventory: Inventory, pods: Iterable[PodInfo]) -> int:
-    names = {(pod.namespace, claim) for pod in pods for claim in pod.claims}
-    return sum(1 for name in names if name in inventory.claims and inventory.claims[name].driver)
+    return sum(1 for claim in inventory.known_claims_of(pods) if claim.driver)
 
 
 def _share_daemons(inventory: Inventory, bound: Iterable[PodInfo], speed: Mapping[str, float]) -> DaemonShare:

@@ -142,6 +142,12 @@ def test_a_kind_that_nobody_knows_is_not_passed_over(kind: str, version: str, is
     assert not is_unknown_kind(document(kind, {"template": POD}, version))
 
 
+def test_a_rollout_that_refers_to_a_template_elsewhere_is_named_and_known():
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    rollout = document("Rollout", {"workloadRef": reference}, "argoproj.io/v1alpha1")
+    assert ("template of Deployment" in str(why_not_admitted(rollout)), is_unknown_kind(rollout)) == (True, False)
+
+
 @pytest.mark.parametrize("kind", ["Service", "CustomResourceDefinition", "ConfigMap", "Deployment"])
 def test_what_makes_no_pods_by_an_operator_is_not_named(kind: str):
     assert why_not_admitted(document(kind, {"ports": []}, "v1")) is None

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.admission.referenced_templates import find_template_owner
 from trimtab.cluster import scaled_objects
 from trimtab.cluster.api.meta import Metadata, change, value_or
 from trimtab.cluster.api.pod import Pod
@@ -65,6 +66,11 @@ def why_not_admitted(document: Document) -> str | None:
     value, kind = document.value, document.kind
     if kind is None or kind == "CustomResourceDefinition":
         return None
+    if (owner := find_template_owner(document)) is not None:
+        return (
+            f"{document.entry_name}: its pods have the template of {owner.described}, which is not among the objects "
+            "that were read"
+        )
     group, is_read = group_of(document), bool(template_paths(kind, value))
     if kind_name(kind) in _POD_CREATING_KINDS.get(group, ()):
         if is_read:

@@ -54,16 +54,5 @@ def _with_template(document: Document, templates: Mapping[OwnerKey, Any]) -> Doc
     return document.with_derived_value({**value, "spec": {**value["spec"], "template": template}})
 
 
-def note_missing_template(document: Document) -> str | None:
-    """Returns that the template of the object's pods was not read; None for an object that refers to no other."""
-    owner = find_template_owner(document)
-    if owner is None:
-        return None
-    return (
-        f"{document.entry_name}: its pods have the template of {owner.described}, which is not among the objects that "
-        "were read"
-    )
-
-
 def _namespace_of(document: Document) -> str:
     return str(value_at(document.value, ("metadata", "namespace")) or "default")

@@ -17,11 +17,7 @@ from trimtab.admission.pod_templates import (
     why_not_admitted,
 )
 from trimtab.admission.preview import Preview, preview_admission
-from trimtab.admission.referenced_templates import (
-    add_referenced_templates,
-    find_template_owner,
-    note_missing_template,
-)
+from trimtab.admission.referenced_templates import add_referenced_templates
 from trimtab.admission.template_owners import find_counted_owners
 from trimtab.cli import live_cluster, output
 from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
@@ -236,11 +232,7 @@ def _read_inputs(
     cluster_documents, more, _ = _parse_documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
     loaded = load_policies(live_cluster.read_paths(policy_paths) if policy_paths else live_cluster.shipped_policies())
     located = [(document, template) for document in documents for template in read_templates(document)]
-    ignored = [
-        cause
-        for document in documents
-        if (cause := note_missing_template(document) or why_not_admitted(document)) is not None
-    ]
+    ignored = [cause for document in documents if (cause := why_not_admitted(document)) is not None]
     snapshot_build = build_snapshot([*cluster_documents, *documents])
     unread = [(document, template) for document, template in located if isinstance(template, ConfigError)]
     mistakes += [
@@ -300,7 +292,7 @@ def _unknown_kinds(documents: list[Document]) -> str:
             {
                 f"{kind_name(document.kind)} ({group_of(document)})"
                 for document in documents
-                if document.kind is not None and find_template_owner(document) is None and is_unknown_kind(document)
+                if document.kind is not None and is_unknown_kind(document)
             }
         )
     )

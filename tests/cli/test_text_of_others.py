@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from rich.table import Table
 from trimtab.cli.output import format_json, format_manifests, format_yaml
 from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cli.print_text import print_progress, print_text
-from trimtab.cli.printable_text import ReportConsole, csv_cell, replace_control_characters
+from trimtab.cli.printable_text import ReportConsole, csv_cell
+from trimtab.cluster.control_characters import replace_control_characters
 
 HOSTILE = "[link=https://evil.example][reverse][/]x[/]:bomb:\x1b]8;;https://evil.example\x07\x1b[2J\x9b7m"
 WORKED = ("\x1b]", "\x1b[7m", "\x1b[2J", "\x9b", "\x07")
@@ -73,6 +75,15 @@ def test_a_line_is_printed_without_what_a_terminal_obeys(capsys: pytest.CaptureF
     assert captured.out == captured.err == f"{replace_control_characters(HOSTILE)}\n"
 
 
-def test_progress_has_no_sequence_but_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_has_no_sequence_but_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     print_progress(HOSTILE)
-    assert "\x1b" not in capsys.readouterr().err.replace("\r\x1b[K", "")
+    rest = capsys.readouterr().err.replace("\r\x1b[K", "")
+    assert (rest.startswith("reading "), "\x1b" in rest) == (True, False)
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
+    print_progress("pods")
+    assert capsys.readouterr().err == ""

@@ -5,7 +5,6 @@ With `live`, objects are listed from the API server of the kubeconfig. A file th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -142,7 +141,7 @@ def capture_cluster(
     try:
         client = connect_to_cluster(cluster_options.kubeconfig, cluster_options.context)
         try:
-            observation = read_cluster(client, kinds, _list_progress(), templates=templates)
+            observation = read_cluster(client, kinds, print_progress, templates=templates)
             metrics, problem = _read_pod_metrics(client) if pod_metrics else ([], "")
         finally:
             client.close()
@@ -200,13 +199,6 @@ def connect_live(cluster_options: ClusterOptions) -> Iterator[Client]:
         ) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
-
-
-def _list_progress() -> Callable[[str], None]:
-    """Returns a function that shows on a terminal which kind is being listed; without a terminal it shows nothing."""
-    if not sys.stderr.isatty():
-        return lambda what: None
-    return lambda what: print_progress(what)
 
 
 def read_snapshot(cluster_options: ClusterOptions, kinds: Iterable[str]) -> Snapshot:

@@ -17,7 +17,9 @@ def print_text(text: object, *, err: bool = False, newline: bool = True) -> None
 
 
 def print_progress(what: str) -> None:
-    """Show what is being read on standard error, which must be a terminal, until the next text replaces it."""
+    """Show what is being read on standard error until the next text replaces it; nothing if it is no terminal."""
+    if not sys.stderr.isatty():
+        return
     line = replace_control_characters(what).replace("\n", " ")
     click.echo(f"\r\x1b[Kreading {line} …\r\x1b[K", err=True, nl=False)
 

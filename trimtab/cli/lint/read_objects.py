@@ -7,7 +7,6 @@ those of a capture. A kind that the user may not list, or that the API server do
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -163,8 +162,7 @@ def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[
     kinds: list[str] = []
     notes: list[str] = []
     for source in sources:
-        if sys.stderr.isatty():
-            print_progress(str(source))
+        print_progress(str(source))
         try:
             documents += _list_source(client, source)
         except NotFound:

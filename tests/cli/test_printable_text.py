@@ -10,7 +10,8 @@ from rich.text import Text
 
 from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole
-from trimtab.cli.printable_text import ReportConsole, replace_control_characters
+from trimtab.cli.printable_text import ReportConsole
+from trimtab.cluster.control_characters import replace_control_characters
 
 HOSTILE = "a\x1b[2Jb\x1b]0;title\x07c\rd\x9be\u202ef"
 INVALID_MARKUP = "[/nothing] [bold"

@@ -14,9 +14,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 from rich.text import Text
 
-from trimtab.cluster.control_characters import escape_in_json, replace_control_characters
-
-__all__ = ["escape_in_json", "replace_control_characters"]
+from trimtab.cluster.control_characters import replace_control_characters
 
 
 def csv_cell(value: object) -> object:

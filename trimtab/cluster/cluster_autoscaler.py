@@ -25,7 +25,7 @@ STATUS_NAMESPACE, STATUS_NAME = f.NAMESPACE.default, f.STATUS_CONFIG_MAP.default
 """The default namespace and name of the status ConfigMap; the autoscaler's flags `--namespace` and
 `--status-config-map-name` change them."""
 UPDATED_ANNOTATION = "cluster-autoscaler.kubernetes.io/last-updated"
-THRESHOLD_FLAG, ENABLED_FLAG, GPU_THRESHOLD_FLAG = f.THRESHOLD.name, f.ENABLED.name, f.GPU_THRESHOLD.name
+THRESHOLD_FLAG, GPU_THRESHOLD_FLAG = f.THRESHOLD.name, f.GPU_THRESHOLD.name
 MAX_SILENCE_SECONDS = 120
 """Seconds without a status update after which the autoscaler counts as stopped; a running one updates its status every
 ten seconds."""

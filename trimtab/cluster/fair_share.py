@@ -133,11 +133,6 @@ class FairSlots:
     _by_user: dict[str, dict[FairSlot, None]] = field(default_factory=dict)
     _counts: _UserCounts = field(default_factory=_UserCounts)
 
-    @property
-    def in_use(self) -> int:
-        """Returns the number of slots in use."""
-        return self._counts.total
-
     def take_slot(self, user: str) -> FairSlot | None:
         """Returns a slot, or None if all are in use and no user holds at least two more than this one. If all are in
         use, the oldest slot of the user with the most is lost."""

@@ -100,12 +100,14 @@ def _common_processors() -> list[structlog.typing.Processor]:
     return [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        redact_secrets,
     ]
 
 
 def _json_processors() -> list[structlog.typing.Processor]:
     renderer = structlog.processors.JSONRenderer(serializer=_json_line)
-    return [*_common_processors(), structlog.processors.format_exc_info, redact_secrets, renderer]
+    return [*_common_processors(), renderer]
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=repr)
@@ -117,7 +119,7 @@ def _json_line(event: Any, **_: Any) -> str:
 
 def _console_processors() -> list[structlog.typing.Processor]:
     return [
-        *_common_processors(), structlog.processors.format_exc_info, redact_secrets, _replace_control_characters,
+        *_common_processors(), _replace_control_characters,
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
     ]  # fmt: skip
 

@@ -15,6 +15,7 @@ from trimtab.autoscaling.simulation.cluster_history import (
     workload_name,
 )
 from trimtab.autoscaling.simulation.replay_nodes import ReplayWorkload
+from trimtab.cluster.autoscaler_evictions import DEFAULT_RULES
 
 
 def owned(name: str, on: str = "a", kind: str = "StatefulSet", **more: Any) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def test_what_keeps_a_node(volumes: list[Any], annotation: str, is_owned: bool, 
     if annotation:
         item["metadata"]["annotations"] = {SAFE_TO_EVICT: annotation}
     [one] = cluster(node("a"), item).pods
-    assert blocks_scale_down(one, is_owned=is_owned, has_budget=False) is blocks
+    assert blocks_scale_down(one, DEFAULT_RULES, is_owned=is_owned, has_budget=False) is blocks
 
 
 def test_pods_count_while_they_live() -> None:

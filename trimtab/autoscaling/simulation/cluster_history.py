@@ -233,7 +233,7 @@ class _WorkloadReader:
         return self._known[key]
 
 
-def blocks_scale_down(pod: PodInfo, rules: EvictionRules = DEFAULT_RULES, *, is_owned: bool, has_budget: bool) -> bool:
+def blocks_scale_down(pod: PodInfo, rules: EvictionRules, *, is_owned: bool, has_budget: bool) -> bool:
     """Returns whether the pod keeps a cluster autoscaler with these rules from removing its node.
 
     If the pod has the annotation safe-to-evict, the annotation decides. Otherwise the pod blocks the removal if any of

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 
 import click
 import msgspec
-import yaml
 from rich.console import Console
 from rich.table import Table
 
 from trimtab.admission.audit.stale_overhead import class_overheads
 from trimtab.cli import live_cluster, output
 from trimtab.cli.main import SuggestingGroup, UsageError
-from trimtab.cli.output import ReportPart
-from trimtab.cli.print_text import print_text
+from trimtab.cli.output import ReportPart, format_manifests
+from trimtab.cli.print_text import print_document, print_text
 from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod
@@ -322,7 +321,7 @@ def render_runtime_class(
     overhead: ResourceList = (
         dict(cost.pod_fixed) if lower else larger_overhead(cost.pod_fixed, runtime_class.overhead.pod_fixed)
     )
-    print_text(yaml.safe_dump(_render_manifest(runtime_class, overhead), sort_keys=False), newline=False)
+    print_document(format_manifests([_render_manifest(runtime_class, overhead)]))
     for line in _note_outdated_pods(snapshot, name, overhead):
         print_text(line, err=True)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 import certs
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, SuggestingGroup, UsageError
 from trimtab.cli.metrics_api.load_history import read_csv_history, read_prometheus_history
-from trimtab.cli.print_text import print_text
+from trimtab.cli.output import format_manifests
+from trimtab.cli.print_text import print_document, print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.quantity import NANO_PER_UNIT, is_quantity, parse
 from trimtab.cluster.reason import NotYet
@@ -147,7 +147,7 @@ def print_hpa(
         print_text(f"{proposal}\n{proposal.reason.code.todo}", err=True)
         sys.exit(EXIT_FOUND)
     print_text(_describe_proposal(proposal))
-    print_text(yaml.safe_dump(render_hpa(proposal, terms), sort_keys=False), newline=False)
+    print_document(format_manifests([render_hpa(proposal, terms)]))
 
 
 def _check_sources(

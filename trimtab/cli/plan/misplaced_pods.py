@@ -4,9 +4,7 @@ them there."""
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
-from trimtab.cli.output import ReportPart
+from trimtab.cli.output import ReportPart, format_manifests
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import pool_source
@@ -89,7 +87,7 @@ def _render_policy(group: Misplaced, world: ClusterModel) -> str:
         "apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name},
         "spec": {**spec, "actions": {"placement": placement}},
     }  # fmt: skip
-    return yaml.safe_dump(document, sort_keys=False, width=120)
+    return format_manifests([document])
 
 
 _POLICY_DESCRIPTIONS = {

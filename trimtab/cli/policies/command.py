@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 import msgspec
-import yaml
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +16,7 @@ from trimtab.cli import live_cluster, output
 from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
 from trimtab.cli.main import EXIT_FOUND, SuggestingGroup, UsageError
-from trimtab.cli.output import write_lines
+from trimtab.cli.output import format_yaml, write_lines
 from trimtab.cli.policies.cluster_policies import read_cluster_policies
 from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
@@ -189,7 +188,7 @@ def print_schema(as_crd: bool) -> None:
     """Print the JSON Schema of a PodPolicy, for editors and CI."""
     if as_crd:
         definitions = [build_crd(), build_pool_status_crd()]
-        print_document(yaml.safe_dump_all(definitions, sort_keys=False, width=120))
+        print_document(format_yaml(*definitions))
     else:
         print_document(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n")
 

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 
 import click
-import yaml
 
 from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND, UsageError
@@ -92,7 +91,7 @@ def _print_mutations(policies: Sequence[PodPolicy], output_file: str | None, *, 
 
 def _print_manifests(manifests: Sequence[Manifest], output_file: str | None) -> None:
     if manifests:
-        output.write_text(yaml.safe_dump_all(manifests, sort_keys=False, width=1000), output_file)
+        output.write_text(output.format_yaml(*manifests, width=1000), output_file)
 
 
 def _exit_with(problems: Sequence[tuple[str, str]]) -> None:

@@ -111,7 +111,7 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
     acts = _comparable_pod(after) != _comparable_pod(stored_pod(preview_without_policy))
     if not is_explained:
         expectation = Expectation(says=TO_EXPLAIN, acts=acts, because=tuple(sorted(codes)), would=tuple(sorted(would)))
-        case.file_path("why").write_text(yaml.safe_dump(_plain_expectation(expectation), sort_keys=False))
+        case.file_path("why").write_text(format_yaml(_plain_expectation(expectation)))
     if accept:
         text = format_yaml(after, width=200)
         case.file_path("after").write_text(HEADER + text)

@@ -150,7 +150,7 @@ def verb(
             print_text(f"These requests are not lowered, because they have {why}: {', '.join(doubtful)}", err=True)
     if more["export"]:
         exported = export.build_vpa_checkpoints(book, current)
-        output.write_text(export.format_yaml_documents(exported), more["export"])
+        output.write_text(output.format_manifests(exported), more["export"])
         print_text(f"Wrote {format_count(len(exported), 'checkpoint')} to {more['export']}", err=True)
     _emit(more["form"], more["output_file"], recommend_report)
 

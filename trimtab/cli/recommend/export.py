@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from msgspec import structs
 
 from trimtab.cli.main import UsageError
+from trimtab.cli.output import format_manifests
 from trimtab.cli.printable_text import csv_cell
 from trimtab.cli.private_file import write_private_file
 from trimtab.cli.recommend.current_requests import CurrentRequests
@@ -60,7 +60,7 @@ def write_patches(
     try:
         root.mkdir(parents=True, exist_ok=True)
         for name, content in {**patches, "kustomization.yaml": kustomization}.items():
-            write_private_file(str(root / name), yaml.safe_dump(content, sort_keys=False).encode())
+            write_private_file(str(root / name), format_manifests([content]).encode())
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None
@@ -219,11 +219,6 @@ def build_vpa_checkpoints(book: BatchHistory, cluster: CurrentRequests) -> list[
                 _checkpoint_document(container, _vpa_name(container, cluster), vpa.encode_checkpoint(histograms))
             )
     return documents
-
-
-def format_yaml_documents(documents: list[dict[str, Any]]) -> str:
-    """Returns the documents as one YAML stream."""
-    return yaml.safe_dump_all(documents, sort_keys=False)
 
 
 def _vpa_name(container: ContainerKey, cluster: CurrentRequests) -> str:

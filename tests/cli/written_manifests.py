@@ -171,9 +171,8 @@ WRITERS: Mapping[str, tuple[Writer, ...]] = {
     ),
     "policies/example_cases.py": (Writer("policies test --accept", write_example),),
     "pools/command.py": (Writer("pools import", write_pools),),
-    "recommend/export.py": (
-        Writer("recommend --patch", write_patches), Writer("recommend --export-vpa", write_checkpoints),
-    ),
+    "recommend/command.py": (Writer("recommend --export-vpa", write_checkpoints),),
+    "recommend/export.py": (Writer("recommend --patch", write_patches),),
     "reserved/snippets.py": tuple(
         Writer(
             f"reserved measure --snippet {platform}",

@@ -81,6 +81,9 @@ def test_a_percentage_in_any_variable_shows_a_jvm_that_reads_its_limit(name: str
         {"env": {"ASPNETCORE_URLS": "http://+:8080"}}, {"env": {"DOTNET_GCHeapHardLimitPercent": "4B"}},
         {"image": "cockroachdb/cockroach:v24"}, {"image": "prom/prometheus:v3.1.0"},
         {"command": ["rabbitmq-server"]}, {"image": "rabbitmq:4"},
+        {"image": "rayproject/ray:2.49", "command": ["ray", "start"]}, {"image": "acme/a", "command": ["ray", "start"]},
+        {"image": "ghcr.io/dask/dask:2026.1"}, {"command": ["tini", "--", "dask-worker"]},
+        {"env": {"DOTNET_GCHeapHardLimit": "0"}}, {"env": {"DOTNET_GCHeapHardLimitSOHPercent": "0x20"}},
     ],
 )  # fmt: skip
 def test_what_sizes_itself_by_both_limits(fields: dict[str, Any]) -> None:
@@ -103,7 +106,34 @@ def test_what_sizes_itself_by_the_memory_limit(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "fields",
+    [
+        {"env": {"ACME_MEMORY_LIMIT_PERCENT": "80"}}, {"env": {"MEM_RATIO": "0.5"}}, {"env": {"HEAP_MAX_PERCENT": "7"}},
+        {"args": ["--enable-feature=a,auto-gomemlimit"]}, {"args": ["--auto-gomemlimit"]},
+        {"args": ["--memory.cache-percent=40"]}, {"args": ["server", "--cache-memory-percentage=40"]},
+        {"args": ["-heap.max.ratio", "0.5"]},
+    ],
+)  # fmt: skip
+def test_a_name_for_a_share_of_memory_shows_that_the_memory_limit_is_read(fields: dict[str, Any]) -> None:
+    assert uses(**fields)[1] == READ
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"env": {"FRAME_RATIO": "2"}}, {"env": {"CPU_PERCENT": "2"}}, {"env": {"MEMORY_PERCENTILES": "2"}},
+        {"env": {"MEMORY": "1Gi"}}, {"args": ["--diagram-ratio=2"]}, {"args": ["--no-auto-gomemlimit"]},
+        {"args": ["a memory percent"]},
+    ],
+)  # fmt: skip
+def test_other_shares_and_other_words_for_memory_show_nothing(fields: dict[str, Any]) -> None:
+    assert uses(**fields)[1] == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "fields",
     [{"image": "golang:1.25"}, {"env": {"GOGC": "50"}}, {"env": {"GOMEMLIMIT": "1GiB"}}, {"image": "erlang:27"},
+     {"env": {"RUST_LOG": "info"}}, {"image": "rust:1.90"}, {"env": {"RAYON_NUM_THREADS": "2"}},
+     {"env": {"NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE": "1"}},
      {"env": {"GOMAXPROCS": "$(CPUS)"}}, {"env": {"AUTOMEMLIMIT": "off"}}, {"env": {"ELIXIR_ERL_OPTIONS": "+K true"}}],
 )  # fmt: skip
 def test_what_sizes_itself_by_the_cpu_limit(fields: dict[str, Any]) -> None:
@@ -129,6 +159,10 @@ def test_what_sizes_itself_by_the_cpu_limit(fields: dict[str, Any]) -> None:
         ({"image": "victoriametrics/vmagent", "args": ["-memory.allowedBytes=1GB"]}, (READ, FREE)),
         ({"image": "mongo:7", "args": ["--wiredTigerCacheSizeGB", "1"]}, (FREE, FREE)),
         ({"image": "erlang:27", "env": {"ERL_FLAGS": "+S 2:2"}}, (FREE, FREE)),
+        ({"env": {"COMPlus_GCHeapHardLimitSOH": "40000000"}}, (READ, FREE)),
+        ({"env": {"TOKIO_WORKER_THREADS": "4"}}, (FREE, FREE)),
+        ({"env": {"NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE": ""}}, (FREE, FREE)),
+        ({"image": "dask/dask", "args": ["dask", "worker", "--nthreads", "2", "--memory-limit", "4GB"]}, (FREE, FREE)),
         ({"image": "mssql/server:2022", "env": {"MSSQL_MEMORY_LIMIT_MB": "2048"}}, (FREE, FREE)),
     ],
 )

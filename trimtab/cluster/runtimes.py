@@ -136,8 +136,11 @@ RUNTIMES: tuple[Runtime, ...] = (
         programs=("dotnet",),
         files=("dll",),
         settings=(
-            # The absolute limit is used first if both are set.
-            SizeSetting(frees=(MEMORY,), variable="(DOTNET|COMPlus)_GCHeapHardLimit"),
+            # The absolute limit is used first if both are set. Limits of single heaps are used before both. 0 is no limit.
+            SizeSetting(
+                frees=(MEMORY,), variable="(DOTNET|COMPlus)_GCHeapHardLimit(SOH)?",
+                value="(0[xX])?0*[1-9a-fA-F][0-9a-fA-F]*",
+            ),
             SizeSetting(frees=(CPU,), variable="(DOTNET|COMPlus)_PROCESSOR_COUNT"),
         ),
     ),
@@ -265,6 +268,63 @@ RUNTIMES: tuple[Runtime, ...] = (
         usual_variables=("MSSQL_SA_PASSWORD", "MSSQL_PID"),
         variable="^MSSQL_",
         settings=(SizeSetting(frees=(MEMORY,), variable="MSSQL_MEMORY_LIMIT_MB"),),
+    ),
+    Runtime(
+        name="a Rust program",
+        reads=(CPU,),
+        source="doc.rust-lang.org, std::thread::available_parallelism: the affinity mask and the cgroup's quota "
+        "(rust-lang/rust#92697); tokio, TOKIO_WORKER_THREADS",
+        words=("rust",),
+        usual_variables=("RUST_LOG", "RUST_BACKTRACE", "TOKIO_WORKER_THREADS", "RAYON_NUM_THREADS"),
+        settings=(SizeSetting(frees=(CPU,), variable="TOKIO_WORKER_THREADS", value="[1-9][0-9]*"),),
+    ),
+    Runtime(
+        name="nginx, which counts its workers by the cpu limit",
+        reads=(CPU,),
+        source="nginxinc/docker-nginx, entrypoint/30-tune-worker-processes.sh: it reads the cgroup's quota if the "
+        "variable is not empty",
+        usual_variables=("NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE",),
+        settings=(SizeSetting(
+            frees=(CPU,), variable="NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE", value="", frees_unseen=False
+        ),),
+    ),
+    Runtime(
+        name="Ray",
+        reads=(CPU, MEMORY),
+        source="ray-project/ray, python/ray/_private/utils.py: get_num_cpus and get_system_memory read the cgroup",
+        images=("rayproject/ray", "ray-ml", "ray-llm"),
+        variable="^RAY_",
+        programs=("ray",),
+        settings=(SizeSetting(frees=(CPU,), options=(TextPattern("--num-cpus", "--num-cpus[=\\s]+[0-9]"),)),),
+    ),
+    Runtime(
+        name="Dask",
+        reads=(CPU, MEMORY),
+        source="dask/distributed, distributed/system.py and dask/system.py: MEMORY_LIMIT and CPU_COUNT are those of "
+        "the cgroup",
+        images=("dask", "dask-notebook"),
+        variable="^DASK_",
+        programs=("dask", "dask-worker"),
+        settings=(
+            SizeSetting(frees=(CPU,), options=(TextPattern("--nthreads", "--nthreads[=\\s]+[1-9]"),)),
+            SizeSetting(frees=(MEMORY,), options=(
+                TextPattern("--memory-limit", "--memory-limit[=\\s]+[0-9]+[.]?[0-9]*\\s?[kKMGT]"),
+            )),
+        ),
+    ),
+    Runtime(
+        name="a program that takes a share of its memory limit",
+        reads=(MEMORY,),
+        # A general sign, beside the rows for programs: an option or variable whose name has words for memory and share.
+        source="prometheus/alertmanager, --enable-feature=auto-gomemlimit; VictoriaMetrics, -memory.allowedPercent; "
+        "open-telemetry/opentelemetry-collector, memory limiter: limit_percentage",
+        variable="(^|_)(MEM|MEMORY|HEAP|RAM)_([A-Z_]*_)?(PERCENT|PERCENTAGE|PCT|RATIO|FRACTION)($|_)",
+        limit_options=(
+            TextPattern("auto-gomemlimit", "(^|[=,\\s]|--)auto-gomemlimit"),
+            TextPattern("ercent", "(^|\\s)--?([a-z.-]*[.-])?(mem|memory|heap|ram)[.-]([a-zA-Z.-]*[.-])?[pP]ercent"),
+            TextPattern("ratio", "(^|\\s)--?([a-z.-]*[.-])?(mem|memory|heap|ram)[.-]([a-zA-Z.-]*[.-])?ratio"),
+        ),
+        settings=(SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),),
     ),
     Runtime(
         name="a script that reads the memory limit",

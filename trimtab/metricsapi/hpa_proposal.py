@@ -21,6 +21,8 @@ MIN_POINTS = 100
 MIN_SPREAD = 2.0
 """The minimum ratio of the rate in the busiest twentieth of the points to the rate in the quietest twentieth."""
 MIN_CORRELATION = 0.7
+MAX_REPLICAS = 2**31 - 1
+"""The largest `maxReplicas` of an HPA: the API has it as an int32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +87,17 @@ def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposa
         reason = CPU_UNRELATED(f"the correlation of cpu usage and request rate is {correlation:.2f}")
         return NotYet(reason=reason, have=f"{correlation:.2f}", need=f"{MIN_CORRELATION:g}")
     threshold = (terms.cpu_request * terms.utilization - base) / slope
-    if threshold <= 0:
-        wanted = terms.cpu_request * terms.utilization
+    wanted = terms.cpu_request * terms.utilization
+    # An HPA cannot express less than a thousandth of a request per second.
+    if threshold < 0.001:
         reason = REQUEST_TOO_SMALL(
             f"a pod should use at most {wanted:.3g} cores, but needs {base:.3g} cores without any load"
         )
-        return NotYet(reason=reason, have=f"{wanted:.3g} cores", need=f"more than {base:.3g}")
+        return NotYet(reason=reason, have=f"{wanted:.3g} cores", need=f"more than {base + slope * 0.001:.3g}")
     least, most = _replica_range(points, threshold)
+    if most > MAX_REPLICAS:
+        reason = REQUEST_TOO_SMALL(f"with at most {wanted:.3g} cores for each pod, the load would need {most:,} pods")
+        return NotYet(reason=reason, have=f"{wanted:.3g} cores", need=f"a load for at most {MAX_REPLICAS:,} pods")
     return HpaProposal(
         threshold=threshold, requests_per_core=1 / slope, base_cores=base, correlation=correlation,
         min_replicas=least, max_replicas=most, points=len(points),
@@ -116,10 +122,12 @@ def _fit_line(points: Sequence[LoadPoint]) -> tuple[float, float, float]:
 def _replica_range(points: Sequence[LoadPoint], threshold: float) -> tuple[int, int]:
     """Returns the number of replicas for the quietest time (at least 2), and for one and a half times the load of the
     busiest time."""
-    totals: dict[int, float] = {}
+    rates: dict[int, list[float]] = {}
     for point in points:
-        totals[point.at] = totals.get(point.at, 0.0) + point.rate
-    quiet, busy = min(totals.values()), max(totals.values())
+        rates.setdefault(point.at, []).append(point.rate)
+    # Exact sums do not depend on the order of the points.
+    totals = [math.fsum(at_one_time) for at_one_time in rates.values()]
+    quiet, busy = min(totals), max(totals)
     least = max(2, math.ceil(quiet / threshold))
     return least, max(least + 1, math.ceil(1.5 * busy / threshold))
 

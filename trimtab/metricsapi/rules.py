@@ -282,6 +282,12 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _MAX_QUERY_CHARACTERS = 8192
 
+
+def is_metric_name(name: str) -> bool:
+    """Returns whether a rule can have this name, so that an HPA can ask for its metric."""
+    return _NAME.fullmatch(name) is not None
+
+
 _EXPECTED = {
     "name": "a name of letters, digits and _ : . -, such as http_requests_per_second",
     "from": "scrape or query",

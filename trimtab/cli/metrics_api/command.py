@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 import certs
+from trimtab.admission.apiserver.validate_names import subdomain_errors
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, SuggestingGroup, UsageError
 from trimtab.cli.metrics_api.load_history import read_csv_history, read_prometheus_history
 from trimtab.cli.output import format_manifests
@@ -20,6 +21,7 @@ from trimtab.cluster.reason import NotYet
 from trimtab.metricsapi.hpa_proposal import HpaProposal, LoadPoint, ProposalTerms, propose_hpa, render_hpa
 from trimtab.metricsapi.process import run
 from trimtab.metricsapi.rule_inputs import find_rule_mistakes
+from trimtab.metricsapi.rules import is_metric_name
 from trimtab.metricsapi.settings import Settings
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import MissingKeyPair, RuntimeFault
@@ -137,6 +139,7 @@ def print_hpa(
     The target is an AverageValue, so it does not depend on the cpu requests, which a VPA changes. Exits with 1 if the
     history does not suffice, and says what is missing.
     """
+    _check_names(deployment, namespace, metric)
     _check_sources(cpu_request, history, prometheus, rate_query, cpu_query)
     terms = ProposalTerms(
         namespace=namespace, deployment=deployment, metric=metric,
@@ -148,6 +151,21 @@ def print_hpa(
         sys.exit(EXIT_FOUND)
     print_text(_describe_proposal(proposal))
     print_document(format_manifests([render_hpa(proposal, terms)]))
+
+
+def _check_names(deployment: str, namespace: str, metric: str) -> None:
+    """Raises an error if the API server would reject an HPA with these names."""
+    mistakes = [
+        ConfigError(file="command line", expected=f"{place}: a name that the API server accepts", got=name)
+        for place, name, is_valid in (
+            ("DEPLOYMENT", deployment, not any(subdomain_errors("metadata.name", deployment))),
+            ("--namespace", namespace, "." not in namespace and not any(subdomain_errors("metadata.namespace", namespace))),
+            ("--metric", metric, is_metric_name(metric)),
+        )
+        if not is_valid
+    ]  # fmt: skip
+    if mistakes:
+        raise UsageError(mistakes)
 
 
 def _check_sources(

@@ -44,13 +44,12 @@ def histories(draw: st.DrawFn, wanted: float) -> list[LoadRow]:
 
 
 def mistakes_in_hpa(spec: Item) -> list[str]:
-    """What ValidateHorizontalPodAutoscaler says (pkg/apis/autoscaling/validation), as far as the spec has the fields."""
+    """What ValidateHorizontalPodAutoscaler says (pkg/apis/autoscaling/validation), of the fields of this spec."""
     mistakes = []
     if not 1 <= spec["minReplicas"] <= spec["maxReplicas"] <= MAX_INT32:
         mistakes.append("replicas")
-    for metric in spec["metrics"]:
-        if quantity.compare_quantities(str(metric["pods"]["target"]["averageValue"]), "0") <= 0:
-            mistakes.append("averageValue")
+    targets = [str(metric["pods"]["target"]["averageValue"]) for metric in spec["metrics"]]
+    mistakes += [target for target in targets if quantity.compare_quantities(target, "0") <= 0]
     for direction in spec["behavior"].values():
         if not 0 <= direction["stabilizationWindowSeconds"] <= 3600:
             mistakes.append("stabilizationWindowSeconds")

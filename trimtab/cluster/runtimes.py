@@ -136,7 +136,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         programs=("dotnet",),
         files=("dll",),
         settings=(
-            # The absolute limit is used first if both are set. Limits of single heaps are used before both. 0 is no limit.
+            # The absolute limit is used before a percentage, and limits of single heaps before both. 0 is no limit.
             SizeSetting(
                 frees=(MEMORY,), variable="(DOTNET|COMPlus)_GCHeapHardLimit(SOH)?",
                 value="(0[xX])?0*[1-9a-fA-F][0-9a-fA-F]*",

@@ -282,12 +282,6 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _MAX_QUERY_CHARACTERS = 8192
 
-
-def is_metric_name(name: str) -> bool:
-    """Returns whether a rule can have this name, so that an HPA can ask for its metric."""
-    return _NAME.fullmatch(name) is not None
-
-
 _EXPECTED = {
     "name": "a name of letters, digits and _ : . -, such as http_requests_per_second",
     "from": "scrape or query",
@@ -335,6 +329,16 @@ def _parse_scheme(value: Any, path: Path) -> bool:
     if value not in ("http", "https"):
         raise InvalidValue(path, "http or https", quote_value(value))
     return bool(value == "https")
+
+
+def is_metric_name(name: str) -> bool:
+    """Returns whether a rule can have this name, so that an HPA can ask for its metric."""
+    return _NAME.fullmatch(name) is not None
+
+
+def is_namespace_name(name: str) -> bool:
+    """Returns whether the API server accepts the name of a namespace."""
+    return _NAMESPACE.fullmatch(name) is not None
 
 
 _parse_name = _text_parser(_NAME, _EXPECTED["name"])

@@ -21,7 +21,7 @@ from trimtab.cluster.reason import NotYet
 from trimtab.metricsapi.hpa_proposal import HpaProposal, LoadPoint, ProposalTerms, propose_hpa, render_hpa
 from trimtab.metricsapi.process import run
 from trimtab.metricsapi.rule_inputs import find_rule_mistakes
-from trimtab.metricsapi.rules import is_metric_name
+from trimtab.metricsapi.rules import is_metric_name, is_namespace_name
 from trimtab.metricsapi.settings import Settings
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import MissingKeyPair, RuntimeFault
@@ -159,7 +159,7 @@ def _check_names(deployment: str, namespace: str, metric: str) -> None:
         ConfigError(file="command line", expected=f"{place}: a name that the API server accepts", got=name)
         for place, name, is_valid in (
             ("DEPLOYMENT", deployment, not any(subdomain_errors("metadata.name", deployment))),
-            ("--namespace", namespace, "." not in namespace and not any(subdomain_errors("metadata.namespace", namespace))),
+            ("--namespace", namespace, is_namespace_name(namespace)),
             ("--metric", metric, is_metric_name(metric)),
         )
         if not is_valid

@@ -13,6 +13,7 @@ from trimtab.admission.handler import answer_review
 from trimtab.admission.quota_headroom import QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.admission.validate_config import validate_review
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.signature import secret_of
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.lint import has_chosen_image
@@ -90,7 +91,7 @@ def _from_files(settings: Settings, metrics: WebhookMetrics) -> PolicyStateSourc
     """Reads files once: their content holds until the process ends."""
     state = from_files(settings)
     _register_state_gauges(metrics, lambda: state)
-    return PolicyStateSource(lambda: state, lambda: (True, f"{len(state.policies.all)} policies"))
+    return PolicyStateSource(lambda: state, lambda: (True, format_count(len(state.policies.all), "policy", "policies")))
 
 
 def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -> PolicyStateSource:
@@ -113,7 +114,7 @@ def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -
 
     def ready() -> tuple[bool, str]:
         if live.complete:
-            return True, f"{len(live.world.policies.all)} policies"
+            return True, f"{format_count(len(live.world.policies.all), 'policy', 'policies')}"
         return False, f"waiting for {', '.join(live.missing_lists()) or 'the first facts'}"
 
     stop, client, secret = GracefulShutdown(), connect_to_cluster(), secret_of("webhook")

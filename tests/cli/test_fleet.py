@@ -93,7 +93,7 @@ def test_five_clusters_one_unreadable_one_of_karpenters_one_with_two_tenants(tmp
         chosen = ingest(server.url, folder, "--cluster-name", "shared", "--matcher", 'tenant="a"')
     assert (refused.exit_code, chosen.exit_code) == (3, 0)
     assert 'tenant: "a", "b"' in refused.stderr
-    assert has_facts(refused.stderr, "1 of 1 clusters", "not complete")
+    assert has_facts(refused.stderr, "1 of 1 cluster", "not complete")
     result = trimtab("fleet", "report", "--clusters", clusters, "--usage", folder, "--now", NOW, "-o", "json")
     assert result.exit_code == 3, (result.output, result.exception)
     assert "broken.json" in result.stderr

@@ -41,7 +41,7 @@ def test_an_hpa_keeps_cpu_and_lets_memory_change(tmp_path: Path) -> None:
     row = only(tmp_path, web(), hpa(80))
     assert (codes(row["cpu"]), row["memory"]["proposed"]) == (["hpa-uses-request"], "346Mi")
     allowed = only(tmp_path, web(), hpa(80), options=("--allow-hpa",))
-    assert has_facts(allowed["cpu"]["reasons"][-1]["text"], "1 replicas", "about 5")
+    assert has_facts(allowed["cpu"]["reasons"][-1]["text"], "1 replica becomes", "about 5")
 
 
 def test_less_than_an_hour_of_history_proposes_nothing_and_say_what_is_missing(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_the_class_is_rendered_with_the_larger_overhead_until_pods_are_made_agai
     rendered = yaml.safe_load(result.stdout)
     assert rendered["overhead"] == {"podFixed": {"cpu": "250m", "memory": "92Mi"}}
     assert (rendered["handler"], rendered["scheduling"]) == ("kata-fc", {"nodeSelector": {"sandbox": "kata"}})
-    assert has_facts(result.stderr, "6 running pods", "RuntimeClass kata", "different overhead")
+    assert has_facts(result.stderr, "6 running pods", "different overhead", "RuntimeClass kata")
     lower = yaml.safe_load(trimtab("runtimeclass", "render", "kata", *cluster_world, "--lower").stdout)
     assert lower["overhead"] == {"podFixed": {"cpu": "115m", "memory": "92Mi"}}
 

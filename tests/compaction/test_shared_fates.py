@@ -57,7 +57,7 @@ def test_a_buffer_of_any_number_of_pods_costs_no_more_than_its_room(replicas: in
     large = [node("a", "4000", pods=5000), keeper("k", "a", "1")]
     result = planned(*large, node("b"), pod("web-0", "b"), template("10m"), buffer(replicas))
     assert [step.node for step in result.all_steps] == ["b"]
-    assert any("500 of 2000000000" in note for note in result.notes) is (replicas > 500)
+    assert any("500 of 2,000,000,000" in note for note in result.notes) is (replicas > 500)
 
 
 @pytest.mark.parametrize("broken", [[buffer()], [template("3"), buffer(None)]])

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import PodSpec, TopologySpreadConstraint
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node_shapes import MACHINE_LABELS, NodeShape
 
 
@@ -60,4 +61,4 @@ def describe_unreachable_domains(
 
 
 def _only(most: int, key: str) -> str:
-    return f"with a spread constraint over {key}, at most {most} pods of its owner would get a node"
+    return f"with a spread constraint over {key}, at most {format_count(most, 'pod')} of its owner would get a node"

@@ -22,7 +22,7 @@ from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.format_count import join_first
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.resources import Amounts, is_same_list, pod_requests, requests_without_overhead, scheduler_amounts
@@ -213,7 +213,10 @@ def _draw_cost(console: Console, report: RuntimeClassCostReport) -> None:
             )
     unreadable = sum(row.unreadable_pods for row in report.teams)
     if unreadable:
-        console.print(f"{unreadable} pods have amounts that cannot be read, so the costs do not include these pods.")
+        console.print(
+            f"{format_count(unreadable, 'pod has', 'pods have')} amounts that cannot be read, so the "
+            "costs leave out such pods."
+        )
     for note in report.notes:
         console.print(note)
 
@@ -345,7 +348,8 @@ def _render_manifest(runtime_class: RuntimeClass, overhead: ResourceList) -> dic
 def _note_outdated_pods(snapshot: Snapshot, name: str, overhead: ResourceList) -> Iterator[str]:
     others = sum(not is_same_list(value_or(pod.spec.overhead, {}), overhead) for pod in _active_pods(snapshot, name))
     if others:
-        yield f"{others} running pods with RuntimeClass {name} keep a different overhead until they are recreated."
+        pods = format_count(others, "running pod keeps", "running pods keep")
+        yield f"{pods} a different overhead of RuntimeClass {name} until the pods are recreated."
 
 
 def _active_pods(snapshot: Snapshot, name: str) -> Iterator[Pod]:

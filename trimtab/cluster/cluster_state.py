@@ -24,6 +24,7 @@ from trimtab.cluster.api.workload import FAILURE, DaemonSet, PodDisruptionBudget
 from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
 from trimtab.cluster.daemon_sets import DaemonPods, missing_daemon_pods
 from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import POD
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey, controller_key
@@ -243,13 +244,13 @@ def _snapshot_notes(
     names: Counter[str], nodes_by_name: Mapping[str, NodeInfo], pods: Sequence[PodInfo]
 ) -> Iterable[str]:
     for name in sorted(name for name, count in names.items() if count > 1):
-        yield f"{names[name]} nodes have the same name {name}, so the compactor drains none of them"
+        yield f"{format_count(names[name], 'node')} have the same name {name}, so the compactor drains none of them"
     for key in sorted(set(_conflicting_pods(pods).values())):
         yield f"pod {key} appears more than once with different contents, so no drain is planned for its node"
     # Most likely the node was deleted between the two lists, or the files are of different times.
     strays = Counter([pod.node for pod in pods if pod.node and pod.node not in nodes_by_name])
     for name in sorted(strays):
-        yield f"{strays[name]} pods run on node {name}, which is not in the snapshot"
+        yield f"{format_count(strays[name], 'pod runs', 'pods run')} on node {name}, which is not in the snapshot"
 
 
 def _forbidden_notes(kinds: frozenset[str], devices_of_cluster: Devices) -> Iterable[str]:

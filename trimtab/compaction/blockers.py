@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster.autoscaler_evictions import EvictionRules
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
@@ -221,7 +222,9 @@ class EvictionChecker:
         if scale is not None and scale.wanted is not None and scale.ready < scale.wanted:
             by_budget = bool(over) and pool.unready is ProtectUnready.BUDGET
             if not by_budget and not self._tolerates_unready_replica(pod, pool, scale):
-                return r.OWNER_SHORT(f"{owner.described} has {scale.ready} of {scale.wanted} pods ready")
+                return r.OWNER_SHORT(
+                    f"{owner.described} has {scale.ready} of {format_count(scale.wanted, 'pod')} ready"
+                )
         wanted = scale.wanted if scale is not None and scale.wanted is not None else None
         count = wanted if wanted is not None else self.count_replicas(pod)
         if count < 2 and not pool.single_replicas:
@@ -283,7 +286,9 @@ class EvictionChecker:
         is_same_shortage = own is not None and own.wanted == scale.wanted and own.ready == scale.ready
         if is_same_shortage and self._tolerates_unready_replica(pod, pool, scale):
             return None
-        return r.OWNER_SHORT(f"Deployment {pod.namespace}/{name} has {scale.ready} of {scale.wanted} pods ready")
+        return r.OWNER_SHORT(
+            f"Deployment {pod.namespace}/{name} has {scale.ready} of {format_count(scale.wanted, 'pod')} ready"
+        )
 
     # ── annotations ──────────────────────────────────────────────────────
     def _annotation_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, PoolIndex, Precedence
@@ -169,7 +170,7 @@ class CandidateChecker:
             if failure is not None and now < failure.retry_after:
                 return r.BACK_OFF(
                     f"node {self.model.nodes[number].name} has pods of namespace {namespace}, because of which "
-                    f"{failure.times} drains of pool {pool.name} failed; the next attempt is in "
+                    f"{format_count(failure.times, 'drain')} of pool {pool.name} failed; the next attempt is in "
                     f"{failure.retry_after - now} s"
                 )
         return None
@@ -322,7 +323,7 @@ def _cluster_health_reason(model: ClusterModel, autoscaler: Autoscaler | None) -
     percent = min(f.MAX_UNREADY_PERCENT.number_in(flags) for flags in members)
     count = min(f.OK_UNREADY_COUNT.number_in(flags) for flags in members)
     if unready > count and unready * 100 > percent * len(machines):
-        return r.UNWELL(f"{unready} of {len(machines)} nodes of the cluster are not ready")
+        return r.UNWELL(f"{unready} of {format_count(len(machines), 'node')} of the cluster are not ready")
     return None
 
 

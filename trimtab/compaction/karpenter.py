@@ -6,6 +6,7 @@ It is only a report: Trimtab does not drain Karpenter's nodes.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
@@ -84,7 +85,7 @@ def _blocking_pods(
         if pod.is_static or not budgets:
             continue
         if len(budgets) > 1:
-            yield pod.key, r.TWO_BUDGETS(f"{len(budgets)} budgets select pod {pod.key}")
+            yield pod.key, r.TWO_BUDGETS(f"{format_count(len(budgets), 'budget')} select pod {pod.key}")
         elif not budgets[0].allowed and not (budgets[0].always_evictable and not pod.is_ready):
             code = r.BUDGET_SPENT if budgets[0].max_allowed else r.BUDGET_NEVER
             yield pod.key, code(f"budget {budgets[0].key} allows no disruption of pod {pod.key}")

@@ -18,6 +18,7 @@ from typing import Protocol
 from msgspec.structs import replace as change
 
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Reason
@@ -411,7 +412,8 @@ class Resizer:
             >= pool.evictions_per_hour
         ):
             return r.PACE(
-                f"pool {pool.name} has already evicted {pool.evictions_per_hour} pods within an hour, its limit"
+                f"pool {pool.name} has already evicted {format_count(pool.evictions_per_hour, 'pod')} within an "
+                "hour, its limit"
             )
         verdict = EvictionChecker.for_inventory(view.inventory, view.now, view.autoscaler).judge_pod(pod, pool)
         if isinstance(verdict, Blocked):

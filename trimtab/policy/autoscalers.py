@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from trimtab.cluster import quantity
 from trimtab.cluster.api.autoscaling import ContainerPolicy, HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.api.meta import ResourceList, UnsetType
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.recommendation import VpaRecommendation, vpa_recommendations
 from trimtab.cluster.resources import Role
@@ -247,7 +248,10 @@ def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
             f"{min_replicas}"
         )
     if replicas is not None and replicas.wanted < min_replicas:
-        return f"the VPA's updater does not evict pods of a workload with fewer than {min_replicas} replicas"
+        return (
+            "the VPA's updater does not evict pods of a workload with fewer than "
+            f"{format_count(min_replicas, 'replica')}"
+        )
     return ""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.reservations import reasons
 from trimtab.reservations.overhead_fit import OverheadFit, fit_overhead, weighted_percentile
@@ -70,8 +71,9 @@ def measure_pool(history: OverheadHistory, silent_nodes: int = 0) -> PoolUse | N
         return NotYet(
             reason=reasons.NO_SAMPLES("no kubelet of the pool reported its own usage"),
             have=
-                f"{history.moments} responses without the usage of the kubelet, and {silent_nodes} nodes that do "
-                "not answer", need="one node whose kubelet reports its usage",
+                f"{format_count(history.moments, 'response')} without the usage of the kubelet, and "
+                f"{format_count(silent_nodes, 'node that does', 'nodes that do')} not answer",
+            need="one node whose kubelet reports its usage",
         )  # fmt: skip
     return PoolUse(
         cpu=_resource_use(history, CPU), memory=_resource_use(history, MEMORY), nodes=len(history.nodes),
@@ -110,7 +112,8 @@ def recommend_reservation(use: PoolUse, max_pods: int | None = None) -> Reserved
     if min(use.node_coverage, use.coverage) < MIN_COVERAGE:
         return NotYet(
             reason=reasons.LOW_COVERAGE(
-                f"{use.nodes} nodes were measured, but {use.silent_nodes} nodes did not answer"),
+                f"{format_count(use.nodes, 'node was', 'nodes were')} measured, but "
+                f"{format_count(use.silent_nodes, 'node did', 'nodes did')} not answer"),
             have=
                 f"at least {use.node_coverage:.0%} of the nodes and "
                 f"{use.coverage:.0%} of the samples", need=f"{MIN_COVERAGE:.0%}",

@@ -14,6 +14,7 @@ from decimal import Decimal
 from math import ceil
 
 from trimtab.cluster import quantity
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import VpaRecommendation
 from trimtab.cluster.resources import QoS, Role
@@ -375,7 +376,7 @@ def _hpa_consequence(current: CurrentResources, hpa: Hpa, target: int) -> str:
         return f"HPA {hpa.name} cannot scale without a request; with a request it scales by {_format_target(hpa)} of it"
     # The HPA holds usage / (replicas × request) at its target, so at the same load replicas × request is constant.
     replicas = max(1, ceil(current.replicas * current.request / target - 1e-9))
-    change = f"{current.replicas} replicas become about {replicas}"
+    change = f"{format_count(current.replicas, 'replica becomes', 'replicas become')} about {replicas}"
     return f"HPA {hpa.name} scales by {_format_target(hpa)} of the request: {change}"
 
 

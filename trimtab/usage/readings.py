@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from trimtab.cluster.format_count import format_count
 from trimtab.histogram.batch_history import MAX_AMOUNT
 from trimtab.usage.metric_names import Quantity
 from trimtab.usage.series import MAX_GAP_SECONDS, counter_rate
@@ -62,7 +63,10 @@ def _find_doubt(quantity: Quantity, factor: float, times: Sequence[int], reading
     if quantity is Quantity.CPU_SECONDS:
         falls = sum(later < reading for reading, later in pairwise(readings))
         is_doubtful = 4 * falls > len(readings)
-        return f"falls {falls} times in {len(readings)} values, and a counter falls only at a restart" * is_doubtful
+        return (
+            f"falls {falls} times in {format_count(len(readings), 'value')}, and a counter falls only at a "
+            "restart" * is_doubtful
+        )
     most = MAX_RISING_CORES if quantity is Quantity.CORES else MAX_AMOUNT["memory"]
     if largest <= most or readings[-1] * factor < largest:
         return ""

@@ -189,7 +189,7 @@ def _parse_exported(line: bytes) -> ParsedSeries:
     """Returns the series of one line. Raises msgspec.DecodeError."""
     exported = _EXPORTED.decode(line)
     if len(exported.values) != len(exported.timestamps):
-        got = f"{len(exported.values)} values and {len(exported.timestamps)} timestamps"
+        got = f"{format_count(len(exported.values), 'value')} and {len(exported.timestamps)} timestamps"
         raise msgspec.DecodeError(f"a series has {got}")
     points = [
         (time // 1000, value)

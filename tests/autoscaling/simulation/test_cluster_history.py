@@ -108,4 +108,4 @@ def test_a_replica_set_is_named_by_its_deployment() -> None:
 def test_workloads_without_a_pod_at_the_beginning_are_named() -> None:
     reading = build_history(cluster(node("a"), owned("web-0")), [(0, {"default/Deployment/new": 2})])
     assert reading.history.moments == [(0, {})]
-    assert has_facts(reading.notes[0], "1 workloads", "left out")
+    assert has_facts(reading.notes[0], "1 workload of the history is", "left out")

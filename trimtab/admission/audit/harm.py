@@ -26,6 +26,7 @@ from trimtab.admission.audit import reasons
 from trimtab.admission.audit.causes import Moment
 from trimtab.admission.audit.drift import AuditResult
 from trimtab.admission.audit.original_pod import AuditedPod, FailureKind, PodTemplateKey
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet, Reason
 
 
@@ -72,7 +73,7 @@ class Count:
         return self.hit / self.pods if self.pods else 0.0
 
     def __str__(self) -> str:
-        return f"{self.hit} of {self.pods} pods"
+        return f"{self.hit} of {format_count(self.pods, 'pod')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +171,9 @@ def _too_few(compared: FailureComparison, terms: HarmTerms) -> NotYet:
     return NotYet(
         reason=reasons.TOO_FEW("there are too few pods to distinguish harm from chance"),
         have=f"{compared.after} changed, {compared.before} not changed",
-        need=f"at least {terms.least_troubled} failed pods, and at least {terms.least_pods} pods with and "
-        f"{terms.least_pods} pods without the change",
+        need=f"at least {format_count(terms.least_troubled, 'failed pod')}, and at least "
+        f"{format_count(terms.least_pods, 'pod')} with and "
+        f"{format_count(terms.least_pods, 'pod')} without the change",
     )
 
 

@@ -108,7 +108,7 @@ def sum_of_containers(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
             if not metric.container and len(names) > 1:
                 yield rule.report_problem(
                     _subject(hpa),
-                    f"{_subject(hpa)} uses the sum of {len(names)} containers of each pod "
+                    f"{_subject(hpa)} uses the sum of {format_count(len(names), 'container')} of each pod "
                     f"({', '.join(sorted(names))}).",
                     path=metric.path,
                 )
@@ -279,7 +279,10 @@ def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> Findin
         for constraint in value_or(workload.spec.topology_spread_constraints, ()):
             domains = value_or(constraint.min_domains, 0)
             if constraint.when_unsatisfiable == "DoNotSchedule" and domains > needed:
-                needed, reason = domains, f"the pods must cover {domains} values of {constraint.topology_key}"
+                needed, reason = (
+                    domains,
+                    f"the pods must cover {format_count(domains, 'value')} of {constraint.topology_key}",
+                )
         if 0 < minimum < needed:
             yield rule.report_problem(
                 _subject(hpa), f"{_subject(hpa)} may scale the workload down to {minimum}, but {reason}.",
@@ -308,7 +311,8 @@ def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             hours = (snapshot.now - changed) // 3600
             yield rule.report_problem(
                 _subject(hpa),
-                f"{_subject(hpa)} has {current} of {maximum} replicas, and has not changed the count for {hours} h.",
+                f"{_subject(hpa)} has {current} of {format_count(maximum, 'replica')}, and has not changed the "
+                f"count for {hours} h.",
                 path=("spec", "maxReplicas"),
             )
 

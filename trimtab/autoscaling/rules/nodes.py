@@ -18,6 +18,7 @@ from trimtab.autoscaling.rule import (
     lint_rule,
 )
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import NODE
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.timestamps import parse_timestamp
@@ -200,8 +201,9 @@ def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if usable is not None and kubelet.max_pods > usable:
             yield rule.report_problem(
                 subject,
-                    f"{subject} allows {kubelet.max_pods} pods in the range {kubelet.pod_cidr}, which has "
-                    f"addresses for only {usable} pods.",
+                    f"{subject} allows {format_count(kubelet.max_pods, 'pod')} in the range {kubelet.pod_cidr}, "
+                    "which has "
+                    f"addresses for only {format_count(usable, 'pod')}.",
                 path=("maxPods",), changes=[ManifestChange(subject, ("maxPods",), usable)],
             )  # fmt: skip
     for node in snapshot.nodes:
@@ -213,7 +215,8 @@ def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             where = f"in {node.spec.pod_cidr}" if limit == usable else "on this machine type"
             yield rule.report_problem(
                 LintSubject(NODE, "", node.metadata.name),
-                f"Node {node.metadata.name} allows {pods} pods {where}, but only {limit} can get an address.",
+                f"Node {node.metadata.name} allows {format_count(pods, 'pod')} {where}, but only {limit} can get "
+                "an address.",
             )
 
 

@@ -20,6 +20,7 @@ from trimtab.autoscaling.rules.vpa_bounds import VPA_MARGIN_FACTOR, least_reques
 from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.format_count import format_count
 
 SMALL = {CPU: 50, MEMORY: 100_000_000}
 """The usage, in millicores and bytes, below which a VPA is more work than it saves (Gardener's guide)."""
@@ -285,9 +286,10 @@ def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
                 f"{workload.subject} has {replicas} replicas. Each uses {format_amount(CPU, cpu.p95)} of cpu at "
                 f"the 95th percentile, and keeps {format_amount(MEMORY, memory.p5)} of memory even without load.",
                 path=("spec", "replicas"),
-                outcome=f"{fewer} replicas can serve the same load and need {format_amount(MEMORY, saved)} "
+                outcome=f"{format_count(fewer, 'replica')} can serve the same load and need "
+                f"{format_amount(MEMORY, saved)} "
                 f"less{_cost_text(snapshot, MEMORY, saved)}.",
-                fix=f"Run {fewer} replicas, each of which may use {load} of cpu and "
+                fix=f"Run {format_count(fewer, 'replica')}, each of which may use {load} of cpu and "
                 f"{format_amount(MEMORY, memory.p95)} of memory; with an HPA, set minReplicas to this number "
                 "and raise the target.",
             )

@@ -26,6 +26,7 @@ from trimtab.autoscaling.rules.quality_of_service import elects_leader
 from trimtab.autoscaling.rules.vpa_bounds import active_vpas, least_replicas
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import ResourceList, value_or
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import parse_timestamp
 
 LONG_GRACE_SECONDS = 300
@@ -102,7 +103,8 @@ def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         path = ("spec", "updatePolicy", "minReplicas")
         yield rule.report_problem(
             subject,
-                f"{subject} needs at least {needed} live pods, but its target may have only {replicas}.", path=path,
+                f"{subject} needs at least {format_count(needed, 'live pod')}, but its target may have only "
+                f"{replicas}.", path=path,
             changes=[ManifestChange(subject, path, replicas)],
         )  # fmt: skip
 
@@ -276,7 +278,11 @@ def _find_full_nodes(
         if stuck:
             pod, growth, free = stuck[0]
             subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
-            others = f" ({len(stuck) - 1} more pods have the same problem)" if len(stuck) > 1 else ""
+            others = (
+                f" ({format_count(len(stuck) - 1, 'more pod has', 'more pods have')} the same problem)"
+                if len(stuck) > 1
+                else ""
+            )
             yield rule.report_problem(
                 subject,
                 f"{subject} wants {format_amount(resource, growth)} more {resource} for pod {pod.metadata.name}, "

@@ -15,6 +15,7 @@ from trimtab.autoscaling.simulation.replay_nodes import NodeHistory, ReplayShape
 from trimtab.cluster.api.pod import NodeSelector
 from trimtab.cluster.autoscaler_evictions import DEFAULT_RULES, EvictionRules
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey, controller_by_hash
 from trimtab.cluster.pdb import PdbIndex
@@ -60,7 +61,12 @@ def build_history(
     moments = sorted(moments, key=lambda moment: moment[0])
     shapes, unreadable = _group_nodes(first)
     notes = (
-        [f"{unreadable} nodes are left out, because their allocatable amounts cannot be read."] if unreadable else []
+        [
+            f"{format_count(unreadable, 'node is', 'nodes are')} left out, because the allocatable amounts cannot "
+            "be read."
+        ]
+        if unreadable
+        else []
     )
     workloads: dict[str, ReplayWorkload] = {}
     placed: dict[str, Counter[str]] = {name: Counter() for name in shapes.of_node}
@@ -80,7 +86,8 @@ def build_history(
     unknown = {name for _, pods in moments for name in pods if name not in workloads}
     if unknown:
         notes.append(
-            f"{len(unknown)} workloads of the history are left out, because they have no pod in the first snapshot."
+            f"{format_count(len(unknown), 'workload of the history is', 'workloads of the history are')} left "
+            "out, because the first snapshot has no such pod."
         )
     history = NodeHistory(
         shapes=shapes.by_name, workloads=workloads,

@@ -16,6 +16,7 @@ from typing import Any
 
 from trimtab.autoscaling.container_amounts import format_amount
 from trimtab.autoscaling.simulation.simulate_vpa import RESOURCES, PodSeries, recommend_from_series
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import format_quantity
 from trimtab.cluster.reason import Code, Reason
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags
@@ -168,7 +169,7 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
     samples = max((container.samples for container in workload.containers), default=0)
     keep, remove = (VpaAction.KEEP, VpaAction.REMOVE) if existing else (VpaAction.NONE, VpaAction.NONE)
     if seconds < MIN_HISTORY_SECONDS or samples < MIN_SAMPLES:
-        return decide(keep, VPA_NEEDS_HISTORY(f"{seconds / 3600:.0f} h with {samples} samples"))
+        return decide(keep, VPA_NEEDS_HISTORY(f"{seconds / 3600:.0f} h with {format_count(samples, 'sample')}"))
     large = {container.name: _large_resources(container) for container in workload.containers}
     if not any(large.values()):
         return decide(remove, VPA_TOO_SMALL("the 95th percentile of the usage is at most 50m and 100 MB"))

@@ -30,7 +30,8 @@ def draw_admission(console: Console, report: AdmitReport, *, explain: bool) -> N
         console.print(panel)
     if len(panels) > max_panels:
         more = (
-            f"{len(panels) - max_panels} more workloads have changes: --explain prints all of them, and -o json "
+            f"{format_count(len(panels) - max_panels, 'more workload has', 'more workloads have')} changes: "
+            "--explain prints all of them, and -o json "
             "contains all of them"
         )
         console.print(Text(more, style=_GREY))
@@ -277,13 +278,23 @@ def draw_running(console: Console, report: RunningReport, *, explain: bool) -> N
         console.print(_findings_table(shown if explain else shown[:MAX_ROWS]))
     if len(shown) > MAX_ROWS and not explain:
         console.print(
-            Text(f"{len(shown) - MAX_ROWS} more pods differ from policies: --explain prints all of them", style=_GREY)
+            Text(
+                f"{format_count(len(shown) - MAX_ROWS, 'more pod differs', 'more pods differ')} from policies: "
+                "--explain prints all of them",
+                style=_GREY,
+            )
         )
     console.print(_policies_table(report))
     if report.overhead.wrong is not None:
         console.print(Text(report.overhead.wrong.text, style="red"))
     wrong = sum(finding.pods for finding in report.findings if finding.what == "unpatched")
-    console.print(Text(f"{wrong} of {report.pods} running pods lack changes that policies would make.", style="bold"))
+    console.print(
+        Text(
+            f"{wrong} of {format_count(report.pods, 'running pod')} {'lacks' if wrong == 1 else 'lack'} changes that "
+            "policies would make.",
+            style="bold",
+        )
+    )
     for note in report.notes:
         console.print(Text(note, style=_GREY))
 

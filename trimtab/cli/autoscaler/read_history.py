@@ -30,7 +30,7 @@ from trimtab.cluster.autoscaler_processes import Processes, StatusKey, key_of_pr
 from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, autoscaler_from_flags, parse_flags
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.format_count import join_first
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document
@@ -150,7 +150,7 @@ def _read_moments(
     Each item is (time in seconds, workload → number of pods); the items are in order of time."""
     lives = read_lives(series, snapshots)
     if lives:
-        names = "1 workload" if len(lives) == 1 else f"{len(lives)} workloads"
+        names = format_count(len(lives), "workload")
         note = (
             f"The number of pods over time is read from the usage of {names}; for the other workloads Trimtab "
             "assumes the present number of pods."

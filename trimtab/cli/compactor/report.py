@@ -11,7 +11,7 @@ from trimtab.cli.compactor.reasons import NO_COMPACTOR
 from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cluster.api.core import Node
-from trimtab.cluster.format_count import join_first
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import node_from_api
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
@@ -302,7 +302,12 @@ def _draw_resizes(console: Console, resizes: PoolResizes) -> None:
         console.print(f"  {owner}: no resize for a while, because the last one failed")
     if resizes.uncovered_count:
         names = ", ".join(resizes.uncovered[:5])
-        console.print(Text(f"  {resizes.uncovered_count} pods are on nodes of no pool: {names}", style="yellow"))
+        console.print(
+            Text(
+                f"  {format_count(resizes.uncovered_count, 'pod is', 'pods are')} on nodes of no pool: {names}",
+                style="yellow",
+            )
+        )
 
 
 def _format_next_nodes(pool: PoolStatus) -> str:

@@ -7,6 +7,7 @@ from trimtab.autoscaling.rule import LintSeverity
 from trimtab.cli.doctor.finding import Check, DoctorFinding, report_ok, report_unknown, report_warning
 from trimtab.cli.doctor.observed import ObservedCluster
 from trimtab.cli.doctor.reasons import LINT_FINDING
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Unreadable
 
 MAX_FINDINGS = 3
@@ -26,7 +27,7 @@ def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             sentence = f"{code}: {finding.sentence} {finding.outcome}".removesuffix(".")
             yield report_warning(LINT_FINDING, sentence, finding.fix)
         if len(of_rule) > MAX_FINDINGS:
-            more = f"the rule {code} of `trimtab lint` has {len(of_rule) - MAX_FINDINGS} more findings"
+            more = f"the rule {code} of `trimtab lint` has {format_count(len(of_rule) - MAX_FINDINGS, 'more finding')}"
             yield report_warning(
                 LINT_FINDING, more, f"`trimtab lint --cluster live --rule {code}` shows all findings of this rule."
             )

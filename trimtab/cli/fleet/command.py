@@ -22,6 +22,7 @@ from trimtab.cli.plan.inputs import parse_now
 from trimtab.cli.print_text import print_text
 from trimtab.cluster import usage_rule
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count
 from trimtab.fleet.cluster_digest import ClusterDigest
 from trimtab.fleet.cluster_merge import MergeRules, find_merges
 from trimtab.fleet.container_decisions import DecisionSettings
@@ -142,7 +143,10 @@ def _finish(failures: Iterable[ClusterFailure], of: int) -> None:
     if all_failures:
         count = len({failure.cluster for failure in all_failures})
         is_are = "is" if count == 1 else "are"
-        print_text(f"{count} of {of} clusters {is_are} left out; the report covers the other clusters.", err=True)
+        print_text(
+            f"{count} of {format_count(of, 'cluster')} {is_are} left out; the report covers the other clusters.",
+            err=True,
+        )
         click.get_current_context().exit(EXIT_FAILED)
 
 

@@ -234,6 +234,8 @@ def _finish(failures: Iterable[FailureReport], of: int) -> None:
     if all_failures:
         is_are = "is" if len(all_failures) == 1 else "are"
         print_text(
-            f"{len(all_failures)} of {of} clusters {is_are} not complete; the other clusters are complete.", err=True
+            f"{len(all_failures)} of {format_count(of, 'cluster')} {is_are} not complete; the other clusters are "
+            "complete.",
+            err=True,
         )
         click.get_current_context().exit(EXIT_FAILED)

@@ -328,9 +328,10 @@ def report_merge(merge: ClusterMerge) -> MergeReport:
         if merge.nodes_added
         else ""
     )
-    text = f"The {merge.pods} pods of {merge.source} fit on the nodes of {merge.target}{new}."
+    subject = f"The pod of {merge.source} fits" if merge.pods == 1 else f"The {merge.pods:,} pods of {merge.source} fit"
+    text = f"{subject} on the nodes of {merge.target}{new}."
     if merge.volumes:
-        text += f" {merge.volumes} volumes have to be moved to the other cluster."
+        text += f" {format_count(merge.volumes, 'volume has', 'volumes have')} to be moved to the other cluster."
     if merge.shared_namespaces:
         text += f" These namespaces exist in both clusters: {', '.join(merge.shared_namespaces[:5])}."
     return MergeReport(

@@ -42,7 +42,12 @@ def _draw_table(console: Console, title: str, columns: Sequence[str], rows: Iter
         table.add_row(*row)
     console.print(table)
     if len(all_rows) > MAX_ROWS:
-        console.print(Text(f"{len(all_rows) - MAX_ROWS} more rows are not shown; -o json contains all of them."))
+        console.print(
+            Text(
+                f"{format_count(len(all_rows) - MAX_ROWS, 'more row is', 'more rows are')} not shown; "
+                "-o json contains all of them."
+            )
+        )
 
 
 def _draw_failures(console: Console, failures: Sequence[FailureReport]) -> None:

@@ -19,6 +19,7 @@ from trimtab.cli.machines.report import (
 from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cli.output import show_spinner
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet
 from trimtab.machines.machine_types import machine_types
 from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates, speed_factor
@@ -294,7 +295,7 @@ def _list_notes(types: TypeOptions, priced: inputs.PricedTypes, ranking: Ranking
     names = ", ".join(priced.profiles.get(cloud, priced.profiles[""]).name for cloud in clouds)
     notes = [
         f"the reservations for kubelets are computed with the profile {names or types.profile}, for "
-        f"{types.max_pods} pods on each node"
+        f"{format_count(types.max_pods, 'pod')} on each node"
     ]
     if not types.price_paths:
         notes.append(

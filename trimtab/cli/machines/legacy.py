@@ -341,7 +341,11 @@ def set_legacy_taint(client: "Client", legacy: Iterable[NodeInfo], taint: Taint 
             except NotFound:
                 break
     if changed:
-        yield f"tainted {changed} nodes" if taint else f"removed the taint of {changed} nodes"
+        yield (
+            f"tainted {format_count(changed, 'node')}"
+            if taint
+            else f"removed the taint of {format_count(changed, 'node')}"
+        )
 
 
 def remove_traces(client: "Client", pool_nodes: SelectedNodes, scope: PlaceholderScope) -> str:

@@ -13,6 +13,7 @@ from trimtab.cli.machines.report import (
     TypeReport,
     WorkloadReport,
 )
+from trimtab.cluster.format_count import format_count
 
 
 def draw_profile(console: Console, report: MachineProfileReport) -> None:
@@ -24,7 +25,8 @@ def draw_profile(console: Console, report: MachineProfileReport) -> None:
     if shares:
         console.print(
             Text(
-                f"The pods of {fill.nodes} nodes request {shares} of the nodes' capacity: {fill.binding} is "
+                f"The pods of {format_count(fill.nodes, 'node')} request {shares} of the nodes' capacity: "
+                f"{fill.binding} is "
                 "exhausted first."
             )
         )
@@ -40,9 +42,9 @@ def draw_profile(console: Console, report: MachineProfileReport) -> None:
 def _draw_workload(console: Console, workload: WorkloadReport, scope: str) -> None:
     console.print(
         Text(
-            f"The workload of {scope}: {workload.pods:,} pods, {workload.cores:,.0f} cores and "
+            f"The workload of {scope}: {format_count(workload.pods, 'pod')}, {workload.cores:,.0f} cores and "
             f"{workload.gib:,.0f} GiB in {workload.zones} zone{'s' * (workload.zones != 1)}, "
-            f"{workload.gib_per_core:.2f} GiB for each core, {workload.volumes:,} volumes."
+            f"{workload.gib_per_core:.2f} GiB for each core, {format_count(workload.volumes, 'volume')}."
         )
     )
     console.print(
@@ -80,7 +82,12 @@ def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None
             table.add_row(*_type_cells(row, is_present=row.name in present))
     console.print(table)
     if len(report.types) > rows:
-        console.print(Text(f"… and {len(report.types) - rows:,} more types (--rows, or -o json)", style="bright_black"))
+        console.print(
+            Text(
+                f"… and {format_count(len(report.types) - rows, 'more type')} (--rows, or -o json)",
+                style="bright_black",
+            )
+        )
     if report.winner is not None:
         console.print(Text(f"Best type: {_describe_set(report.winner)}"))
     for one in report.sets:
@@ -98,7 +105,12 @@ def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None
     if report.switch is not None:
         console.print(Text(_describe_switch(report.switch)))
     for group in report.left_out:
-        console.print(Text(f"{group.count:,} types are left out ({group.reason.code}): {group.reason.text}"))
+        console.print(
+            Text(
+                f"{format_count(group.count, 'type is', 'types are')} left out ({group.reason.code}): "
+                f"{group.reason.text}"
+            )
+        )
     _draw_notes(console, report.notes)
 
 

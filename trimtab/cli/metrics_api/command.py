@@ -16,6 +16,7 @@ from trimtab.cli.metrics_api.load_history import read_csv_history, read_promethe
 from trimtab.cli.output import format_manifests
 from trimtab.cli.print_text import print_document, print_text
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import NANO_PER_UNIT, is_quantity, parse
 from trimtab.cluster.reason import NotYet
 from trimtab.metricsapi.hpa_proposal import HpaProposal, LoadPoint, ProposalTerms, propose_hpa, render_hpa
@@ -199,5 +200,6 @@ def _read_history(
 def _describe_proposal(proposal: HpaProposal) -> str:
     return (
         f"# A core serves {proposal.requests_per_core:.4g} requests per second; a pod without load uses "
-        f"{proposal.base_cores:.3g} cores\n# (correlation {proposal.correlation:.2f}, {proposal.points} points)"
+        f"{proposal.base_cores:.3g} cores\n# (correlation {proposal.correlation:.2f}, "
+        f"{format_count(proposal.points, 'point')})"
     )

@@ -17,6 +17,7 @@ from trimtab.cli.page.style import page_style
 from trimtab.cli.plan.cost import Saving, format_saving
 from trimtab.cli.plan.report import Fill, NodeReport, StayReport
 from trimtab.cli.plan.table import group_by_code
+from trimtab.cluster.format_count import format_count
 
 MAX_LINES = 60
 """The largest number of nodes for which every node is drawn as a line.
@@ -60,7 +61,7 @@ class NodeLine:
     @property
     def title(self) -> str:
         """The tooltip of the node's square."""
-        facts = (self.kind, self.zone, self.cost, f"{self.pods_before} pods")
+        facts = (self.kind, self.zone, self.cost, format_count(self.pods_before, "pod"))
         parts = ", ".join(part for part in facts if part)
         return f"{self.name}: {parts}, cpu {self.cpu.before // 10} %, memory {self.memory.before // 10} %; {self.state}"
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from trimtab.cli.output import ReportPart
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pool import Goal, Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Unreadable
@@ -151,14 +152,20 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
     if not missing:
         return []
     types = ", ".join(f"{name}: {count}" for name, count in sorted(missing.items())[:MAX_MISSING_TYPES])
-    more = f" and {len(missing) - MAX_MISSING_TYPES} more types" if len(missing) > MAX_MISSING_TYPES else ""
+    more = (
+        f" and {format_count(len(missing) - MAX_MISSING_TYPES, 'more type')}"
+        if len(missing) > MAX_MISSING_TYPES
+        else ""
+    )
     is_all_missing = missing.total() == len(prices)
     consequence = (
         "savings are counted in cores" if is_all_missing else
         "their prices are estimated from the price of a core of the other nodes"
     )  # fmt: skip
     count = len(inventory.machines)
-    return [f"the prices of {missing.total()} of {count} nodes are not known ({types}{more}): {consequence}"]
+    return [
+        f"the prices of {missing.total()} of {format_count(count, 'node')} are not known ({types}{more}): {consequence}"
+    ]
 
 
 def compute_node_costs(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dict[str, int], str]:

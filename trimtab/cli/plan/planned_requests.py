@@ -16,6 +16,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_labels import POOL_LABEL as POOL
@@ -84,7 +85,7 @@ def build_readmission(
         state.apply_change(event)
     if policies.all:
         whose = "of --policies" if paths else "of the snapshot"
-        count = "1 policy" if len(policies.all) == 1 else f"{len(policies.all)} policies"
+        count = format_count(len(policies.all), "policy", "policies")
         notes.append(f"the plan assumes the requests that pods get from {count} {whose} when they are created again")
         if not templates:
             notes.append("the snapshot contains no pod templates, so Trimtab assumes that policies change no pod")

@@ -114,7 +114,11 @@ def _describe_sources(inventory: Inventory) -> str:
         f"by the {'label' if source in POOL_LABELS else 'annotation'} {source} ({', '.join(sorted(names))})"
         for source, names in pools_by_source.items() if source
     ]  # fmt: skip
-    return " and ".join(phrases) + (f"; {unnamed} nodes name no pool, so they are not drained" if unnamed else "")
+    return " and ".join(phrases) + (
+        f"; {format_count(unnamed, 'node names no pool and is', 'nodes name no pool and are')} not drained"
+        if unnamed
+        else ""
+    )
 
 
 def _read_both_formats(documents: Sequence[Document]) -> PoolReading:

@@ -22,6 +22,7 @@ from trimtab.cli.plan.misplaced_pods import report_misplaced as misplaced_report
 from trimtab.cli.plan.resizes import ResizeReport
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.owner import controller_by_hash
 from trimtab.cluster.pod import PodInfo
@@ -452,7 +453,7 @@ def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) ->
 def report_bound(bound: Bound, unit: str) -> BoundReport:
     """Returns the plan's upper bound, with a sentence that states it."""
     unpinned_more = bound.unpinned_nodes - bound.nodes
-    most_text = "1 node" if bound.nodes == 1 else f"{bound.nodes} nodes"
+    most_text = format_count(bound.nodes, "node")
     limit = (
         "because the other nodes are needed for the requests of the pods"
         if bound.nodes < bound.candidates
@@ -460,7 +461,7 @@ def report_bound(bound: Bound, unit: str) -> BoundReport:
     )
     text = f"No plan can drain more than {most_text}, {limit}."
     if bound.pinned:
-        pinned_text = "1 node holds a pod" if bound.pinned == 1 else f"{bound.pinned} nodes hold a pod"
+        pinned_text = format_count(bound.pinned, "node holds a pod", "nodes hold a pod")
         more = "1 more node" if unpinned_more == 1 else f"{unpinned_more or 'no'} more nodes"
         text += f" {pinned_text} that may not be moved; without such pods, {more} could be drained."
     return BoundReport(

@@ -19,6 +19,7 @@ from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cli.output import show_counted_progress, show_spinner
 from trimtab.cluster.bounded_decode import BytesRefused
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import unpack_gzip
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.time_buckets import DAY, HOUR
@@ -300,7 +301,7 @@ def note_ignored_samples(book: BatchHistory) -> list[str]:
     count = book.dropped_values
     if not count:
         return []
-    samples = "1 sample was" if count == 1 else f"{count} samples were"
+    samples = format_count(count, "sample was", "samples were")
     return [f"{samples} ignored, because the value is not a number, is below zero, or is more than any machine has."]
 
 
@@ -314,7 +315,8 @@ def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
     if not with_memory or 2 * without_cpu < len(with_memory):
         return []
     return [
-        f"{without_cpu} containers have memory usage but no cpu usage. The window --rate {rate} must span four "
+        f"{format_count(without_cpu, 'container has', 'containers have')} memory usage but no cpu usage. The "
+        f"window --rate {rate} must span four "
         "scrapes; for a scrape interval of five minutes, use --rate 20m."
     ]
 

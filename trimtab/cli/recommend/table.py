@@ -19,6 +19,7 @@ from trimtab.cli.recommend.report import (
     ResourceReport,
     TotalReport,
 )
+from trimtab.cluster.format_count import format_count
 from trimtab.sizing.reasons import NO_USAGE
 
 GREY = "bright_black"
@@ -42,7 +43,11 @@ def draw_recommendations(console: Console, report: RecommendReport) -> None:
     if len(report.containers) > MAX_ROWS:
         more = len(report.containers) - MAX_ROWS
         console.print(
-            Text(f"{more} more containers are not shown: -o csv, -o json and -o html contain all of them", style=GREY)
+            Text(
+                f"{format_count(more, 'more container is', 'more containers are')} not shown: -o csv, -o json "
+                "and -o html contain all of them",
+                style=GREY,
+            )
         )
     for note in report.notes:
         console.print(Text(f"Note: {note}", style=GREY))
@@ -97,7 +102,11 @@ def _draw_totals(console: Console, totals: Sequence[TotalReport]) -> None:
     console.print(table)
     if len(priced) > MAX_ROWS:
         console.print(
-            Text(f"{len(priced) - MAX_ROWS} more rows are not shown: -o json contains all of them", style=GREY)
+            Text(
+                f"{format_count(len(priced) - MAX_ROWS, 'more row is', 'more rows are')} not shown: -o json "
+                "contains all of them",
+                style=GREY,
+            )
         )
 
 
@@ -195,7 +204,11 @@ def format_headline(report: RecommendReport) -> str:
     money = (
         f"${abs(report.saved):,.2f} a month" if any(row.monthly_saved is not None for row in report.containers) else ""
     )
-    unknown = f"; {report.unknown} containers have too little usage" if report.unknown else ""
+    unknown = (
+        f"; {format_count(report.unknown, 'container has', 'containers have')} too little usage"
+        if report.unknown
+        else ""
+    )
     containers = f"{report.changes} of {count} container{'s' if count != 1 else ''}"
     is_known = any(row.replicas is not None for row in report.containers)
     change = f"{containers} would have a different request" if is_known else f"A request for {containers}"

@@ -13,6 +13,7 @@ from trimtab.cli.reserved.formula_report import (
     ReservedFormulaReport,
     TermReport,
 )
+from trimtab.cluster.format_count import format_count
 from trimtab.reservations.profile import GIB, MIB, TermKind
 
 
@@ -35,10 +36,10 @@ def draw_formulas(console: Console, report: ReservedFormulaReport, *, explain: b
 
 
 def _profiles_table(node: NodeFormulaReport) -> Table:
-    count = f" ({node.nodes} nodes)" if node.nodes else ""
+    count = f" ({format_count(node.nodes, 'node')})" if node.nodes else ""
     table = Table(
         title=f"{node.name}{count}: {format_cpu(node.millicores)} cpu, {format_bytes(node.memory_bytes)}, "
-        f"{node.max_pods} pods",
+        f"{format_count(node.max_pods, 'pod')}",
         title_justify="left",
         header_style="bold",
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from trimtab.cli import output
 from trimtab.cli.output import ReasonReport, ReportPart, report_reason
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet
 from trimtab.reservations.measure import PoolUse, Reserved, ResourceUse
 from trimtab.reservations.overhead_fit import OverheadFit
@@ -147,7 +148,8 @@ def _pool_notes(counts: Mapping[str, int]) -> list[str]:
     if not fallback:
         return []
     return [
-        f"{fallback} nodes do not report the usage of their container runtime. For these nodes it is computed as "
+        f"{format_count(fallback, 'node does', 'nodes do')} not report the usage of their container runtime. For "
+        "these nodes it is computed as "
         "the node's usage minus that of its pods, which includes the rest of the system. To measure it, set the "
         "cgroup of the runtime in the kubelet (--runtime-cgroups)."
     ]

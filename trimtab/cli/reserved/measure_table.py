@@ -9,6 +9,7 @@ from rich.table import Table
 
 from trimtab.cli.reserved.formula_table import format_bytes, format_cpu
 from trimtab.cli.reserved.measure_report import PoolReservationReport, ReservedMeasureReport, UseReport
+from trimtab.cluster.format_count import format_count
 
 
 def draw_measurements(console: Console, report: ReservedMeasureReport) -> None:
@@ -71,7 +72,7 @@ def _draw_decision(console: Console, pool: PoolReservationReport) -> None:
         return
     days = f"{pool.days:g} days" if pool.days else "one moment"
     text = pool.reason.text if pool.reason is not None else ""
-    console.print(f"{name}: {pool.change}: {text} ({days}, up to {pool.max_pods_seen} pods on a node)")
+    console.print(f"{name}: {pool.change}: {text} ({days}, up to {format_count(pool.max_pods_seen, 'pod')} on a node)")
     if pool.unused_dollars_per_month is not None and pool.overdraft_dollars_per_month is not None:
         console.print(
             f"  reserved but not used: ${pool.unused_dollars_per_month:,.2f} a month; used but not reserved: "

@@ -179,11 +179,14 @@ def _note_density(limits: tuple[PodLimit, ...], density: DensityOptions) -> Iter
     allowed = limits[0].pods
     for limit in limits[1:]:
         if limit.pods < allowed:
-            yield f"The kubelet allows {allowed} pods, but on this node {_LIMIT_TEXTS[limit.kind]} {limit.pods} pods."
+            yield (
+                f"The kubelet allows {format_count(allowed, 'pod')}, but on this node "
+                f"{_LIMIT_TEXTS[limit.kind]} {format_count(limit.pods, 'pod')}."
+            )
     if density.node_cidr is not None and allowed > pod_limits.max_pods_for_cidr(density.node_cidr):
         most = pod_limits.max_pods_for_cidr(density.node_cidr)
         yield (
-            f"A range of /{density.node_cidr} has addresses for only {most} pods: further pods stay in "
+            f"A range of /{density.node_cidr} has addresses for only {format_count(most, 'pod')}: further pods stay in "
             "ContainerCreating."
         )
     if pod_limits.exceeds_arp_table(allowed):

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.savings import (
@@ -101,7 +102,7 @@ def _start_of_day(at: Seconds) -> Seconds:
 
 
 def _count(nodes: int) -> str:
-    return f"{nodes:,} node was removed" if nodes == 1 else f"{nodes:,} nodes were removed"
+    return format_count(nodes, "node was removed", "nodes were removed")
 
 
 def _sum_days(name: str, days: Iterable[DaySavings], now: Seconds) -> SavingsPart:

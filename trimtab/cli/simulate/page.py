@@ -42,12 +42,12 @@ def _list_facts(report: SimulateReport) -> tuple[tuple[str, str], ...]:
 
 
 def _render_chart(report: SimulateReport) -> Markup:
-    start = [("before", report.nodes_before, f"{report.nodes_before} nodes")]
+    start = [("before", report.nodes_before, format_count(report.nodes_before, "node"))]
     return html.draw_bars(start + [_round_row(round_report) for round_report in report.rounds], "cpu")
 
 
 def _round_row(round_report: RoundReport) -> tuple[str, int, str]:
-    label = f"{round_report.nodes_left} nodes, {format_count(round_report.evictions, 'eviction')}"
+    label = f"{format_count(round_report.nodes_left, 'node')}, {format_count(round_report.evictions, 'eviction')}"
     return f"Round {round_report.number}", round_report.nodes_left, label
 
 

@@ -47,7 +47,13 @@ def _draw_summary(console: Console, report: SimulateReport) -> None:
         f" {format_saving(report.saves)}. "
     )
     console.print(Text(cost + f"{_SCHEDULER_NOTES[report.scheduler]}."))
-    console.print(Text(f"At least {report.nodes_bound} nodes remain after any plan. {report.bound.text}", style=GREY))
+    console.print(
+        Text(
+            f"At least {format_count(report.nodes_bound, 'node remains', 'nodes remain')} after any "
+            f"plan. {report.bound.text}",
+            style=GREY,
+        )
+    )
 
 
 def draw_chart(report: SimulateReport) -> Table:
@@ -61,7 +67,9 @@ def draw_chart(report: SimulateReport) -> Table:
     for name, rounds in _group_rounds(report.rounds):
         remaining, removed = rounds[-1].nodes_left, sum(len(round_report.nodes) for round_report in rounds)
         evictions = format_count(sum(round_report.evictions for round_report in rounds), "eviction")
-        table.add_row(name, _draw_bar(remaining, removed, report.nodes_before), f"{remaining} nodes", evictions)
+        table.add_row(
+            name, _draw_bar(remaining, removed, report.nodes_before), format_count(remaining, "node"), evictions
+        )
     return table
 
 

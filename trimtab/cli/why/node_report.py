@@ -21,6 +21,7 @@ from trimtab.cli.why.report import (
     event_cells,
 )
 from trimtab.cluster.api.core import Node
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, node_from_api
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool import KEEP_ANNOTATION, PoolIndex, pool_name
@@ -129,7 +130,7 @@ def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | Non
             "cluster autoscaler"
         )
     else:
-        progress = f"; {pods_left} of {len(claim.moves)} pods are left" if pods_left is not None else ""
+        progress = f"; {pods_left} of {format_count(len(claim.moves), 'pod')} are left" if pods_left is not None else ""
         progress += f"; {waits_for}" if waits_for else ""
     state = (
         "cordoned this node to drain it"

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trimtab.cluster.format_count import join_first
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.owner import NO_OWNER_KEY
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
@@ -83,8 +83,8 @@ def describe_strikes(memory: PoolState) -> str:
     """Returns how many drains of the pool failed in a row, with the namespaces that made them fail."""
     names = join_first(sorted(memory.strike_namespaces), MAX_NAMESPACES)
     if not names:
-        return f"{memory.strikes} drains in a row failed"
-    times = f"{memory.strikes} drains in a row failed, where all failures of one namespace count as one"
+        return f"{format_count(memory.strikes, 'drain')} in a row failed"
+    times = f"{format_count(memory.strikes, 'drain')} in a row failed, where all failures of one namespace count as one"
     return f"{times} ({names})"
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from msgspec.structs import replace as change
 
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DEPLOYMENT
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.owner import OwnerKey
@@ -355,7 +356,7 @@ class DrainPlanner:
             return Release(FORBIDDEN(str(forbidden)), FailureCause.NODE)
         budgets = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
         if len(budgets) > 1:
-            return Release(FORBIDDEN(f"{len(budgets)} budgets select pod {pod.key}"), FailureCause.NODE)
+            return Release(FORBIDDEN(f"{format_count(len(budgets), 'budget')} select pod {pod.key}"), FailureCause.NODE)
         if (wait := self._critical_wait(move)) is not None:
             return wait
         surge = self._surge_step(move, note)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.fair_share import take_turns
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.resizable_pod import ResizablePod, ResizeAnswer
 from trimtab.cluster.resources import Amounts
@@ -318,7 +319,9 @@ class ResizePlanner:
         )  # fmt: skip
         name = "canary" if wave == 0 else f"wave {wave + 1}"
         return Resize(
-            proposal, record, proposal.reason.code(f"{proposal.reason} ({name} of {count} pods of {proposal.owner})")
+            proposal,
+            record,
+            proposal.reason.code(f"{proposal.reason} ({name} of {format_count(count, 'pod')} of {proposal.owner})"),
         )
 
     def _count(self, code: Code, pods: int) -> None:

@@ -176,7 +176,8 @@ class ReservedCapacity:
             remaining -= count
             if count < buffer.replicas:
                 self.ignored.append(
-                    f"capacity is reserved for {count} of {buffer.replicas} pods of capacity buffer {buffer.key}"
+                    f"capacity is reserved for {count} of {format_count(buffer.replicas, 'pod')} of capacity "
+                    f"buffer {buffer.key}"
                 )
 
     def reserve_for_draining(self, draining: Iterable[str]) -> None:

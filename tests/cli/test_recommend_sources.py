@@ -219,4 +219,4 @@ def test_what_prometheus_warns_of_is_a_note(tmp_path: Path) -> None:
 
     with serving(warning) as server:
         report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z")
-    assert has_facts(report["notes"], "--prometheus", "warned", "thanos-2")
+    assert has_facts(report["notes"], "--prometheus", "warning", "thanos-2")

@@ -181,7 +181,7 @@ def test_a_warning_of_the_server_is_a_note() -> None:
     file = UsageFile("usage", answer(matrix(points, __name__="container_cpu_usage"), warnings=["a store is down"]))
     assert len(list(file.iter_series())) == 1
     [note] = file.notes
-    assert has_facts(note, "usage", "server warned", "a store is down")
+    assert has_facts(note, "usage", "warning", "a store is down")
 
 
 def test_a_line_of_victoriametrics_without_a_time_for_each_value_is_refused() -> None:

@@ -23,7 +23,7 @@ _Span = tuple[int, int]
 
 @dataclass(slots=True)
 class RepeatedSeries:
-    """Leaves out what a source repeats of an earlier one."""
+    """Leaves out samples whose time an earlier series of the same container covers."""
 
     count: int = 0
     """The number of series of which samples were left out."""
@@ -57,8 +57,8 @@ class RepeatedSeries:
         if not self.count:
             return []
         return [
-            f"{format_count(self.count, 'series', 'series')} of containers repeat times that another series of the "
-            "same container covers, so these times count once."
+            f"{format_count(self.count, 'series repeats', 'series repeat')} times that another series of the same "
+            "container covers. Trimtab counts these times once."
         ]
 
 

@@ -100,7 +100,7 @@ class UsageFile:
     def _iter_parsed(self) -> Iterator[ParsedSeries]:
         if self.form is UsageForm.ANSWER:
             unread, warnings = unread_result(self.content)
-            self.notes += [f"{self.file}: the server warned: {warning}" for warning in warnings]
+            self.notes += [f"{self.file}: the server returned a warning: {warning}" for warning in warnings]
             if unread is not None:
                 self._add_mistake(unread.name, unread.todo)
                 return

@@ -29,7 +29,7 @@ _BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
 
 @lint_rule(
     "L29", LintSeverity.WARNING, "Several replicas without a PodDisruptionBudget",
-    why="Drains of several nodes can remove all replicas at once, and a VPA that evicts pods half of them.",
+    why="Drains of several nodes can remove all replicas at once, and a VPA that evicts pods can remove half of them.",
     source=_GUIDE, fix="Add a PodDisruptionBudget with maxUnavailable 1.",
 )  # fmt: skip
 def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:

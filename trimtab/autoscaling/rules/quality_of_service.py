@@ -136,7 +136,7 @@ def _read_limit(
         f"{format_amount(resource, limit_of(container, resource) or 0)}, which {reader} reads.",
         path=workload.container_path(container, "resources", "limits", resource),
         severity=LintSeverity.INFO,
-        outcome="Without the limit, it would size itself by the whole node.",
+        outcome="Without the limit, the container would size itself by the whole node.",
         fix="Keep the limit (container-reads-limit). To do without it, first set a size that does not depend on it.",
     )
 

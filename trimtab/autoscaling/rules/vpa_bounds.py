@@ -314,8 +314,8 @@ def least_request(
 ) -> tuple[int, str]:  # fmt: skip
     """Returns the smallest request that the VPA sets for a container, and the name of the setting that determines it.
 
-    `flags`: those of the VPA's recommender; None if it is another than the default one and its flags are not known, so
-    that only the VPA's own minimum counts."""
+    `flags`: the flags of the VPA's recommender; None if it is not the default one and its flags are not known. Then
+    only the VPA's own minimum counts."""
     policy = container_policy_of(vpa, container.name)
     minimum = amount_in(policy.min_allowed, resource) or 0
     maximum = amount_in(policy.max_allowed, resource)

@@ -164,8 +164,8 @@ def _note_unwritten(templates: Iterable[PodTemplateLocation], previews: Iterable
     for template, preview in zip(templates, previews, strict=True):
         if template.document.is_derived and preview.all_changes:
             yield (
-                f"{template.document.entry_name}: its pods have the template of another object, so the output contains "
-                "the changes to the pods of that object, and not those to the pods of this one."
+                f"{template.document.entry_name}: its pods have the template of another object. The output contains "
+                "the changes to the pods of that object, but not the changes to the pods of this one."
             )
 
 

@@ -91,8 +91,8 @@ AUTOSCALER_STATUS_UNREAD = Code(
     "autoscaler-status-not-read",
     "A cluster autoscaler writes its status to a ConfigMap that Trimtab does not read, so Trimtab does not know its "
     "node groups, their minimum sizes, or whether they are being scaled up.",
-    "Give the names of all statuses to TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP and to `trimtab install`, separated by "
-    "commas.",
+    "Set TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP and `trimtab install --autoscaler-status` to the names of all status "
+    "ConfigMaps, separated by commas.",
 )
 AUTOSCALER_COMPETES = Code(
     "autoscaler-drains-same-nodes",

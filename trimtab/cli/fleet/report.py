@@ -264,9 +264,10 @@ def _note_foreign_usage(sums: FleetSums) -> Iterator[str]:
         if group is not None and group.unknown == group.containers:
             yield (
                 f"The history of the cluster {cluster} has usage of {format_count(gone, 'container')}, and none of "
-                f"them is in its snapshot, where {format_count(group.containers, 'container')} without enough usage "
-                f"{'is' if group.containers == 1 else 'are'}: check whether both are of the same cluster, and whether "
-                "the pods have the names that their controllers give them."
+                f"them is in its snapshot. {format_count(group.containers, 'container')} of the snapshot "
+                f"{'has' if group.containers == 1 else 'have'} too little usage. Check whether the history and the "
+                "snapshot are of the same cluster, and whether the pods have the names that their controllers give "
+                "them."
             )
 
 

@@ -366,8 +366,8 @@ def parse_options(
 def needs_cluster(option: str) -> ConfigError:
     """Returns the mistake of asking for manifests of workloads of which only the usage is known."""
     todo = (
-        "add --cluster with a snapshot or with your manifests: the kinds of workloads do not follow from the names of "
-        "their pods alone, and usage has no limits"
+        "add --cluster with a snapshot or with your manifests: Trimtab cannot derive the kind of a workload from the "
+        "names of its pods, and usage contains no limits"
     )
     return ConfigError(file=option, expected="--cluster", got="none", todo=todo)
 

@@ -258,7 +258,7 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
 
 def note_warning(warning: str) -> str:
     """Returns the note about a warning in an answer of Prometheus."""
-    return f"The server of --prometheus warned: {warning}"
+    return f"The server of --prometheus returned a warning: {warning}"
 
 
 def _list_parts(

@@ -125,7 +125,7 @@ def test_running_pods_are_selected_by_namespace(pods: Path) -> None:
     everything = run("admit", "--running", "--cluster", pods)
     shop = run("admit", "--running", "--cluster", pods, "-n", "shop")
     assert has_facts(everything.stdout, "2 of 2", "running pods")
-    assert has_facts(shop.stdout, "1 of 1", "running pods")
+    assert has_facts(shop.stdout, "1 of 1", "running pod")
 
 
 def test_an_invalid_selector_and_an_empty_selection_are_mistakes(pods: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_missing_overhead_shows_a_wrong_setting(tmp_path: Path) -> None:
 
 def test_the_table_says_how_many_lack_what(tmp_path: Path) -> None:
     result = trimtab("admit", "--cluster", snapshot(tmp_path, pod(), POLICY, WEBHOOK), "--running")
-    assert has_facts(result.output, "1 of 1", "running pods", "lack")
+    assert has_facts(result.output, "1 of 1", "running pod lacks")
     assert "sizes" in result.output
 
 

@@ -228,7 +228,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/usage/cluster_label.py [:_MAX_NAMED_VALUES]": _ONE_TEXT,
     "trimtab/usage/cluster_label.py values >= _MAX_NAMED_VALUES": _ONE_TEXT,
     "trimtab/usage/files.py mistakes >= _MAX_ERRORS": _ONE_INPUT,
-    "trimtab/usage/prometheus.py _warnings >= _MAX_WARNINGS": "the warnings of one Prometheus, in a report",
+    "trimtab/usage/server_warnings.py _reported >= _MAX_WARNINGS": "the warnings of one Prometheus, in a report",
     "trimtab/usage/usage_file.py mistakes >= _MAX_NAMES": _ONE_INPUT,
     "trimtab/watchdog/policy_status.py [:_MAX_MESSAGE_CHARACTERS]": _ONE_TEXT,
     "webhook/metrics.py [:MAX_LOGGED_FIELDS]": _ONE_TEXT,

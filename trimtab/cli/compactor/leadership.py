@@ -9,7 +9,6 @@ from typing import Any
 from trimtab.cli.compactor.reasons import NO_COMPACTOR
 from trimtab.cli.install.names import account_name
 from trimtab.cluster.api.core import Lease, LeaseSpec
-from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, format_age, format_timestamp, parse_timestamp
 from trimtab.compactor.process import LEASE
@@ -86,7 +85,6 @@ def describe_replicas(deployment: Mapping[str, Any] | None, namespace: str, name
         return f"the compactor's Deployment {name} is scaled to 0 replicas (to start one: `{scale}`)"
     command = "logs deploy/" + name if ready else "describe pods -l app.kubernetes.io/component=compactor"
     return (
-        f"{ready} of {format_count(wanted, 'replica')} of the compactor's Deployment {name} are ready (for the "
-        "cause: `kubectl "
+        f"{ready} of {wanted} replicas of the compactor's Deployment {name} are ready (for the cause: `kubectl "
         f"-n {namespace} {command}`)"
     )

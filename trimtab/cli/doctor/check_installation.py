@@ -71,7 +71,7 @@ def _check_process(name: str, state: Read[DeploymentState | None], namespace: st
     if state.replicas == 0:
         fix = f"kubectl -n {namespace} scale deployment {account_name(name)} --replicas={2 if name == 'webhook' else 1}"
         return report(SCALED_TO_ZERO, f"the Deployment {account_name(name)} of the {name} is scaled to 0 replicas", fix)
-    replicas = f"{state.ready_replicas} of {format_count(state.replicas, 'replica')} of the {name} are ready"
+    replicas = f"{state.ready_replicas} of {state.replicas} replicas of the {name} are ready"
     describe_command = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/component={name}"
     configured_namespace = state.settings.get("TRIMTAB_NAMESPACE", namespace)
     if configured_namespace != namespace:

@@ -36,8 +36,8 @@ demo: $(INSTALLED) ## the main job end to end on this machine, without a cluster
 test-quick: $(READY) ## the tests of the decisions, in less than a minute
 	@HYPOTHESIS_PROFILE=brief $(PYTHON) -m pytest -n auto tests/cluster tests/policy tests/compaction tests/sizing tests/scheduling tests/autoscaling tests/docs/test_links.py tests/docs/test_commands.py --ignore tests/autoscaling/simulation --ignore tests/compaction/test_openb.py --ignore tests/sizing/test_drift.py --ignore tests/autoscaling/test_real_manifests.py
 
-test: $(READY) ## all tests that need no cluster
-	@$(PYTHON) -m pytest -n auto
+test: $(READY) ## all tests that need no cluster (PYTEST_ARGS="-x --durations=60": further options of pytest)
+	@$(PYTHON) -m pytest -n auto $(PYTEST_ARGS)
 
 fuzz: $(READY) ## 100 000 damaged reviews, and certificate rotations in any order (FUZZ_SEED=2: others)
 	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_cert_manager.py

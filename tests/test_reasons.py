@@ -23,6 +23,11 @@ def test_facts_far_from_each_other_are_of_different_sentences() -> None:
     assert not has_facts(f"3 nodes {'and more ' * 40} 12 pods", "3 nodes", "12 pods")
 
 
+def test_no_fact_at_all_is_a_mistake_of_the_test() -> None:
+    with pytest.raises(AssertionError, match="no facts"):
+        has_facts(TEXT)
+
+
 def test_one_of_several_texts_has_them_all() -> None:
     assert has_facts(["3 nodes", "12 pods"], "12 pods")
     assert not has_facts(["3 nodes", "12 pods"], "3 nodes", "12 pods")

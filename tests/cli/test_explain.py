@@ -22,7 +22,7 @@ def explain(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("webhook-not-registered", "What to do: "),
+        ("webhook-not-registered", "What to do: Install Trimtab (`trimtab install`)"),
         ("TRIMTAB_NAMESPACE", "Default: trimtab-system"),
         ("trimtab_namespace", "Trimtab's own namespace"),
         ("L35", "What to do: Remove the cpu limit"),
@@ -62,7 +62,7 @@ def test_every_unknown_name_is_answered_with_names_that_resemble_it() -> None:
     assert "did you mean TRIMTAB_NAMESPACE" in result.stderr
     assert "did you mean trimtab.dev/drain-candidate" in explain("drain-candidat").stderr
     assert "did you mean trimtab_reviews_total" in explain("trimtab_review_total").stderr
-    assert has_facts(result.stderr, "zzzzz", "trimtab policies explain")
+    assert has_facts(result.stderr, "got 'zzzzz'", "for a policy: trimtab policies explain NAME")
 
 
 def test_the_report_has_the_same_facts() -> None:

@@ -67,7 +67,12 @@ def test_a_lease_that_nobody_renews_is_named_with_its_age_and_the_state_of_the_p
     actual_problem = problem(lease(1500), deployment(1, 0))
     since = format_timestamp(NOW - 1500)
     assert has_facts(actual_problem, "compactor-1", "Lease", since, "25 min", "30 s")
-    assert has_facts(actual_problem, "0 of 1 replicas", "Deployment trimtab-compactor", "kubectl -n trimtab-system")
+    assert has_facts(
+        actual_problem,
+        "0 of 1 replicas",
+        "Deployment trimtab-compactor are ready",
+        "kubectl -n trimtab-system describe",
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +101,7 @@ def test_the_status_says_it_first_with_what_to_do() -> None:
     console = Console(record=True, width=300)
     report.draw_status(console, report.build_status_report(state))
     text = console.export_text()
-    assert has_facts(text, "no compactor leads", "compactor-1", "silent")
+    assert has_facts(text, "no compactor leads", "compactor-1 is silent")
     assert "compactor release --yes NODE" in text
 
 
@@ -109,7 +114,7 @@ def test_the_status_names_the_nodes_that_others_cordoned() -> None:
     assert status.cordoned_by_others == ["n2"]
     console = Console(record=True, width=300)
     report.draw_status(console, status)
-    assert has_facts(console.export_text(), "other clients", "n2", "trimtab why node")
+    assert has_facts(console.export_text(), "other clients cordoned", "n2", "trimtab why node NODE")
 
 
 def test_an_age_is_in_its_largest_whole_unit() -> None:

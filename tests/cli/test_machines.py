@@ -183,7 +183,7 @@ def test_prices_come_from_opencosts_api_or_from_prometheus(cluster: Path, tmp_pa
     saved = tmp_path / "prometheus.json"
     saved.write_text(json.dumps(vector))
     with price_server({"/model/assets?window=1d": {"data": {"x": asset}}, query: vector}) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}"
         for source, price in ((f"{address}/model/assets?window=1d", 0.05), (address + query, 0.06), (saved, 0.06)):
             best = told(*rank, source)["types"][0]

@@ -34,8 +34,8 @@ def told(cluster: Path, *options: str) -> str:
 
 def test_without_apply_it_says_what_it_would_do(tmp_path: Path) -> None:
     output = told(fleet(tmp_path))
-    assert has_facts(output, "1 node", "pool old", "taint trimtab.dev/legacy:NoSchedule")
-    assert has_facts(output, "new", "room", "o")
+    assert has_facts(output, "1 node", "pool old", "get the taint trimtab.dev/legacy:NoSchedule")
+    assert has_facts(output, "pool new has room", "pods of o", "may drain these nodes")
 
 
 def test_a_cronjob_that_can_only_run_there_weakens_the_taint(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_cronjob_that_can_only_run_there_weakens_the_taint(tmp_path: Path) -> 
 
 def test_missing_room_is_told(tmp_path: Path) -> None:
     output = told(fleet(tmp_path, pod("large-0", on="n", cpu="7", memory="1Gi")))
-    assert has_facts(output, "pool new", "no room", "1 of 2 pods")
+    assert has_facts(output, "pool new has no room", "1 of 2 pods", "nodes o")
 
 
 def test_a_pool_that_is_not_cheaper_is_refused(tmp_path: Path) -> None:

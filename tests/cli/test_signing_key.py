@@ -63,7 +63,7 @@ def test_without_a_word_nothing_is_changed_and_what_would_be_is_said(process: st
     cluster = Cluster(FIRST)
     report = told(cluster, process)
     assert cluster.writes == 0
-    assert has_facts(report, "a new key signs")
+    assert has_facts(report, f"Secret ours/trimtab-{process}-signing", "a new key signs")
     assert has_facts(report, "Nothing was changed", "trimtab certs rotate-signing-key", f"{process} --yes")
     assert "not authentic" not in report
 

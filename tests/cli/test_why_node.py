@@ -43,7 +43,9 @@ def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp
     actual_report = report(tmp_path, drained(), pool("web", "mode: act"), state(entry))
     assert actual_report["cordon"]["by"] == "trimtab"
     assert actual_report["cordon"]["since"] == "2027-01-15T08:00:00Z"
-    assert has_facts(actual_report["cordon"]["text"], "namespace trimtab-system", "cordoned", "pool web", "drain d7")
+    assert has_facts(
+        actual_report["cordon"]["text"], "compactor of namespace trimtab-system cordoned", "pool web", "drain d7"
+    )
     assert actual_report["cordon"]["undo"][0].removeprefix("trimtab ").startswith("compactor release --yes n1")
     assert [one["what"] for one in actual_report["decisions"]] == ["started"]
     text = why(tmp_path, drained(), pool("web", "mode: act"), form="table").stdout
@@ -55,13 +57,13 @@ def test_a_drain_names_the_budget_that_allows_no_eviction(tmp_path: Path) -> Non
     moves = tuple(PodToEvict(f"default/web-{n}", f"uid-web-{n}") for n in (1, 2))
     pods = [pod(f"web-{n}", "n1") for n in (1, 2)]
     text = report(tmp_path, drained(moves=moves), *pods, budget("web", 0))["cordon"]["text"]
-    assert has_facts(text, "2 of 2 pods", "budget default/web", "0 disruptions")
+    assert has_facts(text, "2 of 2 pods are left", "budget default/web allows 0 disruptions")
     assert report(tmp_path, drained(moves=moves), *pods, budget("web", 1))["cordon"]["text"].endswith("pods are left")
 
 
 def test_an_empty_node_waits_for_the_autoscaler(tmp_path: Path) -> None:
     text = report(tmp_path, drained(emptied=NOW + 60))["cordon"]["text"]
-    assert has_facts(text, "no pods to evict", "2027-01-15T08:01:00Z", "cluster autoscaler")
+    assert has_facts(text, "no pods to evict since 2027-01-15T08:01:00Z", "waits for the cluster autoscaler")
 
 
 def test_a_cordon_of_another_client_is_not_ours_and_its_field_manager_is_named(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_a_node_that_an_autoscaler_deletes_is_called_so(tmp_path: Path) -> None:
 def test_an_open_node_was_cordoned_by_none_and_a_node_without_a_pool_is_called_so(tmp_path: Path) -> None:
     actual_report = report(tmp_path, node("n1", labels=LABELS))
     assert actual_report["cordon"]["by"] == "none"
-    assert has_facts(actual_report["notes"][0], "pool web", "no ConfigMap")
+    assert has_facts(actual_report["notes"][0], "pool web", "has no ConfigMap", "never drains")
 
 
 def test_a_node_that_does_not_exist_is_answered_with_the_nearest(tmp_path: Path) -> None:
@@ -104,11 +106,16 @@ def test_a_node_that_was_drained_and_is_gone_is_answered_from_the_history(tmp_pa
     report = report_of_gone(tmp_path, node("web-8"), history)
     assert (report["exists"], report["pools"], report["cordon"]["by"]) == (False, ["web"], "trimtab")
     assert has_facts(
-        report["cordon"]["text"], "pool web", "drain d7", "2027-01-15T08:00:00Z", "gone", "2027-01-15T08:10:00Z"
+        report["cordon"]["text"],
+        "compactor drained this node",
+        "pool web",
+        "drain d7",
+        "begun at 2027-01-15T08:00:00Z",
+        "was gone at 2027-01-15T08:10:00Z",
     )
     assert [one["what"] for one in report["decisions"]] == ["started", "emptied", "removed"]
     result = why(tmp_path, node("web-8"), history, name="web-7", form="table")
-    assert has_facts(result.stdout, "Node web-7", "pool web", "not exist")
+    assert has_facts(result.stdout, "Node web-7", "pool web", "does not exist")
     assert "did you mean" not in result.output
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trimtab.cluster.fair_share import FairCache, FairQueue, FairSlots, take_turns
@@ -53,6 +53,7 @@ def test_no_slot_of_a_user_with_no_more_than_an_equal_share_is_lost(users: list[
 
 
 @given(USERS)
+@example([*"abccdeabdeffa"])
 def test_no_entry_of_a_user_with_no_more_than_an_equal_share_is_dropped(users: list[str]) -> None:
     cache = FairCache[int, int](max_entries=SIZE)
     for number, user in enumerate(users):

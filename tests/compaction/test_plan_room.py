@@ -81,7 +81,7 @@ def test_the_pool_that_would_lack_room_is_named() -> None:
     )
     reason = plan.refusals["p1"]
     assert reason.code.name == "headroom"
-    assert_reason(reason, "headroom", pod="pod default/x-1", pool="pool q")
+    assert_reason(reason, "headroom", pod="pod default/x-1", fits="fits only", pool="pool q")
 
 
 def test_pods_placed_by_the_exact_way_leave_another_pool_its_headroom_too() -> None:

@@ -17,6 +17,8 @@ def handler_of(respond: Respond, content_type: str = "application/json") -> type
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body are two writes: the second one waits for no acknowledgement of the first.
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             self._answer()

@@ -51,6 +51,8 @@ class Relay(http.server.ThreadingHTTPServer):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body are two writes: the second one waits for no acknowledgement of the first.
+    disable_nagle_algorithm = True
     server: Relay
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  its own name

@@ -98,7 +98,7 @@ def test_the_page_moves_over_in_ten_minutes(leftovers: Leftovers) -> None:
     assert pool in looked()
     assert [node["spec"] for node in leftovers.nodes()] == [node["spec"] for node in before]
     message = records()
-    assert has_facts(message, "scaled", 1, 0)
+    assert has_facts(message, "scaled from 1 to 0")
     assert f"pool-{pool}: created" in message
     assert not cluster.list("Pod", "estafette")
     assert leftovers.states() == [(False, False), (True, False), (False, False), (False, False)]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import click
@@ -102,15 +103,13 @@ def shorten_text(text: str) -> str:
     return "\n".join([*lines, f"── sha256 of the whole output: {digest}", ""])
 
 
-def list_cases() -> list[tuple[str, str]]:
+@cache
+def list_cases() -> tuple[tuple[str, str], ...]:
     """Returns each snapshot with each command that has a stored output for it."""
-    first = next(iter(SNAPSHOTS))
-    return [
-        (name, words)
-        for name in SNAPSHOTS
-        for words, _ in iter_commands()
-        if words in ARGUMENTS and (name == first or words not in WITHOUT_CLUSTER)
-    ]
+    first, commands = next(iter(SNAPSHOTS)), [words for words, _ in iter_commands() if words in ARGUMENTS]
+    return tuple(
+        (name, words) for name in SNAPSHOTS for words in commands if name == first or words not in WITHOUT_CLUSTER
+    )
 
 
 def output_file(name: str, words: str, folder: Path = FOLDER) -> Path:

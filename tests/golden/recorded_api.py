@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
@@ -28,12 +29,21 @@ def serve_objects(objects: Iterable[Item]) -> Iterator[str]:
     """Yields the URL of a server that has these objects."""
     all_objects, is_closed = tuple(objects), Event()
 
+    @cache
+    def find_answer(path: str) -> tuple[int, bytes]:
+        """Each form of a command asks the same, and the objects never change."""
+        url = urlsplit(path)
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        status, document = answer_get(all_objects, url.path, query)
+        return status, json.dumps(document).encode()
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body are two writes: the second one waits for no acknowledgement of the first.
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            url = urlsplit(self.path)
-            query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+            query = parse_qs(urlsplit(self.path).query)
             if "sendInitialEvents" in query:
                 self._respond(422, {"kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422})
             elif "watch" in query:
@@ -42,7 +52,7 @@ def serve_objects(objects: Iterable[Item]) -> Iterator[str]:
                 is_closed.wait()
                 self.close_connection = True
             else:
-                self._respond(*answer_get(all_objects, url.path, query))
+                self._respond_body(*find_answer(self.path))
 
         def do_POST(self) -> None:
             document = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
@@ -53,7 +63,9 @@ def serve_objects(objects: Iterable[Item]) -> Iterator[str]:
         do_PUT = do_PATCH = do_POST
 
         def _respond(self, status: int, document: Item) -> None:
-            body = json.dumps(document).encode()
+            self._respond_body(status, json.dumps(document).encode())
+
+        def _respond_body(self, status: int, body: bytes) -> None:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

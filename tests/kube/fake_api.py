@@ -127,6 +127,8 @@ class FakeApi:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Head and body are two writes: the second one waits for no acknowledgement of the first.
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
                 query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}

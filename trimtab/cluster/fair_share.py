@@ -40,9 +40,10 @@ class _UserCounts:
         """Returns how much a user holds."""
         return self._count_by_user.get(user, 0)
 
-    def greatest_user(self) -> str:
-        """Returns the user that holds the most. There must be one."""
-        return next(iter(self._users_by_count[self._greatest_count]))
+    def greatest_user(self, preferred: str | None = None) -> str:
+        """Returns the user that holds the most, of several the preferred one. There must be one."""
+        users = self._users_by_count[self._greatest_count]
+        return preferred if preferred in users else next(iter(users))
 
     def has_less_than_greatest(self, user: str) -> bool:
         """Returns whether a user that got one more would not hold more than the greatest that lost one."""
@@ -163,7 +164,7 @@ class FairSlots:
 @dataclass(slots=True)
 class FairCache(Generic[K, V]):
     """A mapping with a limited number of entries: for a new one, the oldest entry of the user with the most is
-    dropped."""
+    dropped, and the user's own if no other has more."""
 
     max_entries: int
     _entries_by_user: dict[str, OrderedDict[K, V]] = field(default_factory=dict)
@@ -185,7 +186,7 @@ class FairCache(Generic[K, V]):
         """Stores a user's entry as its newest one, and drops another one if there are too many."""
         self.drop_entry(user, key)
         while self._counts.total >= max(1, self.max_entries):
-            greatest = self._counts.greatest_user()
+            greatest = self._counts.greatest_user(preferred=user)
             self.drop_entry(greatest, next(iter(self._entries_by_user[greatest])))
         self._entries_by_user.setdefault(user, OrderedDict())[key] = value
         self._counts.add_one(user)

@@ -1,12 +1,11 @@
 """`trimtab explain` knows every word of Trimtab's own that a message names."""
 
-import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
-from tests.cli.written_manifests import ROOT
+from tests.architecture.source_words import messages, source_files
 from trimtab.cli.explain.catalog import find_entries, load_catalog
 from trimtab.cli.explain.verb_options import find_options
 
@@ -28,24 +27,16 @@ OTHER_THINGS = {
 OWN_OPTIONS = ("autoscaler-flags", "fix", "usage", "cluster", "take-over", "params")
 
 
-def messages() -> Iterator[str]:
+@cache
+def texts_in_source() -> tuple[str, ...]:
     """Every text in the source that is no docstring."""
-    for file in sorted((ROOT / "trimtab").rglob("*.py")):
-        tree = ast.parse(file.read_text())
-        docstrings = {
-            id(node.value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-                yield node.value
+    return tuple(text for file in source_files(("trimtab",)) for _, text in messages(file))
 
 
 @pytest.mark.parametrize("what", WORDS)
 def test_explain_knows_every_word_that_looks_like(what: str) -> None:
     catalog = load_catalog()
-    words = {match[match.lastindex or 0] for text in messages() for match in re.finditer(WORDS[what], text)}
+    words = {match[match.lastindex or 0] for text in texts_in_source() for match in re.finditer(WORDS[what], text)}
     assert words
     assert sorted(word for word in words - OTHER_THINGS.keys() if not find_entries(catalog, word)) == []
 

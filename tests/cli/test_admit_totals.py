@@ -52,6 +52,21 @@ def test_what_a_controller_has_created_changes_no_total(
     assert requests_of(folder, DEPLOYMENT, CRON_JOB, *more) == ("1500m", "3Gi")
 
 
+@given(st.lists(st.sampled_from([DEPLOYMENT, CRON_JOB, *CREATED]), max_size=6))
+def test_an_object_that_is_there_again_changes_no_total(
+    tmp_path_factory: pytest.TempPathFactory, again: list[Item]
+) -> None:
+    folder = tmp_path_factory.mktemp("dump")
+    assert requests_of(folder, DEPLOYMENT, CRON_JOB, *CREATED, *again) == ("1500m", "3Gi")
+
+
+def test_a_pod_that_is_there_twice_counts_once_and_objects_with_generated_names_count_each(tmp_path: Path) -> None:
+    lone = item("Pod", "lone", version="v1", spec=spec("1"))
+    generated = {**lone, "metadata": {"generateName": "lone-", "namespace": "shop"}}
+    assert requests_of(tmp_path, lone, lone)[0] == "1"
+    assert requests_of(tmp_path, generated, generated)[0] == "2"
+
+
 def test_an_object_that_another_stands_for_names_it(tmp_path: Path) -> None:
     report = admitted(tmp_path, DEPLOYMENT, *REPLICA_SETS, *WEB_PODS)
     assert [one["countedWith"] for one in report["pods"]] == ["", *["Deployment/web"] * 4]

@@ -10,6 +10,7 @@ from tests.cluster_of import Item, node, pod
 from tests.reasons import has_facts
 from trimtab.cli.live_cluster import ClusterOptions
 from trimtab.cli.plan.inputs import PlanOptions, has_own_settings
+from trimtab.cli.plan.table import describe_unknown_load
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
 
@@ -157,11 +158,16 @@ def test_the_result_the_unknown_load_and_the_guess_stand_before_any_table_and_th
     assert notes[0] > table + 1
 
 
+@pytest.mark.parametrize(("count", "facts"), [(1, ("it fits", "its new node")), (2, ("they fit", "new nodes"))])
+def test_one_moved_pod_without_requests_is_spoken_of_as_one(count: int, facts: tuple[str, ...]) -> None:
+    assert has_facts(describe_unknown_load(count, 3), f"{count} of 3", *facts)
+
+
 def test_a_bound_that_the_settings_set_does_not_speak_of_volume(tmp_path: Path) -> None:
     """Two nodes at 85 % are no candidates: the free volume is not the limit."""
     pods = [pod("web-0", "a", cpu="3400m"), pod("web-1", "b", cpu="3400m")]
     text = " ".join(trimtab("plan", "--cluster", snapshot(tmp_path, *machines("a", "b"), *pods)).stdout.split())
-    assert has_facts(text, "No plan", "0 nodes", "no other node")
+    assert has_facts(text, "No plan", "any node", "no node")
 
 
 def test_what_a_preset_leaves_on_purpose_is_priced_by_its_setting(tmp_path: Path) -> None:

@@ -1,21 +1,38 @@
 """Finds which pod templates stand for the same pods, so that a sum counts each pod once.
 
 The output of `kubectl get all` has a Deployment, its ReplicaSets and its pods: three kinds of objects, and one set of
-pods. Of such objects the topmost that has a template counts, because its controller creates the others.
+pods. Of such objects the topmost that has a template counts, because its controller creates the others. An object that
+is there several times, as in the output of `kubectl get pods,all`, is one object.
 """
 
 from collections.abc import Iterable, Sequence
 
 from trimtab.admission.pod_templates import PodTemplateLocation
 from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.yaml_documents import value_at
+from trimtab.cluster.yaml_parser import Path
 from trimtab.policy.cluster_facts import ClusterFacts
 
 
 def find_counted_owners(templates: Sequence[PodTemplateLocation], facts: ClusterFacts) -> tuple[OwnerKey | None, ...]:
-    """Returns for each template the topmost owner of its pods whose template is among `templates` as well; None for a
+    """Returns for each template the topmost owner of its pods whose template is among `templates` as well; for an
+    object that occurs again later, that object itself, because the last one holds, as for `kubectl apply`. None for a
     template whose pods only it stands for."""
     with_template = {template.key for template in templates if template.path}
-    return tuple(_topmost(_owners_of(template, facts), with_template - {template.key}) for template in templates)
+    last = {place: number for number, template in enumerate(templates) if (place := _place_of(template)) is not None}
+    return tuple(
+        template.key
+        if last.get(_place_of(template), number) != number
+        else _topmost(_owners_of(template, facts), with_template - {template.key})
+        for number, template in enumerate(templates)
+    )
+
+
+def _place_of(template: PodTemplateLocation) -> tuple[OwnerKey, Path] | None:
+    """Returns the object and the place of the template in it; None if the API server gives each such object another
+    name (`generateName`)."""
+    is_named = bool(value_at(template.document.value, ("metadata", "name")))
+    return (template.key, template.path) if is_named else None
 
 
 def _owners_of(template: PodTemplateLocation, facts: ClusterFacts) -> tuple[OwnerKey, ...]:

@@ -453,17 +453,20 @@ def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) ->
 def report_bound(bound: Bound, unit: str) -> BoundReport:
     """Returns the plan's upper bound, with a sentence that states it."""
     unpinned_more = bound.unpinned_nodes - bound.nodes
-    most_text = format_count(bound.nodes, "node")
+    # Beside no drained node there are no others.
+    most, other, more = (f"more than {format_count(bound.nodes, 'node')}", "other ", "more ") if bound.nodes else (
+        "any node", "", ""
+    )  # fmt: skip
     limit = (
-        "because the other nodes are needed for the requests of the pods"
+        f"because the {other}nodes are needed for the requests of the pods"
         if bound.nodes < bound.candidates
-        else "because no other node may be drained"
+        else f"because no {other}node may be drained"
     )
-    text = f"No plan can drain more than {most_text}, {limit}."
+    text = f"No plan can drain {most}, {limit}."
     if bound.pinned:
         pinned_text = format_count(bound.pinned, "node holds a pod", "nodes hold a pod")
-        more = "1 more node" if unpinned_more == 1 else f"{unpinned_more or 'no'} more nodes"
-        text += f" {pinned_text} that may not be moved; without such pods, {more} could be drained."
+        unpinned_text = format_count(unpinned_more, f"{more}node") if unpinned_more else f"no {more}nodes"
+        text += f" {pinned_text} that may not be moved; without such pods, {unpinned_text} could be drained."
     return BoundReport(
         nodes=bound.nodes,
         saves=convert_saving(bound.saves, unit),

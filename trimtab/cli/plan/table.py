@@ -180,10 +180,14 @@ def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:
 def describe_unknown_load(count: int, evictions: int) -> str:
     """Returns the warning about moved pods without requests."""
     cpu, memory = ASSUMED_REQUESTS["cpu"], ASSUMED_REQUESTS["memory"] >> 20
-    ask = "asks" if count == 1 else "ask"
+    ask, fit, each = (
+        ("asks", "it fits on its new node", "It")
+        if count == 1
+        else ("ask", "they fit on their new nodes", "Each of these pods")
+    )
     return (
         f"{count:,} of {format_count(evictions, 'moved pod')} {ask} for neither cpu nor memory, so Trimtab does "
-        "not know whether they fit on their new nodes. Each of these pods is planned with its known usage, or "
+        f"not know whether {fit}. {each} is planned with its known usage, or "
         f"else with {cpu}m cpu and {memory}Mi of memory; `trimtab recommend` proposes requests"
     )
 

@@ -123,8 +123,8 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="the .NET runtime",
         reads=(CPU, MEMORY),
-        source="learn.microsoft.com, .NET runtime configuration: garbage collector (heap hard limit: 75% of the "
-        "container's limit by default; heap hard limit percent), DOTNET_PROCESSOR_COUNT",
+        source="dotnet/docs, docs/core/runtime-config/garbage-collector.md (heap hard limit: 75% of the container's "
+        "limit by default; heap hard limit percent; limits for each heap) and threading.md, DOTNET_PROCESSOR_COUNT",
         words=("dotnet", "dotnetcore", "aspnet", "aspnetcore", "csharp"),
         usual_variables=(
             "DOTNET_GCHeapHardLimitPercent", "COMPlus_GCHeapHardLimitPercent", "DOTNET_gcServer", "COMPlus_gcServer",
@@ -147,8 +147,8 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="Node.js",
         reads=(MEMORY,),
-        source="nodejs.org, command-line API: --max-old-space-size and --max-old-space-size-percentage, which takes "
-        "precedence; src/node.cc, ResourceConstraints by uv_get_constrained_memory",
+        source="nodejs/node, doc/api/cli.md: --max-old-space-size and --max-old-space-size-percentage, which takes "
+        "precedence; src/node_options.cc: a share of the constrained memory; src/node.cc, ResourceConstraints by uv_get_constrained_memory",
         words=("nodejs",),
         label_words=("node", "javascript", "typescript", "nextjs"),
         images=("library/node", "bitnami/node", "chainguard/node", "cimg/node", "circleci/node", "node-chrome"),

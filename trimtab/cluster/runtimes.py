@@ -148,7 +148,8 @@ RUNTIMES: tuple[Runtime, ...] = (
         name="Node.js",
         reads=(MEMORY,),
         source="nodejs/node, doc/api/cli.md: --max-old-space-size and --max-old-space-size-percentage, which takes "
-        "precedence; src/node_options.cc: a share of the constrained memory; src/node.cc, ResourceConstraints by uv_get_constrained_memory",
+        "precedence; src/node_options.cc: a share of the constrained memory; "
+        "src/node.cc, ResourceConstraints by uv_get_constrained_memory",
         words=("nodejs",),
         label_words=("node", "javascript", "typescript", "nextjs"),
         images=("library/node", "bitnami/node", "chainguard/node", "cimg/node", "circleci/node", "node-chrome"),

@@ -19,12 +19,13 @@ def find_counted_owners(templates: Sequence[PodTemplateLocation], facts: Cluster
     object that occurs again later, that object itself, because the last one holds, as for `kubectl apply`. None for a
     template whose pods only it stands for."""
     with_template = {template.key for template in templates if template.path}
-    last = {place: number for number, template in enumerate(templates) if (place := _place_of(template)) is not None}
+    places = [_place_of(template) for template in templates]
+    last = {place: number for number, place in enumerate(places)}
     return tuple(
         template.key
-        if last.get(_place_of(template), number) != number
+        if place is not None and last[place] != number
         else _topmost(_owners_of(template, facts), with_template - {template.key})
-        for number, template in enumerate(templates)
+        for number, (template, place) in enumerate(zip(templates, places, strict=True))
     )
 
 

@@ -44,7 +44,7 @@ def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp
     assert actual_report["cordon"]["by"] == "trimtab"
     assert actual_report["cordon"]["since"] == "2027-01-15T08:00:00Z"
     assert has_facts(
-        actual_report["cordon"]["text"], "compactor of namespace trimtab-system cordoned", "pool web", "drain d7"
+        actual_report["cordon"]["text"], "namespace trimtab-system cordoned this node", "pool web", "drain d7"
     )
     assert actual_report["cordon"]["undo"][0].removeprefix("trimtab ").startswith("compactor release --yes n1")
     assert [one["what"] for one in actual_report["decisions"]] == ["started"]
@@ -57,13 +57,13 @@ def test_a_drain_names_the_budget_that_allows_no_eviction(tmp_path: Path) -> Non
     moves = tuple(PodToEvict(f"default/web-{n}", f"uid-web-{n}") for n in (1, 2))
     pods = [pod(f"web-{n}", "n1") for n in (1, 2)]
     text = report(tmp_path, drained(moves=moves), *pods, budget("web", 0))["cordon"]["text"]
-    assert has_facts(text, "2 of 2 pods are left", "budget default/web allows 0 disruptions")
+    assert has_facts(text, "2 of 2 pods are left", "budget default/web", "allows 0 disruptions")
     assert report(tmp_path, drained(moves=moves), *pods, budget("web", 1))["cordon"]["text"].endswith("pods are left")
 
 
 def test_an_empty_node_waits_for_the_autoscaler(tmp_path: Path) -> None:
     text = report(tmp_path, drained(emptied=NOW + 60))["cordon"]["text"]
-    assert has_facts(text, "no pods to evict since 2027-01-15T08:01:00Z", "waits for the cluster autoscaler")
+    assert has_facts(text, "no pods to evict", "since 2027-01-15T08:01:00Z", "waits for", "cluster autoscaler")
 
 
 def test_a_cordon_of_another_client_is_not_ours_and_its_field_manager_is_named(tmp_path: Path) -> None:

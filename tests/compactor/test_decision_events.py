@@ -31,7 +31,7 @@ def recorded(what: str) -> dict[tuple[str, str], str]:
 
 def test_the_event_of_a_cordon_names_the_tool_and_the_way_back() -> None:
     note = recorded("started")["Node", "DrainStarted"]
-    assert has_facts(note, "drain of node n1 begins", "Trimtab's compactor cordoned the node")
+    assert has_facts(note, "drain of node n1 begins", "compactor cordoned the node")
     assert "compactor release --yes n1" in note
 
 

@@ -96,7 +96,8 @@ def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposa
         return NotYet(reason=reason, have=f"{wanted:.3g} cores", need=f"more than {base + slope * 0.001:.3g}")
     least, most = _replica_range(points, threshold)
     if most > MAX_REPLICAS:
-        reason = REQUEST_TOO_SMALL(f"with at most {wanted:.3g} cores for each pod, the load would need {most:,} pods")
+        needed = format_count(most, "pod")
+        reason = REQUEST_TOO_SMALL(f"with at most {wanted:.3g} cores for each pod, the load would need {needed}")
         return NotYet(reason=reason, have=f"{wanted:.3g} cores", need=f"a load for at most {MAX_REPLICAS:,} pods")
     return HpaProposal(
         threshold=threshold, requests_per_core=1 / slope, base_cores=base, correlation=correlation,

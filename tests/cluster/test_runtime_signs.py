@@ -3,6 +3,7 @@ reads."""
 
 import json
 import re
+import time
 from collections import Counter
 from typing import Any
 
@@ -228,6 +229,14 @@ def test_an_encoded_container_shows_the_same() -> None:
 def test_long_texts_are_read_up_to_a_maximum() -> None:
     """A pod may be a megabyte long. What is behind the maximum counts as not seen."""
     assert uses(args=["x" * 2_000_000, "-XX:MaxRAMPercentage=75"]) == (UNKNOWN, UNKNOWN)
+
+
+@pytest.mark.parametrize("part", ["mem.", "-", " --", "MEM_", "_"])
+def test_the_time_of_a_search_grows_only_with_the_length_of_the_text(part: str) -> None:
+    text = "--" + part * 8000 + " ercent ratio"
+    started = time.process_time()
+    uses(args=[text], env={text[:16_000]: text})
+    assert time.process_time() - started < 2
 
 
 def patterns_of(runtime: Runtime) -> list[TextPattern]:

@@ -319,11 +319,12 @@ RUNTIMES: tuple[Runtime, ...] = (
         # A general sign, beside the rows for programs: an option or variable whose name has words for memory and share.
         source="prometheus/alertmanager, --enable-feature=auto-gomemlimit; VictoriaMetrics, -memory.allowedPercent; "
         "open-telemetry/opentelemetry-collector, memory limiter: limit_percentage",
-        variable="(^|_)(MEM|MEMORY|HEAP|RAM)_([A-Z_]*_)?(PERCENT|PERCENTAGE|PCT|RATIO|FRACTION)($|_)",
+        # Repetitions are bounded, so that the time of a search grows only with the length of the text.
+        variable="(^|_)(MEM|MEMORY|HEAP|RAM)_([A-Z_]{0,30}_)?(PERCENT|PERCENTAGE|PCT|RATIO|FRACTION)($|_)",
         limit_options=(
             TextPattern("auto-gomemlimit", "(^|[=,\\s]|--)auto-gomemlimit"),
-            TextPattern("ercent", "(^|\\s)--?([a-z.-]*[.-])?(mem|memory|heap|ram)[.-]([a-zA-Z.-]*[.-])?[pP]ercent"),
-            TextPattern("ratio", "(^|\\s)--?([a-z.-]*[.-])?(mem|memory|heap|ram)[.-]([a-zA-Z.-]*[.-])?ratio"),
+            TextPattern("ercent", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?[pP]ercent"),
+            TextPattern("ratio", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?ratio"),
         ),
         settings=(SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),),
     ),

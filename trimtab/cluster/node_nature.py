@@ -122,8 +122,6 @@ SIGN_RULES: tuple[SignRule, ...] = (
              "opencost, pkg/cloud/oracle/provider.go"),
     SignRule(_S, _LABEL, "liqo.io/type", ("virtual-node",), "Liqo, which represents another cluster",
              "Liqo documentation, namespace offloading"),
-    SignRule(_S, _ANNOTATION, "kwok.x-k8s.io/node", ("fake",), "KWOK, which only plays a node",
-             "KWOK documentation, managing nodes and pods"),
     SignRule(_S, _LABEL, "vcluster.loft.sh/fake-node", ("true",), "vCluster, which shows a node of another cluster",
              "loft-sh/vcluster, nodeservice and translate: the label of fake nodes"),
     # Not documented by Google; third-party programs read it. Google documents the names of the nodes (`_AUTOPILOT`).

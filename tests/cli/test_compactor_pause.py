@@ -8,9 +8,8 @@ from click.testing import CliRunner
 
 from tests.kube.fake_api import FakeApi
 from tests.reasons import has_facts
-from trimtab.cli.compactor.command import verb
 from trimtab.cli.compactor.pause_pool import describe_reopening, rehearse_settings
-from trimtab.cli.main import UsageError
+from trimtab.cli.main import UsageError, cli
 from trimtab.cluster.pool_config import SETTINGS_KEY
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.pool_state import PoolState
@@ -39,7 +38,7 @@ def test_settings_that_are_no_mapping_are_left_alone(text: str) -> None:
 
 
 def test_the_help_says_that_a_pause_of_everything_also_pauses_the_webhook() -> None:
-    text = " ".join(CliRunner().invoke(verb, ["pause", "--help"]).stdout.split())
+    text = " ".join(CliRunner().invoke(cli, ["compactor", "pause", "--help"]).stdout.split())
     assert has_facts(text, "webhook", "admits pods unchanged")
 
 

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.reasons import has_facts
 from trimtab.cli.command_tree import iterate_contexts
-from trimtab.cli.main import cli
+from trimtab.cli.main import HELP_OPTIONS, cli
 
 TWO = """
 apiVersion: v1
@@ -162,6 +163,14 @@ def test_a_file_without_headers_has_only_the_objects_too(tmp_path: Path) -> None
 def test_o_of_capture_is_a_form_and_not_a_file(tmp_path: Path) -> None:
     result = run("capture", "-o", "snapshot", "--kubeconfig", tmp_path / "nosuch")
     assert has_facts(result.output, "--output", "json", "snapshot", "-O")
+
+
+def test_every_group_gives_its_commands_the_help_options_by_itself() -> None:
+    """Without those of `trimtab`: click remembers the help option of the first context that asks."""
+    groups = [context.command for context in iterate_contexts() if isinstance(context.command, click.Group)]
+    names = {group.name: tuple(group.context_settings.get("help_option_names", ())) for group in groups}
+    assert len(groups) > 10
+    assert {name: options for name, options in names.items() if options != HELP_OPTIONS} == {}
 
 
 def test_every_command_has_the_short_option_for_help() -> None:

@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.build import policy
-from trimtab.cli.main import EXIT_USAGE
-from trimtab.cli.webhook import verb
+from trimtab.cli.main import EXIT_USAGE, cli
 from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.runtime.settings import LIVE_CLUSTER, Settings
 from webhook.policy_state import InvalidPolicyFiles, from_files
@@ -38,6 +37,6 @@ def test_live_without_a_cluster_to_log_in_to_is_told_before_anything_listens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
-    done = CliRunner().invoke(verb, ["--cluster", "live"])
+    done = CliRunner().invoke(cli, ["webhook", "--cluster", "live"])
     assert done.exit_code == EXIT_USAGE
     assert "kubeconfig" in done.output

@@ -6,7 +6,7 @@ or an option (every mistake is named, nothing was done); 3 Trimtab or the cluste
 
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +82,19 @@ VERB_ATTRIBUTES = {"version": "print_version", "help": "print_help"}
 EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 1, 2, 3
 
 
+HELP_OPTIONS = ("-h", "--help")
+
+
 class SuggestingGroup(click.Group):
-    """A click group that names the most similar command if the given one does not exist."""
+    """A click group that names the most similar command if the given one does not exist.
+
+    It gives its commands the help options itself: click creates the help option of a command once, with the names of
+    the first context that asks, and that context may have no parent.
+    """
+
+    def __init__(self, *arguments: Any, context_settings: Mapping[str, Any] | None = None, **settings: Any) -> None:
+        own = {"help_option_names": list(HELP_OPTIONS), **(context_settings or {})}
+        super().__init__(*arguments, context_settings=own, **settings)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -122,7 +133,7 @@ class Verbs(SuggestingGroup):
             formatter.write_dl([(name, does) for name, (_, does) in VERBS.items()])
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Verbs, context_settings={"max_content_width": 110})
 @click.version_option(None, "-V", "--version", package_name="trimtab", message="%(prog)s %(version)s")
 def cli() -> None:
     """A Kubernetes admission webhook and node-pool compactor that says why.

@@ -12,7 +12,7 @@ from trimtab.autoscaling.simulation.replay_nodes import ScaleDownFlags
 from trimtab.cli import live_cluster, output
 from trimtab.cli.autoscaler.read_history import parse_duration, read_cluster_history
 from trimtab.cli.autoscaler.report import build_autoscaler_report, draw_autoscaler_report
-from trimtab.cli.main import UsageError
+from trimtab.cli.main import SuggestingGroup, UsageError
 from trimtab.cli.price_sources import add_price_option, read_price_sources
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.usage_series import read_usage_series
@@ -21,7 +21,7 @@ from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.machines.prices import PriceFile
 
 
-@click.group("autoscaler")
+@click.group("autoscaler", cls=SuggestingGroup)
 def verb() -> None:
     """Replay the cluster autoscaler on your cluster, and propose its flags. Nothing is changed."""
 

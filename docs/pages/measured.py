@@ -9,7 +9,8 @@ What a bench writes into a page as a whole stands between `<!-- NAME -->` and `<
 NAME in `writes`.
 
 Pages write each figure of a measurement as `shown` says. When a bench records another value, the text of the figure is
-replaced in the marked blocks of all pages, so that no page names an earlier value.
+replaced in the marked blocks of all pages, so that no page names an earlier value. A bench records figures alone: each
+has the commit of its own run, and the texts of a measurement have the commit at which they were written.
 """
 
 from __future__ import annotations
@@ -66,9 +67,14 @@ def pages() -> tuple[Path, ...]:
     return (ROOT / "README.md", *sorted((ROOT / "docs" / "explanation").glob("*.md")))
 
 
+def _without_fences(text: str) -> str:
+    """Returns the page with spaces instead of its fenced code: every other letter is where it was."""
+    return re.sub(r"```.*?```", lambda match: re.sub(r"[^\n]", " ", match[0]), text, flags=re.DOTALL)
+
+
 def iter_blocks(page: str, text: str) -> Iterator[Block]:
     """Yields the blocks of a page."""
-    text = re.sub(r"```.*?```", lambda match: re.sub(r"[^\n]", " ", match[0]), text, flags=re.DOTALL)
+    text = _without_fences(text)
     written = [(match.span("text"), match["name"]) for match in _WRITTEN.finditer(text)]
     for part in _BLOCK.finditer(text):
         by_bench = tuple(name for (start, end), name in written if start <= part.start() < end)
@@ -119,21 +125,20 @@ def find_unresolved(block: Block, document: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def record_figures(name: str, figures: Mapping[str, str], *, commit: str, date: str, machine: str) -> None:
-    """Store the figures of a run, and write them into the pages."""
+    """Store the figures of a run with its origin, and write them into the pages."""
     document = read_document()
-    measurement = document.get(name)
-    if measurement is None:
-        measurement = {"command": f"make {name}", "texts": [], "conditions": [], "figures": {}}
+    origin = {"commit": commit, "date": date, "machine": machine}
+    empty = {"command": f"make {name}", "texts": [], "conditions": [], "figures": {}, **origin}
+    measurement = document.get(name, empty)
     replaced = {}
     stored = dict(measurement["figures"])
     for key, value in figures.items():
         before = stored.get(key, {})
-        stored[key] = {**before, "value": value}
+        stored[key] = {**before, "value": value, **origin}
         if before.get("shown"):
-            stored[key]["shown"] = show_value(before["shown"], value, before.get("value", ""))
+            stored[key]["shown"] = show_value(before["shown"], value, before.get("scale", 1))
             replaced[before["shown"]] = stored[key]["shown"]
-    origin = {"commit": commit, "date": date, "machine": machine}
-    document[name] = {**measurement, "figures": dict(sorted(stored.items())), **origin}
+    document[name] = {**measurement, "figures": dict(sorted(stored.items()))}
     write_document(document)
     for page in pages():
         text = page.read_text(encoding="utf-8")
@@ -149,25 +154,22 @@ def write_document(document: Mapping[str, Any]) -> None:
     )
 
 
-def show_value(shown: str, value: str, before: str = "") -> str:
+def show_value(shown: str, value: str, scale: float = 1) -> str:
     """Returns the value in the form of an earlier text: as many decimals, the same spaces and unit.
 
-    before: the value of the earlier text. If it was a share that the text writes in percent, the new value is one too.
+    scale: how many units of the text are one unit of the value; 100 for a share that the text writes in percent.
     """
     match = re.match(r"\d[\d ,]*(?:\.(\d+))?", shown)
     if match is None:
-        return shown
+        raise ValueError(f"the text of a figure begins with its number, and this one does not: {shown!r}")
     decimals = len(match[1] or "")
-    earlier = float(match[0].replace(" ", "").replace(",", ""))
-    is_share = before != "" and abs(float(before) * 100 - earlier) < 1 <= earlier
-    number = f"{float(value) * (100 if is_share else 1):,.{decimals}f}".replace(",", " ")
+    number = f"{float(value) * scale:,.{decimals}f}".replace(",", " ")
     space = " " if match[0].endswith(" ") else ""
     return number + space + shown[match.end() :]
 
 
 def replace_figures(text: str, name: str, replaced: Mapping[str, str]) -> str:
     """Returns the page with new texts of figures, in the blocks that name the measurement."""
-    parts = re.split(r"(\n\s*\n)", text)
     cells = {_bare_number(before): _bare_number(after) for before, after in replaced.items()}
 
     def replace_part(part: str) -> str:
@@ -176,12 +178,13 @@ def replace_figures(text: str, name: str, replaced: Mapping[str, str]) -> str:
             lambda cell: cell[0].replace(cell[1].strip(), cells.get(cell[1].strip(), cell[1].strip())), part
         )
 
-    return "".join(replace_part(part) if name in _names_of(part) else part for part in parts)
-
-
-def _names_of(part: str) -> tuple[str, ...]:
-    mark = _MARK.search(part)
-    return tuple(name.strip() for name in mark["names"].split(",")) if mark and mark["kind"] == "measured" else ()
+    changed, end = "", 0
+    spans = [part.span() for part in _BLOCK.finditer(_without_fences(text))]
+    for (start, stop), block in zip(spans, iter_blocks("", text), strict=True):
+        is_named = block.kind == "measured" and name in block.names
+        part = text[start:stop]
+        changed, end = changed + text[end:start] + (replace_part(part) if is_named else part), stop
+    return changed + text[end:]
 
 
 def _replace_in(part: str, replaced: Mapping[str, str]) -> str:
@@ -227,9 +230,12 @@ def _describe(measurement: Mapping[str, Any]) -> Iterable[str]:
         yield measurement["how"] + "\n"
     figures = [(key, each) for key, each in measurement["figures"].items()]
     if figures:
-        yield "| figure | value | as the pages write it |"
-        yield "|---|---|---|"
-        yield from (f"| `{key}` | {each['value']} | {each.get('shown', '–')} |" for key, each in figures)
+        yield "| figure | value | as the pages write it | commit | date |"
+        yield "|---|---|---|---|---|"
+        for key, each in figures:
+            origin = {**measurement, **each}
+            shown = each.get("shown", "–")
+            yield f"| `{key}` | {each['value']} | {shown} | {origin['commit']} | {origin['date']} |"
     for title, key in (("Other figures of the pages that rest on it", "texts"), ("Measured with", "conditions")):
         if measurement[key]:
             yield f"\n{title}: {', '.join(measurement[key])}."

@@ -87,8 +87,19 @@ def test_a_new_value_is_written_as_the_earlier_one(shown: str, value: str, text:
 
 
 def test_a_share_that_is_written_in_percent_stays_so() -> None:
-    assert show_value("98.8 %", "0.991", "0.988") == "99.1 %"
-    assert show_value("0.9 %", "0.8", "0.9") == "0.8 %"
+    assert show_value("98.8 %", "0.991", 100) == "99.1 %"
+    assert show_value("0.9 %", "0.8") == "0.8 %"
+
+
+def test_a_text_that_does_not_begin_with_its_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="begins with its number"):
+        show_value("under 5 ms", "4")
+
+
+@pytest.mark.parametrize("name", read_document())
+def test_the_text_of_a_figure_is_its_value(name: str) -> None:
+    figures = [figure for figure in read_document()[name]["figures"].values() if figure.get("shown")]
+    assert [show_value(f["shown"], f["value"], f.get("scale", 1)) for f in figures] == [f["shown"] for f in figures]
 
 
 def test_a_new_value_is_written_into_the_blocks_of_its_measurement_alone() -> None:
@@ -97,12 +108,23 @@ def test_a_new_value_is_written_into_the_blocks_of_its_measurement_alone() -> No
     assert changed == text.replace("-x -->\n5 350 cores,", "-x -->\n5 400 cores,")
 
 
+def test_a_block_ends_where_the_check_of_its_numbers_says() -> None:
+    text = "<!-- measured: bench-x -->\n5 350 cores\n```\nx\n```\n5 350 cores\n"
+    [block] = [block for block in iter_blocks("page", text) if "bench-x" in block.names]
+    changed = replace_figures(text, "bench-x", {"5 350 cores": "5 400 cores"})
+    assert changed.count("5 400 cores") == block.text.count("5 350 cores")
+
+
 def test_a_bench_records_its_figures_with_their_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "DOCUMENT", tmp_path / "measured.json")
     monkeypatch.setattr(measured, "pages", lambda: (tmp_path / "page.md",))
-    (tmp_path / "measured.json").write_text(json.dumps({"bench-x": {"command": "make bench-x", **DOCUMENT["bench-x"]}}))
+    (tmp_path / "measured.json").write_text(
+        json.dumps({"bench-x": {"command": "make bench-x", "commit": "0000000", **DOCUMENT["bench-x"]}})
+    )
     (tmp_path / "page.md").write_text("<!-- measured: bench-x -->\n5 350 cores\n\n| cores |\n")
     measured.record_figures("bench-x", {"cores": "5400.2"}, commit="abc1234", date="2026-11-28", machine="2 cores")
     assert "5 400 cores" in (tmp_path / "page.md").read_text()
-    assert measured.read_document()["bench-x"]["figures"]["cores"] == {"value": "5400.2", "shown": "5 400 cores"}
-    assert measured.read_document()["bench-x"]["commit"] == "abc1234"
+    assert measured.read_document()["bench-x"]["figures"]["cores"] == {
+        "value": "5400.2", "shown": "5 400 cores", "commit": "abc1234", "date": "2026-11-28", "machine": "2 cores",
+    }  # fmt: skip
+    assert measured.read_document()["bench-x"]["commit"] == "0000000"

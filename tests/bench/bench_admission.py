@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import re
 import statistics
@@ -32,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import crowd, servers
-from tests.bench.results import choose_size, report_result
+from tests.bench.results import choose_size, read_knob, report_result
 from tests.bench.servers import Server
 from tests.build import owner_key
 from tests.controlplane import binaries
@@ -44,7 +43,7 @@ from trimtab.policy.cel import Manifest
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX
 
-ROUNDS = int(os.environ.get("ROUNDS", choose_size("5", "2")))
+ROUNDS = int(read_knob("ROUNDS", choose_size("5", "2")))
 PODS = choose_size(300, 60)
 NAMESPACE = "payments"
 IDLE = 3.0
@@ -57,7 +56,7 @@ NO_AUDIT = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n"
 """The test bed's log of every write in full is no part of what a pod costs."""
 CHANGED = "trimtab.dev/changed"
 WITHOUT, POLICIES = "without", "policies"
-COMPARED = choose_size(600, 60) if os.environ.get("PAIRS", "1") != "0" else 0
+COMPARED = choose_size(600, 60) if read_knob("PAIRS", "1") != "0" else 0
 """Generated pods that are compared under every compiled policy."""
 PROPAGATION = 3.0
 """Seconds after which the API server evaluates policies as they are stored: it reads them once a second."""
@@ -271,7 +270,7 @@ def _tell(result: dict[str, list[Round]], count: PolicyCount) -> None:
     report_result("admission", f"webhook_hook_cpu_us={hook['trimtab']:.0f}"
           f" webhook_apiserver_cpu_us={more['trimtab']:.0f}"
           f" policies_apiserver_cpu_us={more[POLICIES]:.0f} compiled={count.carried} refused={count.refused}"
-          f" equal={'not-compared' if count.equal is None else count.equal}")  # fmt: skip
+          f" equal={'not-compared' if count.equal is None else count.equal}", broken={})  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.bench.results import choose_size, report_result
+from tests.bench.results import choose_size, read_knob, report_result
 from tests.fleet.generated import write_generated
 from tests.fleet.histories import FIRST_DAY
 from tests.fleet.spark_cluster import DRIVER_OPTIONS, Sampler, Taken, environment, missing_part, proportional_mib
@@ -47,9 +47,9 @@ from trimtab.usage.daily_store import DailyStore
 from trimtab.usage.http_client import HttpApi
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 
-SIZES = os.environ.get("FLEET_SIZES", choose_size("10000x14,100000x14,1000000x2", "2000x3"))
-CLUSTERS = int(os.environ.get("FLEET_CLUSTERS", "50"))
-FOLDER, STEPS = os.environ.get("FLEET_FOLDER", ""), os.environ.get("FLEET_STEPS", "")
+SIZES = read_knob("FLEET_SIZES", choose_size("10000x14,100000x14,1000000x2", "2000x3"))
+CLUSTERS = int(read_knob("FLEET_CLUSTERS", "50"))
+FOLDER, STEPS = read_knob("FLEET_FOLDER", ""), read_knob("FLEET_STEPS", "")
 MAX_CPU_OVER_LOCAL, MAX_EXECUTOR_MIB, GOAL_TWO_OVER_ONE = 1.5, 1024, 1.6
 INGESTED = 1000
 SUBSET_CLUSTER = "c003"
@@ -114,7 +114,7 @@ def main() -> None:
     if missing := missing_part():
         sys.exit(f"bench-fleet: {missing}")
     with nullcontext(FOLDER) if FOLDER else tempfile.TemporaryDirectory(prefix="bench-fleet-") as folder:
-        sys.exit(_measure(Path(folder).resolve(), _list_sizes(Path(folder).resolve())))
+        _measure(Path(folder).resolve(), _list_sizes(Path(folder).resolve()))
 
 
 def _list_sizes(folder: Path) -> list[FleetSize]:
@@ -125,8 +125,8 @@ def _list_sizes(folder: Path) -> list[FleetSize]:
     ]
 
 
-def _measure(folder: Path, sizes: Sequence[FleetSize]) -> int:
-    """Run the steps that are wanted, and print what all steps gave. Returns the exit code."""
+def _measure(folder: Path, sizes: Sequence[FleetSize]) -> None:
+    """Run the steps that are wanted, and print what all steps gave."""
     steps: dict[str, tuple[Path, Callable[[Path], StepOutcome]]] = {INGEST: (folder / INGEST, _measure_ingest)}
     for size in sizes:
         for step in size.steps:
@@ -143,9 +143,9 @@ def _measure(folder: Path, sizes: Sequence[FleetSize]) -> int:
         print(f"{name}: {outcome.text or _describe(outcome.taken)}", flush=True)
     if absent := [name for name, (place, _) in steps.items() if not _outcome_file(place).exists()]:
         print(f"No RESULT yet; these steps are missing: {', '.join(absent)}")
-        return 0
+        return
     print(f"\n{INGEST}: {_read_outcome(folder / INGEST).text}")
-    return _print_result(sizes)
+    _print_result(sizes)
 
 
 def _step_function(size: FleetSize, step: str) -> Callable[[Path], StepOutcome]:
@@ -168,8 +168,8 @@ def _describe(records: Taken) -> str:
     return f"{records.wall_seconds:.1f} s, {records.cpu_seconds:.1f} s of CPU, {records.executor_mib:.0f} MiB at most"
 
 
-def _print_result(sizes: Sequence[FleetSize]) -> int:
-    """Print what all steps gave, and RESULT. Returns the exit code."""
+def _print_result(sizes: Sequence[FleetSize]) -> None:
+    """Print what all steps gave, and RESULT."""
     memory: list[float] = []
     is_equal, cost_ratio, speed, cpu_ms = True, 0.0, 0.0, 0.0
     for size in sizes:
@@ -195,8 +195,11 @@ def _print_result(sizes: Sequence[FleetSize]) -> int:
         "fleet",
         f"equal={int(is_equal)} spark_cpu_over_local={cost_ratio:.2f} two_over_one={speed:.2f} "
         f"executor_mib={max(memory):.0f} cpu_ms_per_container={cpu_ms:.2f}",
-    )
-    return int(not is_equal or cost_ratio > MAX_CPU_OVER_LOCAL or max(memory) > MAX_EXECUTOR_MIB)
+        broken={
+                "equal": not is_equal, "spark_cpu_over_local": cost_ratio > MAX_CPU_OVER_LOCAL,
+                "executor_mib": max(memory) > MAX_EXECUTOR_MIB,
+            },
+    )  # fmt: skip
 
 
 def _command(usage: Path, out: Path, *more: str) -> list[str]:

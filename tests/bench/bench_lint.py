@@ -144,9 +144,10 @@ def main() -> None:
     wrong = names - PLANTED
     print(f"{len(objects)} objects: {len(names & PLANTED)} of {len(PLANTED)} orphans, {len(wrong)} wrong ones")
     report_result("lint", f"rules={len(ALL_RULES)} false_errors={errors} cpu_s_800={seconds:.2f} "
-          f"orphans_found={len(names & PLANTED)}")  # fmt: skip
-    if errors or wrong or not names >= PLANTED or seconds >= MAX_CPU_SECONDS:
-        sys.exit(1)
+          f"orphans_found={len(names & PLANTED)}", broken={
+              "false_errors": errors, "wrong_orphans": wrong, "orphans_found": not names >= PLANTED,
+              "cpu_s_800": seconds >= MAX_CPU_SECONDS,
+          })  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.bench.results import choose_size, is_brief, report_result
+from tests.bench.results import choose_size, is_brief, read_knob, report_result
 from tests.controlplane import binaries, prepared, workloads
 from tests.controlplane.autoscaler import Autoscaler
 from tests.controlplane.cluster import Cluster
@@ -38,10 +38,10 @@ MAX_TWICE = 0.05
 """Of the evictions."""
 MAX_REFUSED = 0.01
 """Of the evictions asked for."""
-LONGEST = int(os.environ.get("BENCH_LIVE_SECONDS", choose_size("1200", "240")))
+LONGEST = int(read_knob("BENCH_LIVE_SECONDS", choose_size("1200", "240")))
 QUIET = 90
 """Seconds without an eviction after which nothing more is expected."""
-AT_ONCE = os.environ.get("BENCH_LIVE_DRAINS", "20")
+AT_ONCE = read_knob("BENCH_LIVE_DRAINS", "20")
 POOL = {
     **EAGER, "nodes": "all", "pace": {"drains": int(AT_ONCE), "evictionsPerHour": 100_000},
 }  # fmt: skip
@@ -54,7 +54,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def main() -> int:
+def main() -> None:
     plane = prepared.start(binaries.find(), "openb", "1", workloads.openb, start_up=START_UP)
     with plane, tempfile.TemporaryDirectory() as folder:
         cluster = Cluster(plane.kubeconfig, "default", plane)
@@ -65,10 +65,10 @@ def main() -> int:
             f"promised: {promised['cores']:.0f} cores, {promised['nodes']} nodes, {promised['evictions']} evictions",
             flush=True,
         )
-        return _run(cluster, plane, Path(folder), promised)
+        _run(cluster, plane, Path(folder), promised)
 
 
-def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str, Any]) -> int:
+def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str, Any]) -> None:
     before = {node["metadata"]["name"]: _cores(node) for node in cluster.list("Node", everywhere=True)}
     auditor = cluster.auditor
     with (
@@ -107,12 +107,16 @@ def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str
         "of_spread": f"{of_spread:.3f}",
         "longest_wait_s": f"{witness.longest_wait:.1f}",
     }
-    report_result("live", " ".join(f"{name}={value}" for name, value in message.items()))
-    sound = not witness.broken and not witness.waiting()
-    is_calm = len(twice) <= MAX_TWICE * len(done) and figures["refused"] < MAX_REFUSED * len(evictions)
-    # A brief run ends before the compaction does.
-    is_kept = is_brief() or (share >= MIN_OF_PROMISED and witness.longest_wait <= MAX_WAIT_SECONDS)
-    return 0 if sound and is_calm and is_kept else 1
+    broken = {
+        "broken": witness.broken,
+        "waiting": witness.waiting(),
+        "moved_twice": len(twice) > MAX_TWICE * len(done),
+        "refused": figures["refused"] >= MAX_REFUSED * len(evictions),
+        # A brief run ends before the compaction does.
+        "of_promised": not is_brief() and share < MIN_OF_PROMISED,
+        "longest_wait_s": not is_brief() and witness.longest_wait > MAX_WAIT_SECONDS,
+    }
+    report_result("live", " ".join(f"{name}={value}" for name, value in message.items()), broken=broken)
 
 
 def _until_quiet(one: Compactor, witness: Witness, scaler: Autoscaler) -> float:
@@ -183,4 +187,4 @@ def _cores(node: dict[str, Any]) -> float:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

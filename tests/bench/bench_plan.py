@@ -303,6 +303,7 @@ def main():
         f"moved_twice={best.moved_twice} plan_cpu_s_1000={thousand:.2f} plan_cpu_s_5000={five:.2f} "
         f"of_lp_bound={share:.3f} pools_nodes={pools_nodes} pools_cores={pools_cores:.0f} "
         f"pools_share={pools_share:.3f} full_share={full_share:.3f} read_ratio={ratio:.2f}",
+        broken={},
         is_generated=is_generated,
     )
 

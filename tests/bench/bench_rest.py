@@ -108,6 +108,7 @@ def _tell(one: Compactor, first: dict[str, float], counts: Counter[str], used: f
         f"nodes={NODES} pods={SETS * REPLICAS} plan_s={metrics['trimtab_compactor_plan_duration_seconds']:.2f} "
         f"cpu_percent={used * 100 / lasted:.1f} rss_mb={rest // 1024} peak_mb={peak // 1024} "
         f"requests_per_hour={sum(counts.values()) * 3600 / lasted:.0f}",
+        broken={},
     )
 
 

@@ -25,7 +25,7 @@ import msgspec
 
 from tests.bench import backtesting, by_hour, drift, scoring
 from tests.bench.bench_data import BITBRAINS, say_generated
-from tests.bench.results import choose_size, report_result
+from tests.bench.results import choose_size, is_standard, report_result
 from tests.bench.usage_series import NAB_FILES
 from tests.build import owner_key
 from tests.histogram.test_sizes import filled, size
@@ -56,7 +56,7 @@ def main() -> None:
     bytes_each, updates = memory(), speed()
     error = exactness()
     answers()
-    write = "--docs" in sys.argv and not is_generated
+    write = "--docs" in sys.argv and not is_generated and is_standard()
     backtesting.run(write=write)
     by_hour.run(backtesting.PAGE, write=write)
     print("workloads that change:")
@@ -69,10 +69,9 @@ def main() -> None:
         f"bytes_per_container={bytes_each:.0f} p95_error={error:.4f} updates_per_s={updates:.0f}"
         f" {' '.join(f'{name}={scored.figures[name]:.2f}' for name in IN_RESULT)}"
         f" drift_below_use={changing.below_use} drift_over={changing.over}",
+        broken=dict.fromkeys((*scored.broken, *changing.broken), True),
         is_generated=is_generated,
     )
-    if scored.broken or changing.broken:
-        sys.exit("; ".join((*scored.broken, *changing.broken)))
 
 
 def rss() -> float:

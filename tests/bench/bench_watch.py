@@ -49,6 +49,7 @@ def main() -> None:
         f" rss_ratio={per_pod(typed, 'held_mib') / per_pod(ours, 'held_mib'):.1f}"
         f" event_cpu_us={events['cpu_us']:.1f}"
         f" event_ratio={theirs['cpu_us'] / events['cpu_us']:.1f} outage_cpu_s={outage['cpu_s']:.4f}",
+        broken={},
     )
 
 

@@ -96,6 +96,7 @@ def _measure(cluster: Cluster, pid: int, ready: Path) -> None:
     report_result(
         "watchdog",
         f"first_cpu_s={first:.2f} look_cpu_ms={quiet * 1000:.0f} edit_cpu_ms={edit * 1000:.0f} rss_mib={rss:.0f}",
+        broken={},
     )
 
 

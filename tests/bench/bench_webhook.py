@@ -123,7 +123,7 @@ def _tell(measurements: Loads, rest: tuple[int, int, int], burst: Load) -> None:
           f" siblings={_ratio(measurements, 'siblings'):.2f} siblings_under_quota={_ratio(measurements, 'quota'):.2f}"
           f" distinct={_ratio(measurements, 'distinct'):.2f} decided_anew={_ratio(measurements, 'anew'):.2f}"
           f" decided_anew_without_usage={_ratio(measurements, 'unknown'):.2f}"
-          f" webhook_p99_ratio={slower:.2f} errors={errors}")  # fmt: skip
+          f" webhook_p99_ratio={slower:.2f} errors={errors}", broken={})  # fmt: skip
 
 
 def _ratio(loads: Loads, name: str) -> float:

@@ -18,7 +18,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from tests.bench import crowd, servers
-from tests.bench.results import choose_size, report_result
+from tests.bench.results import choose_size, note_change, report_result
 from trimtab.admission import admission_review as wire
 from trimtab.admission import handler as answers
 from trimtab.admission.admission_result import decide_pod
@@ -39,12 +39,14 @@ RUNS, TIMES = choose_size(300, 30), 1
 
 
 def main() -> None:
+    if len(sys.argv) > 1:
+        note_change("bodies")
     facts = from_snapshot(load_snapshot([("snapshot.json", json.dumps(crowd.snapshot()).encode())]).snapshot)
     with tempfile.TemporaryDirectory() as folder:
         bodies = servers.bodies(Path(folder)) if len(sys.argv) < 2 else _in(Path(sys.argv[1]))
         figures = {name: _show(name, _steps(body.read_bytes(), facts)) for name, body in bodies.items()}
     line = " ".join(f"{name}_{kind}_us={cost:.0f}" for name, each in figures.items() for kind, cost in each.items())
-    report_result("steps", line)
+    report_result("steps", line, broken={})
 
 
 def _in(folder: Path) -> dict[str, Path]:

@@ -18,6 +18,8 @@ TARGETS = set(re.findall(r"^bench-(\w+):", (BENCH / "Makefile.inc").read_text(),
     "data", "against", "brief",
 }  # fmt: skip
 
+PLACES = {"BENCH_LIVE_LOG", "TRIMTAB_BENCH_DATA", "TRIMTAB_SHARED"}
+
 
 @pytest.fixture
 def document(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
@@ -28,6 +30,7 @@ def document(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(measured, "pages", tuple)
     for variable in ("BENCH_BRIEF", "BENCH_RECORD"):
         monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(results, "_changes", [])
     return path
 
 
@@ -50,19 +53,43 @@ def test_make_says_to_a_bench_that_it_is_brief() -> None:
 
 
 def test_a_whole_run_records_its_figures(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results.report_result("x", "cores=5 share=nan")
+    results.report_result("x", "cores=5 share=nan", broken={"cores": False})
     assert capsys.readouterr().out == "RESULT cores=5 share=nan\n"
-    assert json.loads(document.read_text())["bench-x"]["figures"] == {"cores": {"value": "5"}}
+    assert json.loads(document.read_text())["bench-x"]["figures"]["cores"]["value"] == "5"
 
 
 def test_a_brief_run_and_a_generated_set_say_so_and_record_nothing(
     document: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results.report_result("x", "cores=5", is_generated=True)
+    results.report_result("x", "cores=5", broken={}, is_generated=True)
     monkeypatch.setenv("BENCH_BRIEF", "1")
-    results.report_result("x", "cores=5")
+    results.report_result("x", "cores=5", broken={})
     assert capsys.readouterr().out == "RESULT cores=5 generated=1\nRESULT cores=5 brief=1\n"
     assert document.read_text() == "{}"
+
+
+def test_a_run_with_another_value_of_a_knob_says_so_and_records_nothing(
+    document: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PODS", "7")
+    assert (results.read_knob("PODS", "1000"), results.read_knob("SECONDS", "180")) == ("7", "180")
+    results.report_result("x", "cores=5", broken={})
+    assert (capsys.readouterr().out, document.read_text()) == ("RESULT cores=5 changed=PODS\n", "{}")
+
+
+def test_a_run_that_breaks_a_bound_prints_its_result_and_records_nothing(
+    document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="cores"):
+        results.report_result("x", "cores=5", broken={"cores": True, "nodes": False})
+    assert (capsys.readouterr().out, document.read_text()) == ("RESULT cores=5\n", "{}")
+
+
+@pytest.mark.parametrize("file", sorted(BENCH.glob("*.py")), ids=lambda file: file.stem)
+def test_a_bench_reads_what_changes_its_figures_as_knobs(file: Path) -> None:
+    """Only results.py and the places of data and logs read the environment themselves."""
+    variables = set(re.findall(r'environ(?:\.get\(|\[)"(\w+)"', file.read_text()))
+    assert variables <= PLACES or file.name == "results.py"
 
 
 def test_a_brief_run_has_the_smaller_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from trimtab.admission.validate_config import validate_review
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.signature import secret_of
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.lint import has_chosen_image
+from trimtab.policy.lint import is_avoidable
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.recommendation_age import RecommendationAges, count_recommendation_ages
@@ -131,7 +131,7 @@ def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -
 
 def _register_state_gauges(metrics: WebhookMetrics, world: Callable[[], WebhookPolicyState]) -> None:
     metrics.add_policies(lambda: len(world().policies.all))
-    metrics.add_avoidable_policies(lambda: sum(map(has_chosen_image, world().policies.all)))
+    metrics.add_avoidable_policies(lambda: sum(map(is_avoidable, world().policies.all)))
     metrics.add_paused(lambda: world().terms.paused)
     metrics.add_recommendations(_CachedAges(world))
 

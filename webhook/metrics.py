@@ -118,7 +118,8 @@ class WebhookMetrics:
         """Adds a gauge, read at each scrape: policies whose required action the author of a pod can avoid."""
         self._add_gauge(
             "trimtab_avoidable_policies",
-            "The number of policies in force with a required action that the author of a pod can avoid by an image.",
+            "The number of policies in force with a required action that the author of a pod can avoid by an image or "
+            "an exclusion.",
             read,
         )
 

@@ -1,6 +1,7 @@
 """What is packed or described in few bytes takes no more memory than the limit, and what Trimtab stores is read."""
 
 import gzip
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -108,3 +109,32 @@ def test_json_of_many_values_is_refused(text: bytes) -> None:
 def test_msgpack_of_many_values_is_refused(content: bytes) -> None:
     with pytest.raises(BytesRefused, match="40 MiB"):
         decode_msgpack(content, list[object])
+
+
+@pytest.mark.parametrize("padding", [b"", bytes(9)], ids=["members", "members-and-zeros"])
+def test_many_members_are_unpacked_in_linear_time(padding: bytes) -> None:
+    member = gzip.compress(b"") + padding
+    times = []
+    for count in (2_000, 32_000):
+        start = time.process_time()
+        assert unpack(member * count) == b""
+        times.append(time.process_time() - start)
+    assert times[1] < 40 * times[0]
+
+
+def test_zeros_after_each_member_are_read_once() -> None:
+    packed = gzip.compress(b"a") + bytes(3 << 20) + gzip.compress(b"b") + bytes(3 << 20)
+    assert unpack(packed) == b"ab"
+
+
+@pytest.mark.parametrize("cut", [1, 7, 21, 22, 30, 1000])
+def test_parts_contain_every_member(cut: int) -> None:
+    packed = gzip.compress(b"a") + bytes(30) + gzip.compress(b"") + gzip.compress(b"bcd") + bytes(30)
+    parts = [packed[at : at + cut] for at in range(0, len(packed), cut)]
+    assert b"".join(unpack_parts(parts, 2)) == b"abcd"
+
+
+@pytest.mark.parametrize("tail", [b"plain", gzip.compress(b"b")[:-1], gzip.compress(b"b")[:4]])
+def test_parts_with_a_damaged_member_are_refused(tail: bytes) -> None:
+    with pytest.raises(BytesRefused):
+        list(unpack_parts([gzip.compress(b"a"), tail], 9))

@@ -12,8 +12,8 @@ from tests.policies.runner import pods, run, world
 from trimtab.cluster.selectors import name_matcher
 from trimtab.policy.cel import cel_regex, cel_string
 from trimtab.policy.field_types import Authoring, Pattern
-from trimtab.policy.image_names import canonical_image, image_test
-from trimtab.policy.lint import IMAGE_CHOSEN, has_chosen_image, lint
+from trimtab.policy.image_names import canonical_image, image_regex, image_test
+from trimtab.policy.lint import IMAGE_CHOSEN, is_avoidable, lint
 from trimtab.policy.load import load_policies
 
 
@@ -118,7 +118,7 @@ def test_a_required_action_that_depends_on_an_image_is_refused(match: str, field
 def test_a_stored_policy_that_depends_on_an_image_stays_in_force_with_a_finding() -> None:
     loaded = load_policies([("p.yaml", (REQUIRED % "containers: {images: [ghcr.io/*]}").encode())])
     assert loaded.mistakes == ()
-    assert has_chosen_image(loaded.policies.all[0])
+    assert is_avoidable(loaded.policies.all[0])
     assert IMAGE_CHOSEN in [finding.reason.code for finding in lint(loaded.policies)]
 
 
@@ -148,3 +148,64 @@ def test_the_expression_language_reads_a_pattern_as_the_webhook_does(pattern: st
 
 def test_a_character_outside_of_the_basic_plane_is_one_character_of_an_expression() -> None:
     assert cel_string("\U0001f600") == '"\U0001f600"'
+
+
+@pytest.mark.parametrize(
+    ("pattern", "selected", "others"),
+    [
+        ("*.dkr.ecr.*.amazonaws.com/*", ["1.dkr.ecr.eu.amazonaws.com/a/b:1"], ["evil.io/a.dkr.ecr.b.amazonaws.com/x"]),
+        ("*.corp.io/*", ["r.corp.io/x", "R.Corp.IO:443/a/b"], ["evil.io/r.corp.io/x", "evil/r.corp.io/x"]),
+        ("?.corp.io/*", ["r.corp.io/x"], ["evil.io/r.corp.io/x", "/.corp.io/x"]),
+        ("r[!a]corp.io/*", ["r.corp.io/x"], ["r/corp.io/x"]),
+        ("r[+-9]corp.io/*", ["r.corp.io/x"], ["r/corp.io/x"]),
+        ("*/team/*", ["ghcr.io/team/a/b", "localhost/team/x"], ["ghcr.io/evil/team/x"]),
+        ("graf*/loki:*", ["grafana/loki:1", "docker.io/grafana/loki:1"], ["grafana/evil/loki:1", "graf.io/a/loki:1"]),
+        ("nginx*", ["nginx", "nginx:1", "docker.io/library/nginx:1"], ["nginx.evil.io/x", "nginxevil/x"]),
+        ("*.GCR.io/*", ["eu.gcr.io/x", "EU.gcr.IO/x"], ["gcr.io/x"]),
+        ("GHCR.*/x", ["ghcr.io/x"], ["ghcr.io/y"]),
+        ("*.docker.io:443/x", ["a.docker.io/x", "a.docker.io:443/x"], ["a.docker.io:5000/x"]),
+        ("docker.*/nginx:1", ["nginx:1", "docker.io/library/nginx:1"], ["evil/nginx:1"]),
+        ("*:latest", ["nginx:latest", "ghcr.io/a/b:latest"], ["nginx:1"]),
+        ("*", ["nginx", "ghcr.io/a/b:latest"], []),
+        ("ghcr.io/team*", ["ghcr.io/team/a/b", "ghcr.io/teams/a"], ["ghcr.io/a/team"]),
+    ],
+)  # fmt: skip
+def test_a_wildcard_in_a_registry_does_not_cross_a_slash(pattern: str, selected: list[str], others: list[str]) -> None:
+    assert [image for image in (*selected, *others) if image_test((pattern,))(image)] == selected
+
+
+@given(st.text("aB.*?[!]-9+:", min_size=1, max_size=8), st.text("a*/b", max_size=4), st.text("aB./:9+", max_size=12))
+def test_an_image_of_another_registry_is_never_selected(first: str, rest: str, image: str) -> None:
+    """Only a pattern that may also stand for a namespace of Docker Hub selects an image of another first part."""
+    registry = canonical_image(image).partition("/")[0]
+    selects_registry = name_matcher((first, first.lower(), first.lower().removesuffix(":443")))(registry)
+    if registry != "docker.io" and not selects_registry:
+        assert not image_test((f"{first}/{rest}",))(image)
+
+
+@given(
+    st.lists(st.text("aBc.io*?[!]-/:", min_size=1, max_size=8), min_size=1, max_size=3),
+    st.sampled_from(["", "ghcr.io/", "docker.io/", "A.io:443/", "a/"]), st.text("aBc.io/:\n", max_size=8),
+)  # fmt: skip
+def test_an_expression_and_the_webhook_agree_on_images(patterns: list[str], registry: str, rest: str) -> None:
+    image = registry + rest
+    expected = bool(re.fullmatch(image_regex(tuple(patterns)), canonical_image(image)))
+    assert image_test(tuple(patterns))(image) is expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*", "*nginx*", "*/team/*", "*corp.io/*", "registry.*/x", "ghcr*.io/x", "[a-z]?/x", "graf*/loki", "*.*/x"],
+)
+def test_a_pattern_that_fixes_no_registry_frees_no_pod_of_a_required_action(pattern: str) -> None:
+    match = f'containers: {{notImages: ["ghcr.io/team/*", "{pattern}"]}}'
+    assert field_of_mistake(match) == ["spec.match.containers.notImages[1]"]
+    assert field_of_mistake(match, is_authoring=False) == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*.dkr.ecr.*.amazonaws.com/*", "*-docker.pkg.dev/corp/*", "r.corp.io:*/x", "team/*", "nginx*", "localhost/x*"],
+)
+def test_a_pattern_that_fixes_a_registry_may_free_pods(pattern: str) -> None:
+    assert field_of_mistake(f'containers: {{notImages: ["{pattern}"]}}') == []

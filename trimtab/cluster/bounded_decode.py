@@ -19,6 +19,10 @@ MAX_DECODED_BYTES = 40 << 20
 """The maximum memory that the objects of one stored document may take, in bytes, as estimated before decoding."""
 _ANY_HEADER = zlib.MAX_WBITS | 32
 """Accepts the header of gzip and of zlib."""
+_FIRST_BYTES, _LARGEST_BYTES = 256, 64 << 10
+"""The number of packed bytes that zlib gets at the beginning of a member, and at most; it doubles in between."""
+_OUTPUT_BYTES = 1 << 20
+"""The maximum number of bytes that are unpacked before their number is compared with the limit."""
 
 
 class BytesRefused(ValueError):
@@ -35,23 +39,13 @@ class Unpacker:
     def unpack(self, packed: bytes) -> bytes:
         """Returns the content of gzip (of one or several members) or zlib data. Raises BytesRefused."""
         contents = []
-        while True:
-            unpacker = zlib.decompressobj(_ANY_HEADER)
-            try:
-                # One byte more than is free: the size in the trailer of gzip is modulo 2^32 and may be forged.
-                content = unpacker.decompress(packed, self._free_bytes + 1)
-            except zlib.error as error:
-                raise BytesRefused(f"the compressed data is damaged: {error}") from None
-            if len(content) > self._free_bytes:
-                raise BytesRefused(f"the data unpacks to more than {_size_text(self.max_bytes)}")
-            if not unpacker.eof:
-                raise BytesRefused("the compressed data ends too early")
+        for content in unpack_parts((packed,), _OUTPUT_BYTES):
             self._free_bytes -= len(content)
+            # The content is counted: the size in the trailer of gzip is modulo 2^32 and may be forged.
+            if self._free_bytes < 0:
+                raise BytesRefused(f"the data unpacks to more than {_size_text(self.max_bytes)}")
             contents.append(content)
-            # Programs that pad a gzip file use zeros, which `gzip` ignores as well.
-            packed = unpacker.unused_data.lstrip(b"\0")
-            if not packed:
-                return contents[0] if len(contents) == 1 else b"".join(contents)
+        return b"".join(contents)
 
 
 def unpack(packed: bytes, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
@@ -60,19 +54,49 @@ def unpack(packed: bytes, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
 
 
 def unpack_parts(parts: Iterable[bytes], part_bytes: int) -> Iterator[bytes]:
-    """Yields the content of a gzip or zlib stream in parts of at most `part_bytes` bytes, so that the caller can stop
-    at its own limit. Raises BytesRefused."""
-    unpacker = zlib.decompressobj(_ANY_HEADER)
+    """Yields the content of gzip (of one or several members) or zlib data in parts of at most `part_bytes` bytes, so
+    that the caller can stop at its own limit. Raises BytesRefused.
+
+    The time is linear in the size, however many members there are: zlib copies what follows a member, so it gets only a
+    small piece at the beginning of each one.
+    """
+    unpacker, has_member = None, False
     for part in parts:
-        while part and not unpacker.eof:
+        view, position, size = memoryview(part), 0, _FIRST_BYTES
+        while position < len(view):
+            if unpacker is None:
+                # Programs that pad a gzip file use zeros, which `gzip` ignores as well.
+                position = _skip_zeros(view, position) if has_member else position
+                if position == len(view):
+                    break
+                unpacker, size = zlib.decompressobj(_ANY_HEADER), _FIRST_BYTES
+            piece = view[position : position + size]
             try:
-                content = unpacker.decompress(part, part_bytes)
+                content = unpacker.decompress(piece, part_bytes)
             except zlib.error as error:
                 raise BytesRefused(f"the compressed data is damaged: {error}") from None
-            yield content
-            part = unpacker.unconsumed_tail
-    if not unpacker.eof:
+            # At the end of a member zlib may still have an old tail.
+            position += len(piece) - len(unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail)
+            size = min(2 * size, _LARGEST_BYTES)
+            if unpacker.eof:
+                unpacker, has_member = None, True
+            if content:
+                yield content
+    if unpacker is not None or not has_member:
         raise BytesRefused("the compressed data ends too early")
+
+
+def _skip_zeros(view: memoryview, position: int) -> int:
+    """Returns the position of the next byte that is not zero, or the end."""
+    size = _FIRST_BYTES
+    while position < len(view):
+        piece = bytes(view[position : position + size])
+        rest = piece.lstrip(b"\0")
+        position += len(piece) - len(rest)
+        if rest:
+            break
+        size = min(2 * size, _LARGEST_BYTES)
+    return position
 
 
 def decode_json(content: bytes | str, shape: type[T], max_memory: int = MAX_DECODED_BYTES) -> T:

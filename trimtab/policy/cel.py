@@ -5,13 +5,12 @@ https://kubernetes.io/docs/reference/using-api/cel/.
 """
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
-from trimtab.policy.field_types import end_of_class
-from trimtab.policy.image_names import DEFAULT_PORT, DOCKER_HUB, DOCKER_HUB_ALIASES, canonical_patterns
+from trimtab.policy.image_names import DEFAULT_PORT, DOCKER_HUB, DOCKER_HUB_ALIASES, image_regex
 from trimtab.policy.podpolicy import PolicyLabelSelector
+from trimtab.policy.shell_regex import shell_regex
 
 Manifest = dict[str, Any]
 
@@ -45,32 +44,9 @@ def cel_regex(patterns: tuple[str, ...]) -> str:
     return cel_string(f"^({'|'.join(map(shell_regex, patterns))})$")
 
 
-def shell_regex(pattern: str) -> str:
-    """Returns the regular expression for a shell pattern, with the meaning that `fnmatch` gives it."""
-    out, at = "", 0
-    while at < len(pattern):
-        char, at = pattern[at], at + 1
-        if char == "*":
-            out += ".*"
-        elif char == "?":
-            out += "."
-        elif char == "[" and (end := end_of_class(pattern, at)) >= 0:
-            # `fnmatch` negates a class with "!", RE2 with "^". A bracket or a caret in a class stands for itself.
-            inner, at = pattern[at:end], end + 1
-            sign = "^" if inner.startswith("!") else ""
-            out += f"[{sign}{_IN_CLASS.sub(_ESCAPE, inner.removeprefix('!'))}]"
-        else:
-            out += re.escape(char)
-    return out
-
-
-_IN_CLASS = re.compile(r"[\\\[\]^]")
-_ESCAPE = r"\\\g<0>"
-
-
 def image_matches(patterns: tuple[str, ...]) -> str:
-    """Returns a CEL expression that is true if the image of the container `c` matches a pattern, either as it is
-    written or by its canonical name, as `image_names.image_test` does.
+    """Returns a CEL expression that is true if the canonical name of the image of the container `c` matches a pattern,
+    as `image_names.image_test` does.
 
     The expression goes through lists of one element, because CEL has no variables within an expression: the image, then
     step by step its canonical name.
@@ -81,16 +57,16 @@ def image_matches(patterns: tuple[str, ...]) -> str:
         f"[i.substring(0, i.indexOf('/')).lowerAscii()].map(r, r.matches({cel_string(DEFAULT_PORT)}) ? "
         "r.substring(0, r.lastIndexOf(':')) : r)[0] + '/'"
     )
-    hub, regex = f"{DOCKER_HUB}/", cel_regex(canonical_patterns(patterns))
+    hub = f"{DOCKER_HUB}/"
     usual_hub = "n"
     for alias in DOCKER_HUB_ALIASES:
         usual_hub = f"n.startsWith('{alias}/') ? '{hub}' + n.substring({len(alias) + 1}) : {usual_hub}"
     is_official = f"n.startsWith('{hub}') && n.indexOf('/', {len(hub)}) < 0"
     return (
-        f"[(has(c.image) ? c.image : '')].exists(i, i.matches({regex}) || "
-        f"[{has_registry} ? {registry} + i.substring(i.indexOf('/') + 1) : '{hub}' + i]"
+        "[(has(c.image) ? c.image : '')]"
+        f".map(i, {has_registry} ? {registry} + i.substring(i.indexOf('/') + 1) : '{hub}' + i)"
         f".map(n, {usual_hub}).map(n, {is_official} ? '{hub}library/' + n.substring({len(hub)}) : n)"
-        f".exists(n, n.matches({regex})))"
+        f".exists(n, n.matches({cel_string(image_regex(patterns))}))"
     )
 
 

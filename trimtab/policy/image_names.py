@@ -5,16 +5,22 @@ containerd normalizes a name before it pulls the image: a short name is one of D
 443 is the default port of HTTPS, and `registry-1.docker.io` is the host that containerd asks for `docker.io`. What
 CRI-O makes of short names, and mirrors, are settings of a node, which cannot be known.
 
+A wildcard in the first part of a pattern, which is the registry or a namespace of Docker Hub, does not match a slash:
+the registry says who owns an image, and everyone can choose what follows it.
+
 `trimtab.policy.cel` has the same in CEL.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 from trimtab.cluster.bounded_cache import cache_short_strings
 from trimtab.cluster.image_reference import split_registry
 from trimtab.cluster.selectors import name_matcher
+from trimtab.policy.field_types import character_classes
+from trimtab.policy.shell_regex import shell_regex
 
 DOCKER_HUB = "docker.io"
 DOCKER_HUB_ALIASES = ("index.docker.io", "registry-1.docker.io")
@@ -22,12 +28,46 @@ DOCKER_HUB_ALIASES = ("index.docker.io", "registry-1.docker.io")
 DEFAULT_PORT = ":0*443$"
 
 
+@dataclass(frozen=True, slots=True)
+class CanonicalPattern:
+    """A shell pattern for canonical names, in two parts."""
+
+    owner: str
+    """The registry with its slash, and perhaps a namespace with its slash. A wildcard matches no slash."""
+    rest: str
+    """What follows. A wildcard matches every character."""
+
+    @property
+    def has_plain_owner(self) -> bool:
+        return not _WILDCARD.search(self.owner)
+
+    @property
+    def regex(self) -> str:
+        return shell_regex(self.owner, crosses_slash=False) + shell_regex(self.rest)
+
+
 @lru_cache(maxsize=1024)
 def image_test(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """Returns a test of images, as they are written or by their canonical names: `docker.io/*` matches `nginx:1.27`
-    too, and `ghcr.io/*` matches `GHCR.IO:443/x`."""
-    test = name_matcher(canonical_patterns(patterns))
-    return lambda image: test(image) or test(canonical_image(image))
+    """Returns a test of images by their canonical names: `docker.io/*` matches `nginx:1.27` too, and `ghcr.io/*`
+    matches `GHCR.IO:443/x`."""
+    every = canonical_patterns(patterns)
+    # Most patterns need no regular expression.
+    test_plain = name_matcher(tuple(item.owner + item.rest for item in every if item.has_plain_owner))
+    others = tuple(item.regex for item in every if not item.has_plain_owner)
+    if not others:
+        return lambda image: test_plain(canonical_image(image))
+    matches = re.compile(f"(?s:{'|'.join(others)})").fullmatch
+
+    def is_match(image: str) -> bool:
+        name = canonical_image(image)
+        return test_plain(name) or matches(name) is not None
+
+    return is_match
+
+
+def image_regex(patterns: Iterable[str]) -> str:
+    """Returns a regular expression, for RE2 and Python, of the canonical names that the patterns select."""
+    return f"^(?s:{'|'.join(item.regex for item in canonical_patterns(patterns))})$"
 
 
 # Registries take no longer names.
@@ -46,22 +86,56 @@ def canonical_registry(registry: str) -> str:
     return DOCKER_HUB if name in DOCKER_HUB_ALIASES else name
 
 
-def canonical_patterns(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Returns the patterns with their registries as canonical images have them. A registry with a wildcard, or none,
-    stays as it is; a pattern for an official image of Docker Hub also selects it by its whole name."""
-    return tuple(spelling for pattern in patterns for spelling in _spellings(pattern))
+def canonical_patterns(patterns: Iterable[str]) -> tuple[CanonicalPattern, ...]:
+    """Returns the patterns for canonical names: with a registry, in lower case and without the default port."""
+    return tuple(dict.fromkeys(item for pattern in patterns for item in _spellings(pattern)))
 
 
-def _spellings(pattern: str) -> Iterator[str]:
+def _spellings(pattern: str) -> Iterator[CanonicalPattern]:
     first, slash, rest = pattern.partition("/")
-    if not slash or _WILDCARD.search(first) or not ("." in first or ":" in first or first != first.lower()):
-        yield pattern
+    if not slash:
+        # `*:latest` names no registry, so it means every image; `nginx*` means the official images of Docker Hub.
+        yield CanonicalPattern("", pattern) if pattern.startswith("*") else CanonicalPattern(_OFFICIAL, pattern)
         return
-    registry = canonical_registry(first)
-    yield f"{registry}/{rest}"
-    if registry == DOCKER_HUB and "/" not in rest:
-        yield f"{registry}/library/{rest}"
+    is_wildcard = _WILDCARD.search(first) is not None
+    if not is_wildcard and not split_registry(pattern)[0]:
+        yield CanonicalPattern(f"{DOCKER_HUB}/{first}/", rest)
+        return
+    registry = canonical_registry(_lower_case(first))
+    yield CanonicalPattern(f"{registry}/", rest)
+    if is_wildcard and not set(".:") & set(first) and first == first.lower():
+        yield CanonicalPattern(f"{DOCKER_HUB}/{first}/", rest)
+    # `docker.io/nginx` is `docker.io/library/nginx`.
+    if "/" not in rest and re.fullmatch(shell_regex(registry, crosses_slash=False), DOCKER_HUB):
+        yield CanonicalPattern(_OFFICIAL, rest)
+
+
+def _lower_case(first: str) -> str:
+    """Returns the pattern of a registry in lower case; it stays as it is if a range of characters, such as `[Z-a]`,
+    would end before it begins."""
+    lower = first.lower()
+    has_empty_range = any(
+        dash == "-" and low > high
+        for inner in character_classes(lower)
+        for low, dash, high in zip(inner, inner[1:], inner[2:], strict=False)
+    )
+    return first if has_empty_range else lower
+
+
+def fixes_registry(pattern: str) -> bool:
+    """Returns whether the pattern selects images only of registries, or namespaces of Docker Hub, that it fixes: by
+    their whole name, or by at least the last two parts of a domain (`*.example.com/*`). All others may belong to the
+    author of a pod."""
+    if not pattern.startswith("*") and "/" not in pattern:
+        return True
+    host = pattern.partition("/")[0].partition(":")[0]
+    if not _WILDCARD.search(host):
+        return bool(host)
+    fixed = _UP_TO_LAST_WILDCARD.sub("", host).partition(".")[2]
+    return all(fixed.partition(".")[::2])
 
 
 _DEFAULT_PORT = re.compile(DEFAULT_PORT)
-_WILDCARD = re.compile(r"[*?\[\]]")
+_OFFICIAL = f"{DOCKER_HUB}/library/"
+_WILDCARD = re.compile(r"[*?\[]")
+_UP_TO_LAST_WILDCARD = re.compile(r".*[*?\[\]]", re.DOTALL)

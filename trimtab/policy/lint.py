@@ -3,19 +3,22 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from pydantic.alias_generators import to_camel
+
 from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.selectors import requirement_matches
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement import format_requirement
 from trimtab.policy.actions.placement_fields import PlacementAction
-from trimtab.policy.authoring_rules import image_conditions
+from trimtab.policy.authoring_rules import exclude_conditions, image_conditions
 from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.field_deciders import is_storable_choice
 from trimtab.policy.lint_conflicts import find_disagreements, find_overruled
 from trimtab.policy.lint_fields import find_odd_fields
 from trimtab.policy.lint_matches import NOT_IN_CLUSTER, collect_label_values, find_unmatched_conditions
 from trimtab.policy.pod_context import CRITICAL
-from trimtab.policy.podpolicy import PodPolicy, Policies
+from trimtab.policy.podpolicy import Conditions, PodPolicy, Policies
 from trimtab.policy.required_action_rules import required_actions
 
 SWITCHED_OFF = Code("switched-off", "The policy is switched off.", "Set `enabled: true` to switch it on.")
@@ -27,9 +30,18 @@ AUTHOR_CHOOSES = Code(
 )
 IMAGE_CHOSEN = Code(
     "image-chosen-by-author",
-    "A policy with a required action selects pods by an image, or exempts them by a container. The author of a pod "
-    "chooses both, so the action can be avoided. Such a policy cannot be created any more; this one was stored before.",
-    "Select the images that need no action with `notImages` under `match.containers`, or match by namespace.",
+    "A policy with a required action selects pods by an image, or frees images whose registry its pattern does not "
+    "fix. The author of a pod chooses the image, so the action can be avoided. Such a policy cannot be created any "
+    "more; this one was stored before.",
+    "Select the images that need no action with `notImages` under `match.containers`, each with its registry, or match "
+    "by namespace.",
+)
+EXCLUDE_CHOSEN = Code(
+    "exclude-chosen-by-author",
+    "A policy with a required action exempts pods by a field that the author of a pod decides, such as a label, a "
+    "ServiceAccount or a container, so the action can be avoided. Such a policy cannot be created any more; this one "
+    "was stored before.",
+    "Exclude by namespace, or select the images that need no action with `notImages` under `match.containers`.",
 )
 NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to no owner of pods.", "Raise `rollout` above 0%.")
 
@@ -58,7 +70,7 @@ def lint(
         policy_reasons = [
             *_find_inactive(policy), *_find_missing_objects(policy, facts),
             *find_unmatched_conditions(policy, facts.namespaces if facts is not None else {}, pod_values),
-            *_find_author_choices(policy), *_find_chosen_images(policy),
+            *_find_author_choices(policy), *_find_avoidable(policy),
             *find_odd_fields(policy),
             *find_overruled(policy, before), *find_disagreements(policy, before),
         ]  # fmt: skip
@@ -155,26 +167,26 @@ def _find_author_choices(policy: PodPolicy) -> Iterator[Reason]:
     """Yields a finding for each condition with which a pod's author can keep the pod from a required action."""
     if not required_actions(policy.spec.actions):
         return
-    match = policy.spec.match
-    for conditions in (match, *match.exclude):
-        for field, word in _AUTHOR_FIELDS:
-            if getattr(conditions, field):
-                yield AUTHOR_CHOOSES(f"an action is required, but `match` reads {word}, which the pod's author chooses")
+    for field in Conditions.__dataclass_fields__:
+        if getattr(policy.spec.match, field) and is_storable_choice(field):
+            word = _CONTAINERS if field == "containers" else to_camel(field)
+            yield AUTHOR_CHOOSES(f"an action is required, but `match` reads {word}, which the pod's author chooses")
 
 
-def _find_chosen_images(policy: PodPolicy) -> Iterator[Reason]:
-    for path in image_conditions(policy.spec):
-        field = ".".join(map(str, path[1:]))
-        yield IMAGE_CHOSEN(f"an action is required, but the pod's author chooses what `{field}` reads")
+_CONTAINERS = "containers; the image of a running container can be changed as well"
 
 
-def has_chosen_image(policy: PodPolicy) -> bool:
-    """Returns whether the policy is in force with a required action that a pod's author can avoid by an image."""
-    return policy.spec.enabled and bool(image_conditions(policy.spec))
+def _find_avoidable(policy: PodPolicy) -> Iterator[Reason]:
+    """Yields a finding for each field for which the policy could not be created any more."""
+    for code, paths in (
+        (IMAGE_CHOSEN, image_conditions(policy.spec)), (EXCLUDE_CHOSEN, exclude_conditions(policy.spec)),
+    ):  # fmt: skip
+        for path in paths:
+            field = ".".join(map(str, path[1:]))
+            yield code(f"an action is required, but the pod's author chooses what `{field}` reads")
 
 
-_AUTHOR_FIELDS = (
-    ("pod_labels", "podLabels"), ("pod_selector", "podSelector"), ("runtime_classes", "runtimeClasses"),
-    ("vpa", "vpa"), ("hpa", "hpa"),
-    ("containers", "containers; the image of a running container can be changed as well"),
-)  # fmt: skip
+def is_avoidable(policy: PodPolicy) -> bool:
+    """Returns whether the policy is in force with a required action that a pod's author can avoid by an image, or by an
+    exclusion."""
+    return policy.spec.enabled and bool(image_conditions(policy.spec) or exclude_conditions(policy.spec))

@@ -124,7 +124,9 @@ class Containers:
     """The roles of the containers: `main`, `init`, `sidecar` (an init container that keeps running); empty means
     all."""
     images: tuple[Pattern, ...] = ()
-    """Patterns of images, as they are written or by their full name: `docker.io/*` also matches `nginx:1.27`."""
+    """Patterns of images, compared by their full names: `docker.io/*` also matches `nginx:1.27`. A wildcard before the
+    first slash matches no slash: `*.example.com/*` selects only images of these registries. A pattern without a slash
+    means official images of Docker Hub (`nginx*`), or, if it begins with `*`, images of every registry (`*:latest`)."""
     not_images: tuple[Pattern, ...] = ()
     """Only containers whose image matches none of these patterns, such as images from outside your own registry."""
     requests: dict[LabelKey, AmountCondition] | None = None

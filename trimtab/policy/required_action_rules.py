@@ -11,11 +11,9 @@ from pydantic.alias_generators import to_camel
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.yaml_documents import Document
+from trimtab.policy.field_deciders import CONDITION_FIELDS
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Actions, Conditions, Spec
-
-# Conditions on fields that a pod's author sets freely: an owner reference needs no existing owner.
-_AUTHOR_CONDITIONS = ("owners", "priority_classes", "annotations", "requests")
 
 
 def required_actions(actions: Actions) -> tuple[str, ...]:
@@ -55,8 +53,8 @@ def requirement_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError
 def _author_condition_mistakes(
     document: Document, conditions: Conditions, path: tuple[str | int, ...]
 ) -> Iterator[ConfigError]:
-    for name in _AUTHOR_CONDITIONS:
-        values = getattr(conditions, name)
+    for name, field in CONDITION_FIELDS.items():
+        values = getattr(conditions, name) if field.is_always_refused else None
         if values:
             word = to_camel(name)
             yield document.error_at(

@@ -48,6 +48,7 @@ REFERENCE_CODES = frozenset(
         "priorityclass-not-found",
         "no-node-can-match",
         "image-chosen-by-author",
+        "exclude-chosen-by-author",
     }
 )
 """The codes of `policies check` for an object that does not exist in the cluster."""

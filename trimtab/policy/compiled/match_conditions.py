@@ -22,13 +22,13 @@ from trimtab.policy.cel import (
     image_matches,
     join_all,
     selector_expression,
-    shell_regex,
 )
 from trimtab.policy.compiled.amounts import pod_amount_expression, quantity_number
 from trimtab.policy.match import means_any_group, names_critical
 from trimtab.policy.pod_context import CRITICAL, DEFAULT_SETTINGS, MIRROR, OPT_OUT
 from trimtab.policy.podpolicy import AmountCondition, Conditions, Containers, NamespaceMatch, PodPolicy
 from trimtab.policy.required_action_rules import required_actions
+from trimtab.policy.shell_regex import shell_regex
 
 NAMESPACE_LABELS = "namespaceObject.metadata.labels"
 _LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"

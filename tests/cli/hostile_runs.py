@@ -1,6 +1,7 @@
 """A cluster in which texts of others are hostile, and how each verb reads it."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,20 @@ from tests.cli.recommending import deployment, hpa, usage, vpa, web
 from tests.cli.snapshots import pool
 from tests.cluster_of import Item, budget, node
 from tests.golden.commands import iter_commands
+from trimtab.cluster.control_characters import escape_in_json
 
 LINK = "[link=https://evil.example][reverse][/]x[/]:bomb:"
-HOSTILE = f"{LINK}\x1b]8;;https://evil.example\x07\x1b[2J\x9b7m\x85\u202ebidi\u2066\x7f"
-"""Markup, a link, a reset, control characters of both sets, and characters that reorder what follows."""
+LINE = "forged a finding"
+LINES = f"\n{LINE}\n::stop-commands::z\r\n::error file=x::{LINE}\n##[error]{LINE}\n##vso[task.complete]z\t{LINE}\n"
+"""Line ends that would begin a line of a report, and commands of CI systems: GitHub, Azure Pipelines."""
+MARKDOWN = "[see](https://evil.example/fix) {0} {{1}}"
+"""A link and placeholders, which SARIF has in its messages."""
+FORMULAS = ";=cmd|' /C calc'!A0;\t@SUM(A1)\t,+cmd|x,\uff1dx"
+"""Formulas that begin a cell if a spreadsheet divides the text at one of its separators."""
+SEQUENCES = "\x1b]8;;https://evil.example\x07\x1b[2J\x9b7m\x85\u202ebidi\u2066\x7f\u061c\u200b\u2028\ufeff"
+"""Control characters of both sets, characters that reorder what follows, and characters that are not shown."""
+HOSTILE = f"{LINK}{MARKDOWN}{SEQUENCES}{FORMULAS}{LINES}"
+"""What a terminal, a CI system, a spreadsheet or a reader of SARIF would obey."""
 
 FREE_TEXT = (
     "name",
@@ -140,7 +151,9 @@ class HostileFiles:
         self.pools = self._write("pools.yaml", next(item for item in items if item["kind"] == "ConfigMap"))
         self.summary = self._write("summary.json", with_hostile_text(SUMMARY, fields))
         self.usage = usage(folder, hours=72)
-        rows = self.usage.read_text().replace(",app,", f",app{HOSTILE},".replace("\x85", ""))
+        # A line of CSV has no line end, and its cells no comma.
+        in_a_cell = re.sub(r"[\n\r\x85\u2028,]", "", HOSTILE)
+        rows = self.usage.read_text().replace(",app,", f",app{in_a_cell},")
         self.usage.write_text(rows, encoding="utf-8")
         self.clusters = folder / "clusters"
         self.clusters.mkdir()
@@ -150,7 +163,7 @@ class HostileFiles:
 
     def _write(self, name: str, document: object) -> Path:
         path = self.folder / name
-        path.write_text(json.dumps(document))
+        path.write_text(escape_in_json(json.dumps(document)))
         return path
 
 

@@ -1,6 +1,9 @@
 """Files with data of a cluster are new files that only their owner may read."""
 
+import os
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,3 +42,48 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> N
 
 def test_a_device_is_written_to() -> None:
     write_private_file("/dev/null", b"x")
+
+
+IN_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def shared_memory() -> Iterator[Path]:
+    """A folder of ordinary files below /dev."""
+    if not IN_MEMORY.is_dir():
+        pytest.skip("this system has no /dev/shm")
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as folder:
+        yield Path(folder)
+
+
+def test_a_file_in_shared_memory_is_as_private_as_any_other(shared_memory: Path) -> None:
+    write_private_file(str(shared_memory / "capture.json"), b"x")
+    assert mode_of(shared_memory / "capture.json") == 0o600
+
+
+@pytest.mark.parametrize("place", ["shared memory", "elsewhere"])
+@pytest.mark.parametrize("target_type", ["file", "pipe", "nothing"])
+def test_a_link_below_dev_is_replaced_too(shared_memory: Path, tmp_path: Path, place: str, target_type: str) -> None:
+    folder = shared_memory if place == "shared memory" else tmp_path
+    target, link = folder / "theirs", folder / "report.txt"
+    if target_type == "file":
+        target.write_text("theirs")
+    elif target_type == "pipe":
+        os.mkfifo(target)
+    link.symlink_to(target)
+    write_private_file(str(link), b"ours")
+    assert (link.read_bytes(), link.is_symlink(), mode_of(link)) == (b"ours", False, 0o600)
+
+
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_private_file(str(pipe), b"x")
+    assert (os.read(reader, 9), stat.S_ISFIFO(pipe.stat().st_mode)) == (b"x", True)
+    os.close(reader)
+
+
+def test_standard_output_is_written_to_by_its_name(capfd: pytest.CaptureFixture[str]) -> None:
+    write_private_file("/dev/stdout", b"report")
+    assert capfd.readouterr().out == "report"

@@ -1,5 +1,6 @@
 """Every verb, in each of its formats, reads a cluster with hostile text in every string, and prints it as text."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cli.hostile_runs import (
+    LINE,
     RUNS,
     WITHOUT_SNAPSHOT,
     HostileFiles,
@@ -17,7 +19,7 @@ from tests.cli.hostile_runs import (
 from trimtab.cli.main import cli
 from trimtab.cluster.control_characters import has_control_characters
 
-SEQUENCES = ("\x1b]", "\x1b[7m", "\x1b[2J", "\x9b", "\x07", "\x85", "\x7f", "\u202e", "\u2066")
+SEQUENCES = ("\x1b]", "\x1b[7m", "\x1b[2J", "\x9b", "\x07", "\x85", "\x7f", "\u202e", "\u2066", "\u200b", "\u2028")
 """What a terminal would obey, apart from the colours of Trimtab's own."""
 FORMATS = [(verb, form) for verb, forms in all_verbs().items() if verb in RUNS for form in forms]
 TABLES = ("table", "wide", "")
@@ -71,6 +73,29 @@ def test_no_table_on_a_terminal_obeys_it(verb: str, form: str, named: HostileFil
     for files in (named, everywhere):
         output = run(verb, form, files, on_terminal=True).output
         assert [sequence for sequence in SEQUENCES if sequence in output] == []
+
+
+@pytest.mark.parametrize(("verb", "form"), FORMATS, ids=lambda part: part or "text")
+def test_no_line_begins_with_a_text_of_others(
+    verb: str, form: str, named: HostileFiles, everywhere: HostileFiles
+) -> None:
+    """Such a line would be a command of the CI system that shows the output, or a finding of others."""
+    is_of_lines = verb == "lint" or form in ("name", "krr-csv", "csv")
+    refused = ("::", "##[", "##vso[", *([LINE] if is_of_lines else []))
+    for files in (named, everywhere):
+        result = run(verb, form, files)
+        lines = [line.strip() for line in result.stdout.splitlines() + result.stderr.splitlines()]
+        assert [line for line in lines if line.startswith(refused[:3])] == []
+        assert [line for line in map(str.strip, result.stdout.splitlines()) if line.startswith(refused)] == []
+
+
+@pytest.mark.parametrize(("verb", "form"), [pair for pair in FORMATS if "csv" in pair[1]])
+def test_no_cell_of_a_spreadsheet_is_a_formula(
+    verb: str, form: str, named: HostileFiles, everywhere: HostileFiles
+) -> None:
+    for files in (named, everywhere):
+        parts = re.split(r"[;,|\t\n]", output_of(verb, form, files))
+        assert [part for part in parts if part.strip(' "')[:1] in [*"=@\uff1d"]] == []
 
 
 @cache

@@ -12,7 +12,7 @@ from rich.table import Table
 from trimtab.cli.output import format_json, format_manifests, format_yaml
 from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cli.print_text import print_progress, print_text
-from trimtab.cli.printable_text import ReportConsole, csv_cell
+from trimtab.cli.printable_text import ReportConsole
 from trimtab.cluster.control_characters import replace_control_characters
 
 HOSTILE = "[link=https://evil.example][reverse][/]x[/]:bomb:\x1b]8;;https://evil.example\x07\x1b[2J\x9b7m"
@@ -35,18 +35,6 @@ def test_markup_in_a_text_is_printed_and_never_obeyed(console_type: type[ReportC
     text = written.getvalue()
     assert "[link=https://evil.example]" in text.lower()
     assert not any(sequence in text for sequence in WORKED)
-
-
-@pytest.mark.parametrize(
-    "text", ["=1+1", "+1+1", "-cmd|'/c calc'!A0", "@SUM(A1)", " =1", "\t=1", "\uff1d1", "-1+2", "+1|x"]
-)
-def test_a_cell_that_begins_a_formula_is_text(text: str) -> None:
-    assert str(csv_cell(text)).startswith("'")
-
-
-@pytest.mark.parametrize("value", ["-1.5", "web", "", 5, -2.5, "+15", "+50m", "-256Mi", "-5e3"])
-def test_a_number_a_quantity_and_a_name_stay_as_they_are(value: object) -> None:
-    assert csv_cell(value) == value
 
 
 @pytest.mark.parametrize("text", ["größer", "web-1", "a\x9bm\x7f\u202eb", "\x1b]8;;"])

@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from trimtab.cluster.anonymize import READABLE_FIELDS, hash_names
+from trimtab.cluster.anonymize import PLAIN_FIELDS, READABLE_FIELDS, hash_names
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot
 from trimtab.kube.capture import encode_capture, plain_objects
 
 MARKER = "Zz-marker"
+DIGITS = "90210"
+"""A name of digits alone, such as the number of a customer."""
 
 
 def filled(shape: Any, field: str = "") -> Any:
@@ -50,6 +52,34 @@ def test_no_text_of_an_object_is_readable_but_in_named_fields(kind: str) -> None
     [item] = hash_names([manifest], b"salt")
     own_name = {"name"} if kind in ("CSIDriver", "RuntimeClass", "PriorityClass", "StorageClass") else set()
     assert readable_places(item) <= READABLE_FIELDS | own_name | public_names(kind)
+
+
+@pytest.mark.parametrize("kind", sorted(set(SHAPES_BY_KIND) - {"ConfigMap"}))
+def test_no_name_of_digits_is_readable_but_in_fields_of_numbers(kind: str) -> None:
+    manifest = {**with_digits_alone(filled(SHAPES_BY_KIND[kind])), "apiVersion": "v1", "kind": kind}
+    manifest["metadata"]["name"] = "name-of-its-own"
+    [item] = hash_names([manifest], b"salt")
+    # `filled` puts a text named `reason` into the capacity of a device, which is a map of quantities.
+    amounts = {"reason"} if kind == "ResourceClaim" else set()
+    assert places_of_digits(item) <= READABLE_FIELDS | PLAIN_FIELDS | amounts | public_names(kind)
+
+
+def with_digits_alone(value: Any) -> Any:
+    """The value in which every marked text is only digits."""
+    if isinstance(value, dict):
+        return {name: with_digits_alone(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [with_digits_alone(inner) for inner in value]
+    return DIGITS if isinstance(value, str) and MARKER in value else value
+
+
+def places_of_digits(value: Any, field: str = "") -> set[str]:
+    """The fields whose text is the digits."""
+    if isinstance(value, dict):
+        return {place for name, inner in value.items() for place in places_of_digits(inner, name)}
+    if isinstance(value, list):
+        return {place for inner in value for place in places_of_digits(inner, field)}
+    return {field} if value == DIGITS else set()
 
 
 def public_names(kind: str) -> set[str]:

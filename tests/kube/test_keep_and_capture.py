@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from msgspec import Raw
 
 from tests.bench.population import pod as full_pod
@@ -253,14 +254,16 @@ def test_config_maps_tell_no_names_and_nothing_of_others_annotations() -> None:
     assert items[1]["metadata"]["annotations"] == updated
 
 
-def test_labels_that_pools_speak_of_stay_as_they_are() -> None:
+def test_a_pool_selects_the_same_nodes_after_hashing() -> None:
     pool = {"metadata": {"name": "p", "namespace": "ours", "labels": {"trimtab.dev/pool": "batch"}},
             "data": {"pool.yaml": "nodes: {labels: {team: web}}"}}  # fmt: skip
     node = {"metadata": {"name": "n1", "labels": {"team": "web"}}}
     items = hash_names(
         plain_objects(Snapshot({"ConfigMap": (kept(pool, "ConfigMap"),), "Node": (kept(node, "Node"),)})), b"salt"
     )
-    assert items[1]["metadata"]["labels"] == {"team": "web"}
+    labels = items[1]["metadata"]["labels"]
+    assert yaml.safe_load(items[0]["data"]["pool.yaml"]) == {"nodes": {"labels": labels}}
+    assert labels != {"team": "web"}
 
 
 STATUS = """time: 2026-01-02 15:04:05.9 +0000 UTC

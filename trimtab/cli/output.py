@@ -22,7 +22,7 @@ from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cli.print_text import print_document
 from trimtab.cli.printable_text import ReportConsole
 from trimtab.cli.private_file import write_private_file
-from trimtab.cluster.control_characters import escape_in_json, replace_control_characters
+from trimtab.cluster.control_characters import escape_in_json, on_one_line, replace_control_characters
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.yaml_format import PrintableDumper
 
@@ -114,8 +114,9 @@ def write_text(text: str, output_file: str | None) -> None:
 
 
 def write_lines(lines: Iterable[str], output_file: str | None) -> None:
-    """Print each line, or write all of them to a file, as `-o name` does; control characters are replaced."""
-    write_text("".join(f"{replace_control_characters(line)}\n" for line in lines), output_file)
+    """Print each line, or write all of them to a file, as `-o name` does; control characters and line ends in them are
+    replaced."""
+    write_text("".join(f"{on_one_line(line)}\n" for line in lines), output_file)
 
 
 def format_json(document: object) -> str:

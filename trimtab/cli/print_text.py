@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from trimtab.cluster.control_characters import replace_control_characters
+from trimtab.cluster.control_characters import on_one_line, replace_control_characters
 
 
 def print_text(text: object, *, err: bool = False, newline: bool = True) -> None:
@@ -20,7 +20,7 @@ def print_progress(what: str) -> None:
     """Show what is being read on standard error until the next text replaces it; nothing if it is no terminal."""
     if not sys.stderr.isatty():
         return
-    line = replace_control_characters(what).replace("\n", " ")
+    line = on_one_line(what)
     click.echo(f"\r\x1b[Kreading {line} …\r\x1b[K", err=True, nl=False)
 
 

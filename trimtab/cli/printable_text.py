@@ -6,7 +6,6 @@ control characters are replaced, before rich adds the escape sequences of Trimta
 printed by `print_text.print_text`, and no command calls `click.echo` itself.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,26 +14,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from trimtab.cluster.control_characters import replace_control_characters
-
-
-def csv_cell(value: object) -> object:
-    """Returns the value of a cell. A text that a spreadsheet would compute as a formula begins with an apostrophe, so
-    that the spreadsheet shows it as text; control characters are replaced. Numbers and quantities stay as they are."""
-    if not isinstance(value, str):
-        return value
-    text = replace_control_characters(value)
-    is_formula = text.lstrip().startswith(_FORMULA_SIGNS) and _NUMBER.fullmatch(text) is None
-    return f"'{text}" if is_formula else text
-
-
-_FORMULA_SIGNS = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
-                  "\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
-"""How a formula begins in a spreadsheet (OWASP, CSV Injection)."""
-
-
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?[A-Za-z]{0,2}")
-"""A number, or a quantity such as +50m and -256Mi: its first character is a digit, so it names no cell and no
-function."""
 
 
 class ReportConsole(Console):
@@ -70,5 +49,13 @@ class _Printable:
         yield from self._segments(console, options)
 
     def _segments(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        for text, style, control in console.render(self._part, options):
-            yield Segment(text if control else replace_control_characters(text), style, control)
+        segments = list(console.render(self._part, options))
+        # All texts together: a console divides lines at will, and each character is replaced by one character.
+        printable = replace_control_characters("".join(text for text, _, control in segments if not control))
+        start = 0
+        for text, style, control in segments:
+            if control:
+                yield Segment(text, style, control)
+                continue
+            yield Segment(printable[start : start + len(text)], style, control)
+            start += len(text)

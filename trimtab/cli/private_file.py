@@ -1,6 +1,8 @@
 """Writes files with data of a cluster, which may be confidential."""
 
 import os
+import re
+import stat
 import tempfile
 from pathlib import Path
 
@@ -22,10 +24,20 @@ def write_private_file(name: str, content: bytes) -> None:
         raise UsageError([ConfigError(file=name, expected="a file that can be written", got=got)]) from None
 
 
+_OPEN_FILES = re.compile(r"/dev/(stdin|stdout|stderr|fd/[0-9]+)|/proc/self/fd/[0-9]+")
+"""Names of the files that the process has open already. They are links, and the shell has chosen their targets."""
+
+
 def _is_special(name: str) -> bool:
-    """Returns whether the name is that of a pipe or a device, such as /dev/stdout: it cannot be replaced."""
-    path = Path(name)
-    return name.startswith("/dev/") or (path.exists() and not path.is_file() and not path.is_dir())
+    """Returns whether the name is that of a pipe or a device, such as /dev/stdout: it cannot be replaced. The type of
+    the file itself decides, not its folder: /dev/shm has ordinary files, and a link may have any target."""
+    if _OPEN_FILES.fullmatch(name):
+        return True
+    try:
+        mode = os.lstat(name).st_mode
+    except FileNotFoundError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -3,8 +3,8 @@
 Every text is replaced by another word, except in a list of fields (`READABLE_FIELDS`). The same word gets
 the same replacement everywhere, and replacements sort as the names did. So selectors still select, owners still own,
 and every decision that depends on the order of names stays the same. Words of Kubernetes and of the platform stay
-readable: well-known labels, resources, taint keys, class names, label keys. The replacement of a name cannot be guessed
-without the salt.
+readable: the values of some labels (`PUBLIC_LABELS`), resources, taint keys, class names, label keys, names of pools.
+The replacement of a name cannot be guessed without the salt.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from msgspec import convert, structs, to_builtins
 from trimtab.cluster import cluster_autoscaler, recommendation
 from trimtab.cluster.kinds import GROUPS_BY_KIND
 from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, machine_set_of
+from trimtab.cluster.pool_config import SETTINGS_KEY, read_settings
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.runtime_signs import (
@@ -30,15 +31,27 @@ from trimtab.cluster.runtime_signs import (
     container_signs,
     is_runtime_word,
 )
+from trimtab.cluster.yaml_documents import read_documents
+from trimtab.cluster.yaml_format import format_document
 
 Item = dict[str, Any]
 
-KEPT = frozenset(
-    {"", "default", "kube-system", "kube-public", "kube-node-lease", "trimtab-system", "default-scheduler"}
+COMMON_WORDS = frozenset(
+    {
+        "",
+        "true",
+        "false",
+        "default",
+        "kube-system",
+        "kube-public",
+        "kube-node-lease",
+        "trimtab-system",
+        "default-scheduler",
+    }
     | {"cpu", "memory", "ephemeral-storage", "linux", "windows", "0.0.0.0", "::"}  # noqa: S104  a word
 )
 """Words that every cluster has, so that they tell nothing of this one."""
-KEPT_KINDS = frozenset({"CSIDriver", "RuntimeClass", "PriorityClass", "StorageClass", "ConfigMap"})
+KINDS_WITH_PUBLIC_NAMES = frozenset({"CSIDriver", "RuntimeClass", "PriorityClass", "StorageClass", "ConfigMap"})
 """Kinds whose objects keep their own name, because the name identifies neither a person nor a team. The only ConfigMaps
 in a capture are those of Trimtab and of the cluster autoscaler."""
 READABLE_FIELDS = frozenset(
@@ -83,11 +96,50 @@ MAPS = frozenset({"labels", "matchLabels", "nodeSelector"})
 PATHS = frozenset({"local", "hostPath"})
 """Volume sources that name a path on the node. The source is kept, because it decides whether its pod may move. The
 path is removed, because it decides nothing."""
-# Free text of controllers, such as the message of a condition, can contain names anywhere, so it is dropped.
-SPOKEN = frozenset({"message"})
+MESSAGE_FIELDS = frozenset({"message"})
+"""Free text of controllers, such as the message of a condition, can contain names anywhere, so it is dropped."""
 PLATFORM = ("kubernetes.io", "k8s.io", "karpenter.sh", "cloud.google.com", "amazonaws.com", "azure.com", "trimtab.dev")
-PERSONAL = ("app.kubernetes.io/", "batch.kubernetes.io/", "statefulset.kubernetes.io/")
-PERSONAL_KEYS = frozenset({"kubernetes.io/hostname", "kubernetes.io/metadata.name", "metadata.name"})
+"""Domains of the groups of public APIs."""
+PUBLIC_LABELS = frozenset(
+    {*POOL_LABELS}
+    # k8s.io/api/core/v1/well_known_labels.go.
+    | {f"{prefix}kubernetes.io/{name}" for prefix in ("", "beta.") for name in ("os", "arch")}
+    | {f"{prefix}.kubernetes.io/instance-type" for prefix in ("node", "beta")}
+    | {f"{domain}/{name}" for domain in ("topology.kubernetes.io", "failure-domain.beta.kubernetes.io")
+       for name in ("zone", "region")}
+    | {"node.kubernetes.io/windows-build", "endpointslice.kubernetes.io/managed-by"}
+    # How a node is paid for, and what it is: documentation of Karpenter, EKS, AKS and GKE.
+    | {"karpenter.sh/capacity-type", "eks.amazonaws.com/compute-type", "eks.amazonaws.com/capacityType"}
+    | {"kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible"}
+    | {"cloud.google.com/gke-autopilot", "cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-accelerator"}
+    | {"cloud.google.com/gke-provisioning", "cloud.google.com/machine-family"}
+    # Trimtab's own: amounts, versions and shards.
+    | {f"trimtab.dev/{name}" for name in ("state", "recommendations", "reservations", "price", "keep", "legacy")}
+)  # fmt: skip
+"""The labels whose values stay readable, also in selectors, and as keys of taints: each value is a word of the
+platform, an amount, or the name of a pool. The value of every other label may be the name of a person or a customer."""
+QUANTITY_MAPS = frozenset(
+    {"allocatable", "allocatedResources", "capacity", "default", "defaultRequest", "hard", "limits", "lowerBound"}
+    | {"max", "maxAllowed", "maxLimitRequestRatio", "min", "minAllowed", "overhead", "podFixed", "requests", "target"}
+    | {"uncappedTarget", "upperBound", "usage", "used"}
+)
+"""The fields that map resources to quantities."""
+PLAIN_FIELDS = frozenset(
+    # Quantities, and numbers or percentages of pods.
+    {"averageValue", "maxSurge", "maxUnavailable", "minAvailable", "sizeLimit", "tolerance"}
+    # Times and durations.
+    | {"creationTimestamp", "deletionTimestamp", "lastScaleTime", "lastTransitionTime", "startTime", "timeAdded"}
+    | {"startedAt", "finishedAt", "time", "timestamp", "window"}
+)
+"""The other fields whose text stays if it is a plain value (`_PLAIN`). Elsewhere, a number may be a name: that of a
+customer, for example."""
+PLAIN_ANNOTATIONS = frozenset(
+    {"trimtab.dev/price", "trimtab.dev/price-per-gib-month", "trimtab.dev/resumed-at", "trimtab.dev/reserved-target"}
+    | {"autoscaling.keda.sh/paused-replicas", "controller.kubernetes.io/pod-deletion-cost"}
+    | {f"deployment.kubernetes.io/{name}" for name in ("revision", "desired-replicas", "max-replicas")}
+    | {cluster_autoscaler.UPDATED_ANNOTATION}
+)
+"""The annotations whose text stays if it is a plain value."""
 # The cluster autoscaler reads the value as a comma-separated list of volume names.
 LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 _PLAIN = re.compile(
@@ -126,12 +178,9 @@ class NameHasher:
 
 def hash_names(items: list[Item], salt: bytes) -> list[Item]:
     """Returns copies of the objects of a capture, with their names replaced."""
-    preserved = KEPT | {
-        word for item in items if _is_pool(item) for text in item["data"].values() for word in _words_of(text)
-    }
     # All words are collected before any is replaced, because the numbers in the replacements follow the order of all.
     words = NameHasher.from_words(
-        (w for item in items for w in _words_to_replace(item) if w not in preserved and not _PLAIN.fullmatch(w)), salt
+        (word for item in items for word in _words_to_replace(item) if word not in COMMON_WORDS), salt
     )
     pools = sorted({name for item in items for name in _pool_names(item)})
     return [
@@ -149,10 +198,6 @@ def _sort_prefix(word: str) -> str:
 
 def _salted_hash(word: str, salt: bytes) -> str:
     return hashlib.blake2b(word.encode(), key=salt[:64], digest_size=4).hexdigest()
-
-
-def _words_of(text: str) -> list[str]:
-    return _WORD.findall(text)
 
 
 def _is_pool(item: Item) -> bool:
@@ -178,6 +223,7 @@ def _words_to_replace(item: Item) -> Iterator[str]:
     metadata_words: list[str] = []
     if item["kind"] == "ConfigMap":
         _replace_words(_metadata_to_rename(item), lambda word: metadata_words.append(word) or word)  # type: ignore[func-returns-value]
+        _rename_settings(item, lambda word: metadata_words.append(word) or word)  # type: ignore[func-returns-value]
         yield from metadata_words
         for name, usage in _recommendations(item).items():
             namespace, _, workload = name.split("/", 2)
@@ -191,7 +237,7 @@ def _words_to_replace(item: Item) -> Iterator[str]:
         status = _autoscaler_status(item)
         yield from (group.name for group in status.groups) if status else ()
         return
-    own = {item["metadata"].get("name", "")} if item["kind"] in KEPT_KINDS else set()
+    own = {item["metadata"].get("name", "")} if item["kind"] in KINDS_WITH_PUBLIC_NAMES else set()
     words: list[str] = []
     # `append` returns None, so the callback records the word and gives it back unchanged.
     _replace_words(_without_type(item), lambda word: words.append(word) or word)  # type: ignore[func-returns-value]
@@ -206,7 +252,7 @@ def _metadata_to_rename(item: Item) -> Item:
 
 def _rename_object(item: Item, words: NameHasher) -> Item:
     renamed: Item = {**_type_of(item), **_replace_words(_without_type(item), words)}
-    if item["kind"] in KEPT_KINDS:
+    if item["kind"] in KINDS_WITH_PUBLIC_NAMES:
         renamed["metadata"]["name"] = item["metadata"]["name"]
     return renamed
 
@@ -245,7 +291,33 @@ def _rename_data(item: Item, words: NameHasher, pools: list[str]) -> dict[str, s
         return {
             "status": cluster_autoscaler.format_status(_rename_groups(status, words, pools)) if status else "unreadable"
         }
-    return data if _is_pool(item) else {name: words.replace_in_text(text) for name, text in data.items()}
+    return (
+        _rename_settings(item, words)
+        if _is_pool(item)
+        else {name: words.replace_in_text(text) for name, text in data.items()}
+    )
+
+
+_UNREADABLE_SETTINGS = "unreadable: true\n"
+
+
+def _rename_settings(item: Item, rename: Any) -> dict[str, str]:
+    """Returns a pool's settings with the values of labels and the names of schedulers replaced; every other text in
+    them is a word of Trimtab's own. They are written from what they say, so that no comment remains. Settings with a
+    mistake, which might be a name, stay a mistake and nothing else."""
+    text = item["data"].get(SETTINGS_KEY, "") if _is_pool(item) else ""
+    reading = read_documents("", text.encode())
+    if not reading.documents and not reading.mistakes:
+        return {SETTINGS_KEY: ""}
+    document = reading.documents[0] if len(reading.documents) == 1 and not reading.mistakes else None
+    if document is None or read_settings(document, "pool")[0] is None:
+        return {SETTINGS_KEY: _UNREADABLE_SETTINGS}
+    settings = dict(document.value) if isinstance(document.value, dict) else {}
+    if isinstance(nodes := settings.get("nodes"), dict):
+        settings["nodes"] = _replace_words({"labels": nodes.get("labels", {})}, rename)
+    if schedulers := settings.get("schedulers"):
+        settings["schedulers"] = {rename(name): placement for name, placement in schedulers.items()}
+    return {SETTINGS_KEY: format_document(settings)}
 
 
 def _with_renamed_pods(usage: recommendation.ContainerUsage, words: NameHasher) -> recommendation.ContainerUsage:
@@ -292,9 +364,12 @@ def _replace_words(value: Any, rename: Any, key: str = "") -> Any:
     if isinstance(value, str):
         return _replace_text(key, value, rename)
     if isinstance(value, list | tuple):
-        return [_replace_words(one, rename, key) for one in value]
+        # A list, such as that of requests for devices, is no map of quantities.
+        return [_replace_words(one, rename, "" if key in QUANTITY_MAPS else key) for one in value]
     if not isinstance(value, dict):
         return value
+    if key in QUANTITY_MAPS and not _METRIC_TARGET & value.keys():
+        return {name: _replace_plain(inner, rename) for name, inner in value.items()}
     if key in PATHS and value:
         return {"path": ""}
     if key in MAPS:
@@ -310,12 +385,21 @@ def _replace_words(value: Any, rename: Any, key: str = "") -> Any:
     return {
         name: _replace_field(name, inner, value, rename, as_is=key in ("os", "drivers", "csi"))
         for name, inner in value.items()
-        if name not in SPOKEN
+        if name not in MESSAGE_FIELDS
     }
 
 
+_METRIC_TARGET = frozenset({"type", "requests"})
+"""Fields of structs that have the name of a map of quantities: the target of a metric, the capacity of a device."""
+
+
+def _replace_plain(value: Any, rename: Any) -> Any:
+    """Returns a value at a place of plain values. A text that is none is replaced."""
+    return value if isinstance(value, str) and _PLAIN.fullmatch(value) else _replace_words(value, rename)
+
+
 def _is_public_label(name: str, text: Any) -> bool:
-    return not _may_hold_a_name(name) or (can_name_runtime(name) and is_runtime_word(text))
+    return name in PUBLIC_LABELS or (can_name_runtime(name) and is_runtime_word(text))
 
 
 def _with_image_signs(container: Item) -> Item:
@@ -328,9 +412,7 @@ def _with_image_signs(container: Item) -> Item:
 def _replace_field(name: str, inner: Any, siblings: Item, rename: Any, *, as_is: bool) -> Any:
     """Returns the value of a field. Its siblings say whether `value` and `values` are those of a label of the platform,
     or of a scope of quotas, which names classes."""
-    if name in ("value", "values") and (
-        "scopeName" in siblings or ("key" in siblings and not _may_hold_a_name(siblings["key"]))
-    ):
+    if name in ("value", "values") and ("scopeName" in siblings or siblings.get("key") in PUBLIC_LABELS):
         return inner
     # The names of a system and of CSI drivers.
     if as_is and name == "name":
@@ -341,6 +423,8 @@ def _replace_field(name: str, inner: Any, siblings: Item, rename: Any, *, as_is:
 def _replace_text(field: str, text: str, rename: Any) -> str:
     if field in READABLE_FIELDS or (field in WORD_FIELDS and text in KNOWN_WORDS):
         return text
+    if field in PLAIN_FIELDS:
+        return str(_replace_plain(text, rename))
     if field == "apiVersion":
         group, slash, version = text.rpartition("/")
         is_version = _VERSION.fullmatch(version) is not None
@@ -365,7 +449,7 @@ def _replace_annotation(name: str, text: str, rename: Any) -> str:
     if text.startswith("{") and isinstance(parsed := _parse_json(text), dict):
         # A note of the compactor. Its signature is not valid for other names, and nothing trusts it.
         return json.dumps(_replace_in_note(parsed, rename))
-    return text if _PLAIN.fullmatch(text) else str(rename(text))
+    return str(_replace_plain(text, rename) if name in PLAIN_ANNOTATIONS else rename(text))
 
 
 def _parse_json(text: str) -> Any:
@@ -388,15 +472,6 @@ def _replace_in_note(value: Any, rename: Any) -> Any:
         _replace_in_note(name, rename) if "/" in name else name: _replace_in_note(inner, rename)
         for name, inner in value.items()
     }
-
-
-def _may_hold_a_name(label: str) -> bool:
-    """Returns whether the label's value may be the name of a person or a team. True for every label except those of the
-    platform."""
-    if label in PERSONAL_KEYS or label.startswith(PERSONAL):
-        return True
-    domain, slash, _ = label.partition("/")
-    return not (slash and _is_of_platform(domain))
 
 
 def _is_of_platform(domain: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import yaml
 
-from trimtab.cluster.control_characters import escape_in_json, has_control_characters
+from trimtab.cluster.control_characters import escape_in_json, has_control_characters, quote_for_yaml
 from trimtab.cluster.yaml_parser import LOADER, line_beyond_max_depth
 
 
@@ -141,7 +141,7 @@ def format_scalar(value: Any, quotes: str | None = None) -> str:
     if quotes is None and _PLAIN.fullmatch(value) and not needs_quotes(value):
         return value
     # A JSON string is a valid double-quoted YAML scalar.
-    return json.dumps(value, ensure_ascii=not value.isprintable())
+    return quote_for_yaml(value)
 
 
 def format_flow(value: Any, *, as_json: bool) -> str:
@@ -181,25 +181,26 @@ def format_block(value: Any, list_offset: int) -> list[str]:
     return lines
 
 
+_BEGINS_A_COMMAND = re.compile(r"\s::")
+"""What a CI system would obey if a long text were divided before it."""
+
+
 class PrintableDumper(yaml.SafeDumper):
     """Writes a text with control characters in double quotes, where they are escaped. PyYAML itself escapes only some
     of them: it writes a text with U+202E or U+0085 as it is."""
 
     def analyze_scalar(self, scalar: str) -> Any:
         analysis = super().analyze_scalar(scalar)
-        if _has_unprintable(scalar):
+        if has_control_characters(scalar) or _BEGINS_A_COMMAND.search(scalar):
             analysis.allow_flow_plain = analysis.allow_block_plain = False
             analysis.allow_single_quoted = analysis.allow_block = False
         return analysis
 
     def write_double_quoted(self, text: str, split: bool = True) -> None:
-        allows_unicode, self.allow_unicode = self.allow_unicode, not _has_unprintable(text)
-        super().write_double_quoted(text, split)
-        self.allow_unicode = allows_unicode
-
-
-def _has_unprintable(text: str) -> bool:
-    return not text.isascii() and has_control_characters(text)
+        if has_control_characters(text) or _BEGINS_A_COMMAND.search(text):
+            self.write_indicator(quote_for_yaml(text), need_whitespace=True)
+        else:
+            super().write_double_quoted(text, split)
 
 
 class _Dumper(PrintableDumper):

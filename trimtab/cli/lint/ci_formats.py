@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from trimtab.autoscaling.rule import LintRule
 from trimtab.cli.lint.report import RULE_PAGE, LintFindingReport, LintReport
 from trimtab.cli.output import format_json
-from trimtab.cluster.control_characters import REPLACEMENT, replace_control_characters
+from trimtab.cluster.control_characters import REPLACEMENT, on_one_line, replace_control_characters
 from trimtab.cluster.format_count import format_count
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -31,7 +31,8 @@ def render_sarif(report: LintReport, rules: Iterable[LintRule]) -> str:
         "rules": [_sarif_rule(rule) for rule in rules],
     }
     notifications = [
-        {"level": "note", "message": {"text": text}, "descriptor": {"id": "not-checked"}} for text in report.not_checked
+        {"level": "note", "message": sarif_message(text), "descriptor": {"id": "not-checked"}}
+        for text in report.not_checked
     ]
     run = {
         "tool": {"driver": driver},
@@ -47,10 +48,10 @@ def _sarif_rule(rule: LintRule) -> dict[str, Any]:
     return {
         "id": rule.code,
         "name": rule.function.__name__,
-        "shortDescription": {"text": rule.title + "."},
-        "fullDescription": {"text": rule.why},
+        "shortDescription": sarif_message(rule.title + "."),
+        "fullDescription": sarif_message(rule.why),
         # No helpUri: it must be an absolute URI, and the page is in the documentation of the version that you run.
-        "help": {"text": f"{rule.fix} (Source: {rule.source}; `trimtab explain {rule.code}`, {RULE_PAGE})"},
+        "help": sarif_message(f"{rule.fix} (Source: {rule.source}; `trimtab explain {rule.code}`, {RULE_PAGE})"),
         "defaultConfiguration": {"level": _LEVELS[rule.severity.value]},
     }
 
@@ -66,10 +67,23 @@ def _sarif_result(finding: LintFindingReport) -> dict[str, Any]:
     return {
         "ruleId": finding.rule,
         "level": _LEVELS[finding.severity],
-        "message": {"text": f"{finding.sentence} {finding.outcome} Fix: {finding.fix}"},
+        "message": sarif_message(f"{finding.sentence} {finding.outcome} Fix: {finding.fix}"),
         "locations": [location],
         "partialFingerprints": {"trimtabObject/v1": f"{finding.rule}:{logical}:{finding.field}"},
     }
+
+
+def sarif_message(text: str) -> dict[str, str]:
+    """Returns a message of SARIF that shows the text as it is. A reader of SARIF takes `[text](address)` for a link and
+    `{0}` for a placeholder (SARIF 2.1.0, 3.11.5 and 3.11.6), and both may be in a name."""
+    return {"text": _SARIF_SIGN.sub(_escape_sarif_sign, on_one_line(text))}
+
+
+_SARIF_SIGN = re.compile(r"[\\\[\]{}]")
+
+
+def _escape_sarif_sign(sign: re.Match[str]) -> str:
+    return sign[0] * 2 if sign[0] in "{}" else f"\\{sign[0]}"
 
 
 def _file_uri(file: str) -> str:
@@ -92,7 +106,7 @@ def render_junit(report: LintReport) -> str:
     )
     if not report.findings:
         ElementTree.SubElement(suite, "testcase", classname="lint", name=format_count(report.rules, "rule"))
-    for finding in report.findings:
+    for finding in (each.on_one_line() for each in report.findings):
         name = f"{finding.kind} {finding.namespace}/{finding.name} {finding.field}".strip()
         case = ElementTree.SubElement(suite, "testcase", classname=finding.rule, name=name)
         if finding.file:
@@ -105,7 +119,7 @@ def render_junit(report: LintReport) -> str:
         else:
             failure = ElementTree.SubElement(case, "failure", type=finding.severity, message=finding.sentence)
             failure.text = text
-    not_checked = "\n".join(report.not_checked)
+    not_checked = "\n".join(map(on_one_line, report.not_checked))
     if not_checked:
         ElementTree.SubElement(suite, "system-out").text = not_checked
     for element in suites.iter():

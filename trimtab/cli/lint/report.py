@@ -1,7 +1,9 @@
 """The report of `trimtab lint`, and its table."""
 
 from collections.abc import Container, Iterable
+from typing import Any
 
+from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
@@ -11,6 +13,7 @@ from trimtab.autoscaling.lint import LintResult
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cluster.control_characters import on_one_line
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import format_path
 
@@ -39,6 +42,11 @@ class LintFindingReport(ReportPart, frozen=True, kw_only=True):
     fixable: bool
     """Whether `--fix` writes the change that fixes the finding."""
     page: str
+
+    def on_one_line(self) -> "LintFindingReport":
+        """Returns the finding without line ends in its texts."""
+        texts = {name: on_one_line(text) for name, text in structs.asdict(self).items() if isinstance(text, str)}
+        return structs.replace(self, **texts)
 
 
 class LintIgnoredReport(ReportPart, frozen=True, kw_only=True):
@@ -133,6 +141,7 @@ def draw_lint(console: Console, report: LintReport) -> None:
 
     If successive findings have the same outcome and the same fix, these two sentences are printed only once."""
     last_texts = ("", "", "")
+    report = structs.replace(report, **_texts_on_one_line(report))
     for finding in report.findings:
         style = _STYLES[finding.severity]
         place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
@@ -155,6 +164,24 @@ def draw_lint(console: Console, report: LintReport) -> None:
         for finding in report.comparison.gone:
             console.print(Text.assemble(("gone", "green"), " ", (finding.rule, "bold"), f" {finding.sentence}"))
     console.print(_count_findings(report))
+
+
+def _texts_on_one_line(report: LintReport) -> dict[str, Any]:
+    """Returns the fields of the report whose texts are printed, each text on one line: names in them are of others, and
+    a line end in a name would begin a finding of its own."""
+    comparison = report.comparison
+    return {
+        "findings": [finding.on_one_line() for finding in report.findings],
+        "ignored": [
+            structs.replace(entry, object=on_one_line(entry.object), reason=on_one_line(entry.reason))
+            for entry in report.ignored
+        ],
+        "not_checked": [on_one_line(text) for text in report.not_checked],
+        "notes": [on_one_line(text) for text in report.notes],
+        "gone": [on_one_line(text) for text in report.gone],
+        "comparison": comparison
+        and structs.replace(comparison, gone=[finding.on_one_line() for finding in comparison.gone]),
+    }
 
 
 def _count_findings(report: LintReport) -> Text:

@@ -6,8 +6,6 @@ KRR's (`robusta_krr/formatters/csv.py` and `core/models/severity.py`). In additi
 has the limits that belong to its proposal.
 """
 
-import csv
-import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,9 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from trimtab.cli.csv_table import Cell, format_csv_table
 from trimtab.cli.main import UsageError
 from trimtab.cli.output import format_manifests
-from trimtab.cli.printable_text import csv_cell
 from trimtab.cli.private_file import write_private_file
 from trimtab.cli.recommend.current_requests import CurrentRequests
 from trimtab.cli.recommend.report import ContainerNames, ContainerReport, RecommendReport, ResourceReport
@@ -140,21 +138,19 @@ _KRR_SEVERITIES = ("UNKNOWN", "GOOD", "OK", "WARNING", "CRITICAL")
 
 def format_krr_csv(report: RecommendReport) -> str:
     """Returns the report as KRR's CSV, with a row for each container."""
-    text = io.StringIO()
     first = ["Cluster"] if report.by else []
     columns = [f"{name} {what}" for name in ("CPU", "Memory") for what in ("Diff", "Requests", "Limits")]
-    writer = csv.writer(text)
-    writer.writerow(
-        map(csv_cell, [*first, "Namespace", "Name", "Pods", "Old Pods", "Type", "Container", "Severity", *columns])
-    )
+    rows: list[list[Cell]] = [
+        [*first, "Namespace", "Name", "Pods", "Old Pods", "Type", "Container", "Severity", *columns]
+    ]
     for row in report.containers:
         pods = row.replicas or 0
         cells = [cell for resource, part in (("cpu", row.cpu), ("memory", row.memory))
                  for cell in _krr_cells(resource, part, pods, is_in_snapshot=row.replicas is not None)]  # fmt: skip
         where = [row.cluster] if report.by else []
         values = [*where, row.namespace, row.workload, pods, row.former_pods or 0, row.kind, row.container]
-        writer.writerow(map(csv_cell, [*values, _krr_severity(row), *cells]))
-    return text.getvalue()
+        rows.append([*values, _krr_severity(row), *cells])
+    return format_csv_table(rows, line_end="\r\n")
 
 
 def _krr_cells(resource: str, part: ResourceReport, pods: int, *, is_in_snapshot: bool) -> tuple[str, str, str]:

@@ -1,7 +1,5 @@
 """The report of `trimtab recommend` on a terminal, and as CSV."""
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trimtab.cli.csv_table import Cell, format_csv_table
 from trimtab.cli.plain_columns import PlainConsole
-from trimtab.cli.printable_text import csv_cell
 from trimtab.cli.recommend.report import (
     ComparisonReport,
     ContainerNames,
@@ -279,33 +277,16 @@ COLUMNS = ("now", "limit", "proposed", "p5", "p50", "p95", "p99", "max", "days",
 
 def format_csv(report: RecommendReport) -> str:
     """Returns the report as CSV, with a row per container; an unknown value is an empty cell."""
-    text = io.StringIO()
     names = [f"{resource}_{column}" for resource in ("cpu", "memory") for column in COLUMNS]
     paid = ("monthly_now", "monthly_proposed", "monthly_saved")
-    writer = csv.writer(text, lineterminator="\n")
     first = [report.by] if report.by else []
     titles = [*first, "namespace", "kind", "workload", "container", "replicas", "hours_per_month"]
-    writer.writerow(map(csv_cell, [*titles, *names, *paid, "severity", "why"]))
+    rows: list[list[Cell]] = [[*titles, *names, *paid, "severity", "why"]]
     for row in report.containers:
         cells = [getattr(part, column) for part in (row.cpu, row.memory) for column in COLUMNS]
         dollars = [getattr(row, name) for name in paid]
         where = [row.cluster] if report.by else []
-        writer.writerow(
-            map(
-                csv_cell,
-                [
-                    *where,
-                    row.namespace,
-                    row.kind,
-                    row.workload,
-                    row.container,
-                    row.replicas,
-                    row.hours_per_month,
-                    *cells,
-                    *dollars,
-                    row.severity,
-                    describe_reasons(row).replace("\n", "; "),
-                ],
-            )
-        )
-    return text.getvalue()
+        values = [*where, row.namespace, row.kind, row.workload, row.container, row.replicas, row.hours_per_month]
+        why = describe_reasons(row).replace("\n", "; ")
+        rows.append([*values, *cells, *dollars, row.severity, why])
+    return format_csv_table(rows)

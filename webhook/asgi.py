@@ -38,6 +38,9 @@ _FORBIDDEN_REPLY = problem_reply(
 )
 _TOO_MANY_BODIES_REPLY = problem_reply(503, "too many large bodies are in progress", "the same request a little later")
 _TOO_MANY_CHECKS_REPLY = problem_reply(503, "too many checks are in progress", "the same request a little later")
+_TOO_MANY_PAGES_REPLY = problem_reply(
+    503, "too many requests for pages are in progress", "the same request a little later"
+)
 _PUBLIC_ROUTES = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")})
 """Routes without a client certificate: neither a kubelet's probe nor a scraper presents one."""
 _THREADS = 4
@@ -46,6 +49,9 @@ _THREADS = 4
 MAX_CHECKS = 16
 """The maximum number of checks of policies and pools in progress: one runs, the others wait. Checks are CPU-bound, so
 running several at once would only take the interpreter from the event loop more often."""
+MAX_PAGES = 16
+"""The maximum number of requests for pages, such as the metrics, in progress. Every client in the pod network may send
+them, and they must not fill the memory."""
 
 OWNER_WAIT_SECONDS = 0.25
 """Time to wait for the watch event of a pod's owner. A controller creates the first pod as soon as its own watch has
@@ -79,7 +85,7 @@ class WebhookASGI:
         self.room = BodyBudget()
         """The memory for bodies of unfinished requests; shared with gunicorn's parser."""
         self._checks = ThreadPoolExecutor(1, "check")
-        self._checks_under_way = 0
+        self._checks_under_way = self._pages_under_way = 0
         self._owner_waits = FairSlots(MAX_WAITING)
         self._flask = WSGIMiddleware(create_app(service), workers=_THREADS)  # type: ignore[arg-type]
 
@@ -106,8 +112,18 @@ class WebhookASGI:
             # Answered on the event loop: behind other work a probe would time out, and the kubelet would kill the pod.
             await _send_reply(send, answer_probe(self._service, path), close=self._closes_connection(scope))
         else:
+            await self._handle_page(scope, send)
+
+    async def _handle_page(self, scope: Scope, send: Send) -> None:
+        if self._pages_under_way >= MAX_PAGES:
+            await _send_reply(send, _TOO_MANY_PAGES_REPLY, close=self._closes_connection(scope))
+            return
+        self._pages_under_way += 1
+        try:
             # No page needs a body: none is read, and the connection is closed if one was announced.
             await self._flask(_without_body(scope), _empty_body, self._closing_send(scope, send))  # type: ignore[arg-type]
+        finally:
+            self._pages_under_way -= 1
 
     async def _handle_review(self, scope: Scope, receive: request_body.Receive, send: Send) -> None:
         path = scope["path"]

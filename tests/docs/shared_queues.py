@@ -16,6 +16,7 @@ class Law(NamedTuple):
 
 _NAMESPACES = "tests/compactor/test_failing_namespaces.py"
 _SLOTS = "tests/metricsapi/test_scrape_queue.py"
+_NEIGHBOURS = "tests/metricsapi/test_neighbour_targets.py"
 _LOOP = "tests/watchdog/test_loop.py"
 _COMPUTED_AGAIN = "a result that is missing is computed again, and is the same"
 
@@ -82,6 +83,7 @@ SHARED: dict[str, Law] = {
             "trimtab/compaction/search/preferences.py [:MAX_TARGETS_PREFERRING]",
             "trimtab/compaction/search/strategy.py [:MAX_SWAP_IN]",
             "trimtab/compaction/search/waves.py [:MAX_FIRST_NODES]",
+            "trimtab/compaction/search/strategy.py [-MAX_SWAP_OUT:]",
         ),
     ),
     "the resizes per hour of a pool": Law(
@@ -133,7 +135,8 @@ SHARED: dict[str, Law] = {
             "trimtab/recommender/collector.py deque", "trimtab/recommender/collector.py _queue >= MAX_QUEUED_READINGS",
             "trimtab/recommender/pod_watcher.py ChangeQueue", "trimtab/usage/prometheus.py deque",
             "trimtab/usage/prometheus.py ThreadPoolExecutor", "trimtab/usage/kubelet.py ThreadPoolExecutor",
-            "trimtab/usage/kubelet_overhead.py ThreadPoolExecutor",
+            "trimtab/usage/kubelet_overhead.py ThreadPoolExecutor", "trimtab/usage/http_client.py PoolManager",
+            "trimtab/usage/prometheus.py islice(1)", "trimtab/usage/prometheus.py islice(max_concurrent_queries)",
         ),
     ),
     "what the recommender writes": Law(
@@ -153,6 +156,10 @@ SHARED: dict[str, Law] = {
             f"{_SLOTS}::test_pods_that_never_respond_take_nothing_from_other_namespaces",
             f"{_SLOTS}::test_pods_of_any_speed_leave_another_namespace_its_interval",
             f"{_SLOTS}::test_a_namespace_cannot_shed_its_load_by_removing_its_pods",
+            f"{_NEIGHBOURS}::test_a_neighbour_whose_targets_change_takes_no_value_from_another_namespace",
+            f"{_NEIGHBOURS}::test_new_pods_of_a_namespace_with_fast_pages_let_another_start_between_them",
+            f"{_NEIGHBOURS}::test_neighbours_of_any_kind_take_no_value_from_another_namespace",
+            "tests/metricsapi/test_pacing.py::test_new_targets_take_nothing_of_what_known_ones_are_owed",
         ),
         places=(
             "trimtab/metricsapi/collector.py ScrapeQueue", "trimtab/metricsapi/scrape_queue.py heappush",
@@ -166,6 +173,10 @@ SHARED: dict[str, Law] = {
             "::test_a_user_waits_for_one_request_of_each_other_user_and_not_for_all_of_them",
             "tests/metricsapi/test_asgi.py"
             "::test_a_request_of_another_user_takes_the_place_of_one_of_the_user_with_the_most",
+            "tests/metricsapi/test_asgi.py"
+            "::test_the_service_accounts_of_a_namespace_together_take_the_place_of_no_other_user",
+            "tests/metricsapi/test_requests.py"
+            "::test_accounts_of_a_namespace_drop_no_answer_that_another_user_needs",
             "tests/cluster/test_fair_share.py::test_a_user_waits_for_one_item_of_each_other_user_at_most",
         ),
         places=(
@@ -177,11 +188,13 @@ SHARED: dict[str, Law] = {
         (
             "tests/metricsapi/test_asgi.py::test_clients_that_ask_for_the_metrics_page_do_not_delay_the_api",
             "tests/webhook/test_asgi.py::test_a_probe_is_answered_while_every_check_that_may_wait_does",
+            "tests/webhook/test_asgi.py::test_too_many_requests_for_pages_are_refused_and_delay_no_review",
         ),
         "no pod of a tenant asks for pages or checks through the API server; the pods of the network share a page",
         (
             "trimtab/metricsapi/asgi.py _waiting_pages >= MAX_WAITING_PAGES", "webhook/asgi.py ThreadPoolExecutor",
-            "webhook/asgi.py _checks_under_way >= MAX_CHECKS",
+            "webhook/asgi.py _checks_under_way >= MAX_CHECKS", "webhook/asgi.py WSGIMiddleware",
+            "webhook/asgi.py _pages_under_way >= MAX_PAGES",
             "trimtab/runtime/http_pages.py _connections >= MAX_CONNECTIONS",
         ),
     ),
@@ -195,6 +208,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/admission/missing_node.py [:_MAX_NAMED_GROUPS]": _ONE_TEXT,
     "trimtab/admission/missing_node.py [:_MAX_NAMED_LABELS]": _ONE_TEXT,
     "trimtab/cluster/config_error.py [:MAX_MISTAKES]": _ONE_TEXT,
+    "trimtab/cluster/config_error.py islice(4)": _ONE_TEXT,
     "trimtab/cluster/fair_share.py OrderedDict": "what shares fairly itself",
     "trimtab/cluster/fair_share.py deque": "what shares fairly itself",
     "trimtab/cluster/format_count.py [:max_count]": _ONE_TEXT,
@@ -203,6 +217,8 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/cluster/quantity.py [:MAX_CHARACTERS]": _ONE_TEXT,
     "trimtab/cluster/runtime_signs.py [:MAX_CHARACTERS]": _ONE_TEXT,
     "trimtab/cluster/runtime_signs.py rank >= _LIMIT_OPTION": "a comparison of ranks",
+    "trimtab/compaction/drain/pool_state.py [-MAX_HISTORY_ENTRIES:]": "the last records of one pool, in a report",
+    "trimtab/compaction/drain/savings.py [-MAX_DAYS:]": "the savings of the last days, one entry for each day",
     "trimtab/compaction/drain/savings.py [:MAX_NAMESPACES]": "the namespaces that save most, in a report",
     "trimtab/compaction/drain/waiting.py [:MAX_REASONS]": _ONE_TEXT,
     "trimtab/compaction/pool_status.py [:MAX_NAMED_NODES]": _ONE_TEXT,
@@ -219,6 +235,8 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/metricsapi/scraper.py _chunks >= MAX_CHUNKS": _ONE_INPUT,
     "trimtab/metricsapi/scraper.py _starts >= MAX_RESPONSE_STARTS": _ONE_INPUT,
     "trimtab/policy/affinity_conflicts.py [:_MAX_QUOTED]": _ONE_TEXT,
+    "trimtab/policy/load.py islice(MAX_MISTAKES)": _ONE_INPUT,
+    "trimtab/reservations/overhead_history.py del [MAX_SAMPLES:]": "the runs of a node's own agents",
     "trimtab/reservations/overhead_history.py kept >= MAX_SAMPLES": "the runs of a node's own agents",
     "trimtab/reservations/read_profile.py mistakes >= MAX_MISTAKES": _ONE_INPUT,
     "trimtab/runtime/environment.py [:_MAX_COMPARED]": _ONE_TEXT,
@@ -230,6 +248,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/usage/files.py mistakes >= _MAX_ERRORS": _ONE_INPUT,
     "trimtab/usage/server_warnings.py _reported >= _MAX_WARNINGS": "the warnings of one Prometheus, in a report",
     "trimtab/usage/usage_file.py mistakes >= _MAX_NAMES": _ONE_INPUT,
+    "trimtab/usage/usage_file.py most_common(_MAX_NAMES)": _ONE_INPUT,
     "trimtab/watchdog/policy_status.py [:_MAX_MESSAGE_CHARACTERS]": _ONE_TEXT,
     "webhook/metrics.py [:MAX_LOGGED_FIELDS]": _ONE_TEXT,
     "webhook/metrics.py _bytes >= MAX_FINDING_BYTES": "all counts are added to the metrics, and none is lost",
@@ -244,3 +263,7 @@ FOLDERS_OF_ONE_USER = {
     "trimtab/sizing/ranking/": "machine types of all pods together, which no pod waits for",
     "trimtab/machines/": "prices and types, which no namespace writes",
 }
+
+CACHES_OF_FUNCTIONS = frozenset({"cache", "cache_short_strings", "lru_cache"})
+"""Signs that share nothing in any file: a result of such a function that is missing is computed again, and is the
+same."""

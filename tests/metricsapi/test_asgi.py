@@ -217,6 +217,28 @@ def test_a_request_of_another_user_takes_the_place_of_one_of_the_user_with_the_m
     assert asyncio.run(run()) == ([200] * (asgi.THREADS + 3) + [429], 200)
 
 
+def test_the_service_accounts_of_a_namespace_together_take_the_place_of_no_other_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tenant can create any number of accounts, and each sends one request."""
+    monkeypatch.setattr(asgi, "MAX_WAITING", 4)
+    world, may_end = World(), threading.Event()
+    world.app._service.authorizer.ask = lambda _: AccessAnswer(may_end.wait(10))
+
+    def send(user: str) -> "asyncio.Task[tuple[int, dict[str, str], bytes]]":
+        return asyncio.create_task(world.ask_beside_others(VALUES, ((b"x-remote-user", user.encode()),)))
+
+    async def run() -> tuple[int, int]:
+        tenants = [send(f"system:serviceaccount:tenant:bot-{n}") for n in range(asgi.THREADS + 4)]
+        await asyncio.sleep(0)
+        ours = send("system:serviceaccount:kube-system:horizontal-pod-autoscaler")
+        await asyncio.sleep(0)
+        may_end.set()
+        return sum([(await tenant)[0] == 429 for tenant in tenants]), (await ours)[0]
+
+    assert asyncio.run(run()) == (1, 200)
+
+
 def test_probes_and_the_metrics_page_are_for_everybody() -> None:
     world = World()
     assert world.status("/healthz", (), None) == 200

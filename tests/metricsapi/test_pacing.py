@@ -83,3 +83,16 @@ def test_known_targets_start_at_the_minimum_rate_up_to_the_debt(debt: float, sec
     limited = pace(1.5, 100, debt, 100)
     limited.advance_to(seconds)
     assert starts(limited, eager=False) == expected
+
+
+@given(st.lists(st.floats(0, 1), max_size=60))
+def test_new_targets_take_nothing_of_what_known_ones_are_owed(pauses: list[float]) -> None:
+    """Between two looks, one new target starts; the known ones are owed what they are without it."""
+    disturbed, alone = pace(1, 1000, 50, 1000), pace(1, 1000, 50, 1000)
+    now = 0.0
+    for pause in pauses:
+        now += pause
+        disturbed.advance_to(now)
+        alone.advance_to(now)
+        assert disturbed.take_start(eager=True)
+    assert starts(disturbed, eager=False) == starts(alone, eager=False)

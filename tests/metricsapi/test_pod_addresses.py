@@ -70,31 +70,34 @@ def test_no_other_address_is_asked(what: str, address: str) -> None:
 
 
 def test_no_address_of_a_listed_service_is_asked_even_if_it_is_in_a_network_of_pods() -> None:
-    everything = build_address_rules("0.0.0.0/0, ::/0", "")
+    everything = build_address_rules("0.0.0.0/0, ::/0", ())
     services = [ipaddress.ip_network(service.network) for service in METADATA_SERVICES]
     assert [str(network) for network in services if everything.allows(str(network[-1]))] == []
     assert not everything.allows("169.254.169.254")
 
 
 def test_the_api_server_is_not_asked() -> None:
-    rules = build_address_rules("", "https://10.96.0.1:443")
-    assert (rules.allows("10.96.0.1"), rules.allows("10.96.0.2")) == (False, True)
-    assert not build_address_rules("", "https://[fd00:96::1]:443").allows("fd00:96::1")
-    assert build_address_rules("", "https://kubernetes.default.svc") == ANY
+    rules = build_address_rules("", ["10.96.0.1", "fd00:96::1", "203.0.113.7"])
+    asked = ["10.96.0.1", "fd00:96::1", "203.0.113.7", "10.96.0.2"]
+    assert [address for address in asked if rules.allows(address)] == ["10.96.0.2"]
+
+
+def test_beside_an_api_server_on_loopback_its_address_is_no_exception() -> None:
+    assert build_address_rules("", ["127.0.0.1"]) == ANY
 
 
 def test_only_the_networks_of_pods_are_asked_where_they_are_named() -> None:
-    rules = build_address_rules("10.8.0.0/14, fd00:8::/48", "")
+    rules = build_address_rules("10.8.0.0/14, fd00:8::/48", ())
     addresses = ["10.9.1.2", "10.96.0.1", "192.168.0.1", "fd00:8::7", "fd00:9::7"]
     assert [address for address in addresses if rules.allows(address)] == ["10.9.1.2", "fd00:8::7"]
 
 
 def test_loopback_is_asked_only_if_it_is_named() -> None:
-    assert build_address_rules("127.0.0.0/8", "").allows("127.0.0.9")
-    assert not build_address_rules("10.0.0.0/8", "").allows("127.0.0.9")
+    assert build_address_rules("127.0.0.0/8", ()).allows("127.0.0.9")
+    assert not build_address_rules("10.0.0.0/8", ()).allows("127.0.0.9")
 
 
 @pytest.mark.parametrize("networks", ["10.8.0.1/14", "pods", "10.8.0.0/14;fd00::/8"])
 def test_networks_that_are_not_valid_are_refused(networks: str) -> None:
     with pytest.raises(ValueError):
-        build_address_rules(networks, "")
+        build_address_rules(networks, ())

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from trimtab.cluster.reason import Unreadable
+from trimtab.metricsapi import authorization
 from trimtab.metricsapi.api_request import DiscoveryRequest, InvalidRequest, MetricRequest, read_request
 from trimtab.metricsapi.authorization import AccessAnswer, Authorizer, build_access_review
 from trimtab.metricsapi.documents import PodMetric, render_group, render_resources, render_values
@@ -162,6 +163,33 @@ def test_an_answer_is_remembered_for_seconds_and_for_this_user_alone() -> None:
     now[0] = 11.0
     authorizer.authorize(RemoteUser("eve"), request)
     assert len(reviews) == 3
+
+
+def test_accounts_of_a_namespace_drop_no_answer_that_another_user_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authorization, "MAX_REMEMBERED", 8)
+    authorizer = Authorizer(lambda _: AccessAnswer(True), lambda: 0.0)
+    request = MetricRequest(namespace="ns", name="*", metric="m")
+    users = [RemoteUser("hpa"), *(RemoteUser(f"system:serviceaccount:tenant:bot-{n}") for n in range(100))]
+    for user in users:
+        authorizer.authorize(user, request)
+    assert authorizer.remembered_answer(users[0], request) is not None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        (RemoteUser("system:serviceaccount:a:x"), RemoteUser("system:serviceaccount:a:y"), True),
+        (RemoteUser("system:serviceaccount:a:x"), RemoteUser("system:serviceaccount:b:x"), False),
+        (RemoteUser("system:serviceaccount:a:x"), RemoteUser("a"), False),
+        (RemoteUser("system:serviceaccount:a:x"), RemoteUser("namespace a"), False),
+        (RemoteUser("eve"), RemoteUser("eve", ("team",), "1"), True),
+        (RemoteUser("eve"), RemoteUser("adam"), False),
+        (RemoteUser("system:anonymous"), RemoteUser("made-up", ("system:unauthenticated",)), True),
+        (RemoteUser("system:anonymous"), RemoteUser("unauthenticated"), False),
+    ],
+)
+def test_who_shares_as_one(one: RemoteUser, other: RemoteUser, is_same: bool) -> None:
+    assert (one.sharer == other.sharer) is is_same
 
 
 def test_values_are_written_as_kubernetes_writes_them() -> None:

@@ -41,8 +41,9 @@ def ask(
 
 async def exchange(app: Any, method: str, path: str, body: bytes = b"") -> int:
     """The status of one request, on the running loop."""
-    scope = {"type": "http", "method": method, "path": path, "query_string": b""}
-    heard = await _exchange(app, {**scope, "headers": [(b"content-type", b"application/json")]}, (body,), False)
+    scope = {"type": "http", "http_version": "1.1", "method": method, "path": path, "query_string": b""}
+    headers = [(b"content-type", b"application/json")]
+    heard = await _exchange(app, {**scope, "server": ("localhost", 443), "headers": headers}, (body,), False)
     return heard.status if heard else 0
 
 

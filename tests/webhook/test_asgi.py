@@ -7,7 +7,7 @@ import pytest
 
 from tests.webhook.asgi_client import ask, exchange
 from tests.webhook.worlds import review, service
-from webhook.asgi import MAX_CHECKS, MAX_WAITING, OWNER_WAIT_SECONDS, WebhookASGI
+from webhook.asgi import MAX_CHECKS, MAX_PAGES, MAX_WAITING, OWNER_WAIT_SECONDS, WebhookASGI
 from webhook.handlers import DeferredReply, HttpReply
 from webhook.request_body import body_timeout
 
@@ -121,6 +121,21 @@ def test_a_probe_is_answered_while_every_check_that_may_wait_does(path: str) -> 
         return state, one_more, [await check for check in checks]
 
     assert asyncio.run(world()) == (200, 503, [200] * MAX_CHECKS)
+
+
+def test_too_many_requests_for_pages_are_refused_and_delay_no_review() -> None:
+    hold = threading.Event()
+    entry = WebhookASGI(service(metrics=lambda: b"page" if hold.wait(30) else b""))
+
+    async def world() -> tuple[int, int, list[int]]:
+        pages = [asyncio.create_task(exchange(entry, "GET", "/metrics")) for _ in range(MAX_PAGES)]
+        await asyncio.sleep(0)
+        one_more = await exchange(entry, "GET", "/metrics")
+        admitted = await asyncio.wait_for(exchange(entry, "POST", "/mutate", review()), 10)
+        hold.set()
+        return one_more, admitted, [await page for page in pages]
+
+    assert asyncio.run(world()) == (503, 200, [200] * MAX_PAGES)
 
 
 def test_a_check_whose_client_has_left_counts_until_it_is_over() -> None:

@@ -36,7 +36,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 THREADS = 8
 MAX_WAITING = 256
 """The maximum number of requests that wait for a thread. While an API server does not respond, they must not fill the
-memory. Users take turns, so that the requests of one do not delay those of the HPA controller."""
+memory. Users take turns, and all ServiceAccounts of a namespace are one, so that the requests of a tenant do not delay
+those of the HPA controller."""
 MAX_WAITING_PAGES = 16
 """The maximum number of requests for the metrics page that wait for their one thread. Every client in the pod network
 may request it, and that must not delay the API."""
@@ -131,7 +132,7 @@ class MetricsApplication:
         waiting = _WaitingRequest(
             lambda: self._authorize_and_answer(user, request), asyncio.get_running_loop().create_future()
         )
-        refused = self._waiting.put_item(user.name, waiting)
+        refused = self._waiting.put_item(user.sharer, waiting)
         if refused is not None and not refused.reply.done():
             refused.reply.set_result(render_status(429, "TooManyRequests", "too many requests are waiting"))
         self._start_waiting()

@@ -25,7 +25,8 @@ REMEMBERED_SECONDS = 10.0
 """For how many seconds an answer is remembered: as long as in Kubernetes' own aggregated API servers (their
 --authorization-webhook-cache flags)."""
 MAX_REMEMBERED = 4096
-"""The maximum number of answers. If there are more, the oldest of the user with the most are dropped."""
+"""The maximum number of answers. If there are more, the oldest of the user with the most are dropped. All
+ServiceAccounts of a namespace are one user there."""
 REVIEW_TIMEOUT_SECONDS = 10.0
 
 
@@ -101,7 +102,7 @@ class Authorizer:
     def remembered_answer(self, user: RemoteUser, request: MetricRequest | DiscoveryRequest) -> AccessAnswer | None:
         """Returns the answer from the last few seconds, or None if the API server must be asked."""
         with self._lock:
-            remembered = self._answers.find_entry(user.name, (user, _without_selector(request)))
+            remembered = self._answers.find_entry(user.sharer, (user, _without_selector(request)))
         if remembered is None or self.elapsed() - remembered[0] >= REMEMBERED_SECONDS:
             return None
         return remembered[1]
@@ -114,7 +115,7 @@ class Authorizer:
             return answer
         answer = self.ask(build_access_review(user, request))
         with self._lock:
-            self._answers.store_entry(user.name, (user, request), (self.elapsed(), answer))
+            self._answers.store_entry(user.sharer, (user, request), (self.elapsed(), answer))
         return answer
 
 

@@ -1,6 +1,7 @@
 """Decides when the next scrape may start; `scrape_queue` decides which target is scraped.
 
-Two budgets limit the rate, and each scrape takes one unit from both:
+Two budgets limit the rate. Each scrape takes one unit from the surplus, and those of known targets one from the debt as
+well, so that new targets take nothing of what known ones are owed:
 
 - the *surplus* fills at the maximum rate. New targets are scraped at once while there is any, so that a new pod soon
   has its first rate, but a restart of this process does not scrape a thousand pods in one second;
@@ -50,10 +51,11 @@ class ScrapePace:
         return self.surplus >= 1 - 1e-9 and (eager or self.debt >= 1 - 1e-9)
 
     def take_start(self, *, eager: bool) -> bool:
-        """Returns whether a scrape may start now. If so, one unit is taken from both budgets. `eager`: the target is
-        new."""
+        """Returns whether a scrape may start now. If so, one unit is taken from the surplus, and one from the debt
+        unless the target is new (`eager`)."""
         if not self.allows_start(eager=eager):
             return False
         self.surplus -= 1
-        self.debt = max(0.0, self.debt - 1)
+        if not eager:
+            self.debt = max(0.0, self.debt - 1)
         return True

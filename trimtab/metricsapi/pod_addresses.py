@@ -9,8 +9,8 @@ Python.
 """
 
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -119,14 +119,10 @@ class AddressRules:
         )
 
 
-def build_address_rules(networks: str, api_server: str) -> AddressRules:
-    """Returns the rules for networks, separated by commas, and the URL of the API server. Raises ValueError if a
-    network is not valid."""
+def build_address_rules(networks: str, api_server: Iterable[str]) -> AddressRules:
+    """Returns the rules for networks, separated by commas, and the addresses of the API server. Raises ValueError if a
+    network or an address is not valid."""
     named = tuple(ipaddress.ip_network(text.strip()) for text in networks.split(",") if text.strip())
-    host = urlsplit(api_server).hostname or ""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:  # a name
-        return AddressRules(named)
+    addresses = frozenset(ipaddress.ip_address(text) for text in api_server)
     # Beside an API server on loopback, as on a developer's machine, pods are on loopback as well.
-    return AddressRules(named, frozenset() if address.is_loopback else frozenset({address}))
+    return AddressRules(named, frozenset(address for address in addresses if not address.is_loopback))

@@ -27,6 +27,7 @@ from trimtab.kube.certificate_rotation import (
 )
 from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import KubeFault
+from trimtab.kube.server_addresses import find_server_addresses
 from trimtab.metricsapi.api_request import API_SERVICE_NAME
 from trimtab.metricsapi.asgi import MetricsApplication, MetricsService
 from trimtab.metricsapi.authorization import Authorizer, ask_api_server
@@ -149,7 +150,12 @@ class Replica:
 
     def _address_rules(self) -> AddressRules:
         try:
-            return build_address_rules(self.settings.pod_networks, self.client.server_url)
+            return build_address_rules(self.settings.pod_networks, find_server_addresses(self.client.server_url))
+        except OSError as error:
+            raise CannotServe(
+                f"the name in {self.client.server_url} has no address, so scrapes of the API server cannot be ruled "
+                f"out: {error}"
+            ) from None
         except ValueError as error:
             raise CannotServe(f"TRIMTAB_METRICS_API_POD_NETWORKS: {error}") from None
 

@@ -21,6 +21,7 @@ from trimtab.cluster.reason import Unreadable
 
 CONFIG_NAMESPACE, CONFIG_NAME = "kube-system", "extension-apiserver-authentication"
 MAX_GROUPS = 1000
+SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
 AUTHENTICATED, UNAUTHENTICATED, ANONYMOUS = "system:authenticated", "system:unauthenticated", "system:anonymous"
 
 
@@ -48,6 +49,16 @@ class RemoteUser:
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
+
+    @property
+    def sharer(self) -> str:
+        """Returns the one that shares with others: for a ServiceAccount its namespace, because a tenant can create any
+        number of accounts there; one for all users without a name of their own; else the user."""
+        if self.name.startswith(SERVICE_ACCOUNT_PREFIX):
+            return f"namespace {self.name.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(':')[0]}"
+        if self.name in ("", ANONYMOUS) or UNAUTHENTICATED in self.groups:
+            return "unauthenticated"
+        return f"user {self.name}"
 
 
 def read_config(data: Mapping[str, Any]) -> RequestHeaderConfig | Unreadable:

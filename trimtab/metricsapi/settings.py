@@ -56,7 +56,7 @@ class Settings:
     pod_networks: str = ""
     """The networks of pods, separated by commas, such as `10.8.0.0/14,fd00:8::/48`: no address outside of them is
     scraped. Empty: any address that a pod can have. The process never sends a request to a metadata service of a cloud,
-    nor to the address of the API server; to loopback only if a network here has it."""
+    nor to the addresses that the API server has when the process starts; to loopback only if a network here has it."""
 
     scrape_interval_seconds: float = 60.0
     """The number of seconds between two scrapes of a pod. A rate covers one interval. Every replica scrapes every pod,

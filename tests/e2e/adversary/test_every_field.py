@@ -7,47 +7,30 @@ different. The policy must refuse it, unless it is one of those that the account
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
-from tests.e2e.adversary.identities import thief
-from tests.e2e.adversary.served_fields import WRITTEN_BY_THE_SERVER, Object, Path, Schema, ServedKind, Variant
+from tests.e2e.adversary.served_fields import Object, Path, Schema, ServedKind, Variant
+from tests.e2e.adversary.stored_objects import Attempted, Stored, World
 from tests.e2e.installed import Installed
 from trimtab.cli.install.admission_policies import render_write_policies
 from trimtab.cli.install.names import InstallValues, account_name, build_manifest
-from trimtab.cli.install.permitted_changes import OwnEntries
 from trimtab.cli.install.write_policies import (
     CREATE,
     METRICS_API_POLICIES,
     UNINSTALL_POLICIES,
     UPDATE,
     WRITE_POLICIES,
-    WritePolicy,
 )
-from trimtab.machines.expander_map import MAP_NAME
 
 POLICIES = (*WRITE_POLICIES, *METRICS_API_POLICIES, *UNINSTALL_POLICIES)
 RBAC = "rbac.authorization.k8s.io"
-FINALIZER = "adversary.example.com/stays"
-OWN_EVENT = {"watchdog": "trimtab.dev/watchdog", "compactor": "trimtab.dev/compactor"}
 WITHOUT_LEAVES = {("uninstall", "configmaps")}
 """It may only delete."""
-KINDS = {
-    "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
-    "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
-    "secrets": "Secret", "podpolicies": "PodPolicy", "leases": "Lease", "events": "Event", "configmaps": "ConfigMap",
-    "poolstatuses": "PoolStatus", "nodes": "Node", "apiservices": "APIService", "pods/resize": "Pod",
-    "deployments/scale": "Scale", "pods/eviction": "Eviction",
-}  # fmt: skip
-GROUPS = {"pods/eviction": "policy", "deployments/scale": "autoscaling"}
-"""The group of the kind that a subresource takes. Its version is v1."""
 WRITTEN_ALONE = ("podpolicies/status", "deployments/scale")
 """Subresources with which nobody changes anything else, not even metadata."""
 IDENTITY = (("metadata", "name"), ("metadata", "namespace"))
@@ -61,23 +44,6 @@ TAKEN_OUT = (
 )  # fmt: skip
 """What the API server takes out of a new object, or puts into it, before any policy sees it. The answers to the other
 kinds show that; an eviction is answered with a status."""
-SET_AT_CREATION = ("uid", "creationTimestamp")
-
-
-@dataclass(frozen=True)
-class Attempted:
-    """One kind of write of one policy."""
-
-    policy: WritePolicy
-    resource: str
-    operation: str
-
-    def __str__(self) -> str:
-        return f"{self.policy.name}-{self.resource.replace('/', '-')}-{self.operation.lower()}"
-
-    @property
-    def plural(self) -> str:
-        return self.resource.removesuffix("/status")
 
 
 def _attempts() -> Iterator[Attempted]:
@@ -102,22 +68,6 @@ class Tally:
     let_through: list[str] = field(default_factory=list)
     refused_otherwise: list[str] = field(default_factory=list)
     never_accepted: list[str] = field(default_factory=list)
-
-
-@dataclass
-class World:
-    """The installation, the namespace of a team, an administrator, and the accounts with more rights."""
-
-    here: Installed
-    admin: Cluster
-
-    @property
-    def own(self) -> str:
-        return self.here.values.namespace
-
-    @property
-    def team(self) -> str:
-        return self.here.cluster.namespace
 
 
 @pytest.fixture(scope="module")
@@ -236,247 +186,3 @@ def _try_leaf(
             yield variant, "refused" if stored.leaves_unchanged(answer, unchanged) else "let through"
         else:
             yield variant, "refused" if f"'{stored.policy.name}'" in answer else answer
-
-
-class Stored:
-    """The object whose fields are tried, and how it is written."""
-
-    def __init__(self, world: World, attempted: Attempted) -> None:
-        self.world, self.attempted, self.policy = world, attempted, attempted.policy
-        self.thief = thief(world.here, attempted.policy.process)
-        self._group, self._version = attempted.policy.group, attempted.policy.version
-        if self._version == "*":
-            self._version = "v1alpha1"
-        self._made: Object = {}
-        self._pod: Object = {}
-        """The pod that is evicted."""
-
-    # ── what the API server serves ───────────────────────────────────────────────────────────────────
-
-    def served_kind(self) -> ServedKind:
-        plural = self.attempted.plural
-        path = f"/openapi/v3/{self._prefix()[1:]}"
-        group = GROUPS.get(plural, self._group)
-        return ServedKind.of(self.world.admin.api.request("GET", path), group, self._version, KINDS[plural])
-
-    # ── the object ───────────────────────────────────────────────────────────────────────────────────
-
-    def prepared(self, served: ServedKind) -> _Prepared:
-        return _Prepared(self, served)
-
-    def make(self, served: ServedKind) -> None:
-        """Store the object, with as many fields as the API server takes."""
-        self._made = self._smallest()
-        if self.attempted.plural == "pods/eviction":
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": self._name()},
-                   "spec": {"containers": [{"name": "app", "image": "app:1"}]}}  # fmt: skip
-            self._pod = self.world.admin.create(pod)
-        if self.attempted.operation == CREATE:
-            return
-        admin = self.world.admin
-        if "metadata" in self._made and self._is_ours():
-            path = self._path()
-            self._made = admin.api.request("GET", path)
-        else:
-            admin.api.request("POST", self._collection(), self._made)
-        uid = admin.get("Namespace", "default")["metadata"]["uid"]
-        owner = {"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": uid}
-        metadata = {
-            "labels": {"a": "b"},
-            "annotations": {"a": "b"},
-            "finalizers": [FINALIZER],
-            "ownerReferences": [owner],
-        }
-        self._put(admin, self._parent(), lambda result: _merged(result, {"metadata": metadata}))
-        if self.attempted.plural != "pods/resize":
-            self._fill(served)
-
-    def _fill(self, served: ServedKind) -> None:
-        for path, schema in served.leaves():
-            base = self.base()
-            if path[0] in ("metadata", "apiVersion", "kind", "immutable"):
-                continue
-            for variant in served.variants(base, path, schema):
-                if variant.how == "add" and not isinstance(self.attempt(self.world.admin, variant), str):
-                    self.attempt(self.world.admin, variant, dry_run=False)
-                    break
-
-    def remove(self) -> None:
-        """Take the object away again; one of the installation loses what was added to its metadata."""
-        if self._pod:
-            self.world.admin.delete("Pod", self._name(), grace=0)
-        if self.attempted.operation == CREATE:
-            return
-        admin, parent = self.world.admin, self._parent()
-        try:
-            self._put(admin, parent, lambda result: _merged(
-                result, {"metadata": {"finalizers": None, "ownerReferences": None}}))  # fmt: skip
-            if self._is_ours():
-                self._put(admin, parent, lambda result: {**self._made, "metadata": {
-                    **self._made["metadata"], "resourceVersion": result["metadata"]["resourceVersion"]}})  # fmt: skip
-            else:
-                admin.api.request("DELETE", parent, {"gracePeriodSeconds": 0})
-        except ApiError as error:
-            if error.status != 404:
-                raise
-
-    def _is_ours(self) -> bool:
-        return self.attempted.plural in ("secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-
-    def _smallest(self) -> Object:
-        plural, policy = self.attempted.plural, self.policy
-        if self._is_ours():
-            return {"metadata": {"name": policy.names[0]}}
-        namespace = self._namespace()
-        meta: Object = {"name": self._name(), **({"namespace": namespace} if namespace else {})}
-        kind = {"deployments/scale": "Deployment", "pods/resize": "Pod"}.get(plural, KINDS[plural])
-        group_version = f"{self._group}/{self._version}" if self._group else self._version
-        manifest: Object = {"apiVersion": group_version, "kind": kind, "metadata": meta}
-        container = {
-            "name": "app", "image": "app:1",
-            "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
-        }  # fmt: skip
-        labels = {"app": "adversary"}
-        if plural == "pods/eviction":
-            manifest |= {"apiVersion": "policy/v1", "kind": "Eviction"}
-        more: dict[str, Object] = {
-            "leases": {"spec": {"holderIdentity": "one"}},
-            "configmaps": {"data": {"text": "one"}},
-            "podpolicies": {"spec": {"actions": {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}},
-                                     "match": {"namespaces": {"include": ["adversary"]}}}},
-            "poolstatuses": {"pool": "one"},
-            "nodes": {"spec": {"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}},
-            "events": {"eventTime": "2026-01-01T00:00:00.000000Z", "action": "Act", "reason": "One", "type": "Normal",
-                       "reportingController": OWN_EVENT.get(policy.process, ""), "reportingInstance": "one",
-                       "note": "One.", "regarding": {"kind": "Namespace", "name": self.world.team,
-                                                     "namespace": self.world.team, "apiVersion": "v1"}},
-            "pods/resize": {"spec": {"containers": [container], "initContainers": [
-                {**container, "name": "side", "restartPolicy": "Always"}]}},
-            "deployments/scale": {"spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
-                "metadata": {"labels": labels}, "spec": {"containers": [container]}}}},
-            "apiservices": {"spec": {"group": "custom.metrics.k8s.io", "version": "v1beta2", "versionPriority": 200,
-                                     "groupPriorityMinimum": 100,
-                                     "service": {"name": "adversary", "namespace": self.world.own, "port": 443}}},
-        }  # fmt: skip
-        return {**manifest, **more.get(plural, {})}
-
-    def base(self) -> Object:
-        """The object as it is stored, or as it would be created."""
-        if self.attempted.plural == "pods/eviction":
-            return {**self._made, "deleteOptions": {"preconditions": {"uid": self._pod["metadata"]["uid"]}}}
-        if self.attempted.operation == CREATE:
-            return copy.deepcopy(self._made)
-        result: Object = self.world.admin.api.request("GET", self._path())
-        return result
-
-    # ── writing it ───────────────────────────────────────────────────────────────────────────────────
-
-    def attempt(self, who: Cluster, variant: Variant, *, dry_run: bool = True) -> Object | str:
-        """The object as the API server would store it, or why it refuses the write."""
-        document, refusal = variant.document, ""
-        for _ in range(20):
-            try:
-                answer: Object = who.api.request(
-                    "POST" if self.attempted.operation == CREATE else "PUT",
-                    self._collection() if self.attempted.operation == CREATE else self._path(),
-                    document, dryRun="All" if dry_run else None,
-                )  # fmt: skip
-                return answer
-            except ApiError as error:
-                refusal = str(error)
-                if error.status != 409 or self.attempted.operation == CREATE or variant.path == ("metadata", "uid"):
-                    return refusal
-                version = self.world.admin.api.request("GET", self._path())["metadata"]["resourceVersion"]
-                document = _merged(document, {"metadata": {"resourceVersion": version}})
-        return refusal
-
-    def content(self, document: Object) -> Object:
-        """What counts as a change of the object."""
-        ignored = (*WRITTEN_BY_THE_SERVER, *(SET_AT_CREATION if self.attempted.operation == CREATE else ()))
-        metadata = {name: value for name, value in document.get("metadata", {}).items() if name not in ignored}
-        return {**document, "metadata": metadata}
-
-    def leaves_unchanged(self, answer: Object, unchanged: Object) -> bool:
-        """Whether the write that the API server accepted changes nothing."""
-        return self.attempted.plural != "pods/eviction" and self.content(answer) == unchanged
-
-    def may_change(self, path: Path) -> bool:
-        """Whether the policy names this field, or one above it."""
-        creates = self.attempted.operation == CREATE
-        paths = (self.policy.may_set or self.policy.may_change) if creates else self.policy.may_change
-        return any(
-            len(path) >= len(named)
-            and all(
-                not isinstance(segment, OwnEntries)
-                and (segment == head or (not isinstance(segment, str) and head == 0))
-                for segment, head in zip(named, path, strict=False)
-            )
-            for named in paths
-        )
-
-    def _put(self, who: Cluster, path: str, change: Callable[[Object], Object]) -> None:
-        def put() -> bool:
-            try:
-                who.api.request("PUT", path, change(who.api.request("GET", path)))
-            except ApiError as error:
-                if error.status != 409:
-                    raise
-                return False
-            return True
-
-        who.eventually(put, what=f"{path} changed")
-
-    def _name(self) -> str:
-        names = {
-            "trimtab-compactor-configmaps": "trimtab-state-adversary",
-            "trimtab-recommender-parameters": "trimtab-requests",
-            "trimtab-recommender-configmaps": "trimtab-recommendations-901", "trimtab-recommender-priorities": MAP_NAME,
-            "trimtab-metrics-api-cabundle": "v1beta2.custom.metrics.k8s.io",
-        }  # fmt: skip
-        named = self.policy.names[0] if self.policy.names else "adversary"
-        return names.get(self.policy.name, named)
-
-    def _namespace(self) -> str:
-        if not self.policy.is_namespaced:
-            return ""
-        elsewhere = ("events", "pods/eviction", "pods/resize", "deployments/scale")
-        is_elsewhere = self.attempted.plural in elsewhere or self.policy.subject in ("parameters", "priorities")
-        return self.world.team if is_elsewhere else self.world.own
-
-    def _prefix(self) -> str:
-        return f"/apis/{self._group}/{self._version}" if self._group else f"/api/{self._version}"
-
-    def _collection(self) -> str:
-        plural, _, sub = self.attempted.plural.partition("/")
-        inside = f"/namespaces/{self._namespace()}" if self._namespace() else ""
-        return f"{self._prefix()}{inside}/{plural}" + (f"/{self._name()}/{sub}" if sub == "eviction" else "")
-
-    def _parent(self) -> str:
-        """The path of the object without a subresource."""
-        return f"{self._collection()}/{self._name()}"
-
-    def _path(self) -> str:
-        sub = self.attempted.resource.partition("/")[2]
-        return f"{self._parent()}/{sub}" if sub else self._parent()
-
-
-class _Prepared:
-    def __init__(self, stored: Stored, served: ServedKind) -> None:
-        self._stored, self._served = stored, served
-
-    def __enter__(self) -> Stored:
-        self._stored.make(self._served)
-        return self._stored
-
-    def __exit__(self, *_: object) -> None:
-        self._stored.remove()
-
-
-def _merged(document: Any, more: Any) -> Any:
-    """As in a merge patch: None removes a field."""
-    if not isinstance(more, dict):
-        return more
-    merged = dict(document if isinstance(document, dict) else {})
-    for name, value in more.items():
-        merged.pop(name, None) if value is None else merged.update({name: _merged(merged.get(name), value)})
-    return merged

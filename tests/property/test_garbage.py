@@ -6,6 +6,7 @@ until the collector runs, and the collector's time. Seen once: a fifth of what a
 
 import gc
 
+import pytest
 from hypothesis import given, settings
 
 from tests.build import NAMESPACE
@@ -14,17 +15,24 @@ from tests.property.drawn_outcomes import crowded_worlds
 from trimtab.admission.admission_result import decide_pod
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _objects_of_other_tests_stay():
+    """Keep what other tests of this process left out of each collection, which takes most of the time otherwise."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @settings(max_examples=60)
 @given(some.manifests(), some.policies(), crowded_worlds())
 def test_a_review_leaves_no_garbage(manifest, by, drawn):
     pod = some.read(manifest)
     decide_pod(pod, by, drawn[0], NAMESPACE)  # what is made of the policies and the cluster stays
     gc.collect()
-    gc.freeze()
     gc.disable()
     try:
         decide_pod(pod, by, drawn[0], NAMESPACE)
         assert gc.collect() == 0
     finally:
         gc.enable()
-        gc.unfreeze()

@@ -227,3 +227,11 @@ def _mutated(value: Any, data: st.DataObject) -> Any:
         place = data.draw(st.integers(0, len(value) - 1))
         return [*value[:place], *value[place + data.draw(st.integers(0, 1)) :], data.draw(_VALUES)]
     return data.draw(_VALUES)
+
+
+def test_json_may_write_a_character_in_two_escapes():
+    def change(value: Any) -> None:
+        value["b"] = 2
+
+    text = r'{"a": "\ud83d\uDE00 \\ud83d\\ude00", "b": 1}'
+    assert value_of(after(text, change)) == {"a": "\U0001f600 \\ud83d\\ude00", "b": 2}

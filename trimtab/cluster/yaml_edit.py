@@ -21,12 +21,14 @@ from trimtab.cluster.yaml_parser import LOADER, YamlComposer
 _LIST_UNDER_KEY = re.compile(r"^( *)[^ #\-\n][^\n]*:[ \t]*\r?\n( *)- ", re.MULTILINE)
 _CHOMPING = re.compile(r"(?:^|(?<=\s))[|>][1-9]?([+-]?)[1-9]?[ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
 """Matches the header of a block scalar. Its group says which line breaks at the end belong to the text."""
+_SURROGATES = re.compile(r"((?<!\\)(?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)
 _UNKNOWN = object()
 
 
 def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
     """Returns the text of one document with its value changed. `change` gets a copy of the value in which no parts are
     shared, and returns the new value."""
+    text = _join_surrogates(text)
     before, after = value_of(text), change(value_of(text))
     if is_same(before, after):
         return text
@@ -38,6 +40,19 @@ def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
     except (_NotInPlace, ValueError, KeyError, yaml.YAMLError):
         pass
     return _rewrite(text, after)
+
+
+def _join_surrogates(text: str) -> str:
+    """Returns the text as YAML reads it: JSON may write a character in two escapes, which YAML refuses."""
+    try:
+        _compose_first(text)
+    except yaml.YAMLError:
+        return _SURROGATES.sub(lambda pair: pair[1] + chr(_code_point(int(pair[2], 16), int(pair[3], 16))), text)
+    return text
+
+
+def _code_point(high: int, low: int) -> int:
+    return 0x10000 + ((high - 0xD800) << 10) + low - 0xDC00
 
 
 def value_of(text: str) -> Any:

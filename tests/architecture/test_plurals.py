@@ -33,8 +33,9 @@ def bare_plurals(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
 
 
 def test_a_count_with_its_plural_by_hand_is_found() -> None:
-    assert [source for _, source in bare_plurals(nodes_of('f"{n} pods and {m} nodes of {MAX} rows"'))] == ["n", "m"]
-    assert list(bare_plurals(nodes_of("f\"{format_count(n, 'pod')} and {name} selects pods\""))) == []
+    assert [source for _, source in bare_plurals(nodes_of('f"{n} pods, {m} nodes"'))] == ["n", "m"]
+    no_counts = ('f"{MAX} rows"', "f\"{format_count(n, 'pod')} more\"", 'f"{name} selects pods"')
+    assert [text for text in no_counts if list(bare_plurals(nodes_of(text)))] == []
 
 
 def test_no_more_places_write_a_count_by_hand() -> None:

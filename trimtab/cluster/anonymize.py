@@ -20,6 +20,7 @@ from msgspec import convert, structs, to_builtins
 
 from trimtab.cluster import cluster_autoscaler, recommendation
 from trimtab.cluster.kinds import GROUPS_BY_KIND
+from trimtab.cluster.node_nature import SIGN_LABELS
 from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, machine_set_of
 from trimtab.cluster.pool_config import SETTINGS_KEY, read_settings
 from trimtab.cluster.pool_labels import POOL_LABELS
@@ -109,9 +110,10 @@ PUBLIC_LABELS = frozenset(
        for name in ("zone", "region")}
     | {"node.kubernetes.io/windows-build", "endpointslice.kubernetes.io/managed-by"}
     # How a node is paid for, and what it is: documentation of Karpenter, EKS, AKS and GKE.
-    | {"karpenter.sh/capacity-type", "eks.amazonaws.com/compute-type", "eks.amazonaws.com/capacityType"}
+    | SIGN_LABELS
+    | {"karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType"}
     | {"kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible"}
-    | {"cloud.google.com/gke-autopilot", "cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-accelerator"}
+    | {"cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-accelerator"}
     | {"cloud.google.com/gke-provisioning", "cloud.google.com/machine-family"}
     # Trimtab's own: amounts, versions and shards.
     | {f"trimtab.dev/{name}" for name in ("state", "recommendations", "reservations", "price", "keep", "legacy")}

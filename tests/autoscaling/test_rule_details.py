@@ -54,6 +54,16 @@ def test_a_budget_of_all_pods_is_opened_by_one_pod_at_least(owner: dict[str, Any
     assert values_of(find("L30", owner, budget(minAvailable="100%"))) == [value]
 
 
+def test_a_new_budget_replaces_no_other_one() -> None:
+    """An object that is applied replaces its namesake, whatever that selects."""
+    foreign = {**budget(minAvailable=1), "spec": {"selector": {"matchLabels": {"app": "other"}}, "minAvailable": 1}}
+    stateful = workload("StatefulSet", replicas=3)
+    stateful["spec"]["template"]["metadata"]["labels"] = {"app": "store"}
+    findings = find("L29", workload(replicas=2), stateful, foreign)
+    names = [change.manifest["metadata"]["name"] for one in findings for change in one.changes]  # type: ignore[union-attr]
+    assert names == ["web-deployment", "web-statefulset"]
+
+
 def hpa(metric: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
             "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3, "metrics": [{"type": metric}], **spec}}  # fmt: skip

@@ -84,6 +84,23 @@ def test_a_varying_workload_gets_a_vpa_with_bounds(usage: Path, cluster: Path) -
     }  # fmt: skip
 
 
+def test_two_workloads_of_one_name_get_vpas_of_two_names(usage: Path, tmp_path: Path) -> None:
+    """An object that is applied replaces its namesake."""
+    rows = usage.read_text().splitlines()
+    usage.write_text(
+        "\n".join([*rows, *(row.replace("Deployment/", "DaemonSet/").replace("web-", "log-") for row in rows[1:])])
+    )
+    container = {"name": "app", "resources": {"requests": {"cpu": "150m", "memory": "200Mi"}}}
+    kinds = ("Deployment", "DaemonSet")
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "api"}
+    foreign = item("VerticalPodAutoscaler", "shop", "web", version="autoscaling.k8s.io/v1", spec={"targetRef": target})
+    workloads = [workload(kind, "shop", "web", {"containers": [container]}) for kind in kinds]
+    for others, names in (([], {"web", "web-daemonset"}), ([foreign], {"web-deployment", "web-daemonset"})):
+        cluster = write(tmp_path, node("n", cpu="4", memory="16Gi"), *workloads, *others)
+        printed = run_verb("vpa", "propose", "--usage", usage, "--cluster", cluster, "--manifests").stdout
+        assert {manifest["metadata"]["name"] for manifest in yaml.safe_load_all(printed)} == names
+
+
 def test_lint_has_nothing_to_fix_in_a_proposed_vpa_of_one_replica(usage: Path, cluster: Path, tmp_path: Path) -> None:
     """A VPA acts on a single replica only with minReplicas 1 (L26), and on a StatefulSet only to raise (L28)."""
     for kind in ("Deployment", "StatefulSet"):

@@ -110,6 +110,7 @@ def test_what_sizes_itself_by_the_memory_limit(fields: dict[str, Any]) -> None:
     [
         {"env": {"ACME_MEMORY_LIMIT_PERCENT": "80"}}, {"env": {"MEM_RATIO": "0.5"}}, {"env": {"HEAP_MAX_PERCENT": "7"}},
         {"args": ["--enable-feature=a,auto-gomemlimit"]}, {"args": ["--auto-gomemlimit"]},
+        {"args": ["--enable-auto-gomemlimit"]},
         {"args": ["--memory.cache-percent=40"]}, {"args": ["server", "--cache-memory-percentage=40"]},
         {"args": ["-heap.max.ratio", "0.5"]},
     ],

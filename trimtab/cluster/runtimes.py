@@ -322,7 +322,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         # Repetitions are bounded, so that the time of a search grows only with the length of the text.
         variable="(^|_)(MEM|MEMORY|HEAP|RAM)_([A-Z_]{0,30}_)?(PERCENT|PERCENTAGE|PCT|RATIO|FRACTION)($|_)",
         limit_options=(
-            TextPattern("auto-gomemlimit", "(^|[=,\\s]|--)auto-gomemlimit"),
+            TextPattern("auto-gomemlimit", "(^|[=,\\s]|--|enable-)auto-gomemlimit"),
             TextPattern("ercent", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?[pP]ercent"),
             TextPattern("ratio", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?ratio"),
         ),

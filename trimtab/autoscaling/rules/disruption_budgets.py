@@ -1,5 +1,6 @@
 """Rules about PodDisruptionBudgets."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from math import ceil
 from typing import Any
@@ -18,6 +19,7 @@ from trimtab.autoscaling.rule import (
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.free_name import choose_free_name
 from trimtab.cluster.kinds import built_in
 
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
@@ -35,6 +37,9 @@ _BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
 def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each Deployment or StatefulSet that wants at least two replicas and that no budget
     selects."""
+    taken_names: defaultdict[str, set[str]] = defaultdict(set)
+    for pdb in snapshot.pdbs:
+        taken_names[subject_of("PodDisruptionBudget", pdb.metadata).namespace].add(pdb.metadata.name)
     for workload in snapshot.workloads:
         replicas = snapshot.needed_replicas(workload)
         if workload.subject.kind not in _BUDGETED_KINDS or replicas is None or replicas < 2:
@@ -44,14 +49,17 @@ def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 workload.subject,
                 f"{workload.subject} has {format_count(replicas, 'replica')}, but no PodDisruptionBudget "
                 f"selects its pods.",
-                changes=_new_budget(workload),
+                changes=_new_budget(workload, taken_names[workload.namespace]),
             )
 
 
-def _new_budget(workload: LintWorkload) -> tuple[Fix, ...]:
+def _new_budget(workload: LintWorkload, taken_names: set[str]) -> tuple[Fix, ...]:
+    """Returns the budget that the workload lacks, and adds its name to those that are taken in the namespace."""
     if not workload.pod_labels:
         return ()
-    subject = LintSubject(built_in("PodDisruptionBudget"), workload.namespace, workload.subject.name)
+    name = choose_free_name(workload.subject.name, workload.subject.kind, taken_names)
+    taken_names.add(name)
+    subject = LintSubject(built_in("PodDisruptionBudget"), workload.namespace, name)
     manifest: dict[str, Any] = {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": subject.name, "namespace": subject.namespace},

@@ -17,6 +17,7 @@ from typing import Any
 from trimtab.autoscaling.container_amounts import format_amount
 from trimtab.autoscaling.simulation.simulate_vpa import RESOURCES, PodSeries, recommend_from_series
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.free_name import choose_free_name
 from trimtab.cluster.quantity import format_quantity
 from trimtab.cluster.reason import Code, Reason
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags
@@ -116,6 +117,8 @@ class WorkloadHistory:
     """The resources by whose utilization an HPA scales the workload."""
     vpas: tuple[Mapping[str, Any], ...] = ()
     """Existing VPAs of the workload, as manifests."""
+    taken_names: frozenset[str] = frozenset()
+    """The names that a new VPA cannot have: those of other VPAs of the namespace, existing or proposed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +191,8 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
     free = {name: tuple(r for r in resources if r not in workload.hpa_resources) for name, resources in varying.items()}
     if not any(free.values()):
         return decide(remove, VPA_OWNED_BY_HPA(f"an HPA scales on {' and '.join(sorted(workload.hpa_resources))}"))
-    manifest = _render_vpa(workload, free, existing or workload.name, version)
+    name = existing or choose_free_name(workload.name, workload.kind, workload.taken_names)
+    manifest = _render_vpa(workload, free, name, version)
     if not existing:
         return decide(VpaAction.ADD, VPA_WORTH_IT(_describe_usage(workload, free)), manifest)
     differences = _list_differences(workload.vpas[0], manifest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -133,6 +134,7 @@ def build_histories(
         if key.kind in API_VERSIONS:
             by_workload.setdefault(key.owner, []).append(key)
     histories = []
+    taken_names = _names_of_vpas(workloads)
     for workload, keys in by_workload.items():
         count = max(len(keys), workloads.count_containers(keys[0]))
         histories.append(
@@ -142,10 +144,19 @@ def build_histories(
                 containers=tuple(summarize_container(key.name, grouped[key], containers=count) for key in keys),
                 max_allowed={key.name: _largest_request(workloads.current, key) for key in keys},
                 hpa_resources=workloads.hpa_resources.get(workload, frozenset()),
-                vpas=workloads.vpas.get(workload, ()),
+                vpas=workloads.vpas.get(workload, ()), taken_names=frozenset(taken_names[workload.namespace]),
             )
         )  # fmt: skip
+        taken_names[workload.namespace].add(workload.name)
     return histories
+
+
+def _names_of_vpas(workloads: ClusterWorkloads) -> defaultdict[str, set[str]]:
+    """Returns namespace → the names of its VPAs."""
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for key, vpas in workloads.vpas.items():
+        names[key.namespace].update(str((vpa.get("metadata") or {}).get("name")) for vpa in vpas)
+    return names
 
 
 def _replicas(workloads: ClusterWorkloads, key: ContainerKey) -> int:

@@ -95,7 +95,7 @@ def test_two_workloads_of_one_name_get_vpas_of_two_names(usage: Path, tmp_path: 
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "api"}
     foreign = item("VerticalPodAutoscaler", "shop", "web", version="autoscaling.k8s.io/v1", spec={"targetRef": target})
     workloads = [workload(kind, "shop", "web", {"containers": [container]}) for kind in kinds]
-    for others, names in (([], {"web", "web-daemonset"}), ([foreign], {"web-deployment", "web-daemonset"})):
+    for others, names in (([], {"web", "web-deployment"}), ([foreign], {"web-deployment", "web-daemonset"})):
         cluster = write(tmp_path, node("n", cpu="4", memory="16Gi"), *workloads, *others)
         printed = run_verb("vpa", "propose", "--usage", usage, "--cluster", cluster, "--manifests").stdout
         assert {manifest["metadata"]["name"] for manifest in yaml.safe_load_all(printed)} == names

@@ -60,3 +60,12 @@ def test_a_node_with_terabytes_free_takes_pods_where_memory_is_the_scarcer() -> 
     drains, drain_placement = asked("a", *items)
     assert drains.model.main_resources == ("memory", "cpu")
     assert isinstance(drain_placement, DrainPlacement)
+
+
+def test_a_drained_node_is_no_reason_why_the_others_take_no_pod() -> None:
+    """Three replicas, one per node and `DoNotSchedule`: without its node, the third has no place."""
+    items = [*(node(name, "8") for name in "abc"), *(pod(f"x-{name}", name, spec=spread("x", HOST)) for name in "abc")]
+    _, placement = asked("a", *items)
+    assert isinstance(placement, NoPlacement)
+    assert placement.reason.code.name == "topology-spread"
+    assert "node a " not in str(placement.reason)

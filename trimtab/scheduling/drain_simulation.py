@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Reason
 from trimtab.scheduling.best_fit_index import BestFitIndex
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
@@ -160,8 +161,10 @@ def drain_exactly(
         pod_class = model.successor_class_of[pod]
         place = choose(capacity, pod_class, places)
         if place < 0:
+            # The drained node is no answer to the question why the other nodes do not take the pod.
+            others = [other for other in places if other != node]
+            failure = NoPlacement(pod, no_node_reason(capacity, pod_class, others, model.pods[pod].key))
             capacity.count_pod(model.class_of[pod].member_groups, node)
-            failure = NoPlacement(pod, no_node_reason(capacity, pod_class, places, model.pods[pod].key))
             break
         capacity.add_pod(pod_class, place)
         placements.append((pod, place))
@@ -214,4 +217,6 @@ def no_node_reason(capacity: FreeCapacity, pod_class: PodClass, places: Sequence
     by_count = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     first = next(reason for reason in reasons if reason.code.name == by_count[0][0])
     summary = ", ".join(f"{count} {code}" for code, count in by_count)
-    return first.code(f"pod {name} fits on none of {len(places)} nodes: {summary}; for example, {first}")
+    return first.code(
+        f"pod {name} fits on none of {format_count(len(places), 'node')}: {summary}; for example, {first}"
+    )

@@ -155,7 +155,8 @@ def _names_of_vpas(workloads: ClusterWorkloads) -> defaultdict[str, set[str]]:
     """Returns namespace → the names of its VPAs."""
     names: defaultdict[str, set[str]] = defaultdict(set)
     for key, vpas in workloads.vpas.items():
-        names[key.namespace].update(str((vpa.get("metadata") or {}).get("name")) for vpa in vpas)
+        metadata = [vpa.get("metadata") for vpa in vpas]
+        names[key.namespace].update(str(one.get("name")) for one in metadata if isinstance(one, Mapping))
     return names
 
 

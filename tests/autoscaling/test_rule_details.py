@@ -54,6 +54,16 @@ def test_a_budget_of_all_pods_is_opened_by_one_pod_at_least(owner: dict[str, Any
     assert values_of(find("L30", owner, budget(minAvailable="100%"))) == [value]
 
 
+def test_a_vpa_sizes_no_sidecar() -> None:
+    """Its recommender and its webhook leave out init containers, so the pod's minimum is that of one container."""
+    sidecar = {"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}
+    sized = workload(replicas=3)
+    sized["spec"]["template"]["spec"]["initContainers"] = [sidecar]
+    sized["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "20m"
+    (finding,) = find("L18", sized, vpa())
+    assert has_facts(str(finding), "25m")
+
+
 def test_a_new_budget_replaces_no_other_one() -> None:
     """An object that is applied replaces its namesake, whatever that selects."""
     foreign = {**budget(minAvailable=1), "spec": {"selector": {"matchLabels": {"app": "other"}}, "minAvailable": 1}}

@@ -57,6 +57,12 @@ def running_containers(spec: PodSpec) -> tuple[Container, ...]:
     return (*spec.containers, *(c for c in spec.init_containers if c.restart_policy == ALWAYS))
 
 
+def vpa_containers(spec: PodSpec) -> tuple[Container, ...]:
+    """Returns the containers whose requests a VPA recommends and sets: its recommender and its webhook leave out init
+    containers, sidecars included."""
+    return spec.containers
+
+
 def quality_of(spec: PodSpec) -> QualityOfService:
     """Returns the pod's quality of service class (kubectl/pkg/util/qos `ComputePodQOS`):
 

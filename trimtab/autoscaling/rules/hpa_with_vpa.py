@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
-from trimtab.autoscaling.container_amounts import format_amount, request_of, running_containers
+from trimtab.autoscaling.container_amounts import format_amount, request_of, running_containers, vpa_containers
 from trimtab.autoscaling.lint_snapshot import (
     LintSnapshot,
     LintWorkload,
@@ -83,12 +83,10 @@ def _vpa_of_metric(
 ) -> VerticalPodAutoscaler | None:
     """Returns the VPA that sets the requests with which the HPA's metric compares the usage, or None if there is
     none."""
-    if metric.container:
-        names = [metric.container]
-    elif workload is not None:
-        names = [container.name for container in running_containers(workload.spec)]
+    if workload is None:
+        names = [metric.container or "*"]
     else:
-        names = ["*"]
+        names = [one.name for one in vpa_containers(workload.spec) if metric.container in ("", one.name)]
     for vpa in snapshot.vpas_of(target):
         if any(controls_resource(vpa, name, metric.resource) for name in names):
             return vpa

@@ -11,6 +11,7 @@ from trimtab.autoscaling.container_amounts import (
     format_amount,
     request_of,
     running_containers,
+    vpa_containers,
 )
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, controls_resource
 from trimtab.autoscaling.objects import LintContainer
@@ -221,7 +222,7 @@ def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
             request = request_of(sized.container, resource)
             if request is None or not _is_managed(sized, resource) or usage.p50 <= 0:
                 continue
-            containers = len(running_containers(sized.workload.spec))
+            containers = len(vpa_containers(sized.workload.spec))
             least = max(
                 least_request(recommenders.flags_of(vpa), vpa, sized.container, resource, containers)[0]
                 for vpa in sized.vpas

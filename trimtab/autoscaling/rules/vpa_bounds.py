@@ -14,7 +14,7 @@ from trimtab.autoscaling.container_amounts import (
     format_amount,
     limit_of,
     request_of,
-    running_containers,
+    vpa_containers,
 )
 from trimtab.autoscaling.lint_snapshot import (
     EVICTING_MODES,
@@ -161,7 +161,7 @@ def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 def _container_names(workload: LintWorkload | None) -> list[str]:
-    return ["*"] if workload is None else [container.name for container in running_containers(workload.spec)]
+    return ["*"] if workload is None else [container.name for container in vpa_containers(workload.spec)]
 
 
 def _list_names(names: list[str]) -> str:
@@ -287,7 +287,7 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
             continue
         replicas = snapshot.needed_replicas(workload)
         is_left_alone = replicas is not None and replicas < least_replicas(vpa)
-        containers = running_containers(workload.spec)
+        containers = vpa_containers(workload.spec)
         for container in workload.spec.containers:
             for resource in RESOURCES:
                 request = request_of(container, resource)

@@ -16,6 +16,7 @@ from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.kinds import group_kind
 from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.resources import Role
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.utilization_metrics import utilization_metrics
 from trimtab.cluster.yaml_documents import Document
@@ -44,11 +45,16 @@ class ClusterWorkloads:
         return {name: amount for name, amount in amounts.items() if amount}
 
     def count_containers(self, key: ContainerKey) -> int:
-        """Returns the number of containers in the workload's pod; 1 if it is not known."""
+        """Returns the number of containers of the workload's pod that a VPA sizes; 1 if it is not known."""
         return max(1, sum(
-            other.owner == key.owner
+            other.owner == key.owner and self.is_sized_by_vpa(other)
             for other in self.current.containers
         ))  # fmt: skip
+
+    def is_sized_by_vpa(self, key: ContainerKey) -> bool:
+        """Returns whether a VPA would set the container's requests: a VPA leaves out init containers and sidecars."""
+        container = self.current.containers.get(key)
+        return container is None or container.container_ref.role is Role.MAIN
 
 
 def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkloads:
@@ -103,6 +109,7 @@ def group_series(
     for one in series:
         key = container_key(one, owners)
         wanted = not workload or workload in (key.workload, f"{key.kind}/{key.workload}")
+        wanted = wanted and workloads.is_sized_by_vpa(key)
         if wanted and (not namespaces or key.namespace in namespaces) and len(one.times):
             pod = one.pod or key.workload
             grouped.setdefault(key, []).append(PodSeries(pod, one.resource, one.times, one.values))

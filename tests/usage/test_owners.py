@@ -37,6 +37,17 @@ def test_a_pods_name_tells_who_made_it(pod: str, owner: str) -> None:
     assert owner_by_name("shop", pod) == key(owner)
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob", "DaemonSet"])
+@pytest.mark.parametrize("length", range(44, 64))
+def test_a_gone_pod_with_a_cut_name_belongs_to_the_workload_with_the_long_name(kind: str, length: int) -> None:
+    """The API server cuts the start of a generated name at 58 characters, wherever the hash ends then."""
+    name = "payments-gateway-".ljust(length, "x")
+    middle = {"Deployment": "-7d4b9c6f5d", "CronJob": "-29383200", "DaemonSet": ""}[kind]
+    pod = f"{name}{middle}-"[:58] + "x2x4k"
+    owners = index(f"{kind}/{name}", f"{kind}/payments-gateway", f"StatefulSet/{name}")
+    assert owners.topmost_owner("shop", pod) == key(f"{kind}/{name}")
+
+
 def test_a_pods_name_without_a_generated_part_tells_no_owner() -> None:
     assert owner_by_name("shop", "lonely") is None
 

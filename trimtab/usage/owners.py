@@ -75,6 +75,19 @@ _SHAPES_BY_KIND_NAME = {
 _INTERMEDIATE = (REPLICA_SET, JOB, _REPLICATION_CONTROLLER)
 """The kinds that stand between pods and their workload. One that exists says by its owner whose pods they are."""
 
+_GENERATED_LENGTH, _SUFFIX_LENGTH = 58, 5
+"""The API server cuts a longer start of a generated name, and adds random characters (k8s.io/apiserver,
+pkg/storage/names: maxNameLength, randomLength)."""
+_LONG_NAME = _GENERATED_LENGTH - len("-1234567890-")
+"""From this length of a workload's name on, its pods' names may be cut."""
+_CUT_TAILS = {
+    **dict.fromkeys((DEPLOYMENT, ROLLOUT), re.compile(f"{_TAIL}{{1,10}}")),
+    CRON_JOB: re.compile(r"\d{1,10}"),
+    **dict.fromkeys((REPLICA_SET, JOB, DAEMON_SET, _REPLICATION_CONTROLLER), re.compile("")),
+}
+"""Kind → what follows the workload's name and a hyphen in the cut start of a pod's name: a part of the hash, or of the
+time."""
+
 PodName = tuple[str, str]
 """The namespace and name of a pod."""
 _Base = tuple[str, int, str]
@@ -102,6 +115,7 @@ class OwnerIndex:
     _custom: dict[_Base, frozenset[OwnerKey]] | None = field(default=None, init=False)
     _by_name: dict[tuple[str, str, str], frozenset[OwnerKey]] | None = field(default=None, init=False)
     _living: frozenset[OwnerKey] | None = field(default=None, init=False)
+    _long_names: list[OwnerKey] | None = field(default=None, init=False)
 
     def topmost_owner(self, namespace: str, pod: str) -> OwnerKey:
         """Returns the topmost owner of a pod; `Pod/NAME` if no owner is known, or if several workloads may be it."""
@@ -137,7 +151,29 @@ class OwnerIndex:
             candidates |= self._custom_workloads().get((namespace, index, base), frozenset())
             if candidates:
                 return self._choose(candidates, (namespace, pod))
-        return None
+        candidates = set(self._owners_of_cut_name(namespace, pod))
+        return self._choose(candidates, (namespace, pod)) if candidates else None
+
+    def _owners_of_cut_name(self, namespace: str, pod: str) -> Iterator[OwnerKey]:
+        """Yields the topmost owners of a pod whose name the API server has cut, which may end within the hash."""
+        if len(pod) != _GENERATED_LENGTH + _SUFFIX_LENGTH:
+            return
+        generated = pod[:_GENERATED_LENGTH]
+        if self._long_names is None:
+            self._long_names = [owner for owner in self.owners if len(owner.name) >= _LONG_NAME]
+        for owner in self._long_names:
+            prefix, tail = f"{owner.name}-", _CUT_TAILS.get(owner.kind)
+            is_whole = len(prefix) < _GENERATED_LENGTH
+            if (
+                owner.namespace == namespace
+                and tail is not None
+                and (
+                    generated.startswith(prefix) and tail.fullmatch(generated[len(prefix) :])
+                    if is_whole
+                    else prefix.startswith(generated)
+                )
+            ):
+                yield self._top(owner)
 
     def _choose(self, candidates: set[OwnerKey], pod: PodName) -> OwnerKey:
         """Returns the only candidate, or the only one that owns live pods. If there are several, the pod is its own

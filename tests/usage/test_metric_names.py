@@ -17,6 +17,8 @@ from trimtab.usage.metric_names import Quantity, parse_stated_quantities, quanti
         ("node_namespace_pod_container:container_cpu_usage_seconds_total:sum_irate", Quantity.CORES),
         ("node_namespace_pod_container:container_cpu_usage_seconds_total:sum_rate5m", Quantity.CORES),
         ("container_cpu_usage_seconds:rate5m", Quantity.CORES),
+        ("rate:container_cpu_usage_seconds_total", Quantity.CORES),
+        ("pod:sum_rate5m:container_cpu_usage_seconds_total:sum", Quantity.CORES),
         ("node_namespace_pod_container:container_memory_working_set_bytes", Quantity.BYTES),
         ("pod:container_cpu_usage_seconds_total:sum", Quantity.CPU_SECONDS),
     ],
@@ -39,6 +41,8 @@ def test_the_name_of_a_metric_of_usage_says_its_quantity(name: str, quantity: Qu
         "up", "cluster:namespace:pod_memory:active:kube_pod_container_resource_requests",
         "namespace:container_cpu_usage_seconds_total:increase1h", "container_memory_working_set_bytes:rate5m",
         "namespace:container_memory_working_set_bytes:ratio", "container_cpu_usage_seconds_total:count",
+        "increase:container_cpu_usage_seconds_total", "pod_rate:container_cpu_usage_seconds_total",
+        "rate:container_memory_working_set_bytes",
     ],
 )  # fmt: skip
 def test_the_name_of_any_other_metric_says_none(name: str) -> None:

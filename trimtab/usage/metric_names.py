@@ -47,6 +47,11 @@ _OPERATIONS = re.compile(r"(?:(?:sum|avg|max|min|i?rate)(?:_?\d+[smhd])?(?:_|$))
 """Matches the operations of a recording rule that leave usage what it is. With any other, such as `ratio`, `count` or
 `increase`, the values are something else."""
 
+_NAMES_OPERATION = re.compile(
+    r"(?:^|_)(?:i?rate|i?delta|increase|deriv|ratio|count|percent|quantile|stddev)(?:_?\d+[smhd])?(?:_|$)", re.ASCII
+)
+"""Matches a part of a name that is no label but an operation, perhaps among others."""
+
 
 _WORDS = {
     "cpu": Quantity.CORES, "core": Quantity.CORES, "cores": Quantity.CORES,
@@ -68,7 +73,11 @@ def quantity_of_metric(name: str) -> tuple[Quantity, float] | None:
     the cpu usage or the working set of containers, or its name does not say so."""
     parts = name.split(":")
     for position, part in enumerate(parts):
-        operations = "_".join(parts[position + 1 :])
+        # Operations follow the metric by the rules for names; some write them before it, where others name labels.
+        before = [one for one in parts[:position] if one and _OPERATIONS.fullmatch(one)]
+        if any(_NAMES_OPERATION.search(one) for one in parts[:position] if one not in before):
+            return None
+        operations = "_".join([*before, *parts[position + 1 :]])
         quantity = _quantity_of_part(part, is_rated="rate" in operations)
         if quantity is not None:
             return quantity if _OPERATIONS.fullmatch(operations) else None

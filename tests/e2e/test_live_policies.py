@@ -200,4 +200,4 @@ def test_what_it_says_of_itself(ours: Ours, cluster: Cluster) -> None:
     ours.policy(cluster, "limits", NO_LIMITS)
     assert 0 <= ours.metric("trimtab_facts_age_seconds") < 200
     assert ours.metric("trimtab_policies") == len(ours.in_force)
-    assert "policies" in ours.get("/readyz")
+    assert "polic" in ours.get("/readyz")

@@ -14,6 +14,7 @@ import yaml
 from tests.controlplane.cluster import Cluster
 from tests.e2e.ours import Ours, following, kubectl, podpolicy
 from tests.e2e.test_webhook import ROOT
+from trimtab.cluster.format_count import format_count
 
 NO_LIMITS = "{limits: {cpu: remove}}"
 LIMITED = {"requests": {"cpu": "10m"}, "limits": {"cpu": "1"}}
@@ -200,4 +201,4 @@ def test_what_it_says_of_itself(ours: Ours, cluster: Cluster) -> None:
     ours.policy(cluster, "limits", NO_LIMITS)
     assert 0 <= ours.metric("trimtab_facts_age_seconds") < 200
     assert ours.metric("trimtab_policies") == len(ours.in_force)
-    assert "polic" in ours.get("/readyz")
+    assert format_count(len(ours.in_force), "policy", "policies") in ours.get("/readyz")

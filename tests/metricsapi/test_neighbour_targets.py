@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.metricsapi.test_scrape_queue import INTERVAL, LIMITS, Name, World
-from trimtab.metricsapi.scrape_queue import ScrapeQueue
+from tests.metricsapi.test_scrape_queue import INTERVAL, Name, World
 
 
 @dataclass(frozen=True)
@@ -86,19 +85,6 @@ def least_share(neighbours: Mapping[str, Neighbour], *, pods: int = 30, seconds:
 )
 def test_a_neighbour_whose_targets_change_takes_no_value_from_another_namespace(neighbour: Neighbour) -> None:
     assert least_share({"tenant": neighbour}, seconds=300) == 1.0
-
-
-def test_new_pods_of_a_namespace_with_fast_pages_let_another_start_between_them() -> None:
-    """Their pages take no time, so that only the rate of starts is shared."""
-    queue, pace = ScrapeQueue[Name](LIMITS), World({}).pace
-    queue.replace_targets({("tenant", n): "tenant" for n in range(5000)}, 0.0)
-    for step in range(200):
-        pace.advance_to(step * 0.1)
-        while (pod := queue.take_next(pace)) is not None:
-            queue.finish(pod, pace.now, has_value=True)
-    queue.replace_targets({("tenant", n): "tenant" for n in range(5000)} | {("shop", 0): "shop"}, pace.now)
-    pace.advance_to(pace.now + 0.01)
-    assert queue.take_next(pace) == ("shop", 0)
 
 
 NEIGHBOURS = st.builds(

@@ -6,9 +6,6 @@ Slots for scrapes are shared max-min between the namespaces that have targets wh
 - Any other namespace waits until no such namespace has a due target; the least loaded one is first.
 - The load of a namespace is the number of slots that its scrapes hold, or have held on average in the last interval,
   whichever is more. So slow pods count for as long as they take, whether they end in a value or not.
-- Starts are limited as well: the load is at least the namespace's part of all starts that the pace allows, times the
-  slots, counting starts of new targets. So a namespace with thousands of new pods, or with pods whose labels flip,
-  waits for the others however fast its pages are.
 
 Slow targets are those whose last scrape held a slot for long and gave no value, such as a pod that accepts connections
 and never responds, or one behind a NetworkPolicy. All of them together get `slow_slots` slots, which are shared between
@@ -78,15 +75,12 @@ class _NamespaceShare(Generic[T]):
     mean: float = 0.0
     """The number of slots that were in use, averaged with exponentially decreasing weights."""
     mean_at: float = 0.0
-    new_starts: float = 0.0
-    """The starts of new targets, weighted in the same way, in slots: all starts that the pace allows are all slots."""
     targets: int = 0
 
     def load(self, now: float, interval: float) -> float:
-        """Returns the number of slots that the namespace uses now or has used on average, or its part of all starts in
-        slots, whichever is most."""
+        """Returns the number of slots that the namespace uses now or has used on average, whichever is more."""
         self._update(now, interval)
-        return max(float(self.running), self.mean, self.new_starts)
+        return max(float(self.running), self.mean)
 
     def change_running(self, difference: int, now: float, interval: float) -> None:
         """Adds to the number of slots in use."""
@@ -96,7 +90,6 @@ class _NamespaceShare(Generic[T]):
     def _update(self, now: float, interval: float) -> None:
         weight = math.exp(-max(0.0, now - self.mean_at) / interval)
         self.mean = self.mean * weight + self.running * (1 - weight)
-        self.new_starts *= weight
         self.mean_at = max(now, self.mean_at)
 
 
@@ -209,10 +202,7 @@ class ScrapeQueue(Generic[T]):
         state = self._states[target]
         state.started, state.starts, state.entry = pace.now, state.starts + 1, 0
         self._running[target] = state
-        share = self._shares[state.namespace]
-        share.change_running(1, pace.now, self.limits.interval_seconds)
-        if eager:
-            share.new_starts += self.limits.slots / (pace.limits.max_per_second * self.limits.interval_seconds)
+        self._shares[state.namespace].change_running(1, pace.now, self.limits.interval_seconds)
         return target
 
     def _push(self, target: T, state: _TargetState) -> None:

@@ -157,7 +157,6 @@ SHARED: dict[str, Law] = {
             f"{_SLOTS}::test_pods_of_any_speed_leave_another_namespace_its_interval",
             f"{_SLOTS}::test_a_namespace_cannot_shed_its_load_by_removing_its_pods",
             f"{_NEIGHBOURS}::test_a_neighbour_whose_targets_change_takes_no_value_from_another_namespace",
-            f"{_NEIGHBOURS}::test_new_pods_of_a_namespace_with_fast_pages_let_another_start_between_them",
             f"{_NEIGHBOURS}::test_neighbours_of_any_kind_take_no_value_from_another_namespace",
             "tests/metricsapi/test_pacing.py::test_new_targets_take_nothing_of_what_known_ones_are_owed",
         ),

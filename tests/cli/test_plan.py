@@ -190,7 +190,7 @@ def test_a_pod_that_must_stay_is_explained(tmp_path: Path) -> None:
 def test_a_pod_without_a_place_is_explained_with_what_every_node_says(tmp_path: Path) -> None:
     cluster = snapshot(tmp_path, node("a"), node("b", cpu="1"), pod("web-0", on="a", cpu="3"))
     result = trimtab("plan", "--cluster", cluster, *KEEN, "--explain", "pod", "default/web-0")
-    assert has_facts(result.output, "none of 1 nodes", "1 no-room")
+    assert has_facts(result.output, "none of 1 node", "1 no-room")
 
 
 def test_a_finished_pod_is_explained(tmp_path: Path) -> None:

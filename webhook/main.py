@@ -114,7 +114,7 @@ def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -
 
     def ready() -> tuple[bool, str]:
         if live.complete:
-            return True, f"{format_count(len(live.world.policies.all), 'policy', 'policies')}"
+            return True, format_count(len(live.world.policies.all), "policy", "policies")
         return False, f"waiting for {', '.join(live.missing_lists()) or 'the first facts'}"
 
     stop, client, secret = GracefulShutdown(), connect_to_cluster(), secret_of("webhook")

@@ -191,25 +191,34 @@ def test_a_user_waits_for_one_request_of_each_other_user_and_not_for_all_of_them
     async def run() -> None:
         paths = [(f"tenant-{n % users}", VALUES.replace("requests", f"metric-{n}")) for n in range(200)]
         sent = [*paths, ("hpa-controller", VALUES)]
-        await asyncio.gather(
-            *(world.ask_beside_others(path, ((b"x-remote-user", user.encode()),)) for user, path in sent)
-        )
+        await asyncio.gather(*(send_as(world, user, path) for user, path in sent))
 
     asyncio.run(run())
     assert order.index("hpa-controller") <= users + 2 * asgi.THREADS
 
 
-def test_a_request_of_another_user_takes_the_place_of_one_of_the_user_with_the_most(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def crowded_world(monkeypatch: pytest.MonkeyPatch) -> tuple[World, threading.Event]:
+    """A world in which four requests may wait, and none is answered before the event."""
     monkeypatch.setattr(asgi, "MAX_WAITING", 4)
     world, may_end = World(), threading.Event()
     world.app._service.authorizer.ask = lambda _: AccessAnswer(may_end.wait(10))
+    return world, may_end
+
+
+def send_as(world: World, user: str, path: str = VALUES) -> "asyncio.Task[tuple[int, dict[str, str], bytes]]":
+    """Starts a request of this user; the result is its answer."""
+    return asyncio.create_task(world.ask_beside_others(path, ((b"x-remote-user", user.encode()),)))
+
+
+def test_a_request_of_another_user_takes_the_place_of_one_of_the_user_with_the_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, may_end = crowded_world(monkeypatch)
 
     async def run() -> tuple[list[int], int]:
         eves = [asyncio.create_task(world.ask_beside_others(VALUES)) for _ in range(asgi.THREADS + 4)]
         await asyncio.sleep(0)
-        ours = asyncio.create_task(world.ask_beside_others(VALUES, ((b"x-remote-user", b"hpa-controller"),)))
+        ours = send_as(world, "hpa-controller")
         await asyncio.sleep(0)
         may_end.set()
         return sorted([(await eve)[0] for eve in eves]), (await ours)[0]
@@ -221,17 +230,12 @@ def test_the_service_accounts_of_a_namespace_together_take_the_place_of_no_other
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A tenant can create any number of accounts, and each sends one request."""
-    monkeypatch.setattr(asgi, "MAX_WAITING", 4)
-    world, may_end = World(), threading.Event()
-    world.app._service.authorizer.ask = lambda _: AccessAnswer(may_end.wait(10))
-
-    def send(user: str) -> "asyncio.Task[tuple[int, dict[str, str], bytes]]":
-        return asyncio.create_task(world.ask_beside_others(VALUES, ((b"x-remote-user", user.encode()),)))
+    world, may_end = crowded_world(monkeypatch)
 
     async def run() -> tuple[int, int]:
-        tenants = [send(f"system:serviceaccount:tenant:bot-{n}") for n in range(asgi.THREADS + 4)]
+        tenants = [send_as(world, f"system:serviceaccount:tenant:bot-{n}") for n in range(asgi.THREADS + 4)]
         await asyncio.sleep(0)
-        ours = send("system:serviceaccount:kube-system:horizontal-pod-autoscaler")
+        ours = send_as(world, "system:serviceaccount:kube-system:horizontal-pod-autoscaler")
         await asyncio.sleep(0)
         may_end.set()
         return sum([(await tenant)[0] == 429 for tenant in tenants]), (await ours)[0]

@@ -28,8 +28,12 @@ _UNKNOWN = object()
 def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
     """Returns the text of one document with its value changed. `change` gets a copy of the value in which no parts are
     shared, and returns the new value."""
-    text = _join_surrogates(text)
-    before, after = value_of(text), change(value_of(text))
+    try:
+        before = value_of(text)
+    except yaml.YAMLError:
+        text = _join_surrogates(text)
+        before = value_of(text)
+    after = change(_copy_without_sharing(before))
     if is_same(before, after):
         return text
     try:
@@ -44,11 +48,7 @@ def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
 
 def _join_surrogates(text: str) -> str:
     """Returns the text as YAML reads it: JSON may write a character in two escapes, which YAML refuses."""
-    try:
-        _compose_first(text)
-    except yaml.YAMLError:
-        return _SURROGATES.sub(lambda pair: pair[1] + chr(_code_point(int(pair[2], 16), int(pair[3], 16))), text)
-    return text
+    return _SURROGATES.sub(lambda pair: pair[1] + chr(_code_point(int(pair[2], 16), int(pair[3], 16))), text)
 
 
 def _code_point(high: int, low: int) -> int:

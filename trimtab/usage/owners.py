@@ -115,7 +115,7 @@ class OwnerIndex:
     _custom: dict[_Base, frozenset[OwnerKey]] | None = field(default=None, init=False)
     _by_name: dict[tuple[str, str, str], frozenset[OwnerKey]] | None = field(default=None, init=False)
     _living: frozenset[OwnerKey] | None = field(default=None, init=False)
-    _long_names: list[OwnerKey] | None = field(default=None, init=False)
+    _long_names: dict[str, list[OwnerKey]] | None = field(default=None, init=False)
 
     def topmost_owner(self, namespace: str, pod: str) -> OwnerKey:
         """Returns the topmost owner of a pod; `Pod/NAME` if no owner is known, or if several workloads may be it."""
@@ -159,21 +159,24 @@ class OwnerIndex:
         if len(pod) != _GENERATED_LENGTH + _SUFFIX_LENGTH:
             return
         generated = pod[:_GENERATED_LENGTH]
-        if self._long_names is None:
-            self._long_names = [owner for owner in self.owners if len(owner.name) >= _LONG_NAME]
-        for owner in self._long_names:
-            prefix, tail = f"{owner.name}-", _CUT_TAILS.get(owner.kind)
-            is_whole = len(prefix) < _GENERATED_LENGTH
-            if (
-                owner.namespace == namespace
-                and tail is not None
-                and (
-                    generated.startswith(prefix) and tail.fullmatch(generated[len(prefix) :])
-                    if is_whole
-                    else prefix.startswith(generated)
-                )
-            ):
+        for owner in self._long_named_workloads().get(namespace, ()):
+            prefix = f"{owner.name}-"
+            if len(prefix) >= _GENERATED_LENGTH:
+                is_owner = prefix.startswith(generated)
+            else:
+                tail = generated.removeprefix(prefix)
+                is_owner = tail != generated and _CUT_TAILS[owner.kind].fullmatch(tail) is not None
+            if is_owner:
                 yield self._top(owner)
+
+    def _long_named_workloads(self) -> dict[str, list[OwnerKey]]:
+        """Returns namespace → the workloads the names of whose pods may be cut."""
+        if self._long_names is None:
+            self._long_names = {}
+            for owner in self.owners:
+                if len(owner.name) >= _LONG_NAME and owner.kind in _CUT_TAILS:
+                    self._long_names.setdefault(owner.namespace, []).append(owner)
+        return self._long_names
 
     def _choose(self, candidates: set[OwnerKey], pod: PodName) -> OwnerKey:
         """Returns the only candidate, or the only one that owns live pods. If there are several, the pod is its own

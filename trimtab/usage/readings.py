@@ -62,11 +62,10 @@ def _find_doubt(quantity: Quantity, factor: float, times: Sequence[int], reading
         return ""
     if quantity is Quantity.CPU_SECONDS:
         falls = sum(later < reading for reading, later in pairwise(readings))
-        is_doubtful = 4 * falls > len(readings)
-        return (
-            f"falls {falls} times in {format_count(len(readings), 'value')}, and a counter falls only at a "
-            "restart" * is_doubtful
-        )
+        if 4 * falls <= len(readings):
+            return ""
+        count = format_count(len(readings), "value")
+        return f"falls {falls} times in {count}, and a counter falls only at a restart"
     most = MAX_RISING_CORES if quantity is Quantity.CORES else MAX_AMOUNT["memory"]
     if largest <= most or readings[-1] * factor < largest:
         return ""

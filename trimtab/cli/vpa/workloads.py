@@ -108,9 +108,10 @@ def group_series(
     grouped: dict[ContainerKey, list[PodSeries]] = {}
     for one in series:
         key = container_key(one, owners)
-        wanted = not workload or workload in (key.workload, f"{key.kind}/{key.workload}")
-        wanted = wanted and workloads.is_sized_by_vpa(key)
-        if wanted and (not namespaces or key.namespace in namespaces) and len(one.times):
+        is_selected = (not workload or workload in (key.workload, f"{key.kind}/{key.workload}")) and (
+            not namespaces or key.namespace in namespaces
+        )
+        if is_selected and workloads.is_sized_by_vpa(key) and len(one.times):
             pod = one.pod or key.workload
             grouped.setdefault(key, []).append(PodSeries(pod, one.resource, one.times, one.values))
     return dict(sorted(grouped.items()))

@@ -231,8 +231,6 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/metricsapi/exposition.py _rest >= MAX_LINE_BYTES": _ONE_INPUT,
     "trimtab/metricsapi/exposition.py _size >= MAX_BODY_BYTES": _ONE_INPUT,
     "trimtab/metricsapi/rules.py [:MAX_RULES]": _ONE_INPUT,
-    "trimtab/metricsapi/scraper.py _chunks >= MAX_CHUNKS": _ONE_INPUT,
-    "trimtab/metricsapi/scraper.py _starts >= MAX_RESPONSE_STARTS": _ONE_INPUT,
     "trimtab/policy/affinity_conflicts.py [:_MAX_QUOTED]": _ONE_TEXT,
     "trimtab/policy/load.py islice(MAX_MISTAKES)": _ONE_INPUT,
     "trimtab/reservations/overhead_history.py del [MAX_SAMPLES:]": "the runs of a node's own agents",

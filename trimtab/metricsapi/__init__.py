@@ -7,6 +7,7 @@ exposition             series of a scraped body, read while it arrives
 samples                samples → rates and gauges: resets, gaps, stale values
 pacing                 which target is scraped when
 targets, scraper       the pages of pods, and one scrape: TLS, bearer tokens, gzip, limits
+http_response          the head and the framing of a pod's response, with limits
 queries                samples from Prometheus
 collector              starts scrapes and queries when they are due; answers requests from memory
 hpa_proposal           an HPA for a metric, with a threshold from history

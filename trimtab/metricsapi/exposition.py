@@ -18,6 +18,8 @@ from trimtab.metricsapi.reasons import BODY_MALFORMED, BODY_TOO_LARGE, SERIES_MI
 
 MAX_BODY_BYTES = 20 * 1024 * 1024
 """The largest size of a body in bytes after decompression. An API server with many resources exposes about as much."""
+BLOCK_BYTES = 64 * 1024
+"""So many bytes are searched at once: parts are small where a page is compressed or sent in chunks."""
 MAX_LINE_BYTES = 1024 * 1024
 MAX_SERIES = 10_000
 """The maximum number of series of one name in a body. Each needs about a hundred bytes until the next scrape."""
@@ -69,7 +71,10 @@ class BodyReader:
         self._problems: dict[int, Reason] = {}
         self._started: float | None = None
         self._rest = b""
-        self._size = self._lines = self._label_bytes = 0
+        """The last lines of the blocks so far, without their ends."""
+        self._parts: list[bytes] = []
+        """What has arrived since then."""
+        self._waiting_bytes = self._size = self._lines = self._label_bytes = 0
 
     def read_part(self, part: bytes) -> Reason | None:
         """Reads the next part. Returns a reason if nothing of this body can be used, otherwise None."""
@@ -78,12 +83,16 @@ class BodyReader:
             return BODY_TOO_LARGE(f"the body has more than {MAX_BODY_BYTES} bytes")
         if b"\0" in part:
             return BODY_MALFORMED("the body contains a zero byte, so it is not text")
-        end = part.rfind(b"\n") + 1
-        if not end:
-            self._rest += part
-        else:
-            self._read_lines(self._rest + part[:end])
-            self._rest = part[end:]
+        self._parts.append(part)
+        self._waiting_bytes += len(part)
+        return None if self._waiting_bytes < BLOCK_BYTES else self._read_block()
+
+    def _read_block(self) -> Reason | None:
+        """Reads the complete lines of what has arrived. Returns a reason if nothing of this body can be used."""
+        block = b"".join((self._rest, *self._parts))
+        end = block.rfind(b"\n") + 1
+        self._read_lines(block[:end])
+        self._rest, self._parts, self._waiting_bytes = block[end:], [], 0
         if len(self._rest) > MAX_LINE_BYTES:
             return BODY_TOO_LARGE(f"a line has more than {MAX_LINE_BYTES} bytes")
         if self._lines > MAX_LINES:
@@ -92,10 +101,11 @@ class BodyReader:
             return BODY_TOO_LARGE(f"the series that are read have more than {MAX_LABEL_BYTES} bytes of labels")
         return None
 
-    def finish_body(self) -> ScrapedBody:
-        """Returns what was read, after the last part."""
+    def finish_body(self) -> ScrapedBody | Reason:
+        """Returns what was read, after the last part, or a reason if nothing of this body can be used."""
+        if (problem := self._read_block()) is not None:
+            return problem
         self._read_lines(self._rest)
-        self._rest = b""
         return ScrapedBody(tuple(self._outcome_of(number) for number in range(len(self._filters))), self._started)
 
     def _outcome_of(self, number: int) -> SeriesValues | Reason:

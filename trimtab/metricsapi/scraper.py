@@ -8,34 +8,23 @@ scrape ends at its deadline, even if a pod sends its response byte by byte.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from trimtab.cluster.bounded_decode import unpack_parts
 from trimtab.cluster.reason import Reason
 from trimtab.metricsapi.exposition import BodyReader, ScrapedBody, SeriesFilter
+from trimtab.metricsapi.http_response import PART_BYTES, BadResponse, ConnectionEnded, Response
 from trimtab.metricsapi.reasons import BODY_MALFORMED, SCRAPE_FAILED, SCRAPE_FILE_MISSING
 from trimtab.metricsapi.rules import ScrapeEndpoint
 from trimtab.metricsapi.targets import ScrapeTarget
 from trimtab.runtime.clock import elapsed_seconds
 
-PART_BYTES = 64 * 1024
-MAX_CHUNKS = 50_000
-"""The maximum number of chunks in one response. Servers send some thousand bytes in each chunk, but a chunk of one byte
-would take as long to read."""
-MAX_RESPONSE_STARTS = 10
-"""The maximum number of status lines in one response: the final one, and those of interim responses (100 Continue)
-before it."""
-MAX_TRAILER_LINES = 100
-MAX_TRAILER_BYTES = 8192
-"""The size in bytes up to which a trailer line counts as one line; a longer one counts as several."""
-_HEADERS = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip", "User-Agent": "trimtab-metrics-api"}
+_HEADERS = "Accept: text/plain;version=0.0.4\r\nAccept-Encoding: gzip\r\nUser-Agent: trimtab-metrics-api\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,56 +36,30 @@ class Scrape:
     body: ScrapedBody | Reason
 
 
-class _BoundedResponse(http.client.HTTPResponse):
-    """A response that limits how much processor time a pod can cost. `http.client` itself reads any number of chunks,
-    trailers and interim responses.
+class _PodConnection:
+    """A connection to a pod's IP address, which is opened by the first request. The certificate is verified against the
+    name in the rule."""
 
-    If a later Python version no longer calls these methods, only the deadline of the scrape limits the time."""
-
-    _chunks = _starts = 0
-
-    def _read_status(self) -> tuple[str, int, str]:
-        self._starts += 1
-        if self._starts > MAX_RESPONSE_STARTS:
-            raise http.client.HTTPException(f"more than {MAX_RESPONSE_STARTS} interim responses")
-        status: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
-        return status
-
-    def _read_next_chunk_size(self) -> int:
-        self._chunks += 1
-        if self._chunks > MAX_CHUNKS:
-            raise http.client.HTTPException(f"more than {MAX_CHUNKS} chunks")
-        size: int = super()._read_next_chunk_size()  # type: ignore[misc]
-        return size
-
-    def _read_and_discard_trailer(self) -> None:
-        for _ in range(MAX_TRAILER_LINES):
-            line = self.fp.readline(MAX_TRAILER_BYTES)
-            if line in (b"\r\n", b"\n", b""):
-                return
-        raise http.client.HTTPException(f"more than {MAX_TRAILER_LINES} lines of trailers")
-
-
-class _PodConnection(http.client.HTTPConnection):
-    """A connection to a pod's IP address. The certificate is verified against the name in the rule."""
-
-    response_class = _BoundedResponse
-
-    def __init__(
-        self, target: ScrapeTarget, context: ssl.SSLContext | None, timeout: float, connect_timeout: float
-    ) -> None:
-        super().__init__(target.ip, target.endpoint.port, timeout=timeout)
-        self._connect_timeout = connect_timeout
-        self._context, self._server_name = context, target.endpoint.server_name or target.ip
+    def __init__(self, target: ScrapeTarget, context: ssl.SSLContext | None) -> None:
+        self.address = (target.ip, target.endpoint.port)
         self.deadline = 0.0
         self.was_used = False
+        self.socket: socket.socket | None = None
+        self._context, self._server_name = context, target.endpoint.server_name or target.ip
 
-    def connect(self) -> None:
-        self.sock = socket.create_connection((self.host, self.port), self._connect_timeout)
-        self.sock.settimeout(self.timeout)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def open(self, timeout: float, connect_timeout: float) -> socket.socket:
+        opened = self.socket = socket.create_connection(self.address, connect_timeout)
+        opened.settimeout(timeout)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._context is not None:
-            self.sock = self._context.wrap_socket(self.sock, server_hostname=self._server_name)
+            opened = self.socket = self._context.wrap_socket(opened, server_hostname=self._server_name)
+        return opened
+
+    def close(self) -> None:
+        self.was_used = False
+        if self.socket is not None:
+            self.socket.close()
+            self.socket = None
 
 
 @dataclass(slots=True)
@@ -116,13 +79,11 @@ class PodScraper:
         """Fetches the page of a target and reads the series. Raises nothing."""
         started = elapsed_seconds()
         try:
-            headers = dict(_HEADERS)
-            if target.token_file:
-                headers["Authorization"] = f"Bearer {self._read_token(target.token_file)}"
-            return self._fetch(target, filters, headers, started + self.timeout_seconds)
+            token = self._read_token(target.token_file) if target.token_file else ""
+            return self._fetch(target, filters, _render_request(target, token), started + self.timeout_seconds)
         except _MissingFile as error:
             return Scrape(started, SCRAPE_FILE_MISSING(str(error)))
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, BadResponse, ValueError) as error:
             self._forget(target)
             return Scrape(started, SCRAPE_FAILED(f"{target.ip}:{target.endpoint.port}: {_describe(error)}"))
 
@@ -133,9 +94,9 @@ class PodScraper:
             overdue = [connection for connection in self._under_way.values() if connection.deadline < now]
         for connection in overdue:
             with contextlib.suppress(OSError):
-                if connection.sock is not None:
+                if (opened := connection.socket) is not None:
                     # Below TLS: its own shutdown would wait for the pod.
-                    socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+                    socket.socket.shutdown(opened, socket.SHUT_RDWR)
 
     def keep_connections(self, targets: frozenset[ScrapeTarget]) -> None:
         """Closes the connections to all targets except these."""
@@ -145,23 +106,22 @@ class PodScraper:
             connection.close()
 
     def _fetch(
-        self, target: ScrapeTarget, filters: tuple[SeriesFilter, ...], headers: dict[str, str], deadline: float
+        self, target: ScrapeTarget, filters: tuple[SeriesFilter, ...], request: bytes, deadline: float
     ) -> Scrape:
         connection = self._take_connection(target)
         connection.deadline = deadline
         with self._tracked(target, connection):
             try:
-                response = _send(connection, target.endpoint.path, headers)
-            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                response = self._send(connection, request)
+            except (ConnectionEnded, ConnectionResetError, BrokenPipeError):
                 if not connection.was_used:
                     raise
                 # The pod closed the idle connection: that says nothing about the pod.
                 connection.close()
-                connection.was_used = False
-                response = _send(connection, target.endpoint.path, headers)
+                response = self._send(connection, request)
             at = elapsed_seconds()
-            body = self._read(connection, response, filters, deadline)
-        if isinstance(body, Reason) or response.will_close or not response.isclosed():
+            body = _read_body(response, filters, target, deadline)
+        if isinstance(body, Reason) or not response.can_keep_connection:
             connection.close()
         else:
             connection.was_used = True
@@ -169,26 +129,12 @@ class PodScraper:
                 self._connections[target] = connection
         return Scrape(at, body)
 
-    def _read(
-        self,
-        connection: _PodConnection,
-        response: http.client.HTTPResponse,
-        filters: tuple[SeriesFilter, ...],
-        deadline: float,
-    ) -> ScrapedBody | Reason:
-        if response.status != 200:
-            return SCRAPE_FAILED(f"{connection.host}:{connection.port}: status {response.status}")
-        reader = BodyReader(filters)
-        for part in _unpacked_parts(response):
-            if (problem := reader.read_part(part)) is not None:
-                return problem
-            if elapsed_seconds() > deadline:
-                return SCRAPE_FAILED(
-                    f"{connection.host}:{connection.port}: the body was not complete before the timeout"
-                )
-        if response.length:
-            return BODY_MALFORMED(f"the connection ended {response.length} bytes before the end of the body")
-        return reader.finish_body()
+    def _send(self, connection: _PodConnection, request: bytes) -> Response:
+        opened = connection.socket
+        if opened is None:
+            opened = connection.open(self.timeout_seconds, min(self.connect_timeout_seconds, self.timeout_seconds))
+        opened.sendall(request)
+        return Response(opened.recv)
 
     def _take_connection(self, target: ScrapeTarget) -> _PodConnection:
         with self._lock:
@@ -196,8 +142,7 @@ class PodScraper:
         if connection is not None:
             return connection
         context = self._context_for(target.endpoint) if target.endpoint.is_secure else None
-        connect_timeout = min(self.connect_timeout_seconds, self.timeout_seconds)
-        return _PodConnection(target, context, self.timeout_seconds, connect_timeout)
+        return _PodConnection(target, context)
 
     @contextlib.contextmanager
     def _tracked(self, target: ScrapeTarget, connection: _PodConnection) -> Iterator[None]:
@@ -256,19 +201,33 @@ def _create_context(authorities: Path | None) -> ssl.SSLContext:
     return context
 
 
-def _send(connection: _PodConnection, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    connection.request("GET", path, headers=headers)
-    return connection.getresponse()
+def _render_request(target: ScrapeTarget, token: str) -> bytes:
+    """Returns a request for the target's page. Raises ValueError if its path is not one."""
+    path = target.endpoint.path
+    if not path.isascii() or not path.isprintable() or " " in path:
+        raise ValueError(f"the path {path!r} has characters that no path has")
+    host = f"[{target.ip}]" if ":" in target.ip else target.ip
+    authorization = f"Authorization: Bearer {token}\r\n" if token else ""
+    head = f"GET {path} HTTP/1.1\r\nHost: {host}:{target.endpoint.port}\r\n{_HEADERS}{authorization}\r\n"
+    return head.encode("ascii")
 
 
-def _unpacked_parts(response: http.client.HTTPResponse) -> Iterator[bytes]:
-    """Yields the body, decompressed, in parts of limited size. An encoding that was not requested is treated as no
-    encoding."""
-    if response.getheader("Content-Encoding", "").strip().lower() != "gzip":
-        while part := response.read(PART_BYTES):
-            yield part
-        return
-    yield from unpack_parts(iter(partial(response.read, PART_BYTES), b""), PART_BYTES)
+def _read_body(
+    response: Response, filters: tuple[SeriesFilter, ...], target: ScrapeTarget, deadline: float
+) -> ScrapedBody | Reason:
+    """Returns the series of a page, decompressed. An encoding that was not requested is treated as no encoding."""
+    address = f"{target.ip}:{target.endpoint.port}"
+    if response.status != 200:
+        return SCRAPE_FAILED(f"{address}: status {response.status}")
+    reader = BodyReader(filters)
+    for part in unpack_parts(response.parts(), PART_BYTES) if response.is_gzip else response.parts():
+        if (problem := reader.read_part(part)) is not None:
+            return problem
+        if elapsed_seconds() > deadline:
+            return SCRAPE_FAILED(f"{address}: the body was not complete before the timeout")
+    if response.missing_bytes:
+        return BODY_MALFORMED(f"the connection ended {response.missing_bytes} bytes before the end of the body")
+    return reader.finish_body()
 
 
 def _describe(error: Exception) -> str:

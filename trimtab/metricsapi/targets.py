@@ -45,6 +45,10 @@ class ScrapeTarget:
     namespace: str = ""
     """The pod's namespace, which shares the slots for scrapes with the others."""
 
+    def __hash__(self) -> int:
+        # A scrape looks its target up some twenty times: a hash of all fields would cost more than the parse of a page.
+        return hash((self.uid, self.metrics))
+
 
 def find_targets(rules: Iterable[MetricRule], pods: Iterable[RunningPod]) -> tuple[ScrapeTarget, ...]:
     """Returns the targets without duplicates. Pods outside the namespaces that a token names are scraped without the

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
-from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.selectors import labels_match
+from trimtab.cluster.selectors import requirement_matches
 from trimtab.metricsapi.api_request import DiscoveryRequest, MetricRequest
 from trimtab.metricsapi.documents import (
     ApiReply,
@@ -192,12 +191,14 @@ class Collector:
     def _values_of(self, rule: MetricRule, request: MetricRequest) -> list[PodMetric]:
         if not rule.covers_namespace(request.namespace):
             return []
-        selector = LabelSelector(match_expressions=request.requirements)
+        pods = self._pods.get(request.namespace, [])
+        if request.is_single:
+            pods = [pod for pod in pods if pod.name == request.name]
+        for requirement in request.requirements:
+            pods = [pod for pod in pods if requirement_matches(requirement, pod.labels)]
         now, offset = self.elapsed(), self.wall_clock() - self.elapsed()
         values = []
-        for pod in self._pods.get(request.namespace, ()):
-            if (request.is_single and pod.name != request.name) or not labels_match(selector, pod.labels):
-                continue
+        for pod in pods:
             value = self._store.value_of(pod.uid, rule, now)
             if isinstance(value, MetricValue):
                 values.append(

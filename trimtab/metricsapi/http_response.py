@@ -26,6 +26,8 @@ MAX_LINE_BYTES = 8192
 """The maximum size of the line with the size of a chunk, or of a trailer."""
 PART_BYTES = 64 * 1024
 """The maximum size of a part of a body."""
+MAX_SENT_BYTES = 32 * 1024 * 1024
+"""The maximum size of a body as it is sent. Compressed bytes that unpack to nothing cost time as well."""
 
 _HEAD_END = re.compile(rb"\n\r?\n")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [^\r\n]*)?")
@@ -50,6 +52,7 @@ class Response:
         BadResponse, and the errors of `receive`."""
         self._receive = receive
         self._buffer, self._at = b"", 0
+        self._body_bytes = 0
         self.status = 0
         self.is_gzip = False
         self.missing_bytes = 0
@@ -174,4 +177,7 @@ class Response:
         end = min(self._at + min(size, PART_BYTES), len(self._buffer))
         part = self._buffer[self._at : end]
         self._at = end
+        self._body_bytes += len(part)
+        if self._body_bytes > MAX_SENT_BYTES:
+            raise BadResponse(f"more than {MAX_SENT_BYTES} bytes of body")
         return part

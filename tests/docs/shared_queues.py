@@ -230,6 +230,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/metricsapi/exposition.py _lines >= MAX_LINES": _ONE_INPUT,
     "trimtab/metricsapi/exposition.py _rest >= MAX_LINE_BYTES": _ONE_INPUT,
     "trimtab/metricsapi/exposition.py _size >= MAX_BODY_BYTES": _ONE_INPUT,
+    "trimtab/metricsapi/http_response.py _body_bytes >= MAX_SENT_BYTES": _ONE_INPUT,
     "trimtab/metricsapi/rules.py [:MAX_RULES]": _ONE_INPUT,
     "trimtab/policy/affinity_conflicts.py [:_MAX_QUOTED]": _ONE_TEXT,
     "trimtab/policy/load.py islice(MAX_MISTAKES)": _ONE_INPUT,

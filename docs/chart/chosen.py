@@ -15,6 +15,7 @@ def opened(item: Manifest) -> Manifest:
 def hook(item: Manifest) -> Manifest:
     """There while Helm uninstalls, and gone when it went well; the account and its rights stand before the Job."""
     annotations = {
+        **item["metadata"].get("annotations", {}),
         "helm.sh/hook": "pre-delete", "helm.sh/hook-weight": "0" if item["kind"] == "Job" else "-1",
         "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
     }  # fmt: skip

@@ -101,6 +101,33 @@ def test_two_workloads_of_one_name_get_vpas_of_two_names(usage: Path, tmp_path: 
         assert {manifest["metadata"]["name"] for manifest in yaml.safe_load_all(printed)} == names
 
 
+OPERATOR = {
+    "apiVersion": "monitoring.coreos.com/v1",
+    "kind": "Prometheus",
+    "name": "web",
+    "uid": "u",
+    "controller": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "owners", "kind"),
+    [("Job", [], "Job"), ("StatefulSet", [OPERATOR], "Prometheus.monitoring.coreos.com")],
+)
+def test_a_workload_for_which_no_vpa_is_proposed_is_named_with_the_reason(
+    template: str, owners: list[Any], kind: str, usage: Path, tmp_path: Path
+) -> None:
+    owned = workload(template, "shop", "web", {"containers": [{"name": "app"}]})
+    owned["metadata"]["ownerReferences"] = owners
+    owned["apiVersion"] = "batch/v1" if template == "Job" else "apps/v1"
+    usage.write_text(usage.read_text().replace("Deployment/", f"{template}/"))
+    cluster = write(tmp_path, owned)
+    report = read_report("vpa", "propose", "--usage", usage, "--cluster", cluster)
+    printed = run_verb("vpa", "propose", "--usage", usage, "--cluster", cluster, "--manifests")
+    notes = [note for note in report["notes"] if kind in note and "shop/web" in note]
+    assert (report["proposals"], len(notes), kind in printed.stderr) == ([], 1, True)
+
+
 def test_lint_has_nothing_to_fix_in_a_proposed_vpa_of_one_replica(usage: Path, cluster: Path, tmp_path: Path) -> None:
     """A VPA acts on a single replica only with minReplicas 1 (L26), and on a StatefulSet only to raise (L28)."""
     for kind in ("Deployment", "StatefulSet"):

@@ -49,6 +49,41 @@ def test_case_15_a_daemon_set_pod_neither_moves_nor_blocks_a_custom_one_neither(
     assert verdict(pod("x-1", "a", owner="OwnDaemons", annotations=custom)) == "skipped"
 
 
+def sentence(item: Item, *others: Item) -> str:
+    stays = judged(item, *others)
+    assert isinstance(stays, Blocked), stays
+    return str(stays.reason)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob", "ConfigMap"])
+def test_a_pod_of_a_kind_whose_controller_creates_no_pods_is_said_to_be_one(kind: str) -> None:
+    # As Flink's native mode, whose task managers belong directly to a Deployment.
+    said = sentence(pod("x-1", "a", owner=kind))
+    assert (verdict(pod("x-1", "a", owner=kind)), f"directly to {kind} default/x" in said) == (
+        "pod-of-unknown-owner", True,
+    )  # fmt: skip
+
+
+def test_a_pod_of_a_kind_that_kubernetes_does_not_have_is_said_to_be_one() -> None:
+    assert "directly" not in sentence(pod("x-1", "a", owner="Worker"))
+
+
+USES = {
+    "": "a path", "Directory": "a directory", "DirectoryOrCreate": "a directory", "File": "a file",
+    "FileOrCreate": "a file", "Socket": "a socket", "CharDevice": "a character device", "BlockDevice": "a block device",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", USES)
+def test_a_host_path_is_named_by_what_it_is_and_not_as_stored_data(kind: str) -> None:
+    volume = {"volumes": [{"name": "host", "hostPath": {"path": "/x", "type": kind}}]}
+    assert f"uses {USES[kind]} of its node" in sentence(pod("x-1", "a", spec=volume))
+
+
+def test_an_empty_dir_stores_data() -> None:
+    assert "stores data" in sentence(pod("x-1", "a", spec={"volumes": [{"name": "scratch", "emptyDir": {}}]}))
+
+
 SCRATCH = {"volumes": [{"name": "one", "emptyDir": {}}, {"name": "two", "hostPath": {"path": "/x"}}]}
 NAMED = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 

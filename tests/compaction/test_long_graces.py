@@ -1,8 +1,13 @@
 """Pods that may take long to stop: the plan says so, and a drain that only waits for them holds no place."""
 
 from dataclasses import replace
+from typing import Any
 
-from tests.cluster_of import ALL, NOW, Item, cluster, node, pod
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from tests.compaction.plans import planned
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.pod import PodInfo
@@ -10,7 +15,7 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.start import ActiveDrains, steps_to_start
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.compaction.long_graces import is_only_stopping, longest_grace
+from trimtab.compaction.long_graces import estimate_drain_time, is_only_stopping, longest_grace
 from trimtab.compaction.plan_types import Plan
 
 SIX_HOURS = {"spec": {"terminationGracePeriodSeconds": 21600}}
@@ -69,3 +74,37 @@ def test_a_drain_that_only_waits_for_a_long_grace_leaves_its_place_to_another() 
         for active in (waiting, replace(waiting, stopping=frozenset({"z"})))
     ]
     assert counts == [0, 1]
+
+
+TWO_HOURS = {"spec": {"terminationGracePeriodSeconds": 7200}}
+
+
+@pytest.mark.parametrize(("owner", "allowed", "seconds"), [
+    # A StatefulSet creates a successor only when the old pod is gone, and the budget lets them go one by one.
+    ("StatefulSet", 1, 14400), ("StatefulSet", 2, 7200),
+    # The successor of a ReplicaSet's pod starts at once, so the graces overlap.
+    ("ReplicaSet", 1, 7200),
+])  # fmt: skip
+def test_a_drain_takes_the_longest_chain_of_graces_under_budgets(owner: str, allowed: int, seconds: int) -> None:
+    pods = [pod(f"db-{number}", on, "1", owner=owner, **TWO_HOURS) for number, on in enumerate("aab")]
+    stays = pod("rest", "b", owner="")
+    plan = planned(node("a"), node("b"), *pods, stays, budget("db", allowed), now=PlanningContext(now=NOW))
+    note = next(note for note in plan.notes if "may take" in note)
+    assert (f" {seconds} s" in note, "an estimate" in note) == (True, seconds > 7200)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 4)), min_size=1))
+def test_a_chain_is_never_shorter_than_its_longest_grace_nor_longer_than_their_sum(evictions: list[Any]) -> None:
+    pods = pods_of(*(
+        pod(f"db-{number}", "a", owner="StatefulSet", spec={"terminationGracePeriodSeconds": grace})
+        for number, (grace, _) in enumerate(evictions)
+    ))  # fmt: skip
+    turns = {f"db-{number}": turn for number, (_, turn) in enumerate(evictions)}
+    time = estimate_drain_time([(one, turns[one.name]) for one in pods])
+    graces = [one.grace_seconds for one in pods]
+    assert time is not None
+    assert max(graces) <= time.seconds <= sum(graces)
+
+
+def test_no_evictions_have_no_drain_time() -> None:
+    assert estimate_drain_time(()) is None

@@ -88,12 +88,14 @@ def test_volumes_that_say_nothing_are_not_kept_and_the_others_say_what_they_are(
     manifest = a_pod()
     manifest["spec"]["volumes"] = [
         {"name": "token-abc", "projected": {}}, {"name": "here", "hostPath": {"path": "/somewhere"}},
+        {"name": "socket", "hostPath": {"path": "/run/x.sock", "type": "Socket"}},
         {"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "tmp", "emptyDir": {}},
         {"name": "far", "csi": {"driver": "d", "volumeAttributes": {"secret": "x"}}},
     ]  # fmt: skip
     volumes = {volume.name: volume for volume in kept(manifest).spec.volumes}
-    assert set(volumes) == {"here", "disk", "tmp", "far"}
+    assert set(volumes) == {"here", "socket", "disk", "tmp", "far"}
     assert volumes["here"].host_path == {}
+    assert volumes["socket"].host_path == {"type": "Socket"}
     assert volumes["far"].csi == {"driver": "d"}
 
 

@@ -347,3 +347,23 @@ def test_a_cordoned_or_unready_node_takes_no_pods(more: Item) -> None:
 
 def test_budgets_are_no_matter_of_fit() -> None:
     assert answer([node("a"), node("b"), pod("x-1", "a"), budget("x", 0)], "x-1", "b") == "fits"
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [("example.com/gpu", "example.com/gpu"), ("deviceclass.resource.kubernetes.io/gpus", "")],
+)
+def test_a_resource_that_a_device_class_gives_is_not_said_to_be_used_up(resource: str, name: str) -> None:
+    gives = {"kind": "DeviceClass", "metadata": {"name": "gpus"}, "spec": {"extendedResourceName": name}}
+    asks = pod("x-1", "a", extra={resource: "1"})
+    assert answer([node("a"), node("b"), gives, asks], "x-1", "b") == "unknown-placement-rule"
+
+
+def test_a_resource_that_a_device_plugin_counts_is_counted_also_beside_a_device_class() -> None:
+    gives = {"kind": "DeviceClass", "metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    one = node("b")
+    one["status"]["allocatable"]["example.com/gpu"] = "1"
+    uses = [pod(f"y-{number}", "b", extra={"example.com/gpu": "1"}) for number in range(1)]
+    assert answer([node("a"), one, gives, *uses, pod("x-1", "a", extra={"example.com/gpu": "1"})], "x-1", "b") == (
+        "no-room"
+    )

@@ -17,6 +17,9 @@ from trimtab.cluster.owner import kind_of_reference
 
 DEVICE_PREFIX = "devices:"
 """The prefix of the resource name under which a driver's devices are counted on a node."""
+IMPLICIT_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
+"""The prefix of the extended resource that every DeviceClass gives, followed by the name of the class (resource/v1,
+ResourceDeviceClassPrefix)."""
 DEVICE_KINDS = frozenset({"DeviceClass", "ResourceClaim", "ResourceSlice"})
 # Only this one form of a class' CEL expression is recognized: any other may select by more than the driver.
 _BY_DRIVER = re.compile(r"""\s*device\.driver\s*==\s*(["'])([a-z0-9.-]+)\1\s*""")
@@ -44,9 +47,18 @@ class Devices:
     pool_uses: Mapping[str, tuple[DevicePoolUse, ...] | None] = field(default_factory=dict)
     """Node with devices → the use of each of its pools of devices, by whatever claims; None if the slices of a pool are
     not complete, or its devices are parts of others, so that its use is not known."""
+    classes_by_resource: Mapping[str, str] = field(default_factory=dict)
+    """Extended resource → the DeviceClass whose devices a pod gets that requests the resource (KEP-5004)."""
     forbidden: tuple[str, ...] = ()
     """Kinds without which claims cannot be counted and which the user may not list. If there are any, no claim is
     counted."""
+
+    def class_of_resource(self, resource: str) -> str:
+        """Returns the name of the DeviceClass whose devices a pod gets that requests this extended resource, on nodes
+        without a device plugin for it; an empty string if there is none."""
+        if resource.startswith(IMPLICIT_RESOURCE_PREFIX):
+            return resource.removeprefix(IMPLICIT_RESOURCE_PREFIX)
+        return self.classes_by_resource.get(resource, "")
 
     def held_by_claims(self, namespace: str, claims: Iterable[str]) -> Claimed:
         """Returns the number of devices that the claims of one pod hold together, or the reason why they cannot be
@@ -68,7 +80,7 @@ def count_devices(
 ) -> Devices:  # fmt: skip
     """Returns the devices of a cluster, counted from its claims, slices and classes. `forbidden` has the kinds that the
     user may not list."""
-    claims = tuple(claims)
+    claims, classes = tuple(claims), tuple(classes)
     drivers = {device_class.metadata.name: _driver_of_class(device_class) for device_class in classes}
     claimed_by_claim: dict[tuple[str, str], Claimed] = {}
     uncounted: set[tuple[str, str, str]] = set()
@@ -84,6 +96,7 @@ def count_devices(
     pools = _slices_by_pool(slices)
     return Devices(
         claimed_by_claim, _devices_by_node(pools, uncounted), _pool_uses(pools, held),
+        {one.spec.extended_resource_name: one.metadata.name for one in classes if one.spec.extended_resource_name},
         tuple(sorted(set(forbidden) & DEVICE_KINDS)),
     )  # fmt: skip
 

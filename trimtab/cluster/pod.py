@@ -85,12 +85,23 @@ class SchedulingRequirements:
     runtime_needs: RuntimeNeeds = NO_RUNTIME_NEEDS
 
 
+_HOST_PATHS = {
+    "": "a path", "Directory": "a directory", "DirectoryOrCreate": "a directory", "File": "a file",
+    "FileOrCreate": "a file", "Socket": "a socket", "CharDevice": "a character device", "BlockDevice": "a block device",
+}  # fmt: skip
+"""The types of a hostPath (core/v1 HostPathType), and what the pod uses of its node. The type says what is there, not
+whether the pod stores data in it."""
+_EMPTY_DIR = "stores data on its node in an emptyDir"
+
+
 class LocalVolume(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A volume of a pod whose data is lost when the pod leaves its node."""
+    """A volume of a pod whose data is lost when the pod leaves its node, or is a part of the node itself."""
 
     name: str
     in_memory: bool
     """Whether the volume is an emptyDir in memory. Its data is lost too, which the pod's author has accepted."""
+    use: str = _EMPTY_DIR
+    """What the pod does with its node through the volume, as a predicate: "uses a socket of its node (hostPath)"."""
 
 
 class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
@@ -419,8 +430,15 @@ def _local_volumes(volumes: Iterable[Volume]) -> tuple[LocalVolume, ...]:
         if not isinstance(volume.empty_dir, UnsetType):
             local_volumes.append(LocalVolume(name=volume.name, in_memory=volume.empty_dir.medium == "Memory"))
         elif not isinstance(volume.host_path, UnsetType):
-            local_volumes.append(LocalVolume(name=volume.name, in_memory=False))
+            local_volumes.append(
+                LocalVolume(name=volume.name, in_memory=False, use=_use_of_host_path(volume.host_path))
+            )
     return tuple(local_volumes)
+
+
+def _use_of_host_path(host_path: object) -> str:
+    kind = host_path.get("type") if isinstance(host_path, dict) else None
+    return f"uses {_HOST_PATHS.get(str(kind or ''), _HOST_PATHS[''])} of its node (hostPath)"
 
 
 def _claim_names(pod: str, volumes: Iterable[Volume]) -> tuple[str, ...]:

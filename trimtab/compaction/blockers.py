@@ -24,6 +24,7 @@ from trimtab.compaction import reasons as r
 from trimtab.compaction.keep_annotations import keep_reason, unreadable_reason
 from trimtab.compaction.rules_of_nodes import RulesOfNodes
 from trimtab.compaction.second_replica import second_replica_reason
+from trimtab.compaction.unknown_owners import describe_unknown_owner
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -203,12 +204,12 @@ class EvictionChecker:
     def _owner_reason(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Reason | None:
         safe = pod.annotations.get(SAFE) == "true"
         if pod.owner is None:
-            return None if safe else r.NO_OWNER(f"pod {pod.key} has no controller that would recreate it")
+            return None if safe else r.NO_OWNER(describe_unknown_owner(pod))
         owner = pod.owner
         if owner.kind not in EVICTABLE_OWNERS and safe:
             return None
         if owner.kind not in EVICTABLE_OWNERS and self.rules.on_node(pod.node, pool).custom_controllers_block:
-            return r.STRANGE_OWNER(f"pod {pod.key} belongs to {owner}, and Trimtab does not know this kind of owner")
+            return r.STRANGE_OWNER(describe_unknown_owner(pod))
         if owner.kind == JOB and not pool.jobs and not safe:
             return r.JOB(f"pod {pod.key} belongs to Job {owner.name}")
         return self._owner_state_reason(pod, pool, owner, over)
@@ -352,7 +353,7 @@ class EvictionChecker:
         scratch_volumes = pod.annotations.get(SAFE_VOLUMES, "").split(",")
         for volume in pod.local_volumes:
             if not volume.in_memory and volume.name not in scratch_volumes:
-                return r.LOCAL_DATA(f"pod {pod.key} stores data on its node (volume {volume.name})")
+                return r.LOCAL_DATA(f"pod {pod.key} {volume.use} (volume {volume.name})")
         return None
 
     # ── system pods ──────────────────────────────────────────────────────

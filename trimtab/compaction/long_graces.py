@@ -1,14 +1,18 @@
 """Pods that may take long to stop: what a plan says about their termination grace periods.
 
-A drain lasts at least as long as the longest grace period of its pods, if they use it. The cluster autoscaler waits for
-a pod at most `--max-graceful-termination-sec` (10 minutes by default), and then deletes the node.
+A drain lasts at least as long as the longest grace period of its pods, if they use it. It lasts longer if a budget lets
+pods leave only one after another and their controller creates a successor only after the pod is gone, as a StatefulSet
+does. The cluster autoscaler waits for a pod at most `--max-graceful-termination-sec` (10 minutes by default), and then
+deletes the node.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.kinds import JOB, REPLICA_SET, REPLICATION_CONTROLLER
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.several_autoscalers import autoscaler_of_node
@@ -16,6 +20,44 @@ from trimtab.cluster.several_autoscalers import autoscaler_of_node
 LONG_GRACE_SECONDS = 600
 """A grace period that is longer is named in the notes of a plan (the default of the autoscaler's
 `--max-graceful-termination-sec`, cluster-autoscaler config/flags 1.34)."""
+
+
+REPLACED_AT_ONCE = frozenset({JOB, REPLICA_SET, REPLICATION_CONTROLLER})
+"""Kinds of owners that create a successor while the evicted pod still stops (controllers/replicaset and job: a pod with
+a deletion timestamp is no longer active). A StatefulSet waits until the pod is gone, because the successor has its name;
+other kinds may wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainTime:
+    """How long a drain may wait for pods that stop. It is an estimate: the time in which successors start is not
+    included."""
+
+    seconds: int
+    slowest: PodInfo
+    """The pod with the longest grace period."""
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether pods stop one after another, and together longer than any of them alone."""
+        return self.seconds > self.slowest.grace_seconds
+
+
+def estimate_drain_time(evictions: Iterable[tuple[PodInfo, int]]) -> DrainTime | None:
+    """Returns how long the pods of a node may take to stop, or None if there are none.
+
+    `evictions`: each pod with its turn. A turn begins when the successors of the previous turn are ready."""
+    pods_by_turn: dict[int, list[PodInfo]] = {}
+    for pod, turn in evictions:
+        pods_by_turn.setdefault(turn, []).append(pod)
+    if not pods_by_turn:
+        return None
+    begin = end = 0
+    for _, pods in sorted(pods_by_turn.items()):
+        end = max(end, begin + longest_grace(pods))
+        begin += longest_grace(pod for pod in pods if pod.owner is None or pod.owner.kind not in REPLACED_AT_ONCE)
+    every = (pod for pods in pods_by_turn.values() for pod in pods)
+    return DrainTime(end, max(every, key=lambda pod: (pod.grace_seconds, pod.key)))
 
 
 def longest_grace(pods: Iterable[PodInfo]) -> int:
@@ -30,18 +72,25 @@ def is_only_stopping(pods: Iterable[PodInfo]) -> bool:
     return longest_grace(rest) > LONG_GRACE_SECONDS and all(pod.deletion_requested_at is not None for pod in rest)
 
 
-def note_long_drains(pods_by_node: Mapping[str, Sequence[PodInfo]]) -> list[str]:
+def note_long_drains(evictions_by_node: Mapping[str, Iterable[tuple[PodInfo, int]]]) -> list[str]:
     """Returns a note about the drains whose pods may take long to stop, if there are any.
 
-    `pods_by_node`: node to drain → the pods that move."""
-    slow = {node: pod for node, pods in pods_by_node.items() if (pod := _slowest(pods)) is not None}
+    `evictions_by_node`: node to drain → the pods that move, each with its turn."""
+    times = {node: estimate_drain_time(evictions) for node, evictions in evictions_by_node.items()}
+    slow = {node: time for node, time in times.items() if time is not None and time.seconds > LONG_GRACE_SECONDS}
     if not slow:
         return []
-    node, pod = max(slow.items(), key=lambda item: (item[1].grace_seconds, item[0]))
+    node, time = max(slow.items(), key=lambda item: (item[1].seconds, item[0]))
     others = f"; so may {format_count(len(slow) - 1, 'more drain')}" if len(slow) > 1 else ""
+    if time.is_chain:
+        return [
+            f"the drain of node {node} may take about {time.seconds} s (an estimate), because budgets let its pods "
+            f"leave only one after another, and each successor may wait until the pod is gone; the longest termination "
+            f"grace period is that of pod {time.slowest.key}, {time.slowest.grace_seconds} s{others}"
+        ]
     return [
-        f"the drain of node {node} may take {pod.grace_seconds} s, because pod {pod.key} has this termination grace "
-        f"period{others}"
+        f"the drain of node {node} may take {time.seconds} s, because pod {time.slowest.key} has this termination "
+        f"grace period{others}"
     ]
 
 
@@ -64,11 +113,6 @@ def note_cut_graces(
                 f"pod {slowest.key} has a termination grace period of {slowest.grace_seconds} s"
             )
     return notes
-
-
-def _slowest(pods: Sequence[PodInfo]) -> PodInfo | None:
-    slowest = max(pods, key=lambda pod: (pod.grace_seconds, pod.key), default=None)
-    return slowest if slowest is not None and slowest.grace_seconds > LONG_GRACE_SECONDS else None
 
 
 def _grace_limit(autoscaler: Autoscaler, pod: PodInfo) -> tuple[int, str]:

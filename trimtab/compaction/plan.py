@@ -377,12 +377,20 @@ class Planner:
 
     def _grace_notes(self) -> list[str]:
         names = {node: self.model.nodes[node].name for wave in self.waves for node in wave}
-        notes = note_long_drains({name: self._moving_pods(node) for node, name in names.items()})
+        pods = self.model.pods
+        notes = note_long_drains(
+            {
+                name: [(pods[number], turn) for number, turn in zip(*self._eviction_turns(node), strict=True)]
+                for node, name in names.items()
+            }
+        )
         autoscaler = self.problem.context.autoscaler
         if autoscaler is not None and self.left_nodes:
             left = {node.name: n for n, node in enumerate(self.model.nodes) if node.name in self.left_nodes}
-            pods = {name: self._moving_pods(node) for name, node in left.items()}
-            notes += note_cut_graces(pods, {name: self.model.nodes[node] for name, node in left.items()}, autoscaler)
+            pods_by_node = {name: self._moving_pods(node) for name, node in left.items()}
+            notes += note_cut_graces(
+                pods_by_node, {name: self.model.nodes[node] for name, node in left.items()}, autoscaler
+            )
         return notes
 
     def _moving_pods(self, node: int) -> list[PodInfo]:

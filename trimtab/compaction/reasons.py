@@ -10,7 +10,7 @@ NO_OWNER = Code(
 )
 STRANGE_OWNER = Code(
     "pod-of-unknown-owner",
-    "The owner of the pod is of a kind whose behavior Trimtab does not know.",
+    "The owner of the pod is of a kind that is not known to recreate its pods.",
     'If the owner recreates its pods, set the annotation cluster-autoscaler.kubernetes.io/safe-to-evict: "true" '
     "on the pods. If the cluster autoscaler runs with --skip-nodes-with-custom-controller-pods=false, give Trimtab "
     "this flag.",
@@ -59,7 +59,8 @@ UNSAFE = Code(
 )
 LOCAL_DATA = Code(
     "local-data",
-    "The pod stores data on the node, and the data would be lost.",
+    "The pod has an emptyDir on the node, whose data would be lost, or uses a path of the node (hostPath), which its "
+    "successor would not find with the same content on another node.",
     "If the data may be lost, list the volume in cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes; the "
     "action `safeToEvictVolumes` of a PodPolicy does so for the pods that it matches. If the cluster autoscaler runs "
     "with --skip-nodes-with-local-storage=false, give Trimtab this flag.",

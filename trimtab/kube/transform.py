@@ -202,13 +202,20 @@ _SOURCES = tuple(attrgetter(name) for name in Volume.__struct_fields__ if name n
 
 
 def _prune_volume(volume: Volume) -> Volume:
-    """Returns the volume without details: only whether it has a host path or a driver is kept, not which."""
+    """Returns the volume without details: whether it has a host path, of which type, and its driver; not which path."""
     if volume.host_path is UNSET and volume.csi is UNSET and volume.ephemeral is UNSET:
         return volume
     bare: dict[str, Any] = {name: {} for name in ("host_path", "ephemeral") if value_or(getattr(volume, name), None)}
+    if kind := _host_path_type(volume):
+        bare["host_path"] = {"type": kind}
     if isinstance(value_or(volume.csi, None), dict):
         bare["csi"] = {"driver": volume.csi.get("driver", "")}
     return changed(volume, **bare)
+
+
+def _host_path_type(volume: Volume) -> str:
+    host_path = value_or(volume.host_path, None)
+    return sys.intern(str(host_path.get("type") or "")) if isinstance(host_path, dict) else ""
 
 
 def _workload_status(status: WorkloadStatus) -> WorkloadStatus:

@@ -14,7 +14,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import FreeCapacity
 from trimtab.scheduling.pod_class import PodAffinityRule, PodClass, SpreadRule
-from trimtab.scheduling.reasons import NO_COMPANY, NO_ROOM, NODE_CLOSED, PORT_TAKEN, TOO_CLOSE, UNEVEN
+from trimtab.scheduling.reasons import NO_COMPANY, NO_ROOM, NODE_CLOSED, PORT_TAKEN, TOO_CLOSE, UNEVEN, UNJUDGED
 from trimtab.scheduling.run_conditions import unfit_reason
 from trimtab.scheduling.topology import TopologyGroup
 
@@ -172,6 +172,12 @@ def _resource_reason(capacity: FreeCapacity, pod_class: PodClass, node: int) -> 
     for number, amount in sorted(requested.items(), key=lambda item: names[item[0]]):
         if amount and free[number][node] < amount:
             resource, available = names[number], max(0, free[number][node])
+            device_class = capacity.world.inventory.devices.class_of_resource(resource)
+            if device_class and not capacity.world.allocatable_amount(node, resource):
+                return UNJUDGED(
+                    f"the pod requests {resource}, which DeviceClass {device_class} gives by dynamic resource "
+                    f"allocation, and Trimtab does not count such devices on node {name}"
+                )
             return NO_ROOM(
                 f"node {name} has {quantity.format_quantity(resource, available)} of {resource} free, but the "
                 f"pod requests {quantity.format_quantity(resource, amount)}"

@@ -90,6 +90,6 @@ UNEVEN = Code(
 UNJUDGED = Code(
     "unknown-placement-rule",
     "Trimtab does not know all conditions under which this pod can be scheduled.",
-    "The message names the cause: a scheduler, resource claims, or volumes or namespaces that are missing in the "
-    "snapshot.",
+    "The message names the cause: a scheduler, resource claims, an extended resource that a DeviceClass gives, or "
+    "volumes or namespaces that are missing in the snapshot.",
 )

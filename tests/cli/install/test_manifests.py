@@ -1,8 +1,11 @@
 """What is installed: least rights, safe failure, and one source for whoever renders it."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from trimtab.cli.install import deployments
 from trimtab.cli.install.cleanup import render_uninstall_job
@@ -10,6 +13,7 @@ from trimtab.cli.install.deployments import WEBHOOK_GRACE_SECONDS, webhook_envir
 from trimtab.cli.install.manifests import render_manifests
 from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
 from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES
+from trimtab.cli.main import cli
 from trimtab.compactor import cluster_reader, successor_requests
 from trimtab.compactor import settings as compactor_settings
 from trimtab.kube import certificate_rotation, resources
@@ -337,3 +341,17 @@ def test_the_permission_to_resize_pods_is_granted_only_on_request() -> None:
 
     assert resizing(InstallValues()) == []
     assert resizing(InstallValues(resize=True)) == ["trimtab-compactor-resize"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        InstallValues(), InstallValues(cert_manager=True, metrics_api=True), InstallValues(mode="policies"),
+        InstallValues(mode="both", resize=True, scale_namespaces=("shop",), replicas=3),
+    ],
+)  # fmt: skip
+def test_what_is_installed_passes_the_lint_of_trimtab(values: InstallValues, tmp_path: Path) -> None:
+    manifests = (*render_manifests(values), *render_uninstall_job(values))
+    (tmp_path / "install.yaml").write_text("\n---\n".join(map(json.dumps, manifests)))
+    result = CliRunner().invoke(cli, ["lint", "-f", str(tmp_path), "--strict", "-o", "json"])
+    assert (result.exit_code, json.loads(result.stdout)["findings"]) == (0, [])

@@ -32,6 +32,11 @@ _USER = 65532
 RESTRICTED: Manifest = {
     "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
 }  # fmt: skip
+INTENDED_LIMIT = {
+    "trimtab.dev/lint-ignore": "L36 the limit is far above the measured use "
+    "(docs/explanation/what-our-processes-need.md), so a process that exceeds it probably leaks"
+}
+"""The annotation with the reason for the memory limits, without which `trimtab lint` warns of them."""
 
 
 def render_deployment(process: str, values: InstallValues, *, replicas: int, spec: Manifest) -> Manifest:
@@ -47,7 +52,9 @@ def render_deployment(process: str, values: InstallValues, *, replicas: int, spe
             "spec": {**_pod_spec(process), **spec, "containers": containers},
         },
     }
-    return build_manifest("apps/v1", "Deployment", account_name(process), values, component=process, spec=body)
+    return build_manifest(
+        "apps/v1", "Deployment", account_name(process), values, component=process, annotations=INTENDED_LIMIT, spec=body
+    )
 
 
 def render_job(process: str, values: InstallValues, *, container: Manifest, **spec: Any) -> Manifest:
@@ -59,7 +66,9 @@ def render_job(process: str, values: InstallValues, *, container: Manifest, **sp
         "containers": [{**container, "securityContext": RESTRICTED}],
     }
     body = {**spec, "template": {"metadata": {"labels": component_labels(process)}, "spec": pod}}
-    return build_manifest("batch/v1", "Job", account_name(process), values, component=process, spec=body)
+    return build_manifest(
+        "batch/v1", "Job", account_name(process), values, component=process, annotations=INTENDED_LIMIT, spec=body
+    )
 
 
 def _pod_spec(process: str) -> Manifest:

@@ -31,6 +31,7 @@ from trimtab.cli.vpa.workloads import (
     build_histories,
     group_series,
     leave_out_absent,
+    leave_out_unsized,
     read_cluster_workloads,
 )
 from trimtab.cluster.config_error import ConfigError
@@ -150,7 +151,9 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
     series, notes = read_usage_series(options["usage"], stated=options["stated"])
     workloads = read_cluster_workloads(cluster)
     grouped, absent_notes = leave_out_absent(group_series(series, workloads, options["namespaces"]), workloads)
-    notes += absent_notes
+    grouped, unsized_notes = leave_out_unsized(grouped)
+    left_out = [*absent_notes, *unsized_notes]
+    notes += left_out
     proposals = lint_proposals(
         [propose_vpa(history, version) for history in build_histories(grouped, workloads)], workloads.documents
     )
@@ -158,7 +161,7 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
         chosen = [one for one in proposals if one.action in (VpaAction.ADD, VpaAction.CHANGE)]
         text = output.format_manifests(one.manifest for one in chosen if one.manifest is not None)
         output.write_text(text, options["output_file"])
-        for note in absent_notes:
+        for note in left_out:
             print_text(note, err=True)
         for one in proposals:
             if one.action is VpaAction.REMOVE:

@@ -14,7 +14,7 @@ from trimtab.cli.plan.inputs import parse_documents
 from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
 from trimtab.cluster.format_count import format_count, join_first
-from trimtab.cluster.kinds import group_kind
+from trimtab.cluster.kinds import CRON_JOB, JOB, POD, GroupKind, group_kind
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.resources import Role
 from trimtab.cluster.snapshot import build_snapshot
@@ -25,6 +25,8 @@ from trimtab.policy.cluster_facts import from_snapshot, hpa_target
 from trimtab.usage.series import Series, container_key
 
 MAX_NAMES = 5
+_ENDING_KINDS = frozenset({CRON_JOB, JOB, POD})
+"""Kinds whose pods end, or are not recreated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +135,40 @@ def leave_out_absent(
     return present, [f"{count} with usage {is_are} not in the snapshot and left out: {join_first(absent, MAX_NAMES)}."]
 
 
+def leave_out_unsized(
+    grouped: Mapping[ContainerKey, list[PodSeries]],
+) -> tuple[dict[ContainerKey, list[PodSeries]], list[str]]:
+    """Returns the containers of workloads of a kind for which a VPA is proposed, and a note about each other kind."""
+    sized = {key: series for key, series in grouped.items() if key.kind in API_VERSIONS}
+    names_by_kind: dict[GroupKind, dict[str, None]] = {}
+    for key in grouped:
+        if key.kind not in API_VERSIONS:
+            names_by_kind.setdefault(key.kind, {})[f"{key.namespace}/{key.workload}"] = None
+    return sized, [_describe_unsized(kind, list(names)) for kind, names in sorted(names_by_kind.items())]
+
+
+def _describe_unsized(kind: GroupKind, names: list[str]) -> str:
+    subject = (
+        f"No VPA is proposed for {format_count(len(names), 'workload')} of kind {kind} ({join_first(names, MAX_NAMES)})"
+    )
+    if kind in _ENDING_KINDS:
+        return f"{subject}, because pods of this kind are not made to run all the time."
+    # The VPA ignores a target that is owned by a scalable controller (its controllerfetcher), so the StatefulSet of an
+    # operator is no target either.
+    return (
+        f"{subject}: a VPA must name the topmost controller that can be scaled, and Trimtab does not know whether this "
+        f"kind can be. If it has the subresource scale, a VPA may name it."
+    )
+
+
 def build_histories(
     grouped: Mapping[ContainerKey, Sequence[PodSeries]], workloads: ClusterWorkloads
 ) -> list[WorkloadHistory]:
-    """Returns every workload of a kind that can have a VPA, with the histories of its containers."""
+    """Returns every workload, with the histories of its containers. `leave_out_unsized` leaves out those of a kind for
+    which no VPA is proposed."""
     by_workload: dict[OwnerKey, list[ContainerKey]] = {}
     for key in grouped:
-        if key.kind in API_VERSIONS:
-            by_workload.setdefault(key.owner, []).append(key)
+        by_workload.setdefault(key.owner, []).append(key)
     histories = []
     taken_names = _names_of_vpas(workloads)
     for workload, keys in by_workload.items():

@@ -94,6 +94,7 @@ class DeviceSelector(ApiObject, frozen=True, kw_only=True):
 
 class ClassSpec(ApiObject, frozen=True, kw_only=True):
     selectors: tuple[DeviceSelector, ...] = ()
+    extended_resource_name: str = ""
 
 
 class DeviceClass(ApiObject, frozen=True, kw_only=True):

@@ -24,8 +24,8 @@ LONG_GRACE_SECONDS = 600
 
 REPLACED_AT_ONCE = frozenset({JOB, REPLICA_SET, REPLICATION_CONTROLLER})
 """Kinds of owners that create a successor while the evicted pod still stops (controllers/replicaset and job: a pod with
-a deletion timestamp is no longer active). A StatefulSet waits until the pod is gone, because the successor has its name;
-other kinds may wait."""
+a deletion timestamp is no longer active). A StatefulSet waits until the pod is gone, because the successor has its
+name; other kinds may wait."""
 
 
 @dataclass(frozen=True, slots=True)

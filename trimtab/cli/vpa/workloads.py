@@ -143,7 +143,7 @@ def leave_out_unsized(
     names_by_kind: dict[GroupKind, dict[str, None]] = {}
     for key in grouped:
         if key.kind not in API_VERSIONS:
-            names_by_kind.setdefault(key.kind, {})[f"{key.namespace}/{key.workload}"] = None
+            names_by_kind.setdefault(key.owner.kind, {})[f"{key.namespace}/{key.workload}"] = None
     return sized, [_describe_unsized(kind, list(names)) for kind, names in sorted(names_by_kind.items())]
 
 

@@ -27,6 +27,7 @@ from docs.pages import (
     rights,
     runtimes,
     schemas,
+    words,
 )
 from docs.pages.reason_codes import product_codes
 from trimtab.cli.admit.report import AdmitReport
@@ -133,7 +134,13 @@ def everything() -> dict[str, str]:
         "docs/reference/doctor.md": _NOTE + doctor.page(),
         "docs/reference/lint.md": _NOTE + lint.page(),
         "docs/reference/json-schemas.md": _NOTE + schemas.page(_REPORTS, _PRINTED_BY),
-        "trimtab/cli/explain/catalog.json": explain.catalog(product_codes(), _PROCESS_SETTINGS, _attribute_docs, _type),
+        "trimtab/cli/explain/catalog.json": explain.catalog(
+            product_codes(),
+            _PROCESS_SETTINGS,
+            _attribute_docs,
+            _type,
+            words.report_fields(_REPORTS, _PRINTED_BY, _own_docs),
+        ),
         "docs/reference/settings.md": _NOTE + _settings(),
         "docs/reference/commands.md": _NOTE + _commands(),
         "docs/pictures/demo.svg": pictures.draw_demo(),

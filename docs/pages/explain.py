@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.observe import exported
+from docs.pages import words
 from docs.pages.marks import MARKS
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.cli.doctor.command import CHECKS
@@ -39,11 +40,12 @@ def catalog(
     settings: Iterable[tuple[str, Any]],
     docs_of: Callable[[Any], dict[str, str]],
     type_of: Callable[[dict[str, Any]], str],
+    reports: Iterable[CatalogEntry],
 ) -> str:
     """Return the file's text.
 
     settings: process → its settings class; docs_of: settings class → field → its text; type_of: the type in a schema,
-    as the pages name it.
+    as the pages name it; reports: the entries of the fields of reports.
     """
     return encode_catalog(
         [
@@ -74,6 +76,8 @@ def catalog(
                 for mark in MARKS
             ),
             *_metrics(),
+            *words.vocabulary(),
+            *reports,
         ]
     )  # fmt: skip
 

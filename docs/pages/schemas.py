@@ -36,17 +36,18 @@ def _report(name: str, report: type[msgspec.Struct], command: str) -> Iterator[s
     schema = msgspec.json.schema(report)
     fields: Mapping[str, Any] = schema["$defs"][report.__name__]["properties"]
     for field, found in fields.items():
-        yield f"| `{field}` | {_type(found)} |"
+        yield f"| `{field}` | {type_of(found)} |"
     yield ""
 
 
-def _type(found: Mapping[str, Any]) -> str:
+def type_of(found: Mapping[str, Any]) -> str:
+    """The type of a field in words, from its schema."""
     if "$ref" in found:
         return f"`{found['$ref'].rpartition('/')[2]}`"
     if "anyOf" in found:
-        return " or ".join(map(_type, found["anyOf"]))
+        return " or ".join(map(type_of, found["anyOf"]))
     if found.get("type") == "array":
-        return f"list of {_type(found.get('items', {}))}"
+        return f"list of {type_of(found.get('items', {}))}"
     if found.get("type") == "object" and isinstance(found.get("additionalProperties"), dict):
-        return f"map to {_type(found['additionalProperties'])}"
+        return f"map to {type_of(found['additionalProperties'])}"
     return str(found.get("type", "any"))

@@ -77,7 +77,7 @@ def test_the_catalog_has_every_kind_and_each_name_once_in_its_kind() -> None:
     catalog = load_catalog()
     assert {entry.kind for entry in catalog} == {
         "reason", "rule", "check", "alert", "setting", "policy field", "pool field", "annotation", "label", "taint",
-        "metric",
+        "metric", "word", "column", "report field",
     }  # fmt: skip
     assert len({(entry.kind, entry.name) for entry in catalog}) == len(catalog)
     assert all(find_entries(catalog, entry.name) for entry in catalog)

@@ -1,13 +1,18 @@
 """`trimtab explain` knows every word of Trimtab's own that a message names."""
 
+import ast
+import json
 import re
+from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from tests.architecture.source_words import messages, source_files
-from trimtab.cli.explain.catalog import find_entries, load_catalog
+from tests.architecture.source_words import ROOT, SourceFile, messages, source_files
+from trimtab.cli.explain.catalog import COLUMN, REPORT_FIELD, WORD, find_entries, load_catalog
 from trimtab.cli.explain.verb_options import find_options
+from trimtab.cluster.pool import PRESETS
 
 WORDS = {
     "a setting": r"\bTRIMTAB_[A-Z][A-Z_]+[A-Z]\b",
@@ -52,3 +57,80 @@ def test_an_option_is_explained_with_its_verbs(option: str) -> None:
     entries = find_options(f"--{option}")
     assert entries
     assert all(entry.value.startswith("trimtab ") and entry.means for entry in entries)
+
+
+# ── what tables, reports and presets name ────────────────────────────────────
+OUTPUTS = Path(__file__).parents[1] / "golden" / "outputs"
+
+
+def titles_in_stored_outputs() -> set[str]:
+    """The cells of lines that are all in upper case, as the titles of columns in a pipe."""
+    texts = [file.read_text() for file in OUTPUTS.rglob("*.txt")]
+    lines = [re.split(r" {2,}", line.strip()) for text in texts for line in text.splitlines()]
+    return {cell for line in lines if len(line) > 1 and all(map(IS_TITLE, line)) for cell in line}
+
+
+IS_TITLE = re.compile(r"[A-Z$][A-Z0-9 %,./()$-]*").fullmatch
+
+
+def titles_in_source() -> set[str]:
+    """The texts that are passed to what draws a table, and those of loops that add columns."""
+    return {
+        text.lstrip(">").strip()
+        for file in source_files(("trimtab/cli",))
+        for node in file.nodes
+        for part in _parts_with_titles(node, file)
+        for text in _texts(part)
+    }
+
+
+def _parts_with_titles(node: ast.AST, file: SourceFile) -> Iterator[ast.AST]:
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Table", "_table"):
+        has_title = any(f.name == "_table" and f.args.args and f.args.args[0].arg == "title" for f in file.functions())
+        yield from node.args[1:] if has_title and ast.unparse(node.func) == "_table" else node.args
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("_draw_table", "_comparison_table"):
+        yield from (argument for argument in node.args if isinstance(argument, ast.List))
+    elif isinstance(node, ast.For):
+        first = node.target.elts[0] if isinstance(node.target, ast.Tuple) else node.target
+        if re.search(rf"add_column\({ast.unparse(first)}[,.)]", ast.unparse(node)):
+            yield node.iter
+
+
+def _texts(part: ast.AST) -> Iterator[str]:
+    """The texts in a display of titles; of a title with its alignment, the title."""
+    if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.strip():
+        yield part.value
+    elif isinstance(part, ast.Tuple | ast.List):
+        is_pair = len(part.elts) == 2 and ast.unparse(part.elts[1]) in ("'left'", "'right'", "True", "False")
+        for element in part.elts[:1] if is_pair else part.elts:
+            yield from _texts(element)
+    elif isinstance(part, ast.Starred):
+        yield from _texts(part.value)
+    elif isinstance(part, ast.IfExp):
+        yield from _texts(part.body)
+
+
+@pytest.mark.parametrize("titles", [titles_in_stored_outputs, titles_in_source])
+def test_explain_knows_every_title_of_a_column(titles: Callable[[], set[str]]) -> None:
+    catalog = load_catalog()
+    assert len(titles()) > 60
+    assert sorted(title for title in titles() if not find_entries(catalog, title)) == []
+
+
+def test_explain_knows_every_field_of_every_report() -> None:
+    catalog = load_catalog()
+    schemas = [json.loads(file.read_text()) for file in (ROOT / "deploy" / "schemas").glob("*-report.schema.json")]
+    names = {name for schema in schemas for part in schema["$defs"].values() for name in part.get("properties", ())}
+    assert len(names) > 300
+    assert sorted(name for name in names if not find_entries(catalog, name)) == []
+
+
+@pytest.mark.parametrize("word", [*PRESETS, "wave", "surge", "severity", "confidence", "grace", "more nodes"])
+def test_explain_knows_presets_and_the_words_of_plans(word: str) -> None:
+    assert any(entry.means for entry in find_entries(load_catalog(), word))
+
+
+def test_an_entry_says_what_its_name_means() -> None:
+    assert [
+        entry.name for entry in load_catalog() if entry.kind in (WORD, COLUMN, REPORT_FIELD) and not entry.means
+    ] == []

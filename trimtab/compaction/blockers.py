@@ -204,12 +204,12 @@ class EvictionChecker:
     def _owner_reason(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Reason | None:
         safe = pod.annotations.get(SAFE) == "true"
         if pod.owner is None:
-            return None if safe else r.NO_OWNER(describe_unknown_owner(pod))
+            return None if safe else r.NO_OWNER(f"pod {pod.key} has no controller that would recreate it")
         owner = pod.owner
         if owner.kind not in EVICTABLE_OWNERS and safe:
             return None
         if owner.kind not in EVICTABLE_OWNERS and self.rules.on_node(pod.node, pool).custom_controllers_block:
-            return r.STRANGE_OWNER(describe_unknown_owner(pod))
+            return r.STRANGE_OWNER(describe_unknown_owner(pod.key, owner))
         if owner.kind == JOB and not pool.jobs and not safe:
             return r.JOB(f"pod {pod.key} belongs to Job {owner.name}")
         return self._owner_state_reason(pod, pool, owner, over)

@@ -1,5 +1,5 @@
 """The catalog of `trimtab explain`: one entry for each reason code, lint rule, doctor check, alert, setting, field,
-annotation, label, taint and metric.
+annotation, label, taint, metric, word of the vocabulary, column of a table and field of a report.
 
 `catalog.json` is generated from the declarations themselves, as the reference pages are (docs/pages/explain.py). It is
 read instead of them because an import of every module that declares a reason takes seconds.
@@ -7,6 +7,7 @@ read instead of them because an import of every module that declares a reason ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib.resources import files
@@ -14,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD, METRIC = (
+REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD, METRIC, WORD, COLUMN, REPORT_FIELD = (
     "reason",
     "rule",
     "check",
@@ -23,6 +24,9 @@ REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD, METRIC = (
     "policy field",
     "pool field",
     "metric",
+    "word",
+    "column",
+    "report field",
 )
 FILE: Final = "catalog.json"
 MAX_SUGGESTIONS = 5
@@ -39,8 +43,8 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     todo: str = ""
     """What the user should do; empty if nothing is to be done."""
     value: str = ""
-    """The type of a field, the default of a setting, the labels and the unit of a metric, or the kinds that have an
-    annotation, label or taint."""
+    """The type of a field, the default of a setting, the labels and the unit of a metric, the kinds that have an
+    annotation, label or taint, the origin of a word, or the commands that print a column."""
     page: str
     """The page of the documentation, with its anchor."""
 
@@ -109,7 +113,7 @@ def suggest_entries(catalog: Sequence[CatalogEntry], name: str) -> list[str]:
 
 
 def _normalize(name: str) -> str:
-    return name.strip().casefold().replace("[]", "").replace("{}", "")
+    return " ".join(name.split()).casefold().replace("[]", "").replace("{}", "")
 
 
 def _spellings(entry: CatalogEntry) -> set[str]:
@@ -118,6 +122,10 @@ def _spellings(entry: CatalogEntry) -> set[str]:
         return {name, f"podpolicy.{name}", name.removeprefix("spec.")}
     if entry.kind == POOL_FIELD:
         return {name, f"pool.{name}"}
+    if entry.kind == WORD:
+        return {name, name.partition(" (")[0]}
+    if entry.kind == REPORT_FIELD:
+        return {name, re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", entry.name).casefold()}
     if entry.kind == METRIC and entry.value.startswith("histogram"):
         return {name, f"{name}_bucket", f"{name}_count", f"{name}_sum"}
     if entry.kind == METRIC:

@@ -25,11 +25,13 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
     """One explained name with its meaning."""
 
     kind: str
-    """reason, rule, check, alert, setting, policy field, pool field, annotation, label, taint, metric or option."""
+    """reason, rule, check, alert, setting, policy field, pool field, annotation, label, taint, metric, word, column,
+    report field or option."""
     name: str
     value: str
-    """The type of a field, the default of a setting, the labels and the unit of a metric, the verbs with an option, or
-    the kinds that have an annotation, label or taint; empty for all other names."""
+    """The type of a field, the default of a setting, the labels and the unit of a metric, the verbs with an option, the
+    kinds that have an annotation, label or taint, the origin of a word, or the commands that print a column; empty for
+    all other names."""
     means: str
     todo: str
     """What the user should do; empty if nothing is to be done."""
@@ -49,12 +51,12 @@ class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_explained_names)
 @output.add_output_options
 def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
-    """Explain a reason code, an alert, a setting, a field of a policy or a pool, a rule of lint, a check of doctor, an
-    annotation, a label, a taint, a metric or an option of a verb.
+    """Explain a reason code, an alert, a setting, a field of a policy, a pool or a report, a rule of lint, a check of
+    doctor, an annotation, a label, a taint, a metric, an option of a verb, a column of a table, a preset or a word.
 
     NAME is for example webhook-not-registered, TRIMTAB_WEBHOOK_LISTEN, spec.actions.requests, pace.drains, L35,
-    trimtab.dev/cordoned-for or trimtab_reviews_total. The texts are in the package: neither a cluster nor the network
-    is used.
+    trimtab.dev/cordoned-for, trimtab_reviews_total, "more nodes", balanced or wave. The texts are in the package:
+    neither a cluster nor the network is used.
     """
     report = build_explanations_report(names)
     _emit(output, output_file, report)
@@ -72,8 +74,8 @@ def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
             near = suggest_entries(catalog, name)
             todo = f"did you mean {', '.join(near)}?" if near else "for a policy: trimtab policies explain NAME"
             expected = (
-                "a reason code, an alert, a setting, a field, a rule, a check, a metric, an option of a verb, or the "
-                "key of an annotation, label or taint"
+                "a reason code, an alert, a setting, a field, a rule, a check, a metric, an option of a verb, a "
+                "column, a preset, a word of the vocabulary, or the key of an annotation, label or taint"
             )
             mistakes.append(ConfigError(file="NAME", expected=expected, got=repr(name), todo=todo))
     if mistakes:
@@ -95,6 +97,7 @@ def _emit(form: str, output_file: str | None, report: ExplanationsReport) -> Non
 
 _VALUE_TITLES = {
     "setting": "Default", "policy field": "Type", "pool field": "Default", "metric": "Type", "option": "Verbs",
+    "report field": "Type", "word": "From", "column": "Printed by",
     **dict.fromkeys(("annotation", "label", "taint"), "Where"),
 }  # fmt: skip
 

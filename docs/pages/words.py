@@ -1,0 +1,90 @@
+"""The words of the vocabulary, the columns of tables and the fields of reports, as `trimtab explain` explains them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from docs.pages.schemas import type_of
+from trimtab.cli.explain.catalog import COLUMN, REPORT_FIELD, WORD, CatalogEntry
+from trimtab.cli.output import ReportPart
+from trimtab.cluster.format_count import format_count
+
+PAGE = Path(__file__).resolve().parents[1] / "reference" / "vocabulary.md"
+COLUMNS = "Columns of tables"
+"""The section of the page whose words are the titles of columns."""
+MAX_MEANINGS = 4
+"""The number of meanings of one field that its entry has. A name such as `pods` is in many reports."""
+
+
+def vocabulary() -> Iterator[CatalogEntry]:
+    """An entry for each word of the page; a row may have several."""
+    for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        title, _, text = section.partition("\n")
+        page = f"docs/reference/vocabulary.md#{title.strip().lower().replace(' ', '-')}"
+        for first, means, origin in re.findall(r"^\| (?!---)(.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)[1:]:
+            for word, qualifier in _words_of(first, is_column=title == COLUMNS):
+                name = f"{word} ({qualifier})" if qualifier else word
+                kind, value = COLUMN if title == COLUMNS else WORD, _plain(origin).replace("`", "")
+                yield CatalogEntry(kind=kind, name=name, means=_plain(means), value=value, page=page)
+
+
+def _words_of(cell: str, *, is_column: bool) -> Iterator[tuple[str, str]]:
+    """(word, what it is said of) of each word in a cell: `action (of a drain)`; `blocked, evictable (pod)`. Titles of
+    columns may contain a comma, so semicolons separate them."""
+    name, _, rest = cell.partition(" (")
+    for word in _plain(name).replace("`", "").split(";" if is_column else ","):
+        yield word.strip(), rest.removesuffix(")")
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text).replace("*", "").strip()
+
+
+def report_fields(
+    reports: Mapping[str, type[msgspec.Struct]], printed_by: Mapping[str, str], docs_of: Callable[[Any], dict[str, str]]
+) -> Iterator[CatalogEntry]:
+    """An entry for each name of a field, with its meanings in the reports.
+
+    reports: file → what is published in it; printed_by: file → the command; docs_of: class → field → its text."""
+    own: dict[str, dict[str, str]] = {}
+    parts: dict[str, dict[str, str]] = {}
+    types: dict[str, dict[str, None]] = {}
+    # Classes of the API have some names that classes of reports have as well.
+    classes = {one.__name__: one for one in sorted(_parts(msgspec.Struct), key=lambda one: issubclass(one, ReportPart))}
+    for file, report in reports.items():
+        command = " ".join(takewhile(re.compile(r"[a-z][a-z-]*").fullmatch, printed_by[file].split()))
+        for name, schema in msgspec.json.schema(report)["$defs"].items():
+            part = classes[name]
+            docs, whole = docs_of(part), " ".join((part.__doc__ or "").partition("\n\n")[0].split())
+            for attribute, field in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
+                types.setdefault(field, {})[type_of(schema["properties"][field]).replace("`", "")] = None
+                if attribute in docs:
+                    own.setdefault(field, {}).setdefault(docs[attribute], command)
+                else:
+                    parts.setdefault(field, {}).setdefault(f"A field of this part of the report: {whole}", command)
+    for field in sorted(types):
+        # What a field is says more than what it is a part of.
+        means = _join_meanings(own.get(field) or parts[field])
+        yield CatalogEntry(
+            kind=REPORT_FIELD, name=field, means=means, value=" or ".join(types[field]),
+            page="docs/reference/json-schemas.md",
+        )  # fmt: skip
+
+
+def _parts(base: type[msgspec.Struct]) -> Iterable[type[msgspec.Struct]]:
+    for one in base.__subclasses__():
+        yield one
+        yield from _parts(one)
+
+
+def _join_meanings(commands_by_meaning: Mapping[str, str]) -> str:
+    texts = [f"`{command}`: {_plain(means)}" for means, command in commands_by_meaning.items()]
+    more = len(texts) - MAX_MEANINGS
+    rest = [f"The name has {format_count(more, 'more meaning')} in other reports."] if more > 0 else []
+    return " ".join([*texts[:MAX_MEANINGS], *rest])

@@ -92,8 +92,8 @@ def test_a_metric_of_pods_wakes_up_nothing(metric: str, is_found: bool) -> None:
     [
         (
             1,
-            "If the manifest is applied at peak load, up to 2 pods are deleted at once, and the HPA adds pods again "
-            "only step by step.",
+            "If the manifest is applied at peak load, up to 2 pods are deleted at once, and the rest carries the load "
+            "until the HPA's next look at the metrics and until new pods are ready.",
         ),
         (
             3,
@@ -234,3 +234,15 @@ def test_a_pod_that_its_own_resources_make_guaranteed_is_reported() -> None:
     owner = workload()
     owner["spec"]["template"]["spec"]["resources"] = {"requests": amounts, "limits": amounts}
     assert len(find("L34", owner)) == 1
+
+
+@pytest.mark.parametrize("code", ["L34", "L35", "L36"])
+@pytest.mark.parametrize("system", [{"os": {"name": "windows"}}, {"nodeSelector": {"kubernetes.io/os": "windows"}}])
+def test_no_rule_advises_to_remove_a_limit_on_windows(code: str, system: dict[str, Any]) -> None:
+    """There a request guarantees no share of the cpu, and the documentation advises to set limits."""
+    linux, windows = limited(), limited()
+    for owner in (linux, windows):
+        [app] = owner["spec"]["template"]["spec"]["containers"]
+        app["resources"]["requests"] = app["resources"]["limits" if code == "L34" else "requests"]
+    windows["spec"]["template"]["spec"] |= system
+    assert (len(find(code, linux)), len(find(code, windows))) == (1, 0)

@@ -174,6 +174,14 @@ def test_the_bound_says_what_holds_the_plan(tmp_path: Path) -> None:
     assert has_facts(text, "1 node", "may not be moved")
 
 
+def test_what_would_go_without_pods_that_stay_is_said_as_a_bound(tmp_path: Path) -> None:
+    """Other rules may keep the nodes as well: here the pods must not share a node."""
+    stays = {"annotations": {SAFE: "false"}, "spec": apart("web")}
+    pods = [pod(f"web-{number}", on, **stays) for number, on in enumerate("abc")]
+    report = told("plan", "--cluster", snapshot(tmp_path, node("a"), node("b"), node("c"), *pods), *KEEN)
+    assert has_facts(report["bound"]["text"], "3 nodes hold a pod", "at most")
+
+
 def test_a_node_that_goes_is_explained(cluster: Path) -> None:
     result = trimtab("plan", "--cluster", cluster, *KEEN, "--explain", "node", "a", "--explain", "node", "b")
     assert has_facts(result.output, "drained", "wave 1 of 1")

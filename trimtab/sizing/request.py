@@ -334,7 +334,9 @@ def _weigh_change(
         and current.request - target <= MAX_IGNORED_SHARE * current.request
     ):
         return Unchanged(
-            reasons.AS_IT_IS(f"{proposal_reasons[0]}; the current request is {_format(current, current.request)}")
+            reasons.AS_IT_IS(
+                f"{'; '.join(map(str, proposal_reasons))}; the current request is {_format(current, current.request)}"
+            )
         )
     if _is_too_young_to_change(current, statistics):
         return Unchanged(

@@ -83,7 +83,7 @@ def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     it. If the workload is Guaranteed on purpose, its author states the reason in the annotation
     `trimtab.dev/lint-ignore`."""
     for workload in snapshot.workloads:
-        if workload.quality is not QualityOfService.GUARANTEED:
+        if workload.quality is not QualityOfService.GUARANTEED or workload.is_windows:
             continue
         limited = [container for container in workload.spec.containers if limit_of(container, CPU)]
         # Without a limit of a container, the pod is Guaranteed by the resources of the whole pod.
@@ -160,7 +160,7 @@ def _containers_with_limit(snapshot: LintSnapshot, resource: str) -> list[tuple[
     return [
         (workload, container)
         for workload in snapshot.workloads
-        if workload.quality is not QualityOfService.GUARANTEED
+        if workload.quality is not QualityOfService.GUARANTEED and not workload.is_windows
         for container in workload.spec.containers
         if limit_of(container, resource)
     ]

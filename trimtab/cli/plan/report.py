@@ -465,7 +465,8 @@ def report_bound(bound: Bound, unit: str) -> BoundReport:
     text = f"No plan can drain {most}, {limit}."
     if bound.pinned:
         pinned_text = format_count(bound.pinned, "node holds a pod", "nodes hold a pod")
-        unpinned_text = format_count(unpinned_more, f"{more}node") if unpinned_more else f"no {more}nodes"
+        # A bound, not a plan: other rules may keep the nodes as well, such as the anti-affinity of these pods.
+        unpinned_text = f"at most {format_count(unpinned_more, f'{more}node')}" if unpinned_more else f"no {more}nodes"
         text += f" {pinned_text} that may not be moved; without such pods, {unpinned_text} could be drained."
     return BoundReport(
         nodes=bound.nodes,

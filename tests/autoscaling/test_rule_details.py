@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.reasons import assert_reason, has_facts
-from trimtab.autoscaling.lint import check_snapshot
+from trimtab.autoscaling.lint import NotChecked, check_snapshot
 from trimtab.autoscaling.read_snapshot import read_lint_snapshot
-from trimtab.autoscaling.rule import REMOVED, LintSeverity, ManifestChange, RuleFinding
+from trimtab.autoscaling.rule import REMOVED, LintSeverity, ManifestChange, Needs, RuleFinding
 from trimtab.autoscaling.rules import RULES_BY_CODE
 from trimtab.cluster.yaml_documents import read_documents
 
@@ -246,3 +246,7 @@ def test_no_rule_advises_to_remove_a_limit_on_windows(code: str, system: dict[st
         app["resources"]["requests"] = app["resources"]["limits" if code == "L34" else "requests"]
     windows["spec"]["template"]["spec"] |= system
     assert (len(find(code, linux)), len(find(code, windows))) == (1, 0)
+
+
+def test_one_rule_that_was_not_checked_is_one_rule() -> None:
+    assert has_facts(str(NotChecked(Needs.REPLICAS, ("L08",))), "1 rule was not checked", "(L08)")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintRule, LintSubject, Needs, RuleFinding
+from trimtab.cluster.format_count import format_count
 
 IGNORE_ANNOTATION = "trimtab.dev/lint-ignore"
 _RULE_CODE = re.compile(r"[LN]\d{2}")
@@ -48,10 +49,8 @@ class NotChecked:
     rules: tuple[str, ...]
 
     def __str__(self) -> str:
-        return (
-            f"Some rules were not checked, because this input is missing: {self.need.value} (rules "
-            f"{', '.join(self.rules)})"
-        )
+        count = format_count(len(self.rules), "rule was", "rules were")
+        return f"{count} not checked, because this input is missing: {self.need.value} ({', '.join(self.rules)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

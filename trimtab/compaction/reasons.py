@@ -75,8 +75,8 @@ GROUP = Code(
     "The pod belongs to a group of pods that run only together, and the group is spread over several nodes, so "
     "the eviction of one pod would stop all of them. A group is known by its labels or annotations "
     "(LeaderWorkerSet, JobSet, Ray, Volcano, Kueue and others), or by a pod that owns the other pods.",
-    "Wait until the group ends. A group whose pods are all on one node can be moved as a whole. No setting of "
-    "the pool changes this.",
+    "If the group ends by itself, as that of a Job, wait for it. A serving group runs until it is deleted. A group "
+    "whose pods are all on one node can be moved as a whole. No setting of the pool changes this.",
 )
 TWO_BUDGETS = Code(
     "two-budgets",

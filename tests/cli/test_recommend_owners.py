@@ -152,3 +152,13 @@ def test_no_manifest_is_written_for_a_workload_of_which_only_the_usage_is_known(
 ) -> None:
     result = trimtab(*command, "--usage", usage(tmp_path, "web-6c8f7d9b5c-bbbbb"))
     assert (result.exit_code, "add --cluster" in result.output) == (2, True)
+
+
+def test_the_pods_of_a_group_whose_leader_is_a_pod_belong_to_the_workload_of_the_leader(tmp_path: Path) -> None:
+    """As LeaderWorkerSet has it: the StatefulSet of the workers belongs to the leader's pod."""
+    leaders = templated("StatefulSet", "llm", "LeaderWorkerSet/llm", above="leaderworkerset.x-k8s.io/v1")
+    workers = templated("StatefulSet", "llm-0", "Pod/llm-0", above="v1", replicas=1)
+    pods = [pod("llm-0", "StatefulSet/llm"), pod("llm-0-1", "StatefulSet/llm-0")]
+    report = told("recommend", "--usage", usage(tmp_path, "llm-0", "llm-0-1", days=2),
+                  "--cluster", snapshot(tmp_path, leaders, workers, *pods))  # fmt: skip
+    assert rows_of(report) == [("LeaderWorkerSet", "llm")]

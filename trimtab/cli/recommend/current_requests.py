@@ -1,7 +1,7 @@
 """The current requests of all containers, the autoscalers that size them, and the largest request that fits on a
 node."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -17,7 +17,7 @@ from trimtab.cluster.kinds import DAEMON_SET, JOB, POD, REPLICA_SET, built_in
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as read_node
 from trimtab.cluster.node_shapes import shape_of
-from trimtab.cluster.owner import OwnerKey, kind_of_reference
+from trimtab.cluster.owner import OwnerKey, controller_key, kind_of_reference
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
@@ -259,6 +259,7 @@ class CurrentRequests:
 def read_current_requests(snapshot: Snapshot, documents: Collection[Document], facts: ClusterFacts) -> CurrentRequests:
     """Returns the requests of running pods, and of the pod templates of workloads without a running pod."""
     all_documents = add_referenced_templates(documents)
+    facts = replace(facts, owners={**facts.owners, **dict(_owners_of_pods(snapshot, facts.owners))})
     template_users = find_template_users(documents)
     # The pods of a Deployment and of the Rollout that takes its template are pods of one workload.
     owners = {**facts.owners, **template_users}
@@ -278,6 +279,19 @@ def read_current_requests(snapshot: Snapshot, documents: Collection[Document], f
     _add_templates(current, all_documents, facts, template_users)
     _set_prices(current, snapshot)
     return current
+
+
+def _owners_of_pods(
+    snapshot: Snapshot, owners: Mapping[OwnerKey, OwnerKey | None]
+) -> Iterator[tuple[OwnerKey, OwnerKey | None]]:
+    """Yields each pod that owns other objects, with its controller: the pods of a group whose leader is a pod belong
+    to the leader's workload (LeaderWorkerSet)."""
+    leaders = {owner for owner in owners.values() if owner is not None and owner.kind == POD}
+    for pod in snapshot.objects_of(Pod):
+        namespace = pod.metadata.namespace or "default"
+        key = OwnerKey(namespace, POD, pod.metadata.name)
+        if key in leaders:
+            yield key, controller_key(pod.metadata, namespace)
 
 
 _REVISIONS = (REPLICA_SET, JOB, built_in("ReplicationController"))

@@ -142,3 +142,19 @@ def test_the_manifests_change_where_the_template_is_written(tmp_path: Path) -> N
     assert rollout == ROLLOUT
     assert "cpu" not in deployment["spec"]["template"]["spec"]["containers"][0]["resources"].get("limits", {})
     assert has_facts(result.stderr, "Rollout web", "template of another object")
+
+
+GROUP = item("LeaderWorkerSet", "llm", version="leaderworkerset.x-k8s.io/v1", spec={
+    "replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": {"spec": spec()}}})  # fmt: skip
+LEADERS = templated("StatefulSet", "llm", "LeaderWorkerSet/llm", above="leaderworkerset.x-k8s.io/v1", replicas=1)
+WORKERS = templated("StatefulSet", "llm-0", "Pod/llm-0", above="v1", replicas=1)
+LEADER, WORKER = pod("llm-0", "StatefulSet/llm"), pod("llm-0-1", "StatefulSet/llm-0")
+
+
+@pytest.mark.parametrize(
+    "dump", [[GROUP, LEADERS, WORKERS, LEADER, WORKER], [LEADERS, WORKERS, LEADER, WORKER], [LEADER, WORKER], [GROUP]]
+)
+def test_the_pods_of_a_group_whose_leader_is_a_pod_are_counted_once(tmp_path: Path, dump: list[Item]) -> None:
+    """As LeaderWorkerSet has it: the StatefulSet of the workers belongs to the leader's pod. `kubectl get all` prints
+    no custom resource."""
+    assert requests_of(tmp_path, *dump) == ("1", "2Gi")

@@ -145,8 +145,8 @@ def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     "L07", LintSeverity.ERROR, "A replica count in the manifest of a workload that an HPA scales",
     why=
         "Each time that the manifest is applied, the workload is scaled to the count in the manifest. At peak "
-        "load most of its pods are deleted at once, and the rest carries the load until the HPA's next look at the "
-        "metrics and until new pods are ready.",
+        "load most of its pods are deleted at once, and the others get the whole load until the HPA has read its "
+        "metrics again and new pods are ready.",
     source=_GUIDE + "; Kubernetes, Server-Side Apply: transferring ownership",
     fix=
         "Remove spec.replicas from the manifest; the HPA's minReplicas is the lower bound. Before you apply the "
@@ -178,8 +178,8 @@ def _outcome_of_applying(written: int, maximum: int) -> str:
         lost = maximum - written
         pods = "1 pod is" if lost == 1 else f"up to {lost} pods are"
         return (
-            f"If the manifest is applied at peak load, {pods} deleted at once, and the rest carries the load until the "
-            "HPA's next look at the metrics and until new pods are ready."
+            f"If the manifest is applied at peak load, {pods} deleted at once, and the others get the whole load until "
+            "the HPA has read its metrics again and new pods are ready."
         )
     return (
         f"Each time the manifest is applied, the workload is scaled to {written} at once, until the HPA lowers "

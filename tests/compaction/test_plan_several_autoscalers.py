@@ -58,3 +58,42 @@ def test_the_threshold_of_its_own_autoscaler_counts_for_a_node() -> None:
 def test_a_node_of_an_unknown_group_waits_for_every_autoscaler() -> None:
     proposed_plan = plan(autoscaler("other-a"), autoscaler("other-b", healthy=False))
     assert drained(proposed_plan) == set()
+
+
+def plan_of_unmatched(*sizes: tuple[str, int, int], threshold: int = 0, pool: str = "all") -> Plan:
+    """The plan for three nodes that match no group; each size is (group, registered nodes, minimum)."""
+    groups = tuple(
+        NodeGroupStatus(name=name, healthy=True, scale_up="", registered=count, min_size=minimum)
+        for name, count, minimum in sizes
+    )
+    items = [item for n in range(3) for item in (node(f"n{n}"), pod(f"web-{n}", f"n{n}", "500m"))]
+    context = PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, groups=groups, threshold=threshold))
+    return make_plan(build_cluster_model(cluster(*items)), [replace(ALL, name=pool)], context, None)
+
+
+def test_the_minimum_of_the_only_group_that_can_have_the_nodes_holds_without_a_matching_name() -> None:
+    proposed_plan = plan_of_unmatched(("workers-asg", 3, 3), ("other-asg", 0, 0), threshold=90)
+    assert {reason.code.name for reason in proposed_plan.refusals.values()} == {"pool-at-minimum"}
+    assert any("workers-asg" in note for note in proposed_plan.notes)
+
+
+def test_nodes_that_may_belong_to_a_group_at_its_minimum_stay() -> None:
+    proposed_plan = plan_of_unmatched(("a-asg", 2, 2), ("b-asg", 1, 0), threshold=90)
+    assert ({reason.code.name for reason in proposed_plan.refusals.values()}, dict(proposed_plan.left)) == (
+        {"node-group-unknown"}, {},
+    )  # fmt: skip
+
+
+def test_as_many_nodes_of_unknown_groups_are_drained_as_every_group_can_lose() -> None:
+    assert len(list(plan_of_unmatched(("a-asg", 3, 2), ("b-asg", 3, 1)).all_steps)) == 1
+    assert len(list(plan_of_unmatched(("a-asg", 3, 0), ("b-asg", 3, 0)).all_steps)) == 2
+
+
+def test_a_node_of_an_unknown_group_is_not_said_to_be_removed() -> None:
+    proposed_plan = plan_of_unmatched(("a-asg", 3, 2), ("b-asg", 3, 1), threshold=90)
+    assert ["may remove" in str(proposed_plan.refusals[name]) for name in proposed_plan.left] == [True]
+
+
+def test_a_pool_that_is_named_after_a_group_states_the_group_of_its_nodes() -> None:
+    proposed_plan = plan_of_unmatched(("a-asg", 3, 1), ("b-asg", 3, 3), pool="a-asg")
+    assert (len(list(proposed_plan.all_steps)), any("b-asg" in note for note in proposed_plan.notes)) == (2, False)

@@ -229,7 +229,12 @@ EKS_NODE_GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 # machine-controller-manager labels the node with its machine, MachineDeployment-HASH-SUFFIX; the autoscaler's groups on
 # Gardener are MachineDeployments.
 GARDENER_MACHINE_LABEL = "node.gardener.cloud/machine-name"
-GARDENER_MACHINE_SUFFIX = r"-[a-z0-9]+-[a-z0-9]{5}"
+MACHINE_SUFFIX = r"-[a-z0-9]+-[a-z0-9]{5}"
+# eksctl names the autoscaling group of its own node groups eksctl-CLUSTER-nodegroup-NAME-NodeGroup-RANDOM.
+EKSCTL_NODE_GROUP_LABEL = "alpha.eksctl.io/nodegroup-name"
+# Cluster API annotates the node with its Machine, MachineDeployment-HASH-SUFFIX; the autoscaler's groups are
+# MachineDeployments there, too.
+CLUSTER_API_MACHINE_ANNOTATION = "cluster.x-k8s.io/machine"
 # GCE appends this to the base name of an instance group for each instance.
 GCE_MACHINE_SUFFIX = r"-[a-z0-9]{4}"
 
@@ -280,7 +285,10 @@ def _names_group(node: NodeInfo, name: str) -> bool:
     eks = node.labels.get(EKS_NODE_GROUP_LABEL, "").lower()
     if eks and re.fullmatch(rf"eks-{re.escape(eks)}-[0-9a-f-]{{36}}", name):
         return True
-    gardener = node.labels.get(GARDENER_MACHINE_LABEL, "").lower()
-    if gardener and re.fullmatch(re.escape(name) + GARDENER_MACHINE_SUFFIX, gardener):
+    eksctl = node.labels.get(EKSCTL_NODE_GROUP_LABEL, "").lower()
+    if eksctl and re.fullmatch(rf"eksctl-.+-nodegroup-{re.escape(eksctl)}-nodegroup-[0-9a-z]+", name):
+        return True
+    owners = (node.labels.get(GARDENER_MACHINE_LABEL, ""), node.annotations.get(CLUSTER_API_MACHINE_ANNOTATION, ""))
+    if any(one and re.fullmatch(re.escape(name) + MACHINE_SUFFIX, one.lower()) for one in owners):
         return True
     return name in (_short_name(value) for value in (*node.labels.values(), *node.annotations.values()))

@@ -196,8 +196,12 @@ class Planner:
             saves=self.problem.savings[node], evictions=len(self.problem.pods_to_move[node])
         )
         self.problem.refusals[node] = r.AUTOSCALERS(
-            f"the utilization of node {name} is under the autoscaler's own threshold of {threshold} %, so the "
-            "autoscaler will remove the node"
+            f"the utilization of node {name} is under the autoscaler's own threshold of {threshold} %, "
+            + (
+                "but it is not known to which node group the node belongs, so the autoscaler may remove the node"
+                if name in self.problem.node_groups.unmatched_nodes
+                else "so the autoscaler will remove the node"
+            )
         )
         return True
 
@@ -221,10 +225,11 @@ class Planner:
             limits = problem.limits[node]
             if checks < 0:
                 break
-            if limits is None or not self._is_worth_draining(node) or self._is_left_to_autoscaler(node):
+            if limits is None or not self._is_worth_draining(node):
                 continue
+            # The autoscaler keeps the minimums of its groups too, so it would not remove such a node either.
             reason = limits.rejection_reason(node) if node not in self.failed_nodes else None
-            if reason is None:
+            if reason is None and not self._is_left_to_autoscaler(node):
                 self._try_exact_drain(capacity, node, targets, receivers)
 
     def _depends_on_order(self, node: int) -> bool:
@@ -357,7 +362,7 @@ class Planner:
         return r.NO_PLACE(f"not all pods of node {name} fit on other nodes; pod {pod} does not fit")
 
     def _notes(self) -> tuple[str, ...]:
-        notes = [*self.model.inventory.notes, *self.problem.ignored]
+        notes = [*self.model.inventory.notes, *self.problem.ignored, *self.problem.node_groups.notes]
         if self.problem.context.observations is None:
             notes.append(
                 "there are no stored observations of earlier rounds, so the plan assumes that no pod of the "

@@ -298,6 +298,13 @@ AT_MINIMUM = Code(
     "Without the node, the pool (or its zone) would have fewer nodes than its minimum.",
     "Lower keep.nodes or keep.nodesPerZone in the pool, or the autoscaler's minimum of the node group.",
 )
+UNKNOWN_NODE_GROUP = Code(
+    "node-group-unknown",
+    "The node matches no node group of the cluster autoscaler by name, and one of the groups to which it may belong "
+    "could fall under its minimum size. The autoscaler would not remove the drained node.",
+    "Name the pool after the node group, or give the nodes of the group a label whose value is the name of the group. "
+    "No setting of the pool changes this.",
+)
 LAST_OF_ZONE = Code(
     "last-node-of-zone",
     "The node is the last one of its zone that accepts pods, and volumes or spread constraints need the zone.",

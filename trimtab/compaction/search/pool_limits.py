@@ -4,23 +4,25 @@
   spread over zones (DoNotSchedule) needs every zone that it has. A volume needs the only zone from which it can be
   reached, even while no pod uses it: a StatefulSet that is scaled up from zero mounts it again.
 - `NodeGroupMinimums`: the cluster autoscaler does not remove a node of a group at its minimum size, so a drained node
-  would stay, empty and cordoned. Nodes of all pools are counted if their group is known; for the others, `PoolLimits`
-  uses the sum of the minimums.
+  would stay, empty and cordoned. Nodes of all pools are counted. For nodes whose group is not known, `PoolLimits` uses
+  the sum of the minimums of the groups that the pool's name names; if it names none, no more of these nodes are drained
+  than any group can lose.
 - `PoolLimits`: minimum sizes and headroom of one pool, while a plan grows.
 
 `autoscaler_threshold` returns whether the cluster autoscaler would remove a node without Trimtab.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.node import ZONE_LABEL, group_of
+from trimtab.cluster.node import ZONE_LABEL
+from trimtab.cluster.node_groups import NodeGroups, assign_node_groups, describe_minimum
 from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.reasons import AT_MINIMUM, LAST_OF_ZONE, NO_HEADROOM
+from trimtab.compaction.reasons import AT_MINIMUM, LAST_OF_ZONE, NO_HEADROOM, UNKNOWN_NODE_GROUP
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.node_filters import matches_any_term
 from trimtab.scheduling.pod_class import PodClass
@@ -81,22 +83,50 @@ class NodeGroupMinimums:
     """Node → its group, for nodes whose group is known and has a minimum."""
     remaining_nodes: dict[str, int] = field(default_factory=dict)
     """Group → the number of its nodes that receive pods and are not drained."""
+    groups: NodeGroups = field(default_factory=NodeGroups)
+    """The groups of all nodes, as far as they are known."""
+    unmatched_nodes: set[int] = field(default_factory=set)
+    """The nodes that receive pods, and that may belong to one of several groups with a minimum."""
+    remaining_unmatched: int = 0
+    """The number of `unmatched_nodes` that are not drained."""
 
     @classmethod
-    def from_autoscaler(cls, model: ClusterModel, autoscaler: Autoscaler | None) -> "NodeGroupMinimums":
-        """Returns the minimums of the groups in the autoscaler's status."""
+    def from_autoscaler(
+        cls, model: ClusterModel, autoscaler: Autoscaler | None, pool_of: Mapping[int, Pool] | None = None
+    ) -> "NodeGroupMinimums":
+        """Returns the minimums of the groups in the autoscaler's status. `pool_of`: node → its pool, of which the name
+        may name groups."""
         minimums = cls(model)
-        limited = [group for group in autoscaler.groups if group.min_size] if autoscaler is not None else []
-        for number, node in enumerate(model.nodes if limited else ()):
-            group = group_of(node, autoscaler.groups) if autoscaler is not None else None
-            if group is not None and group.min_size and not model.closed_nodes[number]:
+        if autoscaler is None:
+            return minimums
+        groups_by_pool = {
+            pool.name: autoscaler.groups_of_pool(pool.name) for pool in (pool_of.values() if pool_of else ())
+        }
+        minimums.groups = assign_node_groups(
+            model.nodes, autoscaler.groups,
+            named_groups={group.name for groups in groups_by_pool.values() for group in groups},
+            named_nodes={
+                model.nodes[number].name for number, pool in (pool_of or {}).items() if groups_by_pool[pool.name]
+            },
+        )  # fmt: skip
+        unmatched = set(minimums.groups.unmatched_nodes)
+        for number, node in enumerate(model.nodes if minimums.groups.by_node or unmatched else ()):
+            if model.closed_nodes[number]:
+                continue
+            group = minimums.groups.by_node.get(node.name)
+            if group is not None and group.min_size:
                 minimums.group_by_node[number] = group
+                minimums.count_node(number, 1)
+            elif node.name in unmatched:
+                minimums.unmatched_nodes.add(number)
                 minimums.count_node(number, 1)
         return minimums
 
     def rejection_reason(self, node: int) -> Reason | None:
-        """Returns why the node must stay, or None if its group has more nodes than its minimum, or if the group is not
-        known."""
+        """Returns why the node must stay, or None if its group has more nodes than its minimum. If its group is not
+        known, every group to which it may belong must have more nodes than its minimum."""
+        if node in self.unmatched_nodes:
+            return self._unmatched_reason(node)
         group = self.group_by_node.get(node)
         if group is None or self.remaining_nodes[group.name] > (group.min_size or 0):
             return None
@@ -104,8 +134,23 @@ class NodeGroupMinimums:
             f"the autoscaler keeps at least {format_count(group.min_size or 0, 'node')} in node group {group.name}"
         )
 
+    def _unmatched_reason(self, node: int) -> Reason | None:
+        minimum = self.groups.unmatched_minimum
+        if self.remaining_unmatched > minimum:
+            return None
+        others = len(self.groups.possible_groups) - 1
+        more = f" or to one of {format_count(others, 'other group')}" if others else ""
+        return UNKNOWN_NODE_GROUP(
+            f"node {self.model.nodes[node].name} cannot be matched by name to a node group of the autoscaler; it may "
+            f"belong to {describe_minimum(self.groups.possible_groups[0])}{more}, and the autoscaler removes no node "
+            "of a group at its minimum"
+        )
+
     def count_node(self, node: int, sign: int) -> None:
         """Counts a node of the group as drained (sign -1) or as kept (sign 1)."""
+        if node in self.unmatched_nodes:
+            self.remaining_unmatched += sign
+            return
         group = self.group_by_node.get(node)
         if group is not None:
             self.remaining_nodes[group.name] = self.remaining_nodes.get(group.name, 0) + sign

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
+from trimtab.cluster.node_groups import NodeGroups
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import Reason
@@ -63,6 +64,8 @@ class CompactionProblem:
     unit: str = ""
     limits: list[PoolLimits | None] = field(default_factory=list)
     """Node → the limits of its pool, or None if it is in no pool."""
+    node_groups: NodeGroups = field(default_factory=NodeGroups)
+    """The node groups of the cluster autoscaler, and the nodes whose group is not known."""
     reserved: list[tuple[PodClass, int]] = field(default_factory=list)
     """(pod class, node) of the capacity that is reserved for pods that do not exist yet."""
     ignored: list[str] = field(default_factory=list)
@@ -320,8 +323,9 @@ def _set_limits(problem: CompactionProblem) -> None:
     problem.limits, zones, groups = (
         [None] * len(problem.model.nodes),
         ZoneMinimums(problem.model),
-        NodeGroupMinimums.from_autoscaler(problem.model, autoscaler),
+        NodeGroupMinimums.from_autoscaler(problem.model, autoscaler, problem.pool_of),
     )
+    problem.node_groups = groups.groups
     for pool, numbers in by_pool.values():
         limits = PoolLimits(
             pool, problem.model, numbers, zones, groups, autoscaler.min_nodes_of_pool(pool.name) if autoscaler else 0

@@ -362,7 +362,7 @@ class Planner:
         return r.NO_PLACE(f"not all pods of node {name} fit on other nodes; pod {pod} does not fit")
 
     def _notes(self) -> tuple[str, ...]:
-        notes = [*self.model.inventory.notes, *self.problem.ignored, *self.problem.node_groups.notes]
+        notes = [*self.model.inventory.notes, *self.problem.ignored]
         if self.problem.context.observations is None:
             notes.append(
                 "there are no stored observations of earlier rounds, so the plan assumes that no pod of the "
@@ -378,6 +378,8 @@ class Planner:
                 "the status of the cluster autoscaler is not known, so the plan assumes that the autoscaler is "
                 "healthy and removes no node"
             )
+        else:
+            notes += self.problem.node_groups.notes
         return (*notes, *self._grace_notes())
 
     def _grace_notes(self) -> list[str]:

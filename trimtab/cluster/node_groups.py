@@ -7,7 +7,7 @@ more of them are removed than the group with the least to spare can lose.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
 from trimtab.cluster.format_count import format_count, join_first

@@ -50,7 +50,7 @@ def test_the_reason_names_the_group_of_the_owner() -> None:
     inventory = cluster(node("a"), node("b"), *CACHE, stateful_set("pg"))
     verdict = EvictionChecker.for_inventory(inventory, NOW).judge_pod(inventory.pods[0], ALL)
     assert isinstance(verdict, Blocked)
-    assert "StatefulSet.apps.kruise.io/cache" in str(verdict.reason)
+    assert "StatefulSet.apps.kruise.io default/cache" in str(verdict.reason)
 
 
 def test_pods_of_an_unknown_owner_move_within_their_budget_when_they_are_safe_to_evict() -> None:

@@ -162,3 +162,22 @@ def test_the_pods_of_a_group_whose_leader_is_a_pod_belong_to_the_workload_of_the
     report = told("recommend", "--usage", usage(tmp_path, "llm-0", "llm-0-1", days=2),
                   "--cluster", snapshot(tmp_path, leaders, workers, *pods))  # fmt: skip
     assert rows_of(report) == [("LeaderWorkerSet", "llm")]
+
+
+@pytest.mark.parametrize(
+    ("stated", "objects", "row"),
+    [
+        ("StatefulSet/db", [templated("StatefulSet", "db", "Database/db", above="acme.example/v1")],
+         ("Database.acme.example", "db")),
+        ("ReplicaSet/web-7d4b9c6f5d", [DEPLOYMENT, *REPLICA_SETS], ("Deployment", "web")),
+        ("Deployment/web", [DEPLOYMENT], ("Deployment", "web")),
+    ],
+)  # fmt: skip
+def test_usage_of_a_stated_workload_belongs_to_its_controller(
+    tmp_path: Path, stated: str, objects: list[Item], row: tuple[str, str]
+) -> None:
+    rows = [f"{START + n * 3600},shop,{stated},app,0.1,200Mi" for n in range(48)]
+    path = tmp_path / "stated.csv"
+    path.write_text("timestamp,namespace,workload,container,cpu,memory\n" + "\n".join(rows) + "\n")
+    report = told("recommend", "--usage", path, "--cluster", snapshot(tmp_path, *objects))
+    assert [(one, report["unknown"]) for one in rows_of(report)] == [(row, 0)]

@@ -144,10 +144,10 @@ class OwnerIndex:
             for kind in _INTERMEDIATE:
                 parent = OwnerKey(namespace, kind, base)
                 if kind in NAME_SHAPES[index].kinds and (self.owners.get(parent) or _is_lone_set(parent, self.owners)):
-                    return self._top(parent)
+                    return self.top_of(parent)
         for index, base in matches:
             keys = (OwnerKey(namespace, kind, base) for kind in NAME_SHAPES[index].kinds)
-            candidates = {self._top(key) for key in keys if key in self.owners}
+            candidates = {self.top_of(key) for key in keys if key in self.owners}
             candidates |= self._custom_workloads().get((namespace, index, base), frozenset())
             if candidates:
                 return self._choose(candidates, (namespace, pod))
@@ -167,7 +167,7 @@ class OwnerIndex:
                 tail = generated.removeprefix(prefix)
                 is_owner = tail != generated and _CUT_TAILS[owner.kind].fullmatch(tail) is not None
             if is_owner:
-                yield self._top(owner)
+                yield self.top_of(owner)
 
     def _long_named_workloads(self) -> dict[str, list[OwnerKey]]:
         """Returns namespace → the workloads the names of whose pods may be cut."""
@@ -187,7 +187,8 @@ class OwnerIndex:
             candidates = candidates & self._living
         return next(iter(candidates)) if len(candidates) == 1 else OwnerKey(pod[0], POD, pod[1])
 
-    def _top(self, workload: OwnerKey) -> OwnerKey:
+    def top_of(self, workload: OwnerKey) -> OwnerKey:
+        """Returns the topmost controller of a workload; the workload itself if none is known."""
         # Owner references may form a circle: the API server does not check them.
         for _ in range(_MAX_OWNERS):
             above = self.owners.get(workload)

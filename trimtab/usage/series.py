@@ -95,10 +95,11 @@ def counter_rate(
 
 
 def container_key(series: Series, owners: OwnerIndex) -> ContainerKey:
-    """Returns the container of a workload to which a series belongs."""
+    """Returns the container of a workload to which a series belongs. A workload that the series names may have a
+    controller itself, such as the StatefulSet of an operator; the series then belongs to the controller."""
     kind, slash, name = series.workload.partition("/")
     owner = (
-        OwnerKey(series.namespace, GroupKind(kind), name)
+        owners.top_of(OwnerKey(series.namespace, GroupKind(kind), name))
         if slash
         else owners.topmost_owner(series.namespace, series.pod)
     )

@@ -68,6 +68,10 @@ def _section(runtime: Runtime) -> str:
         ("further words in labels", _codes(runtime.label_words)),
         ("variables", _codes(runtime.usual_variables)),
         ("other variables, as a pattern", _codes((runtime.variable,) if runtime.variable else ())),
+        (
+            "variables with a certain value",
+            _codes(f"{telling.variable}={telling.expression}" for telling in runtime.telling_values),
+        ),
         ("options that take a share of a limit", _patterns(runtime.limit_options)),
         ("other options", _patterns(runtime.options)),
         ("programs", _codes(runtime.programs)),

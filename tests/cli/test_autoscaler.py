@@ -138,3 +138,49 @@ def test_a_mistake_is_named_and_nothing_is_done(cluster: Path, arguments: tuple[
     result = run_verb("autoscaler", "propose", *values)
     assert result.exit_code == 2
     assert expected in result.stderr
+
+
+def status_map(*groups: tuple[str, int, int]) -> dict[str, Any]:
+    """The autoscaler's status; each group is (name, number of nodes, minimum)."""
+    entries = [
+        {"name": name, "health": {"status": "Healthy", "nodeCounts": {"registered": {"total": count}},
+                                  "cloudProviderTarget": count, "minSize": minimum, "maxSize": 10}}
+        for name, count, minimum in groups
+    ]  # fmt: skip
+    status = {"autoscalerStatus": "Running", "clusterWide": {"health": {"status": "Healthy"}}, "nodeGroups": entries}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "data": {"status": json.dumps(status)},
+            "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}}  # fmt: skip
+
+
+def final_nodes(folder: Path, *objects: dict[str, Any], flags: str = "") -> int:
+    """The nodes at the end of a replay of two used nodes and two empty ones, of two groups."""
+    nodes = [node(f"{g}{n}", cpu="4", memory="16Gi", labels={"asg": f"{g}-asg"}) for g in "ab" for n in range(2)]
+    path = write_cluster(folder, *nodes, *objects)
+    arguments = ("--autoscaler-flags", flags) if flags else ()
+    [flag_set] = [read_report("autoscaler", "propose", "--cluster", path, *arguments)["present"]]
+    return int(flag_set["finalNodes"])
+
+
+@pytest.mark.parametrize(
+    ("minimums", "remaining"), [((0, 0), 0), ((2, 1), 3), ((1, 0), 1), ((2, 2), 4)]
+)  # fmt: skip
+def test_the_replay_keeps_the_minimums_of_the_status_and_of_the_flags(
+    tmp_path: Path, minimums: tuple[int, int], remaining: int
+) -> None:
+    groups = [(f"{name}-asg", 2, minimum) for name, minimum in zip("ab", minimums, strict=True)]
+    flags = " ".join(f"--nodes={minimum}:10:{name}" for name, _, minimum in groups)
+    assert final_nodes(tmp_path, status_map(*groups)) == remaining
+    assert final_nodes(tmp_path, flags=flags) == remaining
+
+
+def test_nodes_that_match_no_group_stay_as_the_tightest_group_requires(tmp_path: Path) -> None:
+    assert final_nodes(tmp_path, status_map(("x", 2, 1), ("y", 2, 0))) == 3
+
+
+def test_minimums_that_are_not_known_are_named(tmp_path: Path) -> None:
+    path = write_cluster(tmp_path, node("n0"), node("n1"))
+    discovery = "--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled"
+    report = read_report("autoscaler", "propose", "--cluster", path, "--autoscaler-flags", discovery)
+    assert any("--node-group-auto-discovery" in note and "--min-nodes" in note for note in report["notes"])
+    report = read_report("autoscaler", "propose", "--cluster", path, "--autoscaler-flags", "--nodes=1:3:workers")
+    assert not any("--min-nodes" in note for note in report["notes"])

@@ -136,6 +136,8 @@ def test_other_shares_and_other_words_for_memory_show_nothing(fields: dict[str, 
     [{"image": "golang:1.25"}, {"env": {"GOGC": "50"}}, {"env": {"GOMEMLIMIT": "1GiB"}}, {"image": "erlang:27"},
      {"env": {"RUST_LOG": "info"}}, {"image": "rust:1.90"}, {"env": {"RAYON_NUM_THREADS": "2"}},
      {"env": {"NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE": "1"}},
+     {"env": {"WEB_CONCURRENCY": "auto", "RAILS_ENV": "production"}},
+     {"image": "ruby:3.4", "env": {"WEB_CONCURRENCY": "auto"}},
      {"env": {"GOMAXPROCS": "$(CPUS)"}}, {"env": {"AUTOMEMLIMIT": "off"}}, {"env": {"ELIXIR_ERL_OPTIONS": "+K true"}}],
 )  # fmt: skip
 def test_what_sizes_itself_by_the_cpu_limit(fields: dict[str, Any]) -> None:
@@ -170,6 +172,23 @@ def test_what_sizes_itself_by_the_cpu_limit(fields: dict[str, Any]) -> None:
 )
 def test_a_size_of_its_own_frees_a_limit(fields: dict[str, Any], expected: tuple[str, str]) -> None:
     assert uses(**fields) == expected
+
+
+@pytest.mark.parametrize("value", ["4", "", "automatic"])
+def test_a_number_of_workers_shows_no_runtime(value: str) -> None:
+    assert uses(env={"WEB_CONCURRENCY": value}) == (UNKNOWN, UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("option", "shown_by"),
+    [("--auto-gomemlimit.ratio=0.8", "--auto-gomemlimit"), ("--enable-auto-gomemlimit", "enable-auto-gomemlimit")],
+)
+def test_an_option_of_several_programs_names_itself_and_none_of_them(option: str, shown_by: str) -> None:
+    container: dict[str, Any] = {"image": "quay.io/thanos/thanos:v0.39.2", "args": ["receive", option]}
+    readers = [use_of(container, resource) for resource in ("cpu", "memory")]
+    assert [(one.name, one.shown_by.partition(" in ")[0]) for one in readers if isinstance(one, LimitReader)] == [
+        ("a Go program", shown_by), ("a program that takes a share of its memory limit", shown_by),
+    ]  # fmt: skip
 
 
 def test_a_value_that_the_pod_does_not_contain_counts_for_settings_of_any_value() -> None:
@@ -266,7 +285,11 @@ def test_a_suffix_of_files_belongs_to_one_runtime() -> None:
 
 def test_patterns_are_valid_for_the_api_server_too() -> None:
     """RE2 knows neither what is ahead nor what is behind, and no references."""
-    expressions = [*(one.expression for one in PATTERNS), *(one.variable for one in RUNTIMES)]
+    expressions = [
+        *(one.expression for one in PATTERNS),
+        *(one.variable for one in RUNTIMES),
+        *(telling.expression for one in RUNTIMES for telling in one.telling_values),
+    ]
     assert [text for text in expressions if re.search(r"\(\?[=!<P]|\\[1-9]", text)] == []
 
 

@@ -222,12 +222,18 @@ NAMESPACE = AutoscalerFlag(
     effect="The namespace of the status, and of the priorities of the expander.",
     readers=("trimtab.cluster.autoscaler_processes:key_of_process",),
 )  # fmt: skip
+NODES = AutoscalerFlag(
+    name="nodes",
+    effect="The minimum of each node group holds. The autoscaler's status is read first; this flag counts for groups "
+    "that no status has.",
+    readers=("trimtab.cluster.cluster_autoscaler:groups_from_flags",),
+)  # fmt: skip
 
 OBEYED_FLAGS = (
     ENABLED, THRESHOLD, GPU_THRESHOLD, IGNORE_DAEMON_SETS, IGNORE_MIRROR_PODS, DYNAMIC_RESOURCES, SKIP_LOCAL_STORAGE,
     SKIP_SYSTEM_PODS, SYSTEM_POD_TIMEOUT, SKIP_CUSTOM_CONTROLLERS, MIN_REPLICAS, MAX_GRACEFUL, DRAIN_PRIORITIES,
     UNNEEDED_TIME, UNREADY_TIME, UNREADY_ENABLED, DELAY_AFTER_ADD, DELAY_AFTER_DELETE, DELAY_AFTER_FAILURE,
-    MAX_UNREADY_PERCENT, OK_UNREADY_COUNT, STATUS_CONFIG_MAP, NAMESPACE,
+    MAX_UNREADY_PERCENT, OK_UNREADY_COUNT, STATUS_CONFIG_MAP, NAMESPACE, NODES,
 )  # fmt: skip
 _PACE = "The pool's `pace` limits Trimtab's own drains; the autoscaler's number only decides how fast it follows."
 _SEARCH = "It limits how many nodes the autoscaler examines in one loop. An empty node is always examined."
@@ -295,10 +301,6 @@ UNUSED_FLAGS = (
     AutoscalerFlag(
         name="memory-total",
         effect=_CLUSTER_MINIMUM,
-    ),
-    AutoscalerFlag(
-        name="nodes",
-        effect="The minimum and maximum of each node group are read from the autoscaler's status.",
     ),
     AutoscalerFlag(
         name="enforce-node-group-min-size", kind=_B, default="false",

@@ -262,11 +262,29 @@ _OBEYED_NAMES = tuple(flag.name for flag in f.OBEYED_FLAGS)
 def autoscaler_from_flags(arguments: Iterable[str], updated: Seconds | None) -> Autoscaler:
     """Returns the state of an autoscaler of which only the flags are known. It is assumed to be healthy and idle, and
     to have updated its status just now."""
+    arguments = tuple(arguments)
     flags = parse_flags(arguments)
     return Autoscaler(
-        updated=updated, flags=flags, threshold=_parse_percent(f.THRESHOLD.text_in(flags)),
+        updated=updated, flags=flags, groups=groups_from_flags(arguments), threshold=_parse_percent(f.THRESHOLD.text_in(flags)),
         gpu_threshold=_parse_percent(f.GPU_THRESHOLD.text_in(flags)), scale_down=f.ENABLED.is_true_in(flags),
     )  # fmt: skip
+
+
+def groups_from_flags(arguments: Iterable[str]) -> tuple[NodeGroupStatus, ...]:
+    """Returns the node groups of the flags `--nodes=MIN:MAX:NAME`, of which a command line may have several. A value of
+    another form is left out."""
+    groups, is_value = [], False
+    for argument in arguments:
+        name, has_value, value = argument.lstrip("-").partition("=")
+        is_flag = argument.startswith("-") and name == f.NODES.name
+        if (is_flag and has_value) or is_value:
+            size = re.fullmatch(r"(\d+):(\d+):(.+)", value if is_flag else argument)
+            if size is not None:
+                groups.append(NodeGroupStatus(
+                    name=size[3], healthy=True, scale_up="", min_size=int(size[1]), max_size=int(size[2]),
+                ))  # fmt: skip
+        is_value = is_flag and not has_value
+    return tuple(groups)
 
 
 def _parse_percent(text: str) -> int:

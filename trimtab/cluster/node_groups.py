@@ -42,6 +42,11 @@ class NodeGroups:
         return max(len(self.unmatched_nodes) - spare, 0)
 
     @property
+    def minimums(self) -> Mapping[str, int]:
+        """Group → its minimum, for groups with a minimum to which nodes belong."""
+        return {group.name: group.min_size for group in self.by_node.values() if group.min_size}
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """A sentence about nodes whose group is counted instead of matched, or is not known; empty if names say it
         all."""
@@ -55,8 +60,8 @@ class NodeGroups:
         groups = join_first([describe_minimum(group) for group in self.possible_groups], _MAX_NAMES)
         return (
             f"{describe_nodes(self.unmatched_nodes)} cannot be matched by name to a node group of the cluster "
-            f"autoscaler, and may belong to {groups}; so {self.unmatched_minimum} of them must remain. To state the "
-            "group, name the pool after it, or give the nodes a label with the name of the group",
+            f"autoscaler, and may belong to {groups}; so {self.unmatched_minimum} of them must remain; a label of "
+            "the nodes whose value is the name of the group states the group",
         )
 
 

@@ -285,6 +285,9 @@ def _read_variables(variables: Iterable[Variable], findings: _TextFindings) -> N
                 findings.add_shown(runtime, _USUAL_VARIABLE, f"the variable {variable.name}")
             else:
                 findings.add_shown(runtime, _VARIABLE, "an environment variable")
+        for runtime, value in use.telling_values:
+            if value.fullmatch(_text_of(variable)) is not None:
+                findings.add_shown(runtime, _USUAL_VARIABLE, f"the value of the variable {variable.name}")
         for runtime, setting, value in use.settings:
             frees = (
                 value.fullmatch(_text_of(variable)) is not None if variable.value_from is None else setting.frees_unseen
@@ -301,6 +304,8 @@ class _VariableUse:
     """(name of the runtime, whether messages name the variable)."""
     settings: tuple[tuple[str, SizeSetting, re.Pattern[str]], ...]
     """(name of the runtime, setting, pattern of the value)."""
+    telling_values: tuple[tuple[str, re.Pattern[str]], ...]
+    """(name of the runtime, pattern of the value that shows it)."""
 
 
 @cache_short_strings(max_length=128, max_entries=4096)
@@ -316,7 +321,13 @@ def _variable_use(name: str) -> _VariableUse:
         for setting in runtime.settings
         if setting.variable and re.fullmatch(setting.variable, name)
     ]
-    return _VariableUse(tuple(shown), tuple(settings))
+    telling_values = [
+        (runtime.name, re.compile(telling.expression, re.DOTALL))
+        for runtime in RUNTIMES
+        for telling in runtime.telling_values
+        if telling.variable == name
+    ]
+    return _VariableUse(tuple(shown), tuple(settings), tuple(telling_values))
 
 
 def _read_texts(texts: list[tuple[str, str]], findings: _TextFindings) -> None:

@@ -38,6 +38,16 @@ class SizeSetting:
     """Whether the variable frees the limits as well if its value is not in the pod (`valueFrom`)."""
 
 
+@dataclass(frozen=True, slots=True)
+class TellingValue:
+    """A variable that several programs read, with the value that only one runtime understands."""
+
+    variable: str
+    """The name of the variable."""
+    expression: str
+    """A pattern for the whole value."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """A runtime or server: how it is recognized, and which limits it reads."""
@@ -58,6 +68,8 @@ class Runtime:
     """Variables that only this runtime reads, by their whole names. Messages name them."""
     variable: str = ""
     """A pattern that is searched in the names of all other variables."""
+    telling_values: tuple[TellingValue, ...] = ()
+    """Variables that show this runtime only with such a value."""
     limit_options: tuple[TextPattern, ...] = ()
     """Options that take a share of a limit."""
     options: tuple[TextPattern, ...] = ()
@@ -70,6 +82,10 @@ class Runtime:
     overriding_options: tuple[TextPattern, ...] = ()
     """Options that make the runtime read its memory limit whatever `settings` say."""
 
+
+_OPTION_START = "(^|[=,\\s]|--|enable-)"
+"""What is in front of an option's name that switches it on; `--no-` is not among it."""
+_AUTO_MEMORY_LIMIT = TextPattern("auto-gomemlimit", f"{_OPTION_START}auto-gomemlimit")
 
 RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
@@ -172,6 +188,8 @@ RUNTIMES: tuple[Runtime, ...] = (
         label_words=("go",),
         usual_variables=("GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "GOMAXPROCS"),
         variable="^AUTOMEMLIMIT",
+        # Several programs in Go have these options: Prometheus, Alertmanager, Thanos, GCS FUSE.
+        limit_options=(_AUTO_MEMORY_LIMIT, TextPattern("auto-gomaxprocs", f"{_OPTION_START}auto-gomaxprocs")),
         programs=("go",),
         settings=(
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
@@ -194,7 +212,6 @@ RUNTIMES: tuple[Runtime, ...] = (
         reads=(CPU, MEMORY),
         source="prometheus.io, command-line flags of Prometheus 3: --auto-gomemlimit and --auto-gomaxprocs are on",
         images=("prometheus",),
-        limit_options=(TextPattern("--auto-gomemlimit"),),
         settings=(
             SizeSetting(frees=(MEMORY,), options=(TextPattern("--no-auto-gomemlimit"),)),
             SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),
@@ -322,7 +339,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         # Repetitions are bounded, so that the time of a search grows only with the length of the text.
         variable="(^|_)(MEM|MEMORY|HEAP|RAM)_([A-Z_]{0,30}_)?(PERCENT|PERCENTAGE|PCT|RATIO|FRACTION)($|_)",
         limit_options=(
-            TextPattern("auto-gomemlimit", "(^|[=,\\s]|--|enable-)auto-gomemlimit"),
+            _AUTO_MEMORY_LIMIT,
             TextPattern("ercent", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?[pP]ercent"),
             TextPattern("ratio", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?ratio"),
         ),
@@ -355,6 +372,14 @@ RUNTIMES: tuple[Runtime, ...] = (
         source="php.net, memory_limit: a fixed amount",
         words=("php", "laravel"),
         programs=("php", "php-fpm"),
+    ),
+    Runtime(
+        name="Puma, which counts its workers by the cpu limit",
+        reads=(CPU,),
+        source="puma/puma, WEB_CONCURRENCY=auto: as many workers as Concurrent.available_processor_count, which "
+        "ruby-concurrency/concurrent-ruby computes by the cgroup's quota",
+        # gunicorn, uvicorn and the platforms read a number from the same variable.
+        telling_values=(TellingValue("WEB_CONCURRENCY", "auto"),),
     ),
     Runtime(
         name="Ruby",

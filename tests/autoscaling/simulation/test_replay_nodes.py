@@ -150,3 +150,12 @@ def test_flags_are_written_as_arguments() -> None:
     assert replace(DEFAULT, threshold=0.7, unneeded_seconds=90).format_arguments() == (
         "--scale-down-utilization-threshold=0.7", "--scale-down-unneeded-time=90s", "--scale-down-delay-after-add=10m",
     )  # fmt: skip
+
+
+def test_the_minimum_of_a_node_group_holds_over_all_its_shapes() -> None:
+    shapes = [replace(BIG, name=name, group="workers") for name in "ab"]
+    grouped = NodeHistory(
+        shapes={shape.name: shape for shape in shapes}, workloads={}, nodes=[("a", {}), ("a", {}), ("b", {})],
+        moments=[(second, {}) for second in range(0, 3600, 300)], group_minimums={"workers": 2},
+    )  # fmt: skip
+    assert replay_history(grouped, DEFAULT).final_nodes == 2

@@ -17,6 +17,7 @@ from trimtab.cluster.autoscaler_evictions import DEFAULT_RULES, EvictionRules
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.node_groups import NodeGroups
 from trimtab.cluster.owner import OwnerKey, controller_by_hash
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
@@ -26,6 +27,9 @@ from trimtab.machines.prices import price_of
 from trimtab.scheduling.node_filters import REJECTING_EFFECTS, label_keys_read, node_rejection_reason
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+UNMATCHED_GROUP = "?"
+"""The name for the nodes whose node group is not known, while a group with a minimum may have them."""
+NO_GROUPS = NodeGroups()
 _TRANSIENT_TAINTS = ("node.kubernetes.io/", *AUTOSCALER_TAINTS)
 
 Lives = Mapping[str, Sequence[tuple[Seconds, Seconds]]]
@@ -51,15 +55,16 @@ class _Shapes:
 
 def build_history(
     first: Inventory, moments: Iterable[tuple[Seconds, Mapping[str, int]]], min_nodes: int = 0,
-    rules: EvictionRules = DEFAULT_RULES,
+    rules: EvictionRules = DEFAULT_RULES, groups: NodeGroups = NO_GROUPS,
 ) -> HistoryReading:  # fmt: skip
     """Returns the history that begins with the nodes and pods of `first`.
 
     `moments`: second → number of pods by workload; seconds are counted from the first moment. `min_nodes`: for each
     shape, the number of nodes that always stay. `rules`: which pods keep the autoscaler from removing their node.
+    `groups`: the node groups of the nodes, whose minimums hold.
     """
     moments = sorted(moments, key=lambda moment: moment[0])
-    shapes, unreadable = _group_nodes(first)
+    shapes, unreadable = _group_nodes(first, groups)
     notes = (
         [
             f"{format_count(unreadable, 'node is', 'nodes are')} left out, because the allocatable amounts cannot "
@@ -97,6 +102,7 @@ def build_history(
             for second, pods in moments
         ],
         min_nodes=dict.fromkeys(shapes.by_name, min_nodes),
+        group_minimums={**groups.minimums, UNMATCHED_GROUP: groups.unmatched_minimum},
     )  # fmt: skip
     return HistoryReading(history, tuple(notes))
 
@@ -145,7 +151,15 @@ def count_pods(inventory: Inventory) -> dict[str, int]:
     return dict(Counter(name for name in names if name))
 
 
-def _group_nodes(inventory: Inventory) -> tuple[_Shapes, int]:
+def _limited_group(node: str, groups: NodeGroups) -> str:
+    """Returns the group of the node if it has a minimum, or `UNMATCHED_GROUP` if it is not known whether it has one."""
+    group = groups.by_node.get(node)
+    if group is not None:
+        return group.name if group.min_size else ""
+    return UNMATCHED_GROUP if node in groups.unmatched_nodes else ""
+
+
+def _group_nodes(inventory: Inventory, groups: NodeGroups) -> tuple[_Shapes, int]:
     keys = {
         key for pod in inventory.pods for key in label_keys_read(pod.requirements, ()) if key and key != HOSTNAME_LABEL
     }  # fmt: skip
@@ -161,14 +175,16 @@ def _group_nodes(inventory: Inventory) -> tuple[_Shapes, int]:
         cpu, memory, slots = (node.allocatable.get(name, 0) for name in ("cpu", "memory", "pods"))
         kind = node.labels.get(INSTANCE_TYPE_LABEL, "")
         labels = frozenset((key, node.labels.get(key)) for key in keys)
-        key = (kind, cpu, memory, slots, price if isinstance(price, int) else None, labels, _lasting_taints(node))
+        group = _limited_group(node.name, groups)
+        price = price if isinstance(price, int) else None
+        key = (kind, cpu, memory, slots, price, labels, _lasting_taints(node), group)
         if key not in names:
             names[key] = _name_shape(kind, cpu, memory, shapes.by_name)
             daemon_cpu, daemon_memory, daemon_pods = daemons.get(node.name, (0, 0, 0))
             shapes.by_name[names[key]] = ReplayShape(
                 name=names[key], cpu=max(0, cpu - daemon_cpu), memory=max(0, memory - daemon_memory),
                 pods=max(0, slots - daemon_pods), daemon_cpu=daemon_cpu, daemon_memory=daemon_memory,
-                price=price if isinstance(price, int) else None,
+                price=price, group=group,
             )  # fmt: skip
             shapes.example[names[key]] = node
         shapes.of_node[node.name] = names[key]

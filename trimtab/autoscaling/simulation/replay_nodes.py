@@ -55,6 +55,8 @@ class ReplayShape:
     daemon_memory: int = 0
     price: int | None = None
     """The price in micro-dollars an hour, or None if it is unknown."""
+    group: str = ""
+    """The node group with a minimum size to which these nodes belong; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,8 @@ class NodeHistory:
     """(second, workload → number of pods), ascending. A workload that is not in a moment keeps its number."""
     min_nodes: Mapping[str, int] = field(default_factory=dict)
     """Shape → the number of its nodes that are never removed."""
+    group_minimums: Mapping[str, int] = field(default_factory=dict)
+    """Node group → the number of its nodes, of all its shapes, that are never removed."""
 
 
 @dataclass(slots=True)
@@ -315,8 +319,12 @@ class _Replay:
         )  # fmt: skip
 
     def _may_shrink(self, node: _Node) -> bool:
-        name = node.shape.name
-        return sum(each.shape.name == name for each in self.nodes) > self.history.min_nodes.get(name, 0)
+        name, group = node.shape.name, node.shape.group
+        group_minimum = self.history.group_minimums.get(group, 0)
+        return (
+            sum(each.shape.name == name for each in self.nodes) > self.history.min_nodes.get(name, 0)
+            and (not group_minimum or sum(each.shape.group == group for each in self.nodes) > group_minimum)
+        )  # fmt: skip
 
     def _place_elsewhere(self, node: _Node, others: Sequence[_Node]) -> list[tuple[_Node, str]] | None:
         """Places every pod of the node on another node, each on the fullest node on which it fits, and returns the

@@ -27,10 +27,12 @@ from trimtab.cli.plan.inputs import parse_autoscaler_flags, parse_documents
 from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.autoscaler_evictions import read_eviction_rules
 from trimtab.cluster.autoscaler_processes import Processes, StatusKey, key_of_process
-from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, autoscaler_from_flags, parse_flags
+from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, autoscaler_from_flags, groups_from_flags, parse_flags
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.node_groups import NodeGroups, assign_node_groups
+from trimtab.cluster.several_autoscalers import read_statuses
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document
@@ -42,6 +44,7 @@ CONSTANT_SECONDS = 2 * 3600
 """The seconds for which the pods of a single snapshot are replayed: longer than every unneeded time that is
 compared."""
 _UNNEEDED_FLAG, _DELAY_FLAG = f.UNNEEDED_TIME.name, f.DELAY_AFTER_ADD.name
+_DISCOVERY_FLAG = "node-group-auto-discovery"
 _MAX_NAMES = 3
 """The largest number of autoscalers that a note names."""
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
@@ -98,7 +101,9 @@ def read_cluster_history(
     snapshots.sort(key=lambda snapshot: snapshot.at)
     moments, notes = _read_moments(snapshots, series, step_seconds)
     rules = read_eviction_rules(autoscaler_from_flags(arguments, None))
-    reading = build_history(snapshots[0].inventory, moments, min_nodes, rules)
+    groups, group_notes = _read_groups(snapshots[0].inventory, now.inventory, processes, min_nodes)
+    notes += group_notes
+    reading = build_history(snapshots[0].inventory, moments, min_nodes, rules, groups)
     if not configured and len(processes) > 1:
         statuses = ["/".join(key_of_process(process)) for process in processes]
         others = join_first(statuses[1:], _MAX_NAMES)
@@ -113,6 +118,31 @@ def read_cluster_history(
             "--autoscaler-flags."
         )
     return ClusterHistory(reading.history, present, (*notes, *reading.notes))
+
+
+def _read_groups(
+    first: Inventory, now: Inventory, processes: Processes, min_nodes: int
+) -> tuple[NodeGroups, list[str]]:
+    """Returns the node groups of the first snapshot's nodes, and notes about minimum sizes that are not known.
+
+    The minimums are those of the autoscalers' statuses. Groups that no status has are those of the flag --nodes."""
+    status = read_statuses(first.config_maps, processes).autoscaler or read_statuses(
+        now.config_maps, processes
+    ).autoscaler
+    reported = status.groups if status is not None else ()
+    names = {group.name for group in reported}
+    configured = {group.name: group for process in processes for group in groups_from_flags(process)}
+    groups = (*reported, *(group for name, group in configured.items() if name not in names))
+    assigned = assign_node_groups(first.machines, groups)
+    notes = [f"{note[0].upper()}{note[1:]}." for note in assigned.notes]
+    discovers = any(_DISCOVERY_FLAG in parse_flags(process) for process in processes)
+    if not reported and (discovers or not configured) and not min_nodes:
+        reason = f"--{_DISCOVERY_FLAG} finds groups in the cloud" if discovers else "no flag --nodes names a group"
+        notes.append(
+            "The minimum sizes of node groups are not known: the snapshot has no status of the cluster autoscaler, and "
+            f"{reason}. The replay keeps no minimum; set one with --min-nodes."
+        )
+    return assigned, notes
 
 
 def _distinct_processes(all_arguments: Iterable[Sequence[str]]) -> Processes:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from trimtab.cluster.runtime_signs import INJECTION_KEYS, NEGATIONS, VALUE_KEYS
-from trimtab.cluster.runtimes import RUNTIMES, Runtime, TextPattern
+from trimtab.cluster.runtimes import RUNTIMES, Runtime, TellingValue, TextPattern
 from trimtab.policy.cel import cel_list, cel_string
 
 
@@ -23,12 +23,20 @@ def runtime_reads(resource: str) -> str:
     names, texts = _regex(_name_patterns(runtimes)), _regex(_text_patterns(runtimes))
     programs, files = _regex(_script_patterns(runtimes)), _regex(_file_patterns(runtimes))
     started = _regex([f"^(.*/)?({_any(name for runtime in runtimes for name in runtime.programs)})[0-9.]*$"])
-    env = f"has(c.env) && c.env.exists(e, e.name.matches({names}) || (has(e.value) && e.value.matches({texts})))"
+    telling = "".join(f" || {_telling_value(value)}" for runtime in runtimes for value in runtime.telling_values)
+    env = (
+        f"has(c.env) && c.env.exists(e, e.name.matches({names}) || (has(e.value) && e.value.matches({texts})){telling})"
+    )
     line = f"t.matches({texts}) || t.matches({programs}) || t.matches({files})"
     command = f"has(c.command) && c.command.exists(t, {line} || t.matches({started}))"
     args = f"has(c.args) && c.args.exists(t, {line} || (has(c.command) && t.matches({started})))"
     image = f"has(c.image) && c.image.matches({_regex(_image_patterns(runtimes))})"
     return " || ".join(f"({part})" for part in (env, command, args, image, _marks(runtimes)))
+
+
+def _telling_value(telling: TellingValue) -> str:
+    pattern = cel_string(f"^({telling.expression})$")
+    return f"(e.name == {cel_string(telling.variable)} && has(e.value) && e.value.matches({pattern}))"
 
 
 def _regex(patterns: Iterable[str]) -> str:

@@ -120,7 +120,11 @@ def test_a_vpa_that_only_informs_is_no_obstacle():
 def hpa(*metrics: dict[str, Any]) -> ClusterFacts:
     shape = {
         "metadata": {"name": "web", "namespace": "team"},
-        "spec": {"scaleTargetRef": {"kind": "ReplicaSet", "name": "web-5d4"}, "maxReplicas": 5, "metrics": metrics},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4"},
+            "maxReplicas": 5,
+            "metrics": metrics,
+        },
     }
     return facts(hpas={("team", "ReplicaSet", "web-5d4"): (msgspec.convert(shape, HorizontalPodAutoscaler),)})
 

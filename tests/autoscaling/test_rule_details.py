@@ -239,3 +239,33 @@ def test_no_rule_advises_to_remove_a_limit_on_windows(code: str, system: dict[st
 
 def test_one_rule_that_was_not_checked_is_one_rule() -> None:
     assert has_facts(str(NotChecked(Needs.REPLICAS, ("L08",))), "1 rule was", "(L08)")
+
+
+def scaled(target: dict[str, str], **spec: Any) -> dict[str, Any]:
+    return {**hpa("Resource"), "spec": {"scaleTargetRef": {**target, "name": "web"}, "maxReplicas": 5, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("target", "changes"),
+    [
+        ({"kind": "Deployment"}, ["apps/v1"]), ({"kind": "Deployment", "apiVersion": "v1"}, ["apps/v1"]),
+        ({"kind": "StatefulSet"}, []), ({"kind": "Rollout"}, []),
+    ],
+)  # fmt: skip
+def test_an_hpa_without_a_group_gets_that_of_the_workload_it_means(target: dict[str, str], changes: list[str]) -> None:
+    findings = find("L46", workload(), scaled(target))
+    assert (len(findings), values_of(findings)) == (1, changes)
+
+
+def test_only_a_replication_controller_is_scaled_without_a_group() -> None:
+    assert find("L46", scaled({"kind": "ReplicationController"})) == ()
+    assert find("L46", scaled({"kind": "Deployment", "apiVersion": "apps/v1"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [(TARGET, "at least 2 replicas"), ({"kind": "Deployment"}, "3 replicas")],
+)  # fmt: skip
+def test_a_count_that_is_an_hpas_minimum_is_not_called_the_manifests(target: dict[str, str], words: str) -> None:
+    (finding,) = find("L29", workload(replicas=3), scaled(target, minReplicas=2))
+    assert f"has {words}" in str(finding)

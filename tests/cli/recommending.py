@@ -59,7 +59,7 @@ def hpa(target: int) -> Item:
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}}
     return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
             "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"},
+            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
                      "metrics": [{"type": "Resource", "resource": cpu}]}}  # fmt: skip
 
 

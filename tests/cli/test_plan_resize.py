@@ -81,7 +81,7 @@ def test_pods_that_are_not_resized_are_counted_by_reason(tmp_path: Path) -> None
     hpa = {
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "k", "namespace": "team"},
-        "spec": {"scaleTargetRef": {"kind": "ReplicaSet", "name": "k"}, "maxReplicas": 3},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "k"}, "maxReplicas": 3},
     }  # fmt: skip
     resize = report_of(tmp_path, POLICY, recommendations(x="600m", k="200m"), hpa)["resize"]
     assert [(each["code"], each["pods"]) for each in resize["refusals"]] == [("resize-hpa-divides", ["team/k-1"])]

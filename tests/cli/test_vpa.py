@@ -162,7 +162,8 @@ def test_an_hpa_on_cpu_utilization_keeps_the_vpa_away_from_cpu(tmp_path: Path, u
         "type": "Resource",
         "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
     }
-    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "metrics": [metric], "maxReplicas": 5}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"scaleTargetRef": target, "metrics": [metric], "maxReplicas": 5}
     hpa = item("HorizontalPodAutoscaler", "shop", "web", version="autoscaling/v2", spec=spec)
     cluster = write(tmp_path, workload("Deployment", "shop", "web", {}), hpa)
     (row,) = read_report("vpa", "propose", "--usage", usage, "--cluster", cluster)["proposals"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.cluster.kinds import GROUPS_BY_KIND, group_kind, group_name, kind_name, kind_of_object
+from trimtab.cluster.kinds import GROUPS_BY_KIND, group_kind, group_name, kind_name, kind_of_object, scale_target_kind
 from trimtab.kube.resources import LIST_SOURCES
 
 
@@ -50,3 +50,12 @@ def test_each_kind_that_is_listed_is_of_the_group_that_its_name_means() -> None:
     assert {version.rpartition("/")[0] for version in names} == {GROUPS_BY_KIND[s.kind] for s in names.values()}
     assert all(group_kind(source.group_version, kind) == kind for kind, source in LIST_SOURCES.items()
                if source.kind in GROUPS_BY_KIND)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "expected"),
+    [("", "StatefulSet", "StatefulSet.core"), ("apps/v1", "StatefulSet", "StatefulSet"),
+     ("", "ReplicationController", "ReplicationController"), ("", "Rollout", "Rollout.core")],
+)  # fmt: skip
+def test_a_scale_target_without_a_version_is_of_the_core_group(version: str, kind: str, expected: str) -> None:
+    assert scale_target_kind(version, kind) == expected

@@ -33,6 +33,21 @@ def test_a_cpu_trigger_is_an_hpa_on_a_deployment() -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ({"kind": "StatefulSet"}, ("apps/v1", "StatefulSet")),
+        ({"kind": "Rollout", "apiVersion": ""}, ("apps/v1", "Rollout")),
+        ({"kind": "Rollout", "apiVersion": "argoproj.io/v1alpha1"}, ("argoproj.io/v1alpha1", "Rollout")),
+    ],
+)
+def test_a_target_without_a_version_is_of_the_group_that_keda_assumes(
+    target: dict[str, str], expected: tuple[str, str]
+) -> None:
+    (hpa,) = hpas_of(scaled_object(CPU, scaleTargetRef={**target, "name": "web"}))
+    assert (hpa.spec.scale_target_ref.api_version, hpa.spec.scale_target_ref.kind_name) == expected
+
+
+@pytest.mark.parametrize(
     ("trigger", "expected"),
     [
         ({"type": "memory", "metadata": {"type": "Utilization", "value": "70"}}, [("memory", 70, "")]),

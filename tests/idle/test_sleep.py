@@ -56,6 +56,12 @@ def test_every_kind_of_schedule_is_read_as_hours_of_the_week(manifest: dict[str,
     assert sleep_schedule.covers_workload(WEB)
 
 
+def test_a_target_without_a_version_is_of_the_group_that_keda_assumes() -> None:
+    """`apps` for every kind, and a Rollout is of another group."""
+    rollout = cron("0 8 * * 1-5", "0 18 * * 1-5", scaleTargetRef={"name": "web", "kind": "Rollout"})
+    assert [str(target.kind) for target in schedule(rollout).targets] == ["Rollout.apps"]
+
+
 def test_a_half_hour_counts_as_awake() -> None:
     assert 17 not in schedule(sleep_info(sleepAt="17:30")).asleep
     assert 18 in schedule(sleep_info(sleepAt="17:30")).asleep
@@ -142,7 +148,7 @@ def test_a_namespace_with_a_schedule_gets_no_other() -> None:
 
 def test_an_hpa_may_scale_to_zero_only_with_a_metric_from_outside_and_a_new_server() -> None:
     quiet = {WEB: known(weeks(2, range(8, 18)), request_cores=1.0)}
-    target = {"kind": "Deployment", "name": "web"}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     outside = item(
         "HorizontalPodAutoscaler", "shop", "a", spec={"scaleTargetRef": target, "metrics": [{"type": "External"}]}
     )

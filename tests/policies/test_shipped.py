@@ -120,7 +120,7 @@ def worlds(draw: st.DrawFn) -> bytes:
     specs = {
         "LimitRange": {"limits": [item]},
         "ResourceQuota": {"hard": draw(counted), "scopes": draw(scopes)},
-        "HorizontalPodAutoscaler": {"scaleTargetRef": {"kind": "Deployment", "name": "a"}},
+        "HorizontalPodAutoscaler": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
         "VerticalPodAutoscaler": {"targetRef": {"kind": "StatefulSet", "name": "a"}},
     }
     chosen = draw(st.lists(st.sampled_from(sorted(specs)), unique=True))

@@ -29,7 +29,7 @@ def subject(facts: ClusterFacts) -> PodContext:
 
 
 def hpa(rest: str, *, name: str = "web", namespace: str = "shop") -> ClusterFacts:
-    target = f"scaleTargetRef: {{kind: Deployment, name: {name}}}"
+    target = f"scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}"
     text = f"kind: {KIND}\nmetadata: {{name: x, namespace: {namespace}}}\nspec: {{{target}{rest}}}\n"
     return world(text.encode())
 
@@ -47,6 +47,14 @@ def test_other_metrics_do_not_care_for_requests(metrics: str) -> None:
 def test_the_old_version_and_an_hpa_without_metrics_count_by_cpu_utilization() -> None:
     assert is_scaled_by_utilization(subject(hpa(", targetCPUUtilizationPercentage: 70")))
     assert is_scaled_by_utilization(subject(hpa("")))
+
+
+@pytest.mark.parametrize("version", ["", "apiVersion: '', ", "apiVersion: v1, ", "apiVersion: apps.kruise.io/v1, "])
+def test_an_hpa_that_names_another_group_or_none_scales_no_deployment(version: str) -> None:
+    text = (
+        f"kind: {KIND}\nmetadata: {{name: x, namespace: shop}}\nspec: {{scaleTargetRef: {{{version}kind: Deployment, "
+    )
+    assert not is_scaled_by_utilization(subject(world(f"{text}name: web}}}}\n".encode())))
 
 
 def test_an_hpa_of_another_workload_says_nothing_of_this_one() -> None:

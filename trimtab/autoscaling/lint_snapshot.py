@@ -41,6 +41,7 @@ from trimtab.cluster.api.autoscaling import (
 from trimtab.cluster.api.core import LimitRange, Namespace
 from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget, WorkloadStatus
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import built_in
 from trimtab.cluster.node import OS_LABELS
 from trimtab.cluster.owner import kind_of_reference
@@ -322,6 +323,12 @@ class LintSnapshot:
             1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas for hpa in self.hpas_of(workload.subject)
         ]
         return max(minima) if minima else 1 if workload.replicas is None else workload.replicas
+
+    def describe_replicas(self, workload: LintWorkload) -> str:
+        """Returns the number of `needed_replicas` in words, with the HPA if the number is its minimum."""
+        replicas = self.needed_replicas(workload) or 0
+        count = format_count(replicas, "replica")
+        return f"at least {count} by its HPA's minimum" if self.hpas_of(workload.subject) else count
 
 
 def subject_of(kind: str, metadata: Metadata, *, namespaced: bool = True) -> LintSubject:

@@ -265,7 +265,8 @@ def autoscaler_from_flags(arguments: Iterable[str], updated: Seconds | None) -> 
     arguments = tuple(arguments)
     flags = parse_flags(arguments)
     return Autoscaler(
-        updated=updated, flags=flags, groups=groups_from_flags(arguments), threshold=_parse_percent(f.THRESHOLD.text_in(flags)),
+        updated=updated, flags=flags, groups=groups_from_flags(arguments),
+        threshold=_parse_percent(f.THRESHOLD.text_in(flags)),
         gpu_threshold=_parse_percent(f.GPU_THRESHOLD.text_in(flags)), scale_down=f.ENABLED.is_true_in(flags),
     )  # fmt: skip
 

@@ -111,6 +111,16 @@ def group_kind(api_version: str, kind: str) -> GroupKind:
     return GroupKind(f"{kind.replace('.', '%2E')}.{group or _CORE}")
 
 
+CORE_VERSION: Final = "v1"
+"""The `apiVersion` of the core group."""
+
+
+def scale_target_kind(api_version: str, kind: str) -> GroupKind:
+    """Returns the kind of an HPA's target. Without an `apiVersion`, the HPA's controller looks in the core group (its
+    `ParseGroupVersion` of an empty text), whatever the name of the kind means elsewhere."""
+    return group_kind(api_version or CORE_VERSION, kind)
+
+
 def built_in(kind: str) -> GroupKind:
     """Returns the kind that this name alone means. Raises KeyError if it means none: then the group must be written."""
     GROUPS_BY_KIND[kind]

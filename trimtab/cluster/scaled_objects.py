@@ -8,7 +8,7 @@ workload depends on the HPA. A ScaledJob has no HPA.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trimtab.cluster.kinds import group_kind
+from trimtab.cluster.kinds import scale_target_kind
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.yaml_documents import Document
 
@@ -42,6 +42,10 @@ def add_keda_hpas(documents: Iterable[Document]) -> Iterator[Document]:
             yield document.with_derived_value(hpa)
 
 
+DEFAULT_TARGET: Mapping[str, str] = {"apiVersion": "apps/v1", "kind": "Deployment"}
+"""What KEDA sets for absent fields of `scaleTargetRef` (kedacore/keda, pkg/scaling/resolver: ParseGVKR)."""
+
+
 def render_keda_hpa(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the HPA that KEDA creates from a ScaledObject; None for another kind, for a paused ScaledObject, and for
     one without a trigger that KEDA can use."""
@@ -56,8 +60,7 @@ def render_keda_hpa(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     minimum, maximum = spec.get("minReplicaCount"), spec.get("maxReplicaCount")
     hpa_spec: dict[str, Any] = {
         "scaleTargetRef": {
-            "apiVersion": target.get("apiVersion") or "apps/v1", "kind": target.get("kind") or "Deployment",
-            "name": target["name"],
+            **DEFAULT_TARGET, **{key: target[key] for key in ("apiVersion", "kind", "name") if target.get(key)},
         },
         # KEDA itself scales between 0 and 1.
         "minReplicas": minimum if isinstance(minimum, int) and minimum > 0 else 1,
@@ -113,7 +116,7 @@ def _name_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
 
 def _target_of(manifest: Mapping[str, Any]) -> OwnerKey:
     target = _mapping(_mapping(manifest.get("spec")).get("scaleTargetRef"))
-    kind = group_kind(str(target.get("apiVersion") or ""), str(target.get("kind", "")))
+    kind = scale_target_kind(str(target.get("apiVersion") or ""), str(target.get("kind", "")))
     return OwnerKey(_name_of(manifest)[0], kind, str(target.get("name", "")))
 
 

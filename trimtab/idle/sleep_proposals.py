@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab.cluster.kinds import group_kind
+from trimtab.cluster.kinds import scale_target_kind
 from trimtab.cluster.owner import OwnerKey
 from trimtab.idle.object_mentions import Manifest, name_of
 from trimtab.idle.quiet_hours import HOURS_PER_WEEK, MIN_WINDOW_HOURS, QuietHours, find_runs
@@ -182,7 +182,7 @@ def propose_scale_to_zero(
             continue  # Its controller, such as KEDA, would undo the patch.
         spec = manifest.get("spec") or {}
         target = spec.get("scaleTargetRef") or {}
-        kind = group_kind(str(target.get("apiVersion") or ""), str(target.get("kind")))
+        kind = scale_target_kind(str(target.get("apiVersion") or ""), str(target.get("kind")))
         quiet = quiet_hours.get(OwnerKey(namespace, kind, str(target.get("name"))))
         outside = any(metric.get("type") in _OUTSIDE_METRICS for metric in spec.get("metrics") or ())
         if quiet is not None and quiet.sleeping_hours and outside and spec.get("minReplicas", 1) > 0:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from trimtab.cluster.kinds import DEPLOYMENT, GroupKind, group_kind, kind_of_object
+from trimtab.cluster.kinds import GroupKind, group_kind, kind_of_object
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.scaled_objects import DEFAULT_TARGET
 from trimtab.cluster.timestamps import DAYS
 from trimtab.idle.object_mentions import Manifest, name_of
 from trimtab.idle.quiet_hours import HOURS_PER_WEEK
@@ -118,7 +119,7 @@ def _keda_schedules(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
     ]  # fmt: skip
     yield SleepSchedule(
         source=where, namespace=name_of(manifest)[1], zone=_check_zone(zones.pop()), asleep=hours_after_events(events),
-        targets=(_workload(name_of(manifest)[1], {"kind": DEPLOYMENT, **target}),),
+        targets=(_workload(name_of(manifest)[1], {**DEFAULT_TARGET, **_without_empty(target)}),),
     )  # fmt: skip
 
 
@@ -140,6 +141,10 @@ def _downscaler_schedules(manifest: Manifest, where: str) -> Iterator[SleepSched
             targets=() if kind == "Namespace" else (OwnerKey(namespace, GroupKind(kind), name),),
             kinds=("Deployment", "StatefulSet"),
         )  # fmt: skip
+
+
+def _without_empty(reference: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in reference.items() if value}
 
 
 def _workload(namespace: str, reference: Mapping[str, Any]) -> OwnerKey:

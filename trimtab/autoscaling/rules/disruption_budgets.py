@@ -18,7 +18,6 @@ from trimtab.autoscaling.rule import (
 )
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
-from trimtab.cluster.format_count import format_count
 from trimtab.cluster.free_name import choose_free_name
 from trimtab.cluster.kinds import built_in
 
@@ -47,7 +46,7 @@ def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if not snapshot.pdbs_of(workload):
             yield rule.report_problem(
                 workload.subject,
-                f"{workload.subject} has {format_count(replicas, 'replica')}, but no PodDisruptionBudget "
+                f"{workload.subject} has {snapshot.describe_replicas(workload)}, but no PodDisruptionBudget "
                 f"selects its pods.",
                 changes=_new_budget(workload, taken_names[workload.namespace]),
             )

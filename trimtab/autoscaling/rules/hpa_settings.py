@@ -21,7 +21,15 @@ from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.kinds import DAEMON_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET
+from trimtab.cluster.kinds import (
+    CORE_VERSION,
+    DAEMON_SET,
+    DEPLOYMENT,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    group_kind,
+)
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.cluster.utilization_metrics import (
     UtilizationMetric,
@@ -395,6 +403,33 @@ def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
             yield rule.report_problem(
                 _subject(hpa), f"{_subject(hpa)} uses only metrics of type {kinds}.", path=("spec", "metrics")
             )
+
+
+@lint_rule(
+    "L46", LintSeverity.ERROR, "An HPA whose target has no API group",
+    why=
+        "Without an apiVersion, the HPA's controller looks for the kind in the core group and finds nothing "
+        "(FailedGetScale), so it neither adds nor removes pods.",
+    source="Kubernetes HPA, podautoscaler/horizontal.go: ParseGroupVersion of scaleTargetRef.apiVersion",
+    fix="Set scaleTargetRef.apiVersion, such as apps/v1 for a Deployment or a StatefulSet.",
+)  # fmt: skip
+def target_without_group(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields a finding for each HPA whose target is in the core group, unless it is a ReplicationController, the only
+    kind of that group with a replica count."""
+    for hpa in snapshot.hpas:
+        target = hpa.spec.scale_target_ref
+        if target.api_version != CORE_VERSION or target.kind_name == REPLICATION_CONTROLLER:
+            continue
+        namespace = _subject(hpa).namespace
+        meant = snapshot.workloads_by_subject.get(LintSubject(group_kind("", target.kind_name), namespace, target.name))
+        path = ("spec", "scaleTargetRef", "apiVersion")
+        yield rule.report_problem(
+            _subject(hpa),
+            f"{_subject(hpa)} names {target.kind_name} {target.name} as its target without an API group, so it scales "
+            "nothing.",
+            path=path[:2],
+            changes=[ManifestChange(_subject(hpa), path, meant.api_version)] if meant is not None else (),
+        )
 
 
 @lint_rule(

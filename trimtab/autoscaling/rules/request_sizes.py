@@ -284,8 +284,9 @@ def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
             load = format_amount(CPU, ceil(replicas * cpu.p95 / fewer))
             yield rule.report_problem(
                 workload.subject,
-                f"{workload.subject} has {replicas} replicas. Each uses {format_amount(CPU, cpu.p95)} of cpu at "
-                f"the 95th percentile, and keeps {format_amount(MEMORY, memory.p5)} of memory even without load.",
+                f"{workload.subject} has {snapshot.describe_replicas(workload)}. Each uses "
+                f"{format_amount(CPU, cpu.p95)} of cpu at the 95th percentile, and keeps "
+                f"{format_amount(MEMORY, memory.p5)} of memory even without load.",
                 path=("spec", "replicas"),
                 outcome=f"{format_count(fewer, 'replica')} can serve the same load and need "
                 f"{format_amount(MEMORY, saved)} "

@@ -9,7 +9,6 @@ from trimtab.autoscaling.rule import (
     lint_rule,
 )
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pod_groups import group_by_marks
 from trimtab.cluster.pool import KEEP_ANNOTATION
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, find_schedulers
@@ -42,7 +41,7 @@ def unspread_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
         path = (*workload.template_path, "topologySpreadConstraints")
         yield rule.report_problem(
             workload.subject,
-                f"{workload.subject} has {format_count(replicas, 'replica')}, but no constraint spreads them "
+                f"{workload.subject} has {snapshot.describe_replicas(workload)}, but no constraint spreads them "
                 "over zones or nodes.",
             path=path, changes=[ManifestChange(workload.subject, path, constraints)] if workload.pod_labels else (),
         )  # fmt: skip

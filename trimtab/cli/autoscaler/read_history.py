@@ -126,9 +126,9 @@ def _read_groups(
     """Returns the node groups of the first snapshot's nodes, and notes about minimum sizes that are not known.
 
     The minimums are those of the autoscalers' statuses. Groups that no status has are those of the flag --nodes."""
-    status = read_statuses(first.config_maps, processes).autoscaler or read_statuses(
-        now.config_maps, processes
-    ).autoscaler
+    status = (
+        read_statuses(first.config_maps, processes).autoscaler or read_statuses(now.config_maps, processes).autoscaler
+    )
     reported = status.groups if status is not None else ()
     names = {group.name for group in reported}
     configured = {group.name: group for process in processes for group in groups_from_flags(process)}

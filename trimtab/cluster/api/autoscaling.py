@@ -4,11 +4,13 @@ A CapacityBuffer (autoscaling.x-k8s.io/v1beta1) reserves capacity for pods that 
 or Karpenter provides the nodes.
 """
 
+import msgspec
 from msgspec import field
 
 from trimtab.cluster.api.meta import UNSET, ApiObject, Metadata, ResourceList, UnsetType
 from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
+from trimtab.cluster.kinds import CORE_VERSION
 from trimtab.cluster.quantity import Written
 
 
@@ -19,6 +21,15 @@ class TargetRef(ApiObject, frozen=True, kw_only=True):
     kind_name: str = field(default="", name="kind")
     name: str = ""
     api_version: str = ""
+
+
+class ScaleTargetRef(TargetRef, frozen=True, kw_only=True):
+    """A reference to what an HPA scales. Unlike the VPA, which knows the kinds of Kubernetes by their names alone, the
+    HPA's controller looks for a kind without `apiVersion` in the core group."""
+
+    def __post_init__(self) -> None:
+        if not self.api_version:
+            msgspec.structs.force_setattr(self, "api_version", CORE_VERSION)
 
 
 # The defaults are those of the VPA's types (autoscaling.k8s.io/v1).
@@ -141,7 +152,7 @@ class HPAStatus(ApiObject, frozen=True, kw_only=True):
 
 
 class HPASpec(ApiObject, frozen=True, kw_only=True):
-    scale_target_ref: TargetRef = TargetRef()
+    scale_target_ref: ScaleTargetRef = ScaleTargetRef()
     metrics: tuple[MetricSpec, ...] = ()
     min_replicas: int | None = None
     """The smallest number of replicas. None: the API server's default, 1."""

@@ -171,12 +171,12 @@ def _group_nodes(inventory: Inventory, groups: NodeGroups) -> tuple[_Shapes, int
         if isinstance(node.allocatable, Unreadable):
             unreadable += 1
             continue
-        price = price_of(node, {})
+        known_price = price_of(node, {})
         cpu, memory, slots = (node.allocatable.get(name, 0) for name in ("cpu", "memory", "pods"))
         kind = node.labels.get(INSTANCE_TYPE_LABEL, "")
         labels = frozenset((key, node.labels.get(key)) for key in keys)
         group = _limited_group(node.name, groups)
-        price = price if isinstance(price, int) else None
+        price = known_price if isinstance(known_price, int) else None
         key = (kind, cpu, memory, slots, price, labels, _lasting_taints(node), group)
         if key not in names:
             names[key] = _name_shape(kind, cpu, memory, shapes.by_name)

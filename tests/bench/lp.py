@@ -171,6 +171,8 @@ def bound(made, world, evictions=None):
 def volume(made, world, evictions):
     """The most that whole nodes could save with so many evictions, if pods were sand and all nodes shared them."""
     nodes, evicted = made.candidates, [len(made.pods_to_move[n]) for n in made.candidates]
+    if not nodes:
+        return 0.0
     rows, limits = [evicted], [evictions]
     for resource in ("major", "minor"):
         free = getattr(world, resource)
@@ -178,10 +180,12 @@ def volume(made, world, evictions):
             [max(0, free[n]) + sum(getattr(made.requests[p], resource) for p in made.pods_to_move[n]) for n in nodes]
         )
         limits.append(sum(max(0, free[n]) for n in range(len(world.nodes)) if not world.closed_nodes[n]))
-    scaled = numpy.array(rows, float) / numpy.array(limits, float)[:, None]
+    # A plan without moves has no evictions, and a full cluster no room: a limit of 0 stays one.
+    scales = numpy.array([limit or 1 for limit in limits], float)
+    scaled = numpy.array(rows, float) / scales[:, None]
     solved = milp(
         [-made.savings[n] for n in nodes],
-        constraints=LinearConstraint(scaled, ub=numpy.ones(len(limits))),
+        constraints=LinearConstraint(scaled, ub=numpy.array(limits) / scales),
         bounds=Bounds(0, 1),
         integrality=numpy.ones(len(nodes)),
         options={"mip_rel_gap": 1e-4},

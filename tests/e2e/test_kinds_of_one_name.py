@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.e2e.test_capture import DEPLOYMENT, pods_that_wait, trimtab
+from tests.e2e.test_capture import DEPLOYMENT, trimtab, unfinished_objects
 
 GROUP = "example.dev"
 OURS = (
@@ -65,7 +65,7 @@ def furnished(cluster: Cluster) -> Iterator[Cluster]:
     cluster.some_nodes()
     cluster.deployment("web", replicas=2, spec={"containers": [{"name": "main", "image": cluster.image}]})
     cluster.eventually(lambda: len(cluster.running("app=web")) == 2)
-    cluster.eventually(lambda: not pods_that_wait(cluster), what="no pod of an earlier test waits or ends")
+    cluster.eventually(lambda: not unfinished_objects(cluster), what="nothing of an earlier test waits or ends")
     yield cluster
     cluster.kubectl("delete", "--ignore-not-found", "customresourcedefinitions", *(
         each["metadata"]["name"] for each in DEFINITIONS

@@ -67,19 +67,18 @@ def furnished(cluster: Cluster) -> Cluster:
     cluster.patch("Deployment", "web", {"metadata": {"annotations": {
         "kubectl.kubernetes.io/last-applied-configuration": json.dumps({"env": SECRET})}}})  # fmt: skip
     cluster.eventually(lambda: len(cluster.running("app=web")) == 2)
-    cluster.eventually(lambda: not unfinished_objects(cluster), what="nothing of an earlier test waits or ends")
+    cluster.eventually(lambda: not unfinished_pods(cluster), what="no pod of an earlier test waits or ends")
     cluster.eventually(lambda: cluster.get("ResourceQuota", "quota")["status"].get("used"))
     return cluster
 
 
-def unfinished_objects(cluster: Cluster) -> list[str]:
-    """The pods of all namespaces that have no node yet or are being deleted, and the namespaces that are: between two
-    looks they change an answer about the whole cluster. The pools and budgets of an earlier test end with its
-    namespace."""
-    pods = cluster.list("Pod", everywhere=True)
-    waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
-    ending = [each for each in (*pods, *cluster.list("Namespace")) if "deletionTimestamp" in each["metadata"]]
-    return [each["metadata"]["name"] for each in (*waiting, *ending)]
+def unfinished_pods(cluster: Cluster) -> list[str]:
+    """The pods of all namespaces that have no node yet or are being deleted: between two looks they change a plan."""
+    return [
+        pod["metadata"]["name"]
+        for pod in cluster.list("Pod", everywhere=True)
+        if not pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]
+    ]
 
 
 def test_admit_answers_alike_from_the_cluster_and_from_its_capture(furnished: Cluster, tmp_path: Path) -> None:

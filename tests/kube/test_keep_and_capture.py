@@ -159,7 +159,7 @@ def test_a_capture_reads_back_as_what_was_captured() -> None:
     })  # fmt: skip
     reading = load_snapshot([("capture", encode_capture(snapshot))])
     assert reading.mistakes == ()
-    assert reading.snapshot == snapshot
+    assert reading.snapshot == replace(snapshot, is_capture=True)
     [old] = reading.snapshot.objects_of(Workload, "ReplicationController")
     assert old.spec.selector.match_labels == {"app": "old"}  # type: ignore[union-attr]
 
@@ -337,6 +337,12 @@ def test_what_cannot_be_read_is_a_mistake_for_whoever_reads_the_capture(salt: by
     assert all(has_facts(mistake.sentence, "trimtab capture", "able to read") for mistake in reading.mistakes)
     for name in ("shop", "odd"):
         assert (name in str(reading.mistakes)) is (salt is None)
+
+
+@pytest.mark.parametrize("salt", [None, b"salt"])
+def test_a_capture_says_that_it_has_all_namespaces(salt: bytes | None) -> None:
+    text = encode_capture(Snapshot({"Pod": (kept(a_pod()),)}), salt=salt)
+    assert load_snapshot([("capture.json", text)]).snapshot.is_capture
 
 
 @pytest.mark.parametrize("salt", [None, b"salt"], ids=["names", "hashed"])

@@ -67,6 +67,8 @@ blocks whatever depends on them."""
 FORBIDDEN_KIND = "ForbiddenKind"
 """The kind of a placeholder in a capture. Each placeholder names a kind whose objects the user may not list. No API
 object has this kind."""
+CAPTURE_KIND = "Capture"
+"""The kind of an item that each capture has: all namespaces were listed. No API object has this kind."""
 UNREADABLE_FIELD = "unreadable"
 """A field of an object in a capture, beside kind and metadata: the reason why the rest of the object is missing. No API
 object has it."""
@@ -81,6 +83,8 @@ class Snapshot:
     """Kind → number of objects that Trimtab does not read."""
     forbidden: frozenset[str] = frozenset()
     """The kinds of `DISPENSABLE_KINDS` that the user may not list: nothing is known about them."""
+    is_capture: bool = False
+    """Whether `trimtab capture` wrote it, so that it has the objects of all namespaces."""
 
     def objects_of(self, shape: type[S], kind: str | None = None) -> tuple[S, ...]:
         """Returns every object of a kind; `kind` must be given only where several kinds share a struct (workloads)."""
@@ -119,6 +123,7 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
     objects: dict[str, list[ApiObject]] = {}
     ignored: Counter[str] = Counter()
     forbidden: set[str] = set()
+    is_capture = False
     mistakes: list[ConfigError] = []
     all_documents: Iterable[Document] = tuple(documents)
     if any(document.kind == "ScaledObject" for document in all_documents):
@@ -129,6 +134,8 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
             # `trimtab capture` writes such an item for each kind that it may not list, so that an offline plan knows
             # the gap.
             forbidden.add(document.entry_name.removeprefix(f"{FORBIDDEN_KIND} "))
+        elif kind == CAPTURE_KIND:
+            is_capture = True
         elif kind is None:
             mistakes.append(
                 document.error_at(
@@ -152,7 +159,7 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
             else:
                 objects.setdefault(kind, []).append(decoded)
     distinct = {kind: _without_repetitions(shapes) for kind, shapes in objects.items()}
-    return SnapshotReading(Snapshot(distinct, dict(ignored), frozenset(forbidden)), tuple(mistakes))
+    return SnapshotReading(Snapshot(distinct, dict(ignored), frozenset(forbidden), is_capture), tuple(mistakes))
 
 
 def _key_of(shape: ApiObject) -> tuple[str, str]:

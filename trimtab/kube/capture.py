@@ -16,7 +16,7 @@ from trimtab.cluster.anonymize import hash_names
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import Templated
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.snapshot import FORBIDDEN_KIND, UNREADABLE_FIELD, Snapshot
+from trimtab.cluster.snapshot import CAPTURE_KIND, FORBIDDEN_KIND, UNREADABLE_FIELD, Snapshot
 from trimtab.kube import decode
 from trimtab.kube.autoscaler_statuses import status_sources
 from trimtab.kube.client import Client
@@ -106,6 +106,7 @@ def encode_capture(
     if salt is not None:
         documents = hash_names(documents, salt)
     documents += map(_forbidden_item, sorted(snapshot.forbidden))
+    documents.append({"apiVersion": "trimtab.dev/v1alpha1", "kind": CAPTURE_KIND, "metadata": {"name": "cluster"}})
     # One item per line: a large capture can still be read and compared.
     body = b",\n".join(msgspec.json.encode(item) for item in documents)
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + body + b"\n]}\n"

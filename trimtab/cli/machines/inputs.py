@@ -75,7 +75,8 @@ def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, nee
         mistakes.append(report_unknown_pool(inventory, pool) if inventory.machines else no_machines)
     if mistakes:
         raise UsageError(first_mistakes(mistakes))
-    notes = tuple(list_snapshot_notes(inventory, cluster.paths))
+    is_whole = live_cluster.LIVE in cluster.paths or build.snapshot.is_capture
+    notes = tuple(list_snapshot_notes(inventory, is_whole=is_whole))
     return SelectedNodes(
         inventory=inventory, nodes=nodes, pool=pool, notes=notes, documents=tuple(documents), cluster=cluster
     )  # fmt: skip

@@ -142,10 +142,10 @@ def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterat
         yield ConfigError(file=where, expected=expected, got="none", todo=SNAPSHOT_HINT)
 
 
-def list_snapshot_notes(inventory: Inventory, paths: Sequence[str]) -> Iterator[str]:
+def list_snapshot_notes(inventory: Inventory, *, is_whole: bool) -> Iterator[str]:
     """Yields a note for each kind that a plan assumes to have no objects in the cluster, because the snapshot has
-    none."""
-    if live_cluster.LIVE not in paths and len({pod.namespace for pod in inventory.pods}) == 1:
+    none. `is_whole`: the snapshot has the objects of all namespaces."""
+    if not is_whole and len({pod.namespace for pod in inventory.pods}) == 1:
         namespace = inventory.pods[0].namespace
         yield (
             f"all pods are in namespace {namespace}: if kubectl printed the snapshot without -A, nodes look emptier "
@@ -303,7 +303,9 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
         *past.notes,
         *readmission.notes,
         *use_notes,
-        *list_snapshot_notes(inventory, cluster.paths),
+        *list_snapshot_notes(
+            inventory, is_whole=live_cluster.LIVE in cluster.paths or snapshot_build.snapshot.is_capture
+        ),
     )
     return PlanInputs(
         inventory=inventory,

@@ -99,13 +99,21 @@ def test_each_value_of_msgpack_is_counted_once(value: object) -> None:
     assert memory_of(content * 3) - memory_of(b"") == 3 * (memory_of(content) - memory_of(b""))
 
 
-@pytest.mark.parametrize("text", [b"[0,0]," * 800_000, b'{"a":{}},' * 500_000, b"[" * 200_000, b'"",' * 900_000])
+@pytest.mark.parametrize(
+    "text",
+    [b"[0,0]," * 800_000, b'{"a":{}},' * 500_000, b"[" * 200_000, b'"",' * 900_000],
+    ids=["lists", "maps", "depth", "texts"],
+)
 def test_json_of_many_values_is_refused(text: bytes) -> None:
     with pytest.raises(BytesRefused, match="40 MiB"):
         decode_json(text, list[object])
 
 
-@pytest.mark.parametrize("content", [b"\x90" * 300_000, b"\xa1a\x80" * 300_000, b"\xcd\xff\xff" * 900_000])
+@pytest.mark.parametrize(
+    "content",
+    [b"\x90" * 300_000, b"\xa1a\x80" * 300_000, b"\xcd\xff\xff" * 900_000],
+    ids=["lists", "maps", "numbers"],
+)
 def test_msgpack_of_many_values_is_refused(content: bytes) -> None:
     with pytest.raises(BytesRefused, match="40 MiB"):
         decode_msgpack(content, list[object])
@@ -134,7 +142,9 @@ def test_parts_contain_every_member(cut: int) -> None:
     assert b"".join(unpack_parts(parts, 2)) == b"abcd"
 
 
-@pytest.mark.parametrize("tail", [b"plain", gzip.compress(b"b")[:-1], gzip.compress(b"b")[:4]])
+@pytest.mark.parametrize(
+    "tail", [b"plain", gzip.compress(b"b")[:-1], gzip.compress(b"b")[:4]], ids=["plain", "cut short", "a beginning"]
+)
 def test_parts_with_a_damaged_member_are_refused(tail: bytes) -> None:
     with pytest.raises(BytesRefused):
         list(unpack_parts([gzip.compress(b"a"), tail], 9))

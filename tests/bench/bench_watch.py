@@ -1,6 +1,7 @@
 """What does it cost to know every pod, beside the official client's typed list?
 
-    make bench-watch        the first run makes a cluster of 20 000 pods (about 15 minutes), later ones start there
+    make bench-watch        the first run makes a cluster of 20 000 pods (about 15 minutes), later ones start there;
+                            BRIEF=1: 2 000 pods
 
 The last line is `RESULT list_cpu_ratio=… rss_ratio=… event_cpu_us=… event_ratio=… outage_cpu_s=…`; ratios are theirs
 to ours, per pod or event, each the best of its runs in fresh processes. Times differ between machines of one kind by a

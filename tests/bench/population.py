@@ -1,15 +1,17 @@
-"""Twenty thousand pods as real ones are: probes, environments, mounts, managedFields; about 10 KB each."""
+"""Twenty thousand pods, or two thousand in a brief run, as real ones are: probes, environments, mounts, managedFields;
+about 10 KB each."""
 
 from __future__ import annotations
 
+from tests.bench.results import choose_size
 from tests.controlplane import objects, workloads
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.objects import Object
 
-PODS = 20_000
-NODES = 100
+PODS = choose_size(20_000, 2_000)
+NODES = choose_size(100, 10)
 OWNERS = 200
-VERSION = "1"
+VERSION = choose_size("1", "1-brief")
 """Of the prepared cluster: change it whenever the pods change."""
 
 

@@ -129,6 +129,17 @@ def whole_cluster(control_plane: ControlPlane | None) -> Cluster:
     return Cluster(named, plane=control_plane)
 
 
+@pytest.fixture(scope="module")
+def sole_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster of this file alone, for tests that compare answers about all of a cluster: what tests of other files
+    leave would come and go between two answers. On somebody's cluster there is only that one."""
+    if (named := somebodys_cluster()) is not None:
+        yield Cluster(named)
+        return
+    with ControlPlane.start(request.getfixturevalue("built")) as plane:
+        yield Cluster(plane.kubeconfig, plane=plane)
+
+
 @pytest.fixture
 def cluster(whole_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """The cluster seen from a namespace of this test's own, taken away after it."""

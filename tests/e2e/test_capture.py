@@ -45,6 +45,11 @@ def trimtab(cluster: Cluster, *arguments: str, code: int = 0) -> str:
     return done.stdout if code == 0 else done.stderr
 
 
+@pytest.fixture(scope="module")
+def whole_cluster(sole_cluster: Cluster) -> Cluster:
+    return sole_cluster
+
+
 @pytest.fixture
 def furnished(cluster: Cluster) -> Cluster:
     """A namespace with everything an answer depends on, and with what nobody may carry away."""

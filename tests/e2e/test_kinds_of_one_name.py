@@ -59,6 +59,11 @@ def foreign_objects(cluster: Cluster) -> list[Object]:
     ]
 
 
+@pytest.fixture(scope="module")
+def whole_cluster(sole_cluster: Cluster) -> Cluster:
+    return sole_cluster
+
+
 @pytest.fixture
 def furnished(cluster: Cluster) -> Iterator[Cluster]:
     """Running pods of a Deployment, and the definitions with their objects."""

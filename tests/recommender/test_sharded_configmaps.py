@@ -106,13 +106,13 @@ def test_what_is_damaged_of_a_day_is_told_and_the_others_live() -> None:
 
 
 def test_below_a_ceiling_the_oldest_days_go() -> None:
-    world = World().runs(*(f"app-{number}" for number in range(20)))
+    world = World(step=3600).runs(*(f"app-{number}" for number in range(20)))
     process = moments(world)
-    process.loop.checkpointer.max_stored_bytes = 3_000
+    process.loop.checkpointer.max_stored_bytes = 2_000
     process.lives(8 * DAY)
-    assert process.loop.checkpointer.stored_bytes <= 3_000
-    assert 1 < len(days(world)) < 8
-    assert days(world)[-1] == FIRST + 6
+    assert process.loop.checkpointer.stored_bytes <= 2_000
+    assert 1 < len(days(world)) < 7, "seven days are over"
+    assert days(world) == [FIRST + 7 - n for n in range(len(days(world)), 0, -1)]
     assert process.loop.fault_count == 0
 
 

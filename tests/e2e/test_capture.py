@@ -106,9 +106,7 @@ def test_a_plan_from_the_cluster_is_the_plan_from_its_capture(furnished: Cluster
     live = json.loads(trimtab(furnished, "plan", "--cluster", "live", *arguments))
     trimtab(furnished, "capture", "-o", str(capture))
     document = json.loads(trimtab(furnished, "plan", "--cluster", str(capture), *arguments))
-    # Only a file may lack the pods of other namespaces.
-    notes = [note for note in document["notes"] if "without -A" not in note]
-    assert live == {**document, "notes": notes}
+    assert live == document
     jsonschema.validate(live, json.loads((SCHEMAS / "plan-report.schema.json").read_text()))
     assert live["explained"]
 

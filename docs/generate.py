@@ -30,28 +30,26 @@ from docs.pages import (
     words,
 )
 from docs.pages.reason_codes import product_codes
-from trimtab.cli.admit.report import AdmitReport
-from trimtab.cli.admit.running_pods import RunningReport
 from trimtab.cli.autoscaler.report import AutoscalerProposeReport
 from trimtab.cli.certs import CertsReport
 from trimtab.cli.command_tree import iterate_contexts
 from trimtab.cli.compactor.history import HistoryReport
-from trimtab.cli.compactor.report import StatusReport
 from trimtab.cli.doctor.command import DoctorReport
 from trimtab.cli.explain.command import ExplanationsReport
 from trimtab.cli.fleet.report import FleetMachinesReport, FleetPlanReport, FleetRecommendReport, FleetReport
 from trimtab.cli.idle.report import IdleReport
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import InstallValues
 from trimtab.cli.lint.report import LintReport
-from trimtab.cli.machines.report import MachineProfileReport, MachineRankReport
 from trimtab.cli.output import format_manifests
-from trimtab.cli.plan.report import PlanReport
 from trimtab.cli.policies.command import PoliciesReport
 from trimtab.cli.policies.rollout_command import RolloutReport
 from trimtab.cli.pools.check import PoolsCheckReport
 from trimtab.cli.recommend.report import RecommendReport
-from trimtab.cli.reserved.formula_report import ReservedFormulaReport
+from trimtab.cli.reports.admission import AdmitReport
+from trimtab.cli.reports.compactor_status import StatusReport
+from trimtab.cli.reports.machines import MachineProfileReport, MachineRankReport
+from trimtab.cli.reports.plan import PlanReport
+from trimtab.cli.reports.reservation_formula import ReservedFormulaReport
+from trimtab.cli.reports.running_pods import RunningReport
 from trimtab.cli.reserved.measure_report import ReservedMeasureReport
 from trimtab.cli.runtimeclass import RuntimeClassCostReport, RuntimeClassReport
 from trimtab.cli.savings.report import SavingsReport
@@ -61,6 +59,8 @@ from trimtab.cli.why.node_report import WhyNodeReport
 from trimtab.cli.why.report import WhyPodReport
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.compactor.settings import Settings as CompactorSettings
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues
 from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.policy.schema import build_crd, json_schema, spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings
@@ -134,7 +134,7 @@ def everything() -> dict[str, str]:
         "docs/reference/doctor.md": _NOTE + doctor.page(),
         "docs/reference/lint.md": _NOTE + lint.page(),
         "docs/reference/json-schemas.md": _NOTE + schemas.page(_REPORTS, _PRINTED_BY),
-        "trimtab/cli/explain/catalog.json": explain.catalog(
+        "trimtab/cli/catalog.json": explain.catalog(
             product_codes(),
             _PROCESS_SETTINGS,
             _attribute_docs,

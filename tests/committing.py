@@ -5,8 +5,8 @@ from collections.abc import Callable
 from trimtab.admission.committed_manifest import preview_commits
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.admission.preview import Preview, preview_admission
-from trimtab.cli.manifests import rewrite_manifests
 from trimtab.cluster.yaml_documents import read_documents
+from trimtab.inputs.manifests import rewrite_manifests
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.podpolicy import Policies
 

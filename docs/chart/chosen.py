@@ -3,7 +3,7 @@
 from typing import Any
 
 from docs.chart.holes import block, each_variable, items, maybe, number, text
-from trimtab.cli.install.names import Manifest
+from trimtab.installation.names import Manifest
 
 
 def opened(item: Manifest) -> Manifest:

@@ -13,10 +13,10 @@ from docs.chart.holes import Plain
 from docs.chart.readme import chart_readme
 from docs.chart.templates import templates
 from docs.chart.values import schema, values_yaml
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.metrics_api import READER_BINDING
-from trimtab.cli.install.names import CONFIGURATION_NAME, METRICS_API, InstallValues, Manifest
 from trimtab.compaction.pool_status import build_pool_status_crd
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.metrics_api import READER_BINDING
+from trimtab.installation.names import CONFIGURATION_NAME, METRICS_API, InstallValues, Manifest
 from trimtab.metricsapi.request_header import CONFIG_NAMESPACE
 from trimtab.policy.schema import build_crd
 from trimtab.runtime.environment import PREFIX

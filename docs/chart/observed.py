@@ -13,8 +13,8 @@ import yaml
 from deploy.observe import dashboards, grafana, rules
 from docs.chart.chosen import values_key
 from docs.chart.holes import block, text
-from trimtab.cli.install.metrics_api import render_metrics_api
-from trimtab.cli.install.names import (
+from trimtab.installation.metrics_api import render_metrics_api
+from trimtab.installation.names import (
     METRICS_API,
     PROCESSES,
     InstallValues,

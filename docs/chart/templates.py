@@ -9,13 +9,13 @@ from docs.chart.chosen import hook, opened, values_key
 from docs.chart.connection_test import connection_test
 from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
-from trimtab.cli.install.admission_policies import render_uninstall_policies
 from trimtab.cli.install.cleanup import render_uninstall_job
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.metrics_api import RULES
-from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, Manifest, component_labels
-from trimtab.cli.install.rbac import render_resize_role, render_scale_role
 from trimtab.cluster.pool_labels import POOL_LABEL
+from trimtab.installation.admission_policies import render_uninstall_policies
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.metrics_api import RULES
+from trimtab.installation.names import METRICS_API, PROCESSES, InstallValues, Manifest, component_labels
+from trimtab.installation.rbac import render_resize_role, render_scale_role
 from trimtab.metricsapi.rules import RULES_KEY
 from trimtab.policy.podpolicy import API_VERSION, KIND
 

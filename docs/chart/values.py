@@ -9,12 +9,12 @@ import yaml
 
 from deploy.observe.rules import RUNBOOKS
 from docs.chart.observed import GRAFANA, INTERVAL
-from trimtab.cli.install import deployments
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.metrics_api import metrics_api_environment
-from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, Manifest, account_name
 from trimtab.cluster.pool_schema import pool_settings_schema as pool_schema
 from trimtab.compactor.settings import Settings as CompactorSettings
+from trimtab.installation import deployments
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.metrics_api import metrics_api_environment
+from trimtab.installation.names import METRICS_API, PROCESSES, InstallValues, Manifest, account_name
 from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.policy.schema import spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings

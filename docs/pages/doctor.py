@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from trimtab.cli.doctor.command import CHECKS
-from trimtab.cli.doctor.finding import Check
-from trimtab.cli.doctor.reasons import NOT_CHECKED, NOTHING_WRONG
+from trimtab.diagnosis.finding import Check
+from trimtab.diagnosis.reasons import NOT_CHECKED, NOTHING_WRONG
 
 _HEAD = """# What `trimtab doctor` checks
 

@@ -1,4 +1,4 @@
-"""trimtab/cli/explain/catalog.json: every name that `trimtab explain` knows, from the declarations themselves."""
+"""trimtab/cli/catalog.json: every name that `trimtab explain` knows, from the declarations themselves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from deploy.observe import exported
 from docs.pages import words
 from docs.pages.marks import MARKS
 from trimtab.autoscaling.rules import ALL_RULES
-from trimtab.cli.doctor.command import CHECKS
-from trimtab.cli.explain.catalog import (
+from trimtab.cli.catalog import (
     ALERT,
     CHECK,
     METRIC,
@@ -25,6 +24,7 @@ from trimtab.cli.explain.catalog import (
     CatalogEntry,
     encode_catalog,
 )
+from trimtab.cli.doctor.command import CHECKS
 from trimtab.cluster.reason import Code
 from trimtab.policy.schema import spec_schema
 from trimtab.runtime.environment import variable_name, write_environment

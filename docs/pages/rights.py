@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from trimtab.cli.install.names import account_name
-from trimtab.cli.install.purposes import purpose_of
-from trimtab.cli.install.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES, Rule
+from trimtab.installation.names import account_name
+from trimtab.installation.purposes import purpose_of
+from trimtab.installation.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES, Rule
 
 _ABOUT = """\
 # Rights

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from docs.pages.schemas import type_of
-from trimtab.cli.explain.catalog import COLUMN, REPORT_FIELD, WORD, CatalogEntry
+from trimtab.cli.catalog import COLUMN, REPORT_FIELD, WORD, CatalogEntry
 from trimtab.cli.output import ReportPart
 from trimtab.cluster.format_count import format_count
 

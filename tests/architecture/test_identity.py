@@ -11,16 +11,16 @@ from tests.architecture.source_words import source_files
 
 READ_AS_KEYS = {"get", "pop", "setdefault", "add"}
 NO_OWNERS = {
-    "trimtab/cli/doctor/observed.py": "manifests that Trimtab renders",
-    "trimtab/cli/doctor/cluster_reader.py": "manifests that Trimtab renders",
-    "trimtab/cli/doctor/check_webhook.py": "webhook configurations, which Trimtab lists by their path",
+    "trimtab/diagnosis/observed.py": "manifests that Trimtab renders",
+    "trimtab/diagnosis/cluster_reader.py": "manifests that Trimtab renders",
+    "trimtab/diagnosis/check_webhook.py": "webhook configurations, which Trimtab lists by their path",
     "trimtab/cli/idle/report.py": "names that `name_of` made, whose kind has its group",
 }
 """File → why its keys with a kind and a name are not those of owners."""
 STORED = {
     "trimtab/cluster/kinds.py", "trimtab/cluster/owner.py", "trimtab/histogram/batch_history.py",
     "trimtab/compaction/drain/annotation.py", "trimtab/usage/series.py", "trimtab/cli/recommend/export.py",
-    "trimtab/cli/why/gone_pod.py", "trimtab/idle/object_mentions.py", "trimtab/idle/sleep_schedules.py",
+    "trimtab/diagnosis/gone_pod.py", "trimtab/idle/object_mentions.py", "trimtab/idle/sleep_schedules.py",
     "trimtab/cli/idle/command.py", "trimtab/cli/idle/report.py",
 }  # fmt: skip
 """Files that make a `GroupKind` from a text: one that Trimtab has stored, or one that was a `GroupKind` before."""

@@ -10,9 +10,9 @@ from trimtab.autoscaling.lint import check_snapshot
 from trimtab.autoscaling.read_snapshot import read_lint_snapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
 from trimtab.autoscaling.rules import ALL_RULES
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import InstallValues
 from trimtab.cluster.yaml_documents import Document, read_documents
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues
 
 ROOT = Path(__file__).parents[2]
 _SETS = Path(os.environ.get("TRIMTAB_SHARED", ROOT.parent / "shared")) / "data" / "manifests"

@@ -4,14 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from trimtab.cli.shared_options import parse_since
 
 from tests.cluster_of import Item, budget, cluster, node, pod
 from tests.reasons import has_facts
-from trimtab.cli.compactor import history, report
-from trimtab.cli.compactor import state as state_module
-from trimtab.cli.compactor.history import HistoryFilter, parse_since
-from trimtab.cli.compactor.state import CompactorState
+from trimtab.cli.compactor import history
+from trimtab.cli.compactor.history import HistoryFilter
 from trimtab.cli.printable_text import ReportConsole
+from trimtab.cli.reports import compactor_status as report
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
@@ -22,6 +22,8 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, encode_annotation
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
 from trimtab.compaction.drain.waiting import differ_much
+from trimtab.inputs import compactor_state as state_module
+from trimtab.inputs.compactor_state import CompactorState
 from trimtab.kube.errors import ApiStatus, NotAllowed
 from trimtab.kube.listing import ClusterListing
 from trimtab.kube.resources import ListSource

@@ -5,11 +5,12 @@ from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
+from trimtab.inputs.errors import UsageError
 
 from tests.kube.fake_api import FakeApi
 from tests.reasons import has_facts
 from trimtab.cli.compactor.pause_pool import describe_reopening, rehearse_settings
-from trimtab.cli.main import UsageError, cli
+from trimtab.cli.main import cli
 from trimtab.cluster.pool_config import SETTINGS_KEY
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.pool_state import PoolState

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.cluster_of import NOW, cluster, node
-from trimtab.cli.compactor.state import judge_node
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotation
+from trimtab.inputs.compactor_state import judge_node
 
 KEYS, OTHERS = SigningKeys(b"k" * 32), SigningKeys(b"o" * 32)
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from deploy.observe import rules
 from tests.reasons import has_facts
-from trimtab.cli.explain.catalog import CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
+from trimtab.cli.catalog import CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
 from trimtab.cli.main import cli
 
 

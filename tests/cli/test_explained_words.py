@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.source_words import ROOT, SourceFile, messages, source_files
-from trimtab.cli.explain.catalog import COLUMN, REPORT_FIELD, WORD, find_entries, load_catalog
+from trimtab.cli.catalog import COLUMN, REPORT_FIELD, WORD, find_entries, load_catalog
 from trimtab.cli.explain.verb_options import find_options
 from trimtab.cluster.pool import PRESETS
 

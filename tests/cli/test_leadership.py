@@ -12,14 +12,14 @@ from rich.console import Console
 from tests.cli.test_compactor import NOW, found, note
 from tests.cluster_of import node
 from tests.reasons import has_facts
-from trimtab.cli.compactor import report
-from trimtab.cli.compactor.leadership import read_leadership
-from trimtab.cli.compactor.reasons import NO_COMPACTOR
+from trimtab.cli.reports import compactor_status as report
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import format_age, format_timestamp
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.inputs.leadership import read_leadership
+from trimtab.inputs.reasons import NO_COMPACTOR
 from trimtab.kube.client import Client
 from trimtab.kube.errors import ApiStatus, NotAllowed, NotFound
 

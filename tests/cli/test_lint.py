@@ -10,7 +10,6 @@ from click.testing import CliRunner, Result
 
 from tests.autoscaling.rule_cases_of import FOLDER
 from tests.reasons import has_facts
-from trimtab.cli.lint.read_objects import add_type
 from trimtab.cli.main import cli
 from trimtab.cluster.published_reservations import (
     RESERVATIONS_KEY,
@@ -18,6 +17,7 @@ from trimtab.cluster.published_reservations import (
     PublishedReservation,
     PublishedReservations,
 )
+from trimtab.inputs.lint_objects import add_type
 
 BAD = str(FOLDER / "L07" / "bad.yaml")
 

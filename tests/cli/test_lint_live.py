@@ -8,8 +8,8 @@ from tests.cli.recommending import kubeconfig
 from tests.cli.report_runs import run_verb
 from tests.reasons import has_facts
 from tests.usage.fake_prometheus import Answer, Asked, serving
-from trimtab.cli.doctor.autoscaling_state import read_autoscaling
 from trimtab.cluster.published_reservations import RESERVATIONS_KEY, RESERVATIONS_LABEL
+from trimtab.diagnosis.autoscaling_state import read_autoscaling
 from trimtab.kube.client import connect_to_cluster
 
 NODE = {

@@ -6,7 +6,7 @@ import pytest
 
 from tests.autoscaling.rule_cases_of import snapshot_of
 from tests.build import owner_key
-from trimtab.cli.lint.usage import count_replicas, read_usage_history, summarize_series
+from trimtab.inputs.lint_usage import count_replicas, read_usage_history, summarize_series
 from trimtab.usage.metric_names import NOTHING_STATED
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series

@@ -8,11 +8,11 @@ import pytest
 from tests.cli.snapshots import half_empty, pool, snapshot, told, trimtab
 from tests.cluster_of import Item, node, pod
 from tests.reasons import has_facts
-from trimtab.cli.live_cluster import ClusterOptions
-from trimtab.cli.plan.inputs import PlanOptions, has_own_settings
-from trimtab.cli.plan.table import describe_unknown_load
+from trimtab.cli.reports.plan_table import describe_unknown_load
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
+from trimtab.inputs.live_cluster import ClusterOptions
+from trimtab.inputs.plan_inputs import PlanOptions, has_own_settings
 
 KIND, REGION = "node.kubernetes.io/instance-type", "topology.kubernetes.io/region"
 

@@ -1,9 +1,9 @@
 """A plan offline, with what a compactor saw before the snapshot was taken."""
 
 from tests.cluster_of import NOW, Item, cluster, node
-from trimtab.cli.plan.inputs import read_observations
 from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.inputs.plan_inputs import read_observations
 
 
 def state(pool: str, text: str) -> Item:

@@ -13,11 +13,11 @@ from click.testing import CliRunner, Result
 
 from tests.cluster_of import node, pod
 from trimtab.cli.main import EXIT_USAGE, cli
-from trimtab.cli.pools.import_estafette import STATE_ANNOTATION, OldCompactor, decode_marked_node, old_compactors
 from trimtab.cluster.api.core import Node as FormulaNode
 from trimtab.cluster.node import node_from_api as node_of
 from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.yaml_documents import Document
+from trimtab.inputs.import_estafette import STATE_ANNOTATION, OldCompactor, decode_marked_node, old_compactors
 
 SAID = {"nodePools": {"web": {"enabled": True, "scaleDownCPURequestRatioLimit": 0.6}}}
 

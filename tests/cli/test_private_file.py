@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from trimtab.inputs.errors import UsageError
 
-from trimtab.cli.main import UsageError
 from trimtab.cli.output import write_text
-from trimtab.cli.private_file import write_private_file
+from trimtab.inputs.private_file import write_private_file
 
 
 def mode_of(path: Path) -> int:

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cli.recommend.sources import RunningTime, covered_seconds
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
+from trimtab.inputs.usage_sources import RunningTime, covered_seconds
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series
 

@@ -17,7 +17,6 @@ from rich.console import Console, RenderableType
 from tests.cli.report_runs import run_verb
 from tests.cluster_of import node, pod
 from tests.reasons import has_facts
-from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.top import draw
 from trimtab.cli.top.app import TopScreen
 from trimtab.cli.top.command import can_draw_screen
@@ -27,6 +26,7 @@ from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
+from trimtab.inputs.compactor_state import CompactorState
 
 NOW = 1_800_000_000
 WEB = Pool(name="web", labels={"pool": "web"}, dry_run=False)

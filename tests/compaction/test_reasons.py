@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from trimtab.cli.explain.catalog import POOL_FIELD, load_catalog
+from trimtab.cli.catalog import POOL_FIELD, load_catalog
 from trimtab.cluster.reason import Code
 from trimtab.compaction import reasons
 from trimtab.compaction.drain import reasons as drain_reasons

@@ -8,8 +8,8 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import InstallValues
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = ROOT / "deploy" / "image"

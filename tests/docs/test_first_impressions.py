@@ -17,8 +17,8 @@ from tests.docs.test_links import ROOT
 from tests.reasons import has_facts
 from trimtab.cli.demo import sample_pool
 from trimtab.cli.doctor.command import judge_cluster
-from trimtab.cli.doctor.observed import DeploymentState
 from trimtab.cluster.format_count import format_count
+from trimtab.diagnosis.observed import DeploymentState
 from trimtab.policy.schema import build_crd
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

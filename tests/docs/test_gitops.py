@@ -8,8 +8,8 @@ import yaml
 
 from docs.chart.values import schema
 from tests.docs.test_links import ROOT
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import InstallValues
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues
 
 PAGE = (ROOT / "docs/how-to/install-by-gitops.md").read_text(encoding="utf-8")
 OBJECTS: dict[str, Any] = {

@@ -10,10 +10,10 @@ import pytest
 
 from tests.docs.shared_queues import SHARED
 from tests.docs.threats import WHAT, WHO
-from trimtab.cli.install.admission_policies import render_uninstall_policies
 from trimtab.cli.install.cleanup import render_uninstall_job
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, Manifest, account_name
+from trimtab.installation.admission_policies import render_uninstall_policies
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import METRICS_API, PROCESSES, InstallValues, Manifest, account_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/explanation/threat-model.md").read_text(encoding="utf-8")

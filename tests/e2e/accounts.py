@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tests.controlplane.rights import Used
-from trimtab.cli.install.names import account_name
-from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, Rule
+from trimtab.installation.names import account_name
+from trimtab.installation.rbac import CLUSTER_RULES, NAMESPACE_RULES, Rule
 
 ACCOUNTS = {account_name(name): name for name in CLUSTER_RULES}
 

@@ -10,10 +10,10 @@ from typing import Any
 import certs
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from trimtab.cli.doctor.cluster_reader import read_cluster
 from trimtab.cli.doctor.command import CheckResult, is_well, judge_cluster
-from trimtab.cli.doctor.finding import FindingSeverity
-from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME
+from trimtab.diagnosis.cluster_reader import read_cluster
+from trimtab.diagnosis.finding import FindingSeverity
+from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME
 from trimtab.kube import certificate_rotation, objects
 from trimtab.kube.certificate_rotation import certificate_names
 from trimtab.kube.objects import Writer

@@ -16,7 +16,7 @@ from tests.e2e.boxes import ROOT, Box
 from tests.e2e.charts import CHART, NAMESPACE, Helm
 from tests.e2e.installed import vacated
 from tests.e2e.kubelet import PLACED, Kubelet
-from trimtab.cli.install.names import PROCESSES
+from trimtab.installation.names import PROCESSES
 from trimtab.runtime.environment import variable_name
 
 POOL = "batch"

@@ -16,7 +16,7 @@ from typing import Any
 from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_webhook import ROOT
-from trimtab.cli.install import rbac
+from trimtab.installation import rbac
 from trimtab.runtime.environment import variable_name
 
 USER = "system:serviceaccount:trimtab-system:trimtab-recommender"

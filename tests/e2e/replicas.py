@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.controlplane import environ, ports
-from trimtab.cli.install import deployments
-from trimtab.cli.install.deployments import webhook_environment
-from trimtab.cli.install.names import InstallValues
+from trimtab.installation import deployments
+from trimtab.installation.deployments import webhook_environment
+from trimtab.installation.names import InstallValues
 from trimtab.runtime.environment import variable_name
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from deploy.observe.exported import everything
 from deploy.observe.grafana import without_choices
 from tests.controlplane.ports import free
 from tests.e2e.real_prometheus import ready
-from trimtab.cli.install.names import METRICS_API
+from trimtab.installation.names import METRICS_API
 
 _KUBELET = "no kubelet is scraped here"
 _NOTHING_YET = "nothing of it has happened"

@@ -17,8 +17,8 @@ from certs.ca import create_authority
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.e2e.charts import CHART, MUCH, NAMESPACE, Helm, objects
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import InstallValues
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues
 from trimtab.kube import certificate_rotation
 from trimtab.kube import objects as objects_module
 from trimtab.kube.client import connect_to_cluster

@@ -22,7 +22,7 @@ from tests.e2e.replicas import EVERY
 from tests.reasons import has_facts
 from tests.webhook.damage import damaged
 from trimtab.cli.install import apply
-from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, WEBHOOK_NAME
+from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, WEBHOOK_NAME
 from trimtab.kube import certificate_rotation, objects
 from trimtab.kube.certificate_rotation import certificate_names
 from trimtab.kube.objects import Writer

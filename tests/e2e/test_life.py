@@ -23,9 +23,9 @@ from tests.e2e.lives import POOL, Life, inventory
 from tests.e2e.real_prometheus import missing
 from tests.e2e.replicas import total
 from tests.e2e.scraping import NOT_INSTALLED, QUIET, asked, scraping
-from trimtab.cli.install.names import METRICS_API, PROCESSES
-from trimtab.cli.install.rbac import CONDITIONAL_PERMISSIONS
 from trimtab.cli.main import VERBS
+from trimtab.installation.names import METRICS_API, PROCESSES
+from trimtab.installation.rbac import CONDITIONAL_PERMISSIONS
 
 KEPT = {
     ("Namespace", "", NAMESPACE), ("ServiceAccount", NAMESPACE, "default"),

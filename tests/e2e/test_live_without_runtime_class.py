@@ -15,11 +15,11 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.ours import Ours, following, kubectl
 from tests.reasons import has_facts
-from trimtab.cli.doctor import check_integrations
-from trimtab.cli.doctor.cluster_reader import read_cluster
-from trimtab.cli.doctor.observed import DeploymentState
-from trimtab.cli.doctor.reasons import OVERHEAD_MISMATCH
-from trimtab.cli.install.names import PROCESSES
+from trimtab.diagnosis import check_integrations
+from trimtab.diagnosis.cluster_reader import read_cluster
+from trimtab.diagnosis.observed import DeploymentState
+from trimtab.diagnosis.reasons import OVERHEAD_MISMATCH
+from trimtab.installation.names import PROCESSES
 from trimtab.kube.client import connect_to_cluster
 
 OVERHEAD = {"cpu": "250m", "memory": "160Mi"}

@@ -18,8 +18,8 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.objects import Object
 from tests.e2e.recommenders import USER
 from tests.reasons import has_facts
-from trimtab.cli.install.demotion_access import render_demotion_access
-from trimtab.cli.install.names import InstallValues
+from trimtab.installation.demotion_access import render_demotion_access
+from trimtab.installation.names import InstallValues
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.errors import NotAllowed
 from trimtab.kube.objects import Writer, get_plain

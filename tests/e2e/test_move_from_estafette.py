@@ -17,8 +17,8 @@ from tests.e2e.installed import Installed
 from tests.e2e.pages import blocks
 from tests.e2e.test_howtos import HOW_TO, Desk
 from tests.reasons import has_facts
-from trimtab.cli.pools.import_estafette import STATE_ANNOTATION
 from trimtab.cluster.estafette import CONFIG_KEY, MARKED_SECONDS_VARIABLE, POOL_LABEL
+from trimtab.inputs.import_estafette import STATE_ANNOTATION
 
 TEN_MINUTES = 600
 PAGE = f"{HOW_TO}/move-from-estafette.md"

@@ -16,7 +16,7 @@ import pytest
 import certs
 from tests.e2e.installed import Installed, Replica, Worker, changed, pod
 from tests.e2e.stand_in import standing_in
-from trimtab.cli.install.names import WEBHOOK_NAME
+from trimtab.installation.names import WEBHOOK_NAME
 from trimtab.kube.certificate_rotation import certificate_names
 
 pytestmark = pytest.mark.usefixtures("two_replicas")

@@ -12,10 +12,10 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_compiled_policies import bind, send, shipped
 from trimtab.cli.install.compiled_removal import remove_compiled_policies, remove_parameters
-from trimtab.cli.install.names import InstallValues
-from trimtab.cli.install.parameter_access import render_parameter_access
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Workloads
 from trimtab.cluster.request_parameters import PARAMETERS_NAME
+from trimtab.installation.names import InstallValues
+from trimtab.installation.parameter_access import render_parameter_access
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.objects import Writer, apply

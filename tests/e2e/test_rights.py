@@ -13,8 +13,8 @@ import pytest
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, account_name
-from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES, Rule
+from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, account_name
+from trimtab.installation.rbac import CLUSTER_RULES, NAMESPACE_RULES, Rule
 from webhook import cert_manager
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")

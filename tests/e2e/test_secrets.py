@@ -23,10 +23,10 @@ import yaml
 from tests.controlplane import environ
 from tests.e2e.installed import Installed
 from tests.e2e.replicas import INTERVALS, ROOT, Replica, _anything
-from trimtab.cli.install import deployments
-from trimtab.cli.install.deployments import webhook_environment
-from trimtab.cli.install.names import CERTIFICATE_SECRET
 from trimtab.cli.main import VERBS
+from trimtab.installation import deployments
+from trimtab.installation.deployments import webhook_environment
+from trimtab.installation.names import CERTIFICATE_SECRET
 from trimtab.runtime.environment import variable_name
 
 MARK = "q7Zx"

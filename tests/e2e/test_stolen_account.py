@@ -10,7 +10,7 @@ import pytest
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from trimtab.cli.install.names import CONFIGURATION_NAME
+from trimtab.installation.names import CONFIGURATION_NAME
 from webhook import cert_manager
 
 Configuration = dict[str, Any]

@@ -24,8 +24,8 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.installed import vacated
 from tests.e2e.test_webhook import ROOT, Running, policy, trimtab
 from tests.reasons import has_facts
-from trimtab.cli.install import rbac
 from trimtab.cluster.timestamps import format_timestamp
+from trimtab.installation import rbac
 from trimtab.policy.schema import build_crd
 from trimtab.runtime.environment import variable_name
 

@@ -4,9 +4,9 @@ import pytest
 
 from tests.idle.cluster_with_orphans import PLANTED, TEAMS, cluster_objects, item, workload
 from tests.reasons import assert_reason
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import InstallValues
 from trimtab.idle.orphans import LOAD_BALANCER_WITHOUT_ENDPOINTS, find_orphans
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues
 
 POD = item("Pod", "shop", "p", spec={"containers": [{"name": "c", "args": ["x"]}]})
 

@@ -16,12 +16,12 @@ from tests.compactor.five import five
 from tests.compactor.played import Played, process
 from tests.hostile.cost import growth, lines
 from tests.hostile.notes import ANNOTATIONS, LIMIT, NOTES
-from trimtab.cli.compactor.state import judge_node
-from trimtab.cli.doctor import check_signatures
-from trimtab.cli.doctor.observed import SignatureState
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotations, read_annotations
+from trimtab.diagnosis import check_signatures
+from trimtab.diagnosis.observed import SignatureState
+from trimtab.inputs.compactor_state import judge_node
 
 KEYS = SigningKeys(b"k" * 32, b"p" * 32)
 MOST_GROWTH = 1.3

@@ -5,14 +5,14 @@ import secrets
 
 import click
 
-from trimtab.cli import live_cluster
-from trimtab.cli.main import UsageError
 from trimtab.cli.print_text import print_document, print_text
-from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.control_characters import escape_in_json
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import SHAPES_BY_KIND
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.private_file import write_private_file
 
 
 @click.command("capture")

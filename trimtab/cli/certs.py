@@ -17,11 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 import certs
-from trimtab.cli import live_cluster, output, signing_key
-from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues
-from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, LoginError, RuntimeFailure, SuggestingGroup, UsageError
+from trimtab.cli import output
+from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs import live_cluster, signing_key
+from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
+from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues
 from trimtab.runtime import clock
 from trimtab.runtime.settings import Settings
 

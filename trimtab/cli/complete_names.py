@@ -34,8 +34,8 @@ def complete_pools(context: click.Context, parameter: click.Parameter, incomplet
 
 def complete_policies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Returns the policies of --policies, or the shipped ones, whose names begin with `incomplete`."""
-    from trimtab.cli.main import UsageError
-    from trimtab.cli.policies.given_policies import load_given_policies
+    from trimtab.inputs.errors import UsageError
+    from trimtab.inputs.given_policies import load_given_policies
 
     try:
         policies = load_given_policies(tuple(context.params.get("paths") or ()))
@@ -46,7 +46,7 @@ def complete_policies(context: click.Context, parameter: click.Parameter, incomp
 
 def complete_explained_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Returns the names that `trimtab explain` knows and that begin with `incomplete`."""
-    from trimtab.cli.explain.catalog import load_catalog
+    from trimtab.cli.catalog import load_catalog
 
     return _filter(dict.fromkeys(entry.name for entry in load_catalog()), incomplete)
 

@@ -21,10 +21,10 @@ from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cli.print_text import print_document
 from trimtab.cli.printable_text import ReportConsole
-from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.control_characters import escape_in_json, on_one_line, replace_control_characters
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.yaml_format import PrintableDumper
+from trimtab.inputs.private_file import write_private_file
 
 API_VERSION = "trimtab.dev/v1alpha1"
 FORMS = ("table", "json", "yaml", "html")

@@ -2,8 +2,8 @@
 
 import click
 
-from trimtab.cli.main import UsageError
 from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs.errors import UsageError
 from trimtab.usage.metric_names import Quantity, StatedQuantities, parse_stated_quantities
 
 

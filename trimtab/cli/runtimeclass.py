@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from trimtab.admission.audit.stale_overhead import class_overheads
-from trimtab.cli import live_cluster, output
-from trimtab.cli.main import SuggestingGroup, UsageError
+from trimtab.cli import output
+from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.output import ReportPart, format_manifests
 from trimtab.cli.print_text import print_document, print_text
 from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
@@ -27,6 +27,8 @@ from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.resources import Amounts, is_same_list, pod_requests, requests_without_overhead, scheduler_amounts
 from trimtab.cluster.snapshot import Snapshot
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
 from trimtab.kube.errors import InvalidResponse
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.sizing.cost import LIST_PRICE, ResourcePrice, SandboxCost, SandboxUse, larger_overhead, sandbox_cost

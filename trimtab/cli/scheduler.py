@@ -6,11 +6,12 @@ import json
 import click
 
 from trimtab.cli import output
-from trimtab.cli.machines import inputs
-from trimtab.cli.machines.inputs import SelectedNodes
-from trimtab.cli.main import SuggestingGroup, UsageError
+from trimtab.cli.main import SuggestingGroup
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
+from trimtab.inputs import machine_types as inputs
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.machine_types import SelectedNodes
 from trimtab.machines.machine_types import machine_types
 from trimtab.machines.packing_scheduler import (
     DEFAULT_NAME,

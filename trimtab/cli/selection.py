@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import click
 
 from trimtab.cli.complete_names import complete_namespaces
-from trimtab.cli.main import UsageError
 from trimtab.cluster import selectors
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.selectors import requirement_matches
+from trimtab.inputs.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from trimtab.cli.main import EXIT_USAGE, UsageError
+from trimtab.cli.main import EXIT_USAGE
 from trimtab.cli.print_text import print_text
+from trimtab.inputs.errors import UsageError
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import RuntimeFault, UnreadableFiles
 from trimtab.watchdog.policy_state import InvalidPolicies

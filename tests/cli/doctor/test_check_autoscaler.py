@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from tests.cli.doctor.worlds import NOW, WELL, settings
-from trimtab.cli.doctor.check_integrations import check_autoscaler
-from trimtab.cli.doctor.finding import FindingSeverity
-from trimtab.cli.doctor.observed import AutoscalerState
 from trimtab.cluster.autoscaler_processes import split_processes
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.several_autoscalers import join_autoscalers
+from trimtab.diagnosis.check_integrations import check_autoscaler
+from trimtab.diagnosis.finding import FindingSeverity
+from trimtab.diagnosis.observed import AutoscalerState
 
 SCALER = Autoscaler(updated=int(NOW.timestamp()))
 

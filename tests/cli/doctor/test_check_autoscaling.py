@@ -6,8 +6,8 @@ from tests.cli.doctor.worlds import HIDDEN, WELL, bad
 from tests.reasons import has_facts
 from trimtab.autoscaling.rule import LintSeverity, LintSubject, RuleFinding
 from trimtab.autoscaling.rules import RULES_BY_CODE
-from trimtab.cli.doctor.autoscaling_state import OWN_RULES, READ_KINDS, AutoscalingState
 from trimtab.cli.doctor.command import judge_cluster
+from trimtab.diagnosis.autoscaling_state import OWN_RULES, READ_KINDS, AutoscalingState
 from trimtab.kube.resources import LIST_SOURCES
 
 

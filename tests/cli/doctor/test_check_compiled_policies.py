@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.cli.doctor.worlds import CREATED, UNBOUND, WELL, bad
-from trimtab.cli.doctor.cluster_reader import ClusterProbe
 from trimtab.cli.doctor.command import judge_cluster
-from trimtab.cli.doctor.compiled_policy_state import (
+from trimtab.diagnosis.cluster_reader import ClusterProbe
+from trimtab.inputs.compiled_policy_state import (
     CompiledPolicyState,
     decode_compiled_policies,
     read_compiled_policies,

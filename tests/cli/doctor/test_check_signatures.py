@@ -9,11 +9,11 @@ import pytest
 from tests.cli.doctor.worlds import HIDDEN, NOW, WELL, bad
 from tests.reasons import has_facts
 from trimtab.cli.doctor.command import judge_cluster
-from trimtab.cli.doctor.lease_state import LeaseState
-from trimtab.cli.doctor.observed import SignatureState
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic
 from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.diagnosis.lease_state import LeaseState
+from trimtab.diagnosis.observed import SignatureState
 
 NOTE = DrainAnnotation(drain="d1", pool="web", since=1)
 FORGED = DrainAnnotations(doubtful={"n1": NotAuthentic("n1", "it carries no signature", NOTE)})

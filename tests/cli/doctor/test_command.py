@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tests.cli.doctor.worlds import HIDDEN, OURS, WELL
 from trimtab.cli.doctor.command import build_report, draw_findings, judge_cluster
-from trimtab.cli.doctor.observed import NamespaceState, ObservedCluster
+from trimtab.diagnosis.observed import NamespaceState, ObservedCluster
 
 
 def drawn(seen: ObservedCluster) -> str:

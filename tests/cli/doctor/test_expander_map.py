@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.cli.doctor.worlds import NOW, WELL
-from trimtab.cli.doctor.check_expander_map import check_expander_map, decode_expander_map
-from trimtab.cli.doctor.observed import AutoscalerState, ExpanderMapState
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.reason import Unreadable
+from trimtab.diagnosis.check_expander_map import check_expander_map, decode_expander_map
+from trimtab.diagnosis.observed import AutoscalerState, ExpanderMapState
 from trimtab.machines.expander_map import MAP_KEY
 from trimtab.sizing.ranking.demotion import MANAGED_ANNOTATION, record_demotions
 

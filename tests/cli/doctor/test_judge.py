@@ -24,11 +24,18 @@ from tests.cli.doctor.worlds import (
     settings,
 )
 from trimtab.autoscaling.rule import LintSeverity, LintSubject, RuleFinding
-from trimtab.cli.doctor.autoscaling_state import AutoscalingState
 from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
-from trimtab.cli.doctor.finding import FindingSeverity
-from trimtab.cli.doctor.lease_state import LeaseState
-from trimtab.cli.doctor.observed import (
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.pool import Pool, Precedence
+from trimtab.cluster.pool_config import PoolReading
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic
+from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.diagnosis.autoscaling_state import AutoscalingState
+from trimtab.diagnosis.finding import FindingSeverity
+from trimtab.diagnosis.lease_state import LeaseState
+from trimtab.diagnosis.observed import (
     AccountPolicy,
     ApiServiceState,
     AutoscalerState,
@@ -44,15 +51,8 @@ from trimtab.cli.doctor.observed import (
     UsageSourceState,
     Vpa,
 )
-from trimtab.cli.doctor.reasons import NOT_CHECKED
-from trimtab.cli.doctor.references import ReferencesState
-from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
-from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.pool import Pool, Precedence
-from trimtab.cluster.pool_config import PoolReading
-from trimtab.cluster.reason import Unreadable
-from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic
-from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.diagnosis.reasons import NOT_CHECKED
+from trimtab.diagnosis.references import ReferencesState
 from trimtab.machines.expander_map import MAP_KEY
 from trimtab.sizing.ranking.demotion import BASE_ANNOTATION, MANAGED_ANNOTATION
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.cli.doctor.worlds import OURS, WELL
-from trimtab.cli.doctor.check_metrics_api import check_metrics_api, read_metrics_api_state
-from trimtab.cli.doctor.observed import ApiServiceState, DeploymentState, MetricsApiState
 from trimtab.cluster.reason import Unreadable
+from trimtab.diagnosis.check_metrics_api import check_metrics_api, read_metrics_api_state
+from trimtab.diagnosis.observed import ApiServiceState, DeploymentState, MetricsApiState
 
 NAME = "v1beta2.custom.metrics.k8s.io"
 RUNS = DeploymentState(replicas=2, ready_replicas=2)

@@ -10,18 +10,18 @@ from urllib3 import HTTPHeaderDict
 
 from tests.cli.doctor.worlds import HIDDEN, NOW, OURS, WELL
 from tests.reasons import has_facts
-from trimtab.cli.doctor import cluster_reader, observed
-from trimtab.cli.doctor.account_policies import expected_account_policies
-from trimtab.cli.doctor.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, read_cluster
 from trimtab.cli.doctor.command import build_report
-from trimtab.cli.doctor.lease_state import decode_lease
-from trimtab.cli.doctor.observed import DeploymentState, DryRunResult
-from trimtab.cli.doctor.permissions import Permission, needed_permissions, resize_permissions
-from trimtab.cli.install.admission_policies import render_account_policies, render_webhook_configurations
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import METRICS_API, PROCESSES, InstallValues, account_name
 from trimtab.cluster.api.admissionregistration import MutatingWebhookConfiguration
 from trimtab.cluster.cluster_autoscaler import parse_flags
+from trimtab.diagnosis import cluster_reader, observed
+from trimtab.diagnosis.account_policies import expected_account_policies
+from trimtab.diagnosis.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, read_cluster
+from trimtab.diagnosis.lease_state import decode_lease
+from trimtab.diagnosis.observed import DeploymentState, DryRunResult
+from trimtab.diagnosis.permissions import Permission, needed_permissions, resize_permissions
+from trimtab.installation.admission_policies import render_account_policies, render_webhook_configurations
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import METRICS_API, PROCESSES, InstallValues, account_name
 from trimtab.kube.client import Exchange
 from trimtab.kube.errors import ApiStatus, NotAllowed, Unreachable
 from trimtab.policy import vpa_webhook

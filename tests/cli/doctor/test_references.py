@@ -9,19 +9,19 @@ import pytest
 from tests.cli.doctor.worlds import HIDDEN, WELL, bad
 from tests.cluster_of import node
 from tests.reasons import assert_reason, has_facts
-from trimtab.cli.doctor.check_references import find_empty_pools
-from trimtab.cli.doctor.references import (
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool_config import PoolReading
+from trimtab.cluster.reason import Code
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import Document
+from trimtab.diagnosis.check_references import find_empty_pools
+from trimtab.diagnosis.references import (
     PROTECTING_KINDS,
     ReferencesState,
     find_dangling,
     find_missing_resize_permissions,
     load_policies,
 )
-from trimtab.cluster.pool import Pool
-from trimtab.cluster.pool_config import PoolReading
-from trimtab.cluster.reason import Code
-from trimtab.cluster.snapshot import build_snapshot
-from trimtab.cluster.yaml_documents import Document
 
 assert isinstance(WELL.references, ReferencesState)
 REFERENCES = WELL.references

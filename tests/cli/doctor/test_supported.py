@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from trimtab.cli.doctor.check_installation import OLDEST, TESTED
+from trimtab.diagnosis.check_installation import OLDEST, TESTED
 
 ROOT = Path(__file__).parents[3]
 

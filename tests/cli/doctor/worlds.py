@@ -7,9 +7,13 @@ from typing import Any
 import certs
 from tests.cluster_of import cluster, node
 from trimtab.cli.doctor.command import judge_cluster
-from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
-from trimtab.cli.doctor.lease_state import LeaseState
-from trimtab.cli.doctor.observed import (
+from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool_config import PoolReading
+from trimtab.cluster.reason import Unreadable
+from trimtab.compaction.drain.annotation import DrainAnnotations
+from trimtab.diagnosis.lease_state import LeaseState
+from trimtab.diagnosis.observed import (
     AccountPolicy,
     AutoscalerState,
     CrdState,
@@ -25,14 +29,10 @@ from trimtab.cli.doctor.observed import (
     WebhookConfigurationState,
     WebhookState,
 )
-from trimtab.cli.doctor.references import PROTECTING_KINDS, ReferencesState
-from trimtab.cli.install.deployments import WORKERS
-from trimtab.cli.install.names import PROCESSES, account_name
-from trimtab.cluster.cluster_autoscaler import Autoscaler
-from trimtab.cluster.pool import Pool
-from trimtab.cluster.pool_config import PoolReading
-from trimtab.cluster.reason import Unreadable
-from trimtab.compaction.drain.annotation import DrainAnnotations
+from trimtab.diagnosis.references import PROTECTING_KINDS, ReferencesState
+from trimtab.inputs.compiled_policy_state import CompiledPolicyState
+from trimtab.installation.deployments import WORKERS
+from trimtab.installation.names import PROCESSES, account_name
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 OURS = "trimtab-system"

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from tests.cli.install.test_manifests import EVERYTHING, WITH_CERT_MANAGER, one
-from trimtab.cli.install import deployments
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
-from trimtab.cli.install.write_policies import WRITE_POLICIES
 from trimtab.compaction.drain import pool_state
 from trimtab.compactor import cluster_reader, pool_state_store
 from trimtab.compactor import settings as compactor_settings
 from trimtab.compactor.pool_state_store import config_map_name
+from trimtab.installation import deployments
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import PROCESSES, InstallValues, account_name
+from trimtab.installation.write_policies import WRITE_POLICIES
 from trimtab.recommender import sharded_configmaps
 from trimtab.recommender.reservation_sources import configmap_store
 from trimtab.recommender.reservations import RESERVATIONS_NAME

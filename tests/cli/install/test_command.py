@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 from tests.reasons import has_facts
 from trimtab.cli.install.apply import describe_removal
 from trimtab.cli.install.command import describe_failure
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import InstallValues
 from trimtab.cli.main import cli
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues
 from trimtab.kube.errors import ApiStatus, KubeFault, refusal_of_status
 
 

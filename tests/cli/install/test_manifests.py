@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from trimtab.cli.install import deployments
 from trimtab.cli.install.cleanup import render_uninstall_job
-from trimtab.cli.install.deployments import WEBHOOK_GRACE_SECONDS, webhook_environment
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import PROCESSES, InstallValues, account_name
-from trimtab.cli.install.rbac import CLUSTER_RULES, NAMESPACE_RULES
 from trimtab.cli.main import cli
 from trimtab.compactor import cluster_reader, successor_requests
 from trimtab.compactor import settings as compactor_settings
+from trimtab.installation import deployments
+from trimtab.installation.deployments import WEBHOOK_GRACE_SECONDS, webhook_environment
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import PROCESSES, InstallValues, account_name
+from trimtab.installation.rbac import CLUSTER_RULES, NAMESPACE_RULES
 from trimtab.kube import certificate_rotation, resources
 from trimtab.recommender import pod_watcher as recommender_following
 from trimtab.recommender import settings as recommender_settings

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from trimtab.cli.install.cleanup import render_uninstall_job
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import InstallValues, Manifest, account_name
-from trimtab.cli.install.permitted_changes import EachEntry, OwnEntries, created_cel, unchanged_cel
-from trimtab.cli.install.write_policies import (
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues, Manifest, account_name
+from trimtab.installation.permitted_changes import EachEntry, OwnEntries, created_cel, unchanged_cel
+from trimtab.installation.write_policies import (
     METRICS_API_POLICIES,
     OPERATIONS,
     UNINSTALL_POLICIES,

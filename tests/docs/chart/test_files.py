@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from docs.chart.files import BASE, CHART, files
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.names import InstallValues
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues
 from trimtab.policy.schema import build_crd
 
 ROOT = Path(__file__).resolve().parents[3]

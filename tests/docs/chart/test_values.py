@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from docs.chart.values import schema, values_yaml
-from trimtab.cli.install.names import PROCESSES
+from trimtab.installation.names import PROCESSES
 
 CHECK = jsonschema.Draft7Validator(schema())
 

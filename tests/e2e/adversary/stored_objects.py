@@ -12,8 +12,8 @@ from tests.controlplane.cluster import Cluster
 from tests.e2e.adversary.identities import thief
 from tests.e2e.adversary.served_fields import WRITTEN_BY_THE_SERVER, Object, Path, ServedKind, Variant
 from tests.e2e.installed import Installed
-from trimtab.cli.install.permitted_changes import OwnEntries
-from trimtab.cli.install.write_policies import (
+from trimtab.installation.permitted_changes import OwnEntries
+from trimtab.installation.write_policies import (
     CREATE,
     WritePolicy,
 )

@@ -17,9 +17,9 @@ from tests.controlplane.cluster import Cluster
 from tests.e2e.adversary.served_fields import Object, Path, Schema, ServedKind, Variant
 from tests.e2e.adversary.stored_objects import Attempted, Stored, World
 from tests.e2e.installed import Installed
-from trimtab.cli.install.admission_policies import render_write_policies
-from trimtab.cli.install.names import InstallValues, account_name, build_manifest
-from trimtab.cli.install.write_policies import (
+from trimtab.installation.admission_policies import render_write_policies
+from trimtab.installation.names import InstallValues, account_name, build_manifest
+from trimtab.installation.write_policies import (
     CREATE,
     METRICS_API_POLICIES,
     UNINSTALL_POLICIES,

@@ -11,7 +11,7 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.adversary.identities import denied, kubelet, thief
 from tests.e2e.installed import Installed
-from trimtab.cli.install.names import CONFIGURATION_NAME
+from trimtab.installation.names import CONFIGURATION_NAME
 
 OWNER = {"apiVersion": "v1", "kind": "Node", "name": "gone", "uid": "00000000-0000-4000-8000-00000000dead"}
 OWNED = {"metadata": {"ownerReferences": [OWNER]}}

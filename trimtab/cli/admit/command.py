@@ -19,20 +19,22 @@ from trimtab.admission.pod_templates import (
 from trimtab.admission.preview import Preview, preview_admission
 from trimtab.admission.referenced_templates import add_referenced_templates
 from trimtab.admission.template_owners import find_counted_owners
-from trimtab.cli import live_cluster, output
-from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
-from trimtab.cli.admit.running_pods import audit_running_pods
-from trimtab.cli.admit.table import draw_admission, draw_running
-from trimtab.cli.main import EXIT_FOUND, UsageError
-from trimtab.cli.manifests import Decided, rewrite_manifests
+from trimtab.cli import output
+from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import show_progress
 from trimtab.cli.print_text import print_text
+from trimtab.cli.reports.admission import AdmitReport, report_pod, sum_totals
+from trimtab.cli.reports.admission_table import draw_admission, draw_running
+from trimtab.cli.reports.running_pods import audit_running_pods
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import kind_name
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.yaml_documents import Document, read_documents
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.manifests import Decided, rewrite_manifests
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings

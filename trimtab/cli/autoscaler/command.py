@@ -9,15 +9,18 @@ import click
 
 from trimtab.autoscaling.simulation.propose_autoscaler import propose_flags
 from trimtab.autoscaling.simulation.replay_nodes import ScaleDownFlags
-from trimtab.cli import live_cluster, output
-from trimtab.cli.autoscaler.read_history import parse_duration, read_cluster_history
+from trimtab.cli import output
 from trimtab.cli.autoscaler.report import build_autoscaler_report, draw_autoscaler_report
-from trimtab.cli.main import SuggestingGroup, UsageError
-from trimtab.cli.price_sources import add_price_option, read_price_sources
+from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.usage_series import read_usage_series
+from trimtab.cli.shared_options import add_price_option
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.inputs import live_cluster
+from trimtab.inputs.autoscaler_history import parse_duration, read_cluster_history
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.price_sources import read_price_sources
+from trimtab.inputs.usage_series import read_usage_series
 from trimtab.machines.prices import PriceFile
 
 

@@ -10,11 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.compactor import report as report_module
-from trimtab.cli.compactor import state
+from trimtab.cli import output
 from trimtab.cli.compactor.history import (
-    DURATION,
     HistoryFilter,
     build_history_report,
     draw_history,
@@ -23,9 +20,11 @@ from trimtab.cli.compactor.history import (
 )
 from trimtab.cli.compactor.pause_pool import describe_reopening, pause_pool
 from trimtab.cli.complete_names import complete_nodes, complete_pools
-from trimtab.cli.main import EXIT_USAGE, SuggestingGroup, UsageError
+from trimtab.cli.main import EXIT_USAGE, SuggestingGroup
 from trimtab.cli.output import write_lines
 from trimtab.cli.print_text import print_text
+from trimtab.cli.reports import compactor_status as report_module
+from trimtab.cli.shared_options import DURATION
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PAUSED_MARK
 from trimtab.cluster.snapshot import ConfigMap
@@ -35,6 +34,9 @@ from trimtab.compaction.drain.pool_state import REOPENED_ANNOTATION
 from trimtab.compactor.pool_state_store import config_map_name
 from trimtab.compactor.process import run_compactor
 from trimtab.compactor.settings import Settings
+from trimtab.inputs import compactor_state as state
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import NotFound

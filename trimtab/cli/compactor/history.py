@@ -10,10 +10,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from trimtab.cli.compactor.state import ClusterLogin, CompactorState, read_compactor_state
 from trimtab.cli.output import API_VERSION, ReportPart, create_console
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.drain.pool_state import HistoryEntry
+from trimtab.inputs.compactor_state import ClusterLogin, CompactorState, read_compactor_state
 
 DAY_SECONDS = 86_400
 WATCH_SECONDS = 5

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import yaml
 
-from trimtab.cli.main import UsageError
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool_config import SETTINGS_KEY
 from trimtab.cluster.pool_labels import POOL_LABEL
@@ -15,6 +14,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.cluster.yaml_edit import edit_yaml
 from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.inputs.errors import UsageError
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH, Client
 from trimtab.kube.errors import KubeFault

@@ -30,14 +30,14 @@ from trimtab.admission.pod_templates import PodTemplateLocation
 from trimtab.admission.pod_templates import read_templates as templates_of
 from trimtab.admission.preview import Preview, preview_admission
 from trimtab.cli import output
-from trimtab.cli.admit.report import AdmitReport, report_pod, sum_totals
-from trimtab.cli.admit.table import draw_admission
 from trimtab.cli.demo import compaction, sample_pool
 from trimtab.cli.demo.machines import draw_machines
 from trimtab.cli.demo.reservations import draw_reservations
 from trimtab.cli.main import EXIT_FAILED
 from trimtab.cli.print_text import print_text
 from trimtab.cli.printable_text import styled
+from trimtab.cli.reports.admission import AdmitReport, report_pod, sum_totals
+from trimtab.cli.reports.admission_table import draw_admission
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import build_snapshot

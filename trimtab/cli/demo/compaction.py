@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.plan.inputs import PlanInputs
 from trimtab.cli.printable_text import styled
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import change
@@ -47,6 +46,7 @@ from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.soft_taint import SOFT_TAINTS, SoftTaints, count_soft_taints
+from trimtab.inputs.plan_inputs import PlanInputs
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model

@@ -3,11 +3,11 @@
 from rich.console import Console
 
 from trimtab.cli.demo.sample_pool import build_inputs
-from trimtab.cli.machines import inputs
-from trimtab.cli.machines.command import build_ranking, pack_best_sets
-from trimtab.cli.machines.report import build_rank_report
-from trimtab.cli.machines.table import draw_ranking
 from trimtab.cli.printable_text import styled
+from trimtab.cli.reports.machine_ranking import build_ranking, pack_best_sets
+from trimtab.cli.reports.machines import build_rank_report
+from trimtab.cli.reports.machines_table import draw_ranking
+from trimtab.inputs import machine_types as inputs
 from trimtab.sizing.ranking.rank_types import RankingRules
 
 _ROWS, _BUFFER_PODS = 4, 1.0

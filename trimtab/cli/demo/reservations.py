@@ -3,9 +3,9 @@
 from rich.console import Console
 
 from trimtab.cli.printable_text import styled
-from trimtab.cli.reserved.formula_report import build_report
-from trimtab.cli.reserved.formula_table import draw_formulas
-from trimtab.cli.reserved.node_shapes import DensityOptions, SizeOptions, size_shape
+from trimtab.cli.reports.reservation_formula import build_report
+from trimtab.cli.reports.reservation_table import draw_formulas
+from trimtab.inputs.node_shapes import DensityOptions, SizeOptions, size_shape
 from trimtab.reservations.read_profile import shipped_profiles
 
 PROFILES = ("gke", "aks-1.29", "eks", "openshift-2026", "gardener")

@@ -8,12 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.plan import pools
-from trimtab.cli.plan import report as report_module
-from trimtab.cli.plan.cost import format_saving
-from trimtab.cli.plan.inputs import PlanInputs
-from trimtab.cli.plan.report import Fill, NodeReport, PlanReport
-from trimtab.cli.plan.table import GREY
+from trimtab.cli.reports import plan as report_module
+from trimtab.cli.reports.node_costs import format_saving
+from trimtab.cli.reports.plan import Fill, NodeReport, PlanReport
+from trimtab.cli.reports.plan_table import GREY
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.format_count import format_count
@@ -26,6 +24,8 @@ from trimtab.compaction.plan import make_plan
 from trimtab.compaction.resize.plan_resizes import plan_with_resizes
 from trimtab.compaction.resize.propose import ResizeContext, propose_resizes
 from trimtab.compaction.simulate import Scheduler, simulate_rounds
+from trimtab.inputs import pools
+from trimtab.inputs.plan_inputs import PlanInputs
 from trimtab.policy.reasons import FROM_USAGE
 from trimtab.scheduling.cluster_model import build_cluster_model as world_of
 

@@ -12,8 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.doctor import (
+from trimtab.cli import output
+from trimtab.cli.main import EXIT_FOUND
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.diagnosis import (
     check_autoscaling,
     check_compiled_policies,
     check_expander_map,
@@ -24,11 +26,11 @@ from trimtab.cli.doctor import (
     check_signatures,
     check_webhook,
 )
-from trimtab.cli.doctor.finding import Check, DoctorFinding, FindingSeverity, report_unknown
-from trimtab.cli.doctor.observed import ObservedCluster
-from trimtab.cli.install.names import InstallValues
-from trimtab.cli.main import EXIT_FOUND, LoginError, RuntimeFailure
-from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.diagnosis.finding import Check, DoctorFinding, FindingSeverity, report_unknown
+from trimtab.diagnosis.observed import ObservedCluster
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import LoginError, RuntimeFailure
+from trimtab.installation.names import InstallValues
 
 CHECKS: tuple[Check, ...] = (
     *check_installation.INSTALLATION_CHECKS, *check_installation.PROCESS_CHECKS, *check_signatures.CHECKS,
@@ -209,7 +211,7 @@ def _emit(form: str, output_file: str | None, doctor_report: DoctorReport) -> No
 def _check_cluster(
     options: live_cluster.ClusterOptions, namespace: str, ask_in: str, without: tuple[str, ...], *, strict: bool
 ) -> DoctorReport:
-    from trimtab.cli.doctor.cluster_reader import read_cluster
+    from trimtab.diagnosis.cluster_reader import read_cluster
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotConfigured
 

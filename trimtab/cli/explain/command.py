@@ -5,12 +5,12 @@ from rich.console import Console
 from rich.text import Text
 
 from trimtab.cli import output
+from trimtab.cli.catalog import ALERT, CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
 from trimtab.cli.complete_names import complete_explained_names
-from trimtab.cli.explain.catalog import ALERT, CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
 from trimtab.cli.explain.verb_options import find_options
-from trimtab.cli.main import UsageError
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs.errors import UsageError
 
 
 class ExplainedFieldReport(ReportPart, frozen=True, kw_only=True):

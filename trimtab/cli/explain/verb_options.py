@@ -2,7 +2,7 @@
 
 import click
 
-from trimtab.cli.explain.catalog import CatalogEntry
+from trimtab.cli.catalog import CatalogEntry
 
 OPTION = "option"
 _PAGE = "docs/reference/commands.md"

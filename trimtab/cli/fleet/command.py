@@ -14,11 +14,9 @@ import msgspec
 from trimtab.cli import output
 from trimtab.cli.fleet import report as reports
 from trimtab.cli.fleet import table
-from trimtab.cli.fleet.clusters import ClusterList, DigestJob, decode_digests, list_clusters, read_current
 from trimtab.cli.fleet.machine_groups import report_machine_groups
-from trimtab.cli.main import EXIT_FAILED, RuntimeFailure, SuggestingGroup, UsageError
+from trimtab.cli.main import EXIT_FAILED, SuggestingGroup
 from trimtab.cli.output import show_spinner
-from trimtab.cli.plan.inputs import parse_now
 from trimtab.cli.print_text import print_text
 from trimtab.cluster import usage_rule
 from trimtab.cluster.config_error import ConfigError
@@ -31,6 +29,9 @@ from trimtab.fleet.engine_spark import SparkEngine
 from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure
 from trimtab.fleet.run_decisions import FleetDecisions, decide_fleet
 from trimtab.histogram.time_buckets import DAY
+from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.fleet_clusters import ClusterList, DigestJob, decode_digests, list_clusters, read_current
+from trimtab.inputs.plan_inputs import parse_now
 from trimtab.sizing.request import SizingSettings
 from trimtab.usage.daily_store import DailyStore, StoredDay, select_days
 from trimtab.usage.errors import UsageFault

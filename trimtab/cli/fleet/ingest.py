@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 import click
 
 from trimtab.cli.fleet.report import FailureReport, report_failures
-from trimtab.cli.main import EXIT_FAILED, RuntimeFailure, UsageError
+from trimtab.cli.main import EXIT_FAILED
 from trimtab.cli.output import show_spinner
-from trimtab.cli.plan.inputs import parse_now
 from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.recommend.options import WINDOW
-from trimtab.cli.recommend.sources import UsageHistories, add_files, note_warning, parse_headers
+from trimtab.cli.shared_options import WINDOW
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import format_timestamp
@@ -23,6 +21,9 @@ from trimtab.fleet.money_report import ClusterFailure
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.daily_rows import rows_of_batch
 from trimtab.histogram.time_buckets import DAY
+from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.plan_inputs import parse_now
+from trimtab.inputs.usage_sources import UsageHistories, add_files, note_warning, parse_headers
 from trimtab.runtime import clock
 from trimtab.usage.cluster_label import LABELS, Matchers, escape_value
 from trimtab.usage.daily_ingest import DayReader, last_complete_day

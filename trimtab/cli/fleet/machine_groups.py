@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions, read_priced_types
-from trimtab.cli.main import UsageError
 from trimtab.cli.output import ReportPart
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.fleet.cluster_digest import ClusterDigest
 from trimtab.fleet.like_clusters import ClusterGroup, group_clusters, rank_for_group
 from trimtab.fleet.money_report import MICRO_DOLLARS
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.machine_types import SelectedNodes, TypeOptions, read_priced_types
 from trimtab.sizing.cost import HOURS_PER_MONTH
 from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates
 from trimtab.sizing.ranking.capacity import Candidate

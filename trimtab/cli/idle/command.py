@@ -8,16 +8,12 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from trimtab.cli import live_cluster, output
+from trimtab.cli import output
 from trimtab.cli.idle import report as parts
 from trimtab.cli.idle.report import IdleReport, select_rows
 from trimtab.cli.idle.table import draw_idle_report
-from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
-from trimtab.cli.plan.inputs import parse_documents, parse_now
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.recommend.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.cli.selection import ObjectSelection, add_selection_options
-from trimtab.cli.usage_series import read_usage_series
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import GroupKind
 from trimtab.cluster.own_objects import OWN_NAMESPACE, is_own, own_namespaces
@@ -37,6 +33,11 @@ from trimtab.idle.sleep_proposals import (
     propose_sleep_infos,
 )
 from trimtab.idle.sleep_schedules import SleepSchedule, read_sleep_schedules
+from trimtab.inputs import live_cluster
+from trimtab.inputs.current_requests import RESOURCES, CurrentRequests, read_current_requests
+from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
+from trimtab.inputs.plan_inputs import parse_documents, parse_now
+from trimtab.inputs.usage_series import read_usage_series
 from trimtab.kube.errors import InvalidResponse
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.runtime import clock

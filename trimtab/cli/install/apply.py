@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import certs
-from trimtab.cli.install.cleanup import CleanupStep, Uninstaller, clear_renamed_taints
+from trimtab.cli.install.cleanup import Uninstaller, clear_renamed_taints
+from trimtab.cli.install.cleanup_step import CleanupStep
 from trimtab.cli.install.compiled_removal import remove_compiled_policies, remove_parameters
-from trimtab.cli.install.manifests import KEPT
-from trimtab.cli.install.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues, Manifest
+from trimtab.installation.manifests import KEPT
+from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues, Manifest
 from trimtab.kube import certificate_rotation, objects
 from trimtab.kube.certificate_rotation import certificate_names
 from trimtab.kube.client import Client

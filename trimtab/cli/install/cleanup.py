@@ -14,18 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from trimtab.cli.install.deployments import render_job
-from trimtab.cli.install.metrics_api import read_own_api_service
-from trimtab.cli.install.names import (
-    CONFIGURATION_NAME,
-    PROCESSES,
-    InstallValues,
-    Manifest,
-    account_name,
-    build_manifest,
-    component_labels,
-)
-from trimtab.cli.install.rbac import render_roles
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import ApiObject, value_or
@@ -43,6 +31,18 @@ from trimtab.compaction.pool_status import KIND as POOL_STATUS
 from trimtab.compactor import node_signatures, pool_state_store
 from trimtab.compactor.node_signatures import NodeSigner
 from trimtab.compactor.soft_taint import RENAMED_LEAVING, has_soft_taint, is_ours
+from trimtab.installation.deployments import render_job
+from trimtab.installation.metrics_api import read_own_api_service
+from trimtab.installation.names import (
+    CONFIGURATION_NAME,
+    PROCESSES,
+    InstallValues,
+    Manifest,
+    account_name,
+    build_manifest,
+    component_labels,
+)
+from trimtab.installation.rbac import render_roles
 from trimtab.kube import listing, nodes, objects
 from trimtab.kube.errors import Conflict, NotAllowed, NotFound
 from trimtab.kube.objects import Writer

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trimtab.cli import live_cluster, output
+from trimtab.cli import output
 from trimtab.cli.install import apply
-from trimtab.cli.install.cleanup import CleanupStep, Uninstaller
-from trimtab.cli.install.manifests import render_manifests
-from trimtab.cli.install.metrics_api import find_other_providers
-from trimtab.cli.install.names import InstallValues
-from trimtab.cli.main import LoginError, RuntimeFailure, UsageError
+from trimtab.cli.install.cleanup import Uninstaller
+from trimtab.cli.install.cleanup_step import CleanupStep
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.metrics_api import find_other_providers
+from trimtab.installation.names import InstallValues
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cli.install.cleanup import CleanupStep
-from trimtab.cli.install.parameter_access import GUARD_NAME, ROLE_NAME
+from trimtab.cli.install.cleanup_step import CleanupStep
+from trimtab.installation.parameter_access import GUARD_NAME, ROLE_NAME
 from trimtab.kube import objects
 from trimtab.kube.errors import NotAllowed, NotFound
 from trimtab.kube.objects import Writer

@@ -19,21 +19,22 @@ from trimtab.autoscaling.lint import LintResult, check_snapshot, select_rules
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.read_snapshot import parse_minor, with_usage
 from trimtab.autoscaling.rules import ALL_RULES, RULES_BY_CODE
-from trimtab.cli import live_cluster
 from trimtab.cli.lint.accepted_changes import accept_as_api_server
 from trimtab.cli.lint.ci_formats import render_junit, render_sarif
-from trimtab.cli.lint.node_prices import read_monthly_price
-from trimtab.cli.lint.read_objects import read_lint_objects
 from trimtab.cli.lint.report import LintReport, build_lint_report, draw_lint
-from trimtab.cli.lint.usage import read_usage_history
 from trimtab.cli.lint.write_fixes import write_fixes
-from trimtab.cli.main import EXIT_FOUND, UsageError
+from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import add_output_file_option, emit_report, write_text
 from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.selection import ObjectSelection, add_namespace_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.lint_objects import read_lint_objects
+from trimtab.inputs.lint_usage import read_usage_history
+from trimtab.inputs.node_prices import read_monthly_price
 from trimtab.usage.metric_names import StatedQuantities
 
 LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")

@@ -7,13 +7,13 @@ from pathlib import Path
 from trimtab.autoscaling.fixes import FIELD_MANAGER, FixPlan, apply_configuration, edit_text
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import REMOVED
-from trimtab.cli.live_cluster import Content
-from trimtab.cli.main import UsageError
 from trimtab.cli.output import format_manifests
-from trimtab.cli.private_file import write_private_file
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import unpack_gzip
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.live_cluster import Content
+from trimtab.inputs.private_file import write_private_file
 
 HANDOVER_MANAGER = "hpa-handover"
 _COUNT_ALONE = (

@@ -7,20 +7,22 @@ from dataclasses import replace
 import click
 
 from trimtab.cli import output
-from trimtab.cli.machines import inputs, table
-from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions
-from trimtab.cli.machines.report import (
+from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.output import show_spinner
+from trimtab.cli.reports import machines_table as table
+from trimtab.cli.reports.machines import (
     PackedSetReport,
     build_profile_report,
     build_rank_report,
     count_present_types,
     report_set,
 )
-from trimtab.cli.main import SuggestingGroup, UsageError
-from trimtab.cli.output import show_spinner
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet
+from trimtab.inputs import machine_types as inputs
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
 from trimtab.machines.machine_types import machine_types
 from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates, speed_factor
 from trimtab.sizing.ranking.capacity import Candidate, CapacityRules

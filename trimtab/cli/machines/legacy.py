@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from trimtab.cli import live_cluster
-from trimtab.cli.machines import inputs
-from trimtab.cli.machines.command import build_ranking
-from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions
-from trimtab.cli.main import RuntimeFailure, UsageError
 from trimtab.cli.print_text import print_text
+from trimtab.cli.reports.machine_ranking import build_ranking
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
@@ -25,6 +21,10 @@ from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.pool import pool_name, pool_source
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compactor.settings import Settings
+from trimtab.inputs import live_cluster
+from trimtab.inputs import machine_types as inputs
+from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
 from trimtab.machines.prices import MachinePrice, quote_price
 from trimtab.sizing.ranking.legacy_pools import (
     PLACEHOLDER_LABEL,

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.machines import inputs
-from trimtab.cli.machines.command import build_ranking
-from trimtab.cli.machines.inputs import SelectedNodes, TypeOptions
-from trimtab.cli.main import RuntimeFailure, UsageError
+from trimtab.cli import output
 from trimtab.cli.print_text import print_text
+from trimtab.cli.reports.machine_ranking import build_ranking
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
@@ -21,6 +18,10 @@ from trimtab.cluster.node import INSTANCE_TYPE_LABEL, group_of
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.several_autoscalers import read_statuses
 from trimtab.cluster.timestamps import Seconds
+from trimtab.inputs import live_cluster
+from trimtab.inputs import machine_types as inputs
+from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
 from trimtab.machines.expander_map import (
     MAP_KEY,
     MAP_NAME,

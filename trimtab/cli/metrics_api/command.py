@@ -11,14 +11,15 @@ import click
 
 import certs
 from trimtab.admission.apiserver.validate_names import subdomain_errors
-from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, RuntimeFailure, SuggestingGroup, UsageError
-from trimtab.cli.metrics_api.load_history import read_csv_history, read_prometheus_history
+from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
 from trimtab.cli.output import format_manifests
 from trimtab.cli.print_text import print_document, print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import NANO_PER_UNIT, is_quantity, parse
 from trimtab.cluster.reason import NotYet
+from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.load_history import read_csv_history, read_prometheus_history
 from trimtab.metricsapi.hpa_proposal import HpaProposal, LoadPoint, ProposalTerms, propose_hpa, render_hpa
 from trimtab.metricsapi.process import run
 from trimtab.metricsapi.rule_inputs import find_rule_mistakes

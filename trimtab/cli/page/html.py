@@ -14,9 +14,9 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from trimtab.cli.page.style import page_style
-from trimtab.cli.plan.cost import Saving, format_saving
-from trimtab.cli.plan.report import Fill, NodeReport, StayReport
-from trimtab.cli.plan.table import group_by_code
+from trimtab.cli.reports.node_costs import Saving, format_saving
+from trimtab.cli.reports.plan import Fill, NodeReport, StayReport
+from trimtab.cli.reports.plan_table import group_by_code
 from trimtab.cluster.format_count import format_count
 
 MAX_LINES = 60

@@ -6,14 +6,16 @@ import click
 
 from trimtab.cli import output
 from trimtab.cli.output import show_spinner
-from trimtab.cli.plan import explain, inputs, page
-from trimtab.cli.plan.comparison import NO_COMPARISON, compare_plans
-from trimtab.cli.plan.inputs import PlanOptions
-from trimtab.cli.plan.inputs import add_plan_options as plan_inputs
-from trimtab.cli.plan.report import build_report
-from trimtab.cli.plan.resizes import plan_resizes
-from trimtab.cli.plan.table import draw_plan
+from trimtab.cli.plan import page
+from trimtab.cli.reports import plan_explanation as explain
+from trimtab.cli.reports.plan import build_report
+from trimtab.cli.reports.plan_comparison import NO_COMPARISON, compare_plans
+from trimtab.cli.reports.plan_table import draw_plan
+from trimtab.cli.reports.resizes import plan_resizes
+from trimtab.cli.shared_options import add_plan_options as plan_inputs
 from trimtab.compaction.plan import make_plan
+from trimtab.inputs import plan_inputs as inputs
+from trimtab.inputs.plan_inputs import PlanOptions
 from trimtab.scheduling.cluster_model import build_cluster_model
 
 MAX_COMPARED_NODES = 500

@@ -4,11 +4,11 @@ from markupsafe import Markup
 
 from trimtab.cli.page import html
 from trimtab.cli.page.html import Better, Blocker, Choice, Page, PageStage, Row, build_blocks, render_html
-from trimtab.cli.plan.comparison import KeeperReport, PresetReport
-from trimtab.cli.plan.cost import format_saving
-from trimtab.cli.plan.misplaced_pods import MisplacedReport
-from trimtab.cli.plan.report import MoveReport, PlanReport, StepReport, WaveReport
-from trimtab.cli.plan.table import describe_keeper, format_targets, select_costly_keepers, workload_of
+from trimtab.cli.reports.misplaced_pods import MisplacedReport
+from trimtab.cli.reports.node_costs import format_saving
+from trimtab.cli.reports.plan import MoveReport, PlanReport, StepReport, WaveReport
+from trimtab.cli.reports.plan_comparison import KeeperReport, PresetReport
+from trimtab.cli.reports.plan_table import describe_keeper, format_targets, select_costly_keepers, workload_of
 from trimtab.cluster.format_count import format_count
 
 

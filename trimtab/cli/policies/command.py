@@ -12,16 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli import live_cluster, output
+from trimtab.cli import output
 from trimtab.cli.complete_names import complete_policies
-from trimtab.cli.doctor.compiled_policy_state import CompiledPolicyState
-from trimtab.cli.main import EXIT_FOUND, SuggestingGroup, UsageError
+from trimtab.cli.main import EXIT_FOUND, SuggestingGroup
 from trimtab.cli.output import format_yaml, write_lines
-from trimtab.cli.policies.cluster_policies import read_cluster_policies
 from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
-from trimtab.cli.policies.example_cases import find_cases, find_problems
-from trimtab.cli.policies.given_policies import load_given_policies
 from trimtab.cli.policies.rollout_command import show_rollout
 from trimtab.cli.print_text import print_document, print_text
 from trimtab.cluster.api.meta import Labels, value_or
@@ -30,6 +26,12 @@ from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.compaction.pool_status import build_pool_status_crd
+from trimtab.inputs import live_cluster
+from trimtab.inputs.cluster_policies import read_cluster_policies
+from trimtab.inputs.compiled_policy_state import CompiledPolicyState
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.example_cases import find_cases, find_problems
+from trimtab.inputs.given_policies import load_given_policies
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.lint import LintFinding, lint
 from trimtab.policy.podpolicy import PodPolicy

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import click
 
 from trimtab.cli import output
-from trimtab.cli.main import EXIT_FOUND, UsageError
-from trimtab.cli.policies.given_policies import load_given_policies
+from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.given_policies import load_given_policies
 from trimtab.policy.cel import Manifest
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy, find_conflicts
 from trimtab.policy.podpolicy import PodPolicy

@@ -10,16 +10,17 @@ from rich.console import Console
 from rich.table import Table
 
 from trimtab.admission.audit.original_pod import AuditedPodReader
-from trimtab.cli import live_cluster, output
-from trimtab.cli.admit.running_pods import choose_policies, parse_documents
+from trimtab.cli import output
 from trimtab.cli.complete_names import complete_policies
-from trimtab.cli.main import UsageError
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.reports.running_pods import choose_policies, parse_documents
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
 from trimtab.policy.applicable_policies import find_applicable_policies
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.match import match_dependencies, rollout_place

@@ -11,10 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.main import EXIT_FOUND, UsageError
+from trimtab.cli import output
+from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.plan.inputs import parse_documents
 from trimtab.cli.pools.reasons import OTHER_NAMESPACE
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
@@ -29,6 +28,9 @@ from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.drain.waiting import pool_mode
 from trimtab.compaction.reasons import EMPTY_POOL, SHARED_POOLS
 from trimtab.compactor.settings import Settings
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.plan_inputs import parse_documents
 
 MAX_NAMES = 5
 """The largest number of names in one sentence."""

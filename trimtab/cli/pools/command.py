@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.main import RuntimeFailure, SuggestingGroup, UsageError
+from trimtab.cli import output
+from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.pools.check import check_pools
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
@@ -17,6 +17,8 @@ from trimtab.cluster.estafette import import_pools
 from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading, config_map
 from trimtab.cluster.yaml_documents import read_documents
 from trimtab.compactor.settings import Settings
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import RuntimeFailure, UsageError
 
 if TYPE_CHECKING:
     from trimtab.kube.objects import Writer
@@ -82,7 +84,7 @@ def import_(
         output.write_text(output.format_manifests(manifests, form), output_file)
     if not (applying or taking_over):
         return
-    from trimtab.cli.compactor import state
+    from trimtab.inputs import compactor_state as state
     from trimtab.kube.objects import Writer
 
     with state.open_client(state.ClusterLogin(**login, namespace=namespace)) as client:
@@ -110,7 +112,7 @@ def _read_configuration(paths: Sequence[str]) -> PoolReading:
 
 
 def _take_over(writer: Writer, applying: bool) -> None:
-    from trimtab.cli.pools import import_estafette as take_over
+    from trimtab.inputs import import_estafette as take_over
 
     old_compactors, marked_nodes = take_over.find_compactors_and_nodes(writer.client)
     if not (old_compactors or marked_nodes):

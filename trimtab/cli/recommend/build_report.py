@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from trimtab.cli.output import report_reason
-from trimtab.cli.recommend.current_requests import CurrentContainer, CurrentRequests
 from trimtab.cli.recommend.report import (
     ContainerReport,
     DayReport,
@@ -16,8 +15,6 @@ from trimtab.cli.recommend.report import (
     group_totals,
     sum_lines,
 )
-from trimtab.cli.recommend.sources import KINDS as ENDING_KINDS
-from trimtab.cli.recommend.sources import RunningTime
 from trimtab.cluster import quantity, selectors
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -28,6 +25,9 @@ from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.histogram.batch_history import RESOURCES, BatchHistory, ContainerKey
 from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.time_buckets import DAY
+from trimtab.inputs.current_requests import CurrentContainer, CurrentRequests
+from trimtab.inputs.usage_sources import KINDS as ENDING_KINDS
+from trimtab.inputs.usage_sources import RunningTime
 from trimtab.policy.reasons import OOM_KILLED
 from trimtab.sizing import reasons
 from trimtab.sizing.cost import HOURS_PER_MONTH

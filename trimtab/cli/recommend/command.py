@@ -8,11 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.main import RuntimeFailure, UsageError
-from trimtab.cli.plan.inputs import parse_documents
+from trimtab.cli import output
 from trimtab.cli.print_text import print_text
-from trimtab.cli.recommend import comparison, current_requests, export, options, sources
+from trimtab.cli.recommend import comparison, export, options
 from trimtab.cli.recommend.build_report import Selection, build_report
 from trimtab.cli.recommend.options import add_recommend_options as recommend_options
 from trimtab.cli.recommend.page import render_page
@@ -23,6 +21,10 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.oom_kills import OomKill
+from trimtab.inputs import current_requests, live_cluster
+from trimtab.inputs import usage_sources as sources
+from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.plan_inputs import parse_documents
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.policy.vpa_webhook import WebhookReach, reach_everywhere_if

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from trimtab.cli.main import UsageError
 from trimtab.cli.output import ReportPart
 from trimtab.cli.recommend.build_report import Question
 from trimtab.cli.recommend.report import (
@@ -19,6 +18,7 @@ from trimtab.cli.recommend.report import (
 from trimtab.cluster import quantity
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.quantity import NotAQuantity
+from trimtab.inputs.errors import UsageError
 from trimtab.sizing.statistics import SizingSeverity
 
 APPLIED, REQUEST, RECOMMENDATION = "applied", "request-changed", "recommendation-changed"

@@ -14,10 +14,7 @@ import msgspec
 from msgspec import structs
 
 from trimtab.cli.csv_table import Cell, format_csv_table
-from trimtab.cli.main import UsageError
 from trimtab.cli.output import format_manifests
-from trimtab.cli.private_file import write_private_file
-from trimtab.cli.recommend.current_requests import CurrentRequests
 from trimtab.cli.recommend.report import ContainerNames, ContainerReport, RecommendReport, ResourceReport
 from trimtab.cluster import quantity
 from trimtab.cluster.config_error import ConfigError
@@ -25,6 +22,9 @@ from trimtab.cluster.kinds import GroupKind
 from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram import vpa
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
+from trimtab.inputs.current_requests import CurrentRequests
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.private_file import write_private_file
 from trimtab.policy import autoscalers
 
 _VERSIONS = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",

@@ -6,17 +6,18 @@ from typing import Any, TypeVar
 
 import click
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.main import UsageError
-from trimtab.cli.plan.inputs import parse_now
+from trimtab.cli import output
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.recommend import sources
 from trimtab.cli.recommend.build_report import Question, parse_selection
 from trimtab.cli.recommend.report import NAMESPACE
 from trimtab.cluster import quantity, usage_rule
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.usage_rule import UsageRule
 from trimtab.histogram.batch_history import RESOURCES
+from trimtab.inputs import live_cluster
+from trimtab.inputs import usage_sources as sources
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.plan_inputs import parse_now
 from trimtab.sizing.request import SizingSettings
 from trimtab.sizing.statistics import SizingSeverity
 from trimtab.usage import prometheus_queries

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import click
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.main import UsageError
-from trimtab.cli.reserved.formula_report import build_report
-from trimtab.cli.reserved.formula_table import draw_formulas
-from trimtab.cli.reserved.node_shapes import (
+from trimtab.cli import output
+from trimtab.cli.reports.reservation_formula import build_report
+from trimtab.cli.reports.reservation_table import draw_formulas
+from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.node_shapes import (
     CNIS,
     DensityOptions,
     FormulaNode,
@@ -20,7 +22,6 @@ from trimtab.cli.reserved.node_shapes import (
     size_shape,
     type_shape,
 )
-from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.reservations.profile import Profile
 from trimtab.reservations.read_profile import read_profiles, shipped_profiles
 

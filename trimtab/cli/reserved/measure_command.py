@@ -7,19 +7,20 @@ from collections.abc import Sequence
 
 import click
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.live_cluster import LIVE
-from trimtab.cli.main import UsageError
-from trimtab.cli.plan.inputs import parse_now
+from trimtab.cli import output
 from trimtab.cli.print_text import print_text
-from trimtab.cli.recommend.options import WINDOW
-from trimtab.cli.recommend.sources import note_warning, parse_headers
-from trimtab.cli.reserved import measure_sources
 from trimtab.cli.reserved.measure_report import build_report
-from trimtab.cli.reserved.measure_sources import Measurements
 from trimtab.cli.reserved.measure_table import draw_measurements
 from trimtab.cli.reserved.snippets import SNIPPETS, render_snippet
+from trimtab.cli.shared_options import WINDOW
 from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs import kubelet_sources as measure_sources
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.kubelet_sources import Measurements
+from trimtab.inputs.live_cluster import LIVE
+from trimtab.inputs.plan_inputs import parse_now
+from trimtab.inputs.usage_sources import note_warning, parse_headers
 from trimtab.reservations.measure import ReservationChange
 from trimtab.runtime import clock
 from trimtab.sizing.pool_reservations import PoolReservation, assess_pools

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from trimtab.cli.reserved.formula_table import format_bytes, format_cpu
+from trimtab.cli.reports.reservation_table import format_bytes, format_cpu
 from trimtab.cli.reserved.measure_report import PoolReservationReport, ReservedMeasureReport, UseReport
 from trimtab.cluster.format_count import format_count
 

@@ -4,18 +4,19 @@ from typing import Any
 
 import click
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.compactor import state
-from trimtab.cli.compactor.history import parse_since
+from trimtab.cli import output
 from trimtab.cli.complete_names import complete_pools
-from trimtab.cli.main import UsageError
 from trimtab.cli.savings.report import build_savings_report, draw_savings, parse_day
+from trimtab.cli.shared_options import parse_since
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.savings import MAX_DAYS
 from trimtab.compactor.settings import Settings
+from trimtab.inputs import compactor_state as state
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
 
 
 @click.command("savings")

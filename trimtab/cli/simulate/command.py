@@ -6,16 +6,16 @@ import click
 
 from trimtab.cli import output
 from trimtab.cli.output import show_spinner
-from trimtab.cli.plan import inputs
-from trimtab.cli.plan.explain import check_subjects
-from trimtab.cli.plan.inputs import PlanOptions
-from trimtab.cli.plan.inputs import add_plan_options as plan_inputs
-from trimtab.cli.plan.resizes import simulate_resizes
+from trimtab.cli.reports.plan_explanation import check_subjects
+from trimtab.cli.reports.resizes import simulate_resizes
+from trimtab.cli.shared_options import add_plan_options as plan_inputs
 from trimtab.cli.simulate import page
 from trimtab.cli.simulate.report import build_report, explain_subject
 from trimtab.cli.simulate.table import draw_simulation
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.compaction.simulate import Scheduler, Simulation, simulate_rounds
+from trimtab.inputs import plan_inputs as inputs
+from trimtab.inputs.plan_inputs import PlanOptions
 
 
 @click.command("simulate")

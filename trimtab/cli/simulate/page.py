@@ -4,7 +4,7 @@ from markupsafe import Markup
 
 from trimtab.cli.page import html
 from trimtab.cli.page.html import Page, PageStage, Row, build_blocks, render_html
-from trimtab.cli.plan.cost import format_saving
+from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.simulate.report import LandingReport, RoundReport, SimulateReport
 from trimtab.cluster.format_count import format_count
 

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.plan.cost import Saving, compute_node_costs, convert_saving, note_missing_prices
-from trimtab.cli.plan.inputs import PlanInputs
-from trimtab.cli.plan.report import (
+from trimtab.cli.reports.node_costs import Saving, convert_saving, note_missing_prices
+from trimtab.cli.reports.plan import (
     BoundReport,
     ExplainReport,
     NodeReport,
@@ -16,10 +15,12 @@ from trimtab.cli.plan.report import (
     report_nodes,
     report_stays,
 )
-from trimtab.cli.plan.resizes import ResizeReport
+from trimtab.cli.reports.resizes import ResizeReport
 from trimtab.cluster.format_count import format_count
 from trimtab.compaction import explain
 from trimtab.compaction.simulate import SimulatedMove, Simulation, SimulationRound
+from trimtab.inputs.node_costs import compute_node_costs
+from trimtab.inputs.plan_inputs import PlanInputs
 from trimtab.scheduling.cluster_model import build_cluster_model
 
 

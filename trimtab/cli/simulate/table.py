@@ -4,9 +4,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.plan.cost import format_saving
-from trimtab.cli.plan.resizes import draw_resizes
-from trimtab.cli.plan.table import GREY, draw_explanation, draw_notes, draw_reasons
+from trimtab.cli.reports.node_costs import format_saving
+from trimtab.cli.reports.plan_table import GREY, draw_explanation, draw_notes, draw_reasons
+from trimtab.cli.reports.resizes import draw_resizes
 from trimtab.cli.simulate.report import RoundReport, SimulateReport
 from trimtab.cluster.format_count import format_count
 

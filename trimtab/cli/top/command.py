@@ -10,16 +10,16 @@ from typing import Any, TextIO
 
 import click
 
-from trimtab.cli import live_cluster
-from trimtab.cli.compactor.state import ClusterLogin
-from trimtab.cli.compactor.watched_state import WatchedState, watch_compactor_state
 from trimtab.cli.complete_names import complete_pools
-from trimtab.cli.main import UsageError
 from trimtab.cli.output import create_console
 from trimtab.cli.top.draw import draw_once
 from trimtab.cli.top.view import TopView, build_top_view, select_part
 from trimtab.cluster.config_error import ConfigError
 from trimtab.compactor.settings import Settings
+from trimtab.inputs import live_cluster
+from trimtab.inputs.compactor_state import ClusterLogin
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.watched_state import WatchedState, watch_compactor_state
 
 EXTRA = "textual"
 

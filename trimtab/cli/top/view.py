@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from trimtab.cli.compactor.report import build_status_report
-from trimtab.cli.compactor.state import CompactorState
+from trimtab.cli.reports.compactor_status import build_status_report
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pod import PodInfo
@@ -14,6 +13,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
 from trimtab.compaction.drain.savings import format_savings
+from trimtab.inputs.compactor_state import CompactorState
 
 MAX_DECISIONS = 200
 STATE_ORDER = ("draining", "drained", "next", "planned", "cordoned", "not ready", "")

@@ -9,13 +9,11 @@ import click
 
 from trimtab.autoscaling.simulation.propose_vpas import VpaAction, propose_vpa
 from trimtab.autoscaling.simulation.simulate_vpa import simulate_vpa
-from trimtab.cli import live_cluster, output
-from trimtab.cli.idle.command import parse_minor_version
-from trimtab.cli.main import SuggestingGroup, UsageError
+from trimtab.cli import output
+from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.recommend.options import needs_cluster
-from trimtab.cli.usage_series import read_usage_series
+from trimtab.cli.shared_options import needs_cluster, parse_minor_version
 from trimtab.cli.vpa.lint_proposals import lint_proposals
 from trimtab.cli.vpa.report import (
     VpaProposeReport,
@@ -26,7 +24,13 @@ from trimtab.cli.vpa.report import (
     draw_proposals,
     draw_simulation,
 )
-from trimtab.cli.vpa.workloads import (
+from trimtab.cluster.config_error import ConfigError
+from trimtab.histogram.batch_history import ContainerKey
+from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags, parse_recommender_flags
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.usage_series import read_usage_series
+from trimtab.inputs.workloads import (
     ClusterWorkloads,
     build_histories,
     group_series,
@@ -34,9 +38,6 @@ from trimtab.cli.vpa.workloads import (
     leave_out_unsized,
     read_cluster_workloads,
 )
-from trimtab.cluster.config_error import ConfigError
-from trimtab.histogram.batch_history import ContainerKey
-from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags, parse_recommender_flags
 
 MODES = ("Recreate", "InPlaceOrRecreate", "Initial")
 _USAGE = click.option("--usage", "usage", multiple=True, required=True, metavar="PATH",

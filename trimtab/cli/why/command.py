@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from trimtab.cli import live_cluster, output
-from trimtab.cli.admit.running_pods import AUDITED_KINDS, audit_contents, choose_policies, parse_documents
+from trimtab.cli import output
 from trimtab.cli.complete_names import complete_namespaces, complete_nodes
-from trimtab.cli.main import SuggestingGroup, UsageError
-from trimtab.cli.why.gone_pod import find_owner
-from trimtab.cli.why.original_values import decide_about_template
+from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.reports.running_pods import AUDITED_KINDS, audit_contents, choose_policies, parse_documents
 from trimtab.cli.why.report import (
     NO_TRACES,
     WhyPodReport,
@@ -27,6 +25,10 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
 from trimtab.cluster.yaml_documents import Document
+from trimtab.diagnosis.gone_pod import find_owner
+from trimtab.diagnosis.original_values import decide_about_template
+from trimtab.inputs import live_cluster
+from trimtab.inputs.errors import UsageError
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Policies

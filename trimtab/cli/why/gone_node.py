@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.why.node_report import NodeCordonReport, WhyNodeReport, list_node_decisions, report_decision
 from trimtab.cli.why.report import PodEventReport
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.pool_state import HistoryEntry
+from trimtab.inputs.compactor_state import CompactorState
 
 _DRAIN_DECISIONS = ("started", "emptied", "removed", "abandoned")
 _DELETION_NOTE = "Trimtab never deletes a node: the cluster autoscaler, or another client, deleted it."

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from trimtab.cli.live_cluster import ClusterOptions
-from trimtab.cli.main import RuntimeFailure
 from trimtab.cli.why.report import LiveTraces, PodEventReport
+from trimtab.inputs.errors import RuntimeFailure
+from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import KubeFault
 

@@ -10,9 +10,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from trimtab.cli.compactor.drain_waits import list_drain_waits
-from trimtab.cli.compactor.state import CompactorState
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.reports.drain_waits import list_drain_waits
 from trimtab.cli.why.report import (
     EVENT_COLUMNS,
     PodDecisionReport,
@@ -30,6 +29,7 @@ from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation, NotAuthentic, read_annotation
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compactor.soft_taint import LEAVING
+from trimtab.inputs.compactor_state import CompactorState
 
 
 class NodeCordonReport(ReportPart, frozen=True, kw_only=True):

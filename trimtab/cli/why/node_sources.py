@@ -7,11 +7,6 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cli import live_cluster
-from trimtab.cli.compactor.leadership import Leadership
-from trimtab.cli.compactor.state import ClusterLogin, CompactorState, build_compactor_state, list_state, open_client
-from trimtab.cli.main import UsageError
-from trimtab.cli.plan.inputs import parse_documents
 from trimtab.cli.why.gone_node import build_gone_node_report
 from trimtab.cli.why.live_traces import read_events
 from trimtab.cli.why.node_report import WhyNodeReport, build_why_node_report
@@ -19,6 +14,11 @@ from trimtab.cli.why.report import PodEventReport
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import build_snapshot
+from trimtab.inputs import live_cluster
+from trimtab.inputs.compactor_state import ClusterLogin, CompactorState, build_compactor_state, list_state, open_client
+from trimtab.inputs.errors import UsageError
+from trimtab.inputs.leadership import Leadership
+from trimtab.inputs.plan_inputs import parse_documents
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.objects import get_plain
 

@@ -10,16 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.admission.audit.original_pod import reconstruct_submitted
-from trimtab.cli.admit.running_pods import RunningFindingReport
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.why.gone_pod import find_owner, find_siblings
-from trimtab.cli.why.original_values import Decided, explain_change
-from trimtab.cli.why.pending_pod import explain_pending
+from trimtab.cli.reports.running_pods import RunningFindingReport
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.owner import OwnerKey, owner_chain
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.pool_state import STATE_LABEL, HistoryEntry, PoolState, decode_state
+from trimtab.diagnosis.gone_pod import find_owner, find_siblings
+from trimtab.diagnosis.original_values import Decided, explain_change
+from trimtab.diagnosis.pending_pod import explain_pending
 from trimtab.policy.changed_annotation import read_claimed_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
 

@@ -1,0 +1,341 @@
+"""The reports of `trimtab admit` and `trimtab admit --running` on a terminal."""
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.admission.handler import would_change_prefix
+from trimtab.cli.reports.admission import AdmitReport, ChangeReport, PodReport, PodShape
+from trimtab.cli.reports.running_pods import RunningFindingReport, RunningReport
+from trimtab.cluster import quantity
+from trimtab.cluster.format_count import format_count, join_first
+from trimtab.policy.reasons import ALREADY_SET
+
+_GREY = "bright_black"
+
+
+MAX_PANELS = 40
+"""The number of pods with a panel of their own if --explain is not set."""
+MAX_KEPT_NAMES = 3
+"""The largest number of fields, and of workloads, that a sentence about kept fields names."""
+
+
+def draw_admission(console: Console, report: AdmitReport, *, explain: bool) -> None:
+    """Draw a row per pod, a panel with its changes and their reasons, then totals."""
+    console.print(_overview_table(report))
+    panels = [panel for pod in report.pods if (panel := _details_panel(pod, explain=explain)) is not None]
+    max_panels = len(panels) if explain else MAX_PANELS
+    for panel in panels[:max_panels]:
+        console.print(panel)
+    if len(panels) > max_panels:
+        more = (
+            f"{format_count(len(panels) - max_panels, 'more workload has', 'more workloads have')} changes: "
+            "--explain prints all of them, and -o json "
+            "contains all of them"
+        )
+        console.print(Text(more, style=_GREY))
+    _draw_totals(console, report)
+
+
+def _overview_table(report: AdmitReport) -> Table:
+    table = Table(title="How the policies change these pods", title_justify="left", header_style="bold", expand=False)
+    for name in ("Pods of", "×", "Requests", "Limits", "QoS", "Runs on"):
+        table.add_column(name, overflow="fold", justify="right" if name == "×" else "left")
+    for pod in report.pods:
+        table.add_row(*_overview_row(pod), end_section=True)
+    return table
+
+
+def _overview_row(pod: PodReport) -> list[RenderableType]:
+    name = Text.assemble((f"{pod.kind} ", _GREY), pod.name, (f"\nin {pod.namespace}", _GREY))
+    if pod.counted_with:
+        name.append(f"\ncounted with {pod.counted_with}", style=_GREY)
+    if pod.refused is not None:
+        return [name, str(pod.replicas), Text(f"refused by {pod.refused.by}", style="red"), "", "", ""]
+    return [
+        name,
+        str(pod.replicas),
+        Group(_format_amount(pod, "requests", "cpu"), _format_amount(pod, "requests", "memory")),
+        Group(_format_amount(pod, "limits", "cpu"), _format_amount(pod, "limits", "memory")),
+        _format_change(pod.before.qos if pod.before else None, pod.after.qos if pod.after else None),
+        _format_placement(pod),
+    ]
+
+
+def _format_placement(pod: PodReport) -> RenderableType:
+    lines = [line for line in (_format_runtime_class(pod), *_placement_lines(pod)) if line]
+    return Group(*lines) if lines else Text("–", style=_GREY)
+
+
+def _format_amount(pod: PodReport, side: str, resource: str) -> Text:
+    before, after = (_shape_value(shape, side, resource) for shape in (pod.before, pod.after))
+    return Text("cpu " if resource == "cpu" else "mem ", style=_GREY) + _format_change(before, after)
+
+
+def _shape_value(shape: PodShape | None, side: str, resource: str) -> str | None:
+    if shape is None:
+        return None
+    quantity_text = getattr(shape, side).get(resource)
+    return None if quantity_text is None else format_short(resource, quantity_text)
+
+
+def format_short(resource: str, quantity_text: str) -> str:
+    """Returns the quantity in a short form for a table.
+
+    Memory is in Ki, Mi or Gi, and from 10 cores on, cpu is in cores. There is at most one decimal."""
+    if resource == "cpu" and (millicores := quantity.to_milli(quantity_text)) >= 10_000:
+        return f"{millicores / 1000:.1f}".removesuffix(".0")
+    if resource != "memory":
+        return quantity_text
+    number = float(quantity.to_whole_units(quantity_text))
+    for unit in ("", "Ki", "Mi", "Gi"):
+        if number < 1024 or unit == "Gi":
+            break
+        number /= 1024
+    return f"{number:.1f}".removesuffix(".0") + unit
+
+
+def _format_total(resource: str, quantity_text: str) -> str:
+    """Returns the total of a resource as text: cpu in cores, memory in Ki, Mi or Gi."""
+    if resource != "cpu":
+        return format_short(resource, quantity_text)
+    return f"{quantity.to_milli(quantity_text) / 1000:g} cores"
+
+
+def _format_change(before: str | None, after: str | None) -> Text:
+    if before == after:
+        return Text(after or "–", style=_GREY if after is None else "")
+    return Text.assemble((before or "–", _GREY), (" → ", _GREY), (after or "none", "bold green"))
+
+
+def _format_runtime_class(pod: PodReport) -> Text:
+    """Returns the RuntimeClass with its overhead; empty if the pod has none."""
+    after = pod.after
+    if after is None or after.runtime_class is None:
+        return Text()
+    changed = pod.before is None or pod.before.runtime_class != after.runtime_class
+    overhead = ", ".join(f"{value} {name}" for name, value in sorted(after.overhead.items()))
+    text = Text(f"class {after.runtime_class}", style="bold green" if changed else "")
+    return text.append(f" + {overhead}", style=_GREY) if overhead else text
+
+
+_PLACEMENT_FIELDS = ("nodeAffinity", "nodeSelector", "tolerations", "topologySpreadConstraints")
+
+
+def _placement_lines(pod: PodReport) -> list[Text]:
+    return [
+        Text(_describe_placement(change), style="green")
+        for change in pod.changes
+        if change.field.startswith(_PLACEMENT_FIELDS)
+    ]
+
+
+def _describe_placement(change: ChangeReport) -> str:
+    kind, _, rest = change.field.partition("[")
+    key = rest.rstrip("]")
+    words = {
+        "nodeAffinity.required": f"requires {key}",
+        "nodeAffinity.preferred": f"prefers {key}",
+        "nodeSelector": f"selects {key}",
+        "tolerations": f"tolerates {key}",
+        "topologySpreadConstraints": f"spreads over {key.rpartition('/')[2]}",
+    }
+    # A preference and a group of requirements are named with their values.
+    names_label_only = kind == "nodeAffinity.required" and " " not in key
+    return words.get(kind, kind) + (f" {change.after}" if names_label_only else "")
+
+
+def _details_panel(pod: PodReport, *, explain: bool) -> RenderableType | None:
+    lines = [*_refusal_lines(pod), *_change_lines(pod), *_warning_lines(pod)]
+    if explain:
+        lines += [*_kept_lines(pod), *_step_lines(pod)]
+    if not lines:
+        return None
+    title = Text(f"{pod.kind} {pod.namespace}/{pod.name}", style="bold")
+    return Panel(Group(*lines), title=title, title_align="left", border_style=_GREY)
+
+
+def _refusal_lines(pod: PodReport) -> list[Text]:
+    if pod.refused is None and pod.refused_without_us is not None:
+        return [
+            Text(
+                "the pod is admitted only with Trimtab: without it the pod is refused "
+                f"({pod.refused_without_us.message})",
+                style="yellow",
+            )
+        ]
+    if pod.refused is None:
+        return []
+    return [Text(f"the pod is refused ({pod.refused.code}, {pod.refused.by}): {pod.refused.message}", style="red")]
+
+
+def _change_lines(pod: PodReport) -> list[RenderableType]:
+    """Returns a table with a line per change, including the changes that a policy in mode warn or audit would make."""
+    table = Table.grid(padding=(0, 2))
+    for ratio in (3, 3, 5):
+        table.add_column(overflow="fold", ratio=ratio)
+    for change in pod.changes:
+        why = f"{change.policy}: {change.reason.text}" if change.policy else change.reason.text
+        table.add_row(_format_field(change), _format_result(change, "bold green"), Text(why, style=_GREY))
+    for change in pod.would:
+        table.add_row(
+            _format_field(change),
+            _format_result(change, "yellow"),
+            Text(
+                f"the mode of policy {change.policy} is not `apply`, so the pod does not get this change", style=_GREY
+            ),
+        )
+    return [table] if table.row_count else []
+
+
+def _format_result(change: ChangeReport, style: str) -> Text:
+    after = Text("removed" if change.after is None else str(change.after), style=style)
+    return after if change.before is None else Text.assemble((f"{change.before} → ", _GREY), after)
+
+
+def _format_field(change: ChangeReport) -> Text:
+    """Returns `containers[app].limits.cpu` as `app limits.cpu`."""
+    part, _, rest = change.field.partition("[")
+    name, _, inner = rest.partition("].")
+    return Text.assemble((name, "bold"), " ", inner) if part.endswith("ontainers") else Text(change.field)
+
+
+def _warning_lines(pod: PodReport) -> list[Text]:
+    """Returns the warnings of the pod, except those that a row of its changes shows."""
+    in_rows = tuple(would_change_prefix(change.policy, change.field) for change in pod.would)
+    warnings = [warning for warning in pod.warnings if not warning.startswith(in_rows)]
+    lines = [Text(f"! {warning.removeprefix('trimtab: ')}", style="yellow") for warning in warnings]
+    if pod.problem:
+        lines.append(Text(f"! the pod stays unchanged because of a bug in Trimtab: {pod.problem}", style="red"))
+    return lines
+
+
+def _kept_lines(pod: PodReport) -> list[Text]:
+    return [
+        Text(
+            f"· {field_kept.field or 'policy'}: {field_kept.reason.text} "
+            f"({', '.join(filter(None, (field_kept.policy, field_kept.reason.code)))})",
+            style=_GREY,
+        )
+        for field_kept in pod.left
+        if not field_kept.warning
+    ]
+
+
+def _step_lines(pod: PodReport) -> list[Text]:
+    return [Text(f"  {step}", style=_GREY) for step in pod.steps]
+
+
+def _draw_totals(console: Console, report: AdmitReport) -> None:
+    totals = report.totals
+    text = Text.assemble(
+        (f"{totals.changed} of {format_count(totals.pods, 'pod')} changed", "bold"),
+        (f", {format_count(totals.refused, 'pod')} refused", "red" if totals.refused else _GREY),
+        (f", {format_count(totals.admitted_only_with_us, 'pod')} admitted only with Trimtab"
+         if totals.admitted_only_with_us else "", _GREY), ".  Requests of all replicas: ",
+    )  # fmt: skip
+    for resource in ("cpu", "memory"):
+        before, after = (side[resource] for side in (totals.requests_before, totals.requests_after))
+        text.append(f"{resource} ", style=_GREY).append(
+            _format_change(_format_total(resource, before), _format_total(resource, after))
+        )
+        text.append("  ")
+    console.print(text)
+    for line in _already_set_lines(report):
+        console.print(Text(line, style=_GREY))
+    for note in report.notes:
+        console.print(Text(note, style=_GREY))
+
+
+def _already_set_lines(report: AdmitReport) -> list[str]:
+    """Returns one sentence for each policy that left fields as the authors of the pods set them, and at last what would
+    replace these values."""
+    workloads: dict[str, dict[str, None]] = {}
+    fields: dict[str, dict[str, None]] = {}
+    examples: dict[str, str] = {}
+    for pod in report.pods:
+        for kept in pod.left:
+            if kept.reason.code == ALREADY_SET.name and not kept.warning:
+                workloads.setdefault(kept.policy, {})[f"{pod.kind} {pod.namespace}/{pod.name}"] = None
+                fields.setdefault(kept.policy, {})[kept.field.rpartition("].")[2]] = None
+                examples.setdefault(kept.policy, kept.reason.text)
+    lines = []
+    for policy, names in workloads.items():
+        kept_fields, owners = (join_first(list(one), MAX_KEPT_NAMES) for one in (fields[policy], names))
+        lines.append(f"{policy} leaves {kept_fields} of {owners} as written: {examples[policy]} ({ALREADY_SET.name}).")
+    return [*lines, f"{ALREADY_SET.todo} --explain names each field."] if lines else []
+
+
+_HIDDEN_KINDS = ("watching", "left-out", "withheld")
+MAX_ROWS = 60
+
+
+def draw_running(console: Console, report: RunningReport, *, explain: bool) -> None:
+    """Draw a row per owner and cause, then the numbers of each policy."""
+    shown = [finding for finding in report.findings if explain or finding.what not in _HIDDEN_KINDS]
+    if shown:
+        console.print(_findings_table(shown if explain else shown[:MAX_ROWS]))
+    if len(shown) > MAX_ROWS and not explain:
+        console.print(
+            Text(
+                f"{format_count(len(shown) - MAX_ROWS, 'more pod differs', 'more pods differ')} from policies: "
+                "--explain prints all of them",
+                style=_GREY,
+            )
+        )
+    console.print(_policies_table(report))
+    if report.overhead.wrong is not None:
+        console.print(Text(report.overhead.wrong.text, style="red"))
+    wrong = sum(finding.pods for finding in report.findings if finding.what == "unpatched")
+    console.print(
+        Text(
+            f"{wrong} of {format_count(report.pods, 'running pod')} {'lacks' if wrong == 1 else 'lack'} changes that "
+            "policies would make.",
+            style="bold",
+        )
+    )
+    for note in report.notes:
+        console.print(Text(note, style=_GREY))
+
+
+def _findings_table(shown: list[RunningFindingReport]) -> Table:
+    table = Table(title="Running pods that differ from policies", title_justify="left", header_style="bold")
+    for name in ("Pods of", "×", "Policy", "Why", "What differs"):
+        table.add_column(name, overflow="fold", justify="right" if name == "×" else "left")
+    for finding in shown:
+        kind, _, name = finding.owner.partition("/")
+        owner = Text.assemble((f"{kind} ", _GREY), name, (f"\nin {finding.namespace}", _GREY))
+        why = Text.assemble(finding.reason.code, (f"\n{finding.reason.text}", _GREY))
+        table.add_row(
+            owner,
+            str(finding.pods),
+            finding.policy or "–",
+            why,
+            Text(_format_finding_changes(finding)),
+            end_section=True,
+        )
+    return table
+
+
+def _format_finding_changes(finding: RunningFindingReport) -> str:
+    rows = [
+        f"{change.field}: {_format_value(change.before)} → {_format_value(change.after)}"
+        for change in finding.changes[:6]
+    ]
+    return "\n".join([*rows, *(["…"] if len(finding.changes) > 6 else [])]) or "–"
+
+
+def _format_value(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _policies_table(report: RunningReport) -> Table:
+    table = Table(title="Policies and running pods", title_justify="left", header_style="bold")
+    names = ("Policy", "Mode", "Matched", "Changed", "Unpatched", "Would", "Skipped", "Overruled")
+    for name in names:
+        table.add_column(name, justify="left" if name in ("Policy", "Mode") else "right")
+    for tally in report.policies:
+        numbers = (tally.matched, tally.changed, tally.unpatched, tally.would, tally.skipped, tally.overruled)
+        table.add_row(tally.policy, tally.mode, *(str(number) if number else "–" for number in numbers))
+    return table

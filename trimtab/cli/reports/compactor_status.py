@@ -1,0 +1,315 @@
+"""The report of `trimtab compactor status`, and its table."""
+
+from collections import Counter
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.reports.drain_waits import list_drain_waits
+from trimtab.cluster.api.core import Node
+from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.node import node_from_api
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.timestamps import Seconds, format_timestamp
+from trimtab.compaction.drain.annotation import DrainAnnotation
+from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.compaction.drain.start import closed_reason
+from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.compaction.drain.waiting import describe_stays, pool_mode, waiting_reason
+from trimtab.compaction.plan_types import Observations
+from trimtab.compaction.resize.records import ResizePhase, ResizeRecords
+from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
+from trimtab.inputs.compactor_state import CompactorState
+from trimtab.inputs.reasons import NO_COMPACTOR
+
+MAX_NAMES = 5
+"""The largest number of nodes that one line names."""
+
+
+class DrainReport(ReportPart, frozen=True, kw_only=True):
+    """A node with the annotation of a drain."""
+
+    node: str
+    pool: str
+    drain: str
+    phase: str
+    """The phase of the drain: `emptying`, `emptied`, or `unreadable`.
+
+    It is a sentence instead if the pool's state does not contain the drain, or if the compactor of another namespace
+    wrote the annotation. The annotation is not verified."""
+    since: str
+    """When the drain began, as RFC 3339."""
+    pods_left: int
+    pods: int
+    waits_for: str = ""
+    """The PodDisruptionBudgets that at present allow no eviction of the pods that are left, as text; empty if there are
+    none, or if they could not be read."""
+
+
+class PoolStatus(ReportPart, frozen=True, kw_only=True):
+    """The state of one pool."""
+
+    name: str
+    mode: str
+    """The mode in the pool's ConfigMap: act, rehearse or off; `gone` if the pool has a state but no ConfigMap."""
+    closed: bool
+    """Whether no drain starts in the pool because drains failed or the pool backs off. `resume --pool` opens the pool
+    again."""
+    strikes: int
+    evictions_last_hour: int
+    evictions_per_hour: int | None
+    saved_nodes: int
+    """The number of nodes that the autoscaler removed after the compactor drained them, counted since the pool's state
+    was created."""
+    next: list[str]
+    """The nodes that the last plan would drain, in order, without those whose drain is in progress."""
+    planned_at: str | None
+    """When the last plan of the pool was made, as RFC 3339; null if there is no plan."""
+    waits_for: str
+    """The condition that must come true before the next drain starts; empty if there is none."""
+    stays: dict[str, int]
+    """Reason code → the number of the pool's nodes that the last plan keeps for this reason, the largest number
+    first."""
+
+
+class PoolResizes(ReportPart, frozen=True, kw_only=True):
+    """The resizes of running pods in one pool."""
+
+    pool: str
+    resizing: int
+    """The number of pods whose kubelet has not finished the resize."""
+    verifying: int
+    """The number of resized pods that are still watched; the capacity that they released is not yet counted as free."""
+    reverting: int
+    """The number of pods that are being changed back: they get their former resources again.
+
+    Pods that are replaced because their node has no room for the former resources are included."""
+    last_hour: int
+    per_hour: int | None
+    verified: int
+    """The number of resizes that proved to be harmless, counted since the pool's state was created."""
+    reverted: int
+    replaced: int
+    freed_millicores: int
+    freed_bytes: int
+    backs_off: list[str]
+    """Workloads that are not resized for a time because their last resize did harm or failed, as
+    namespace/Kind/name."""
+    stays: dict[str, int]
+    """Reason code → the number of pods that policies want to resize but that are not resized for this reason."""
+    uncovered: list[str]
+    """Some of the pods that policies want to resize and that run on nodes of no pool, as namespace/name."""
+    uncovered_count: int
+
+
+class StatusReport(ReportPart, frozen=True, kw_only=True):
+    """The report of `trimtab compactor status`. Published as deploy/schemas/compactor-status-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "CompactorStatusReport"
+    paused: str
+    """The reason of the pause; empty if Trimtab is not paused."""
+    leader: str
+    """The replica that holds the compactor's Lease; empty if none does."""
+    no_leader: ReasonReport | None
+    """Why no replica leads, and since when; null if one leads."""
+    pools: list[PoolStatus]
+    drains: list[DrainReport]
+    cordoned_by_others: list[str]
+    """The nodes that are cordoned and have no drain annotation."""
+    resizes: list[PoolResizes]
+    """The resizes of each pool in which pods are, were or should be resized while they run."""
+    mistakes: list[str]
+    """The mistakes in the pools' ConfigMaps."""
+
+
+def build_status_report(state: CompactorState) -> StatusReport:
+    """Returns the report of all drains and all pools, including pools that have a state but no ConfigMap."""
+    pools = {pool.name: pool for pool in state.pools.pools}
+    names = sorted({*pools, *state.pool_states})
+    return StatusReport(
+        paused=state.paused,
+        leader=state.leader,
+        no_leader=report_reason(state.no_leader) if state.no_leader is not None else None,
+        pools=[_report_pool(name, pools.get(name), state) for name in names],
+        drains=_report_drains(state),
+        cordoned_by_others=_list_foreign_cordons(state),
+        resizes=[
+            _report_resizes(name, pools.get(name), state.pool_states[name].resizes, state.read_at)
+            for name in names
+            if name in state.pool_states and state.pool_states[name].resizes != ResizeRecords()
+        ],
+        mistakes=[*map(str, state.pools.mistakes), *state.problems],
+    )
+
+
+def _report_resizes(name: str, pool: Pool | None, records: ResizeRecords, now: Seconds) -> PoolResizes:
+    phases = Counter(record.phase for record in records.open.values())
+    return PoolResizes(
+        pool=name,
+        resizing=phases[ResizePhase.RESIZING],
+        verifying=phases[ResizePhase.VERIFYING],
+        reverting=phases[ResizePhase.REVERTING] + phases[ResizePhase.REPLACING],
+        last_hour=records.recent_count(now),
+        per_hour=pool.resizes_per_hour if pool is not None else None,
+        verified=records.verified,
+        reverted=records.reverted,
+        replaced=records.replaced,
+        freed_millicores=records.freed.get("cpu", 0),
+        freed_bytes=records.freed.get("memory", 0),
+        backs_off=sorted(
+            owner for owner, failure in records.failures.items() if now < failure.retry_after(DEFAULT_RESIZE_SETTINGS)
+        ),
+        stays=dict(records.refusals),
+        uncovered=list(records.uncovered),
+        uncovered_count=records.uncovered_count,
+    )
+
+
+def choose_reopening_time(pool_state: PoolState | Unreadable, now: Seconds) -> Seconds:
+    """Returns the time to write as the pool's reopening: when the pool last closed or backed off, or a namespace last
+    made a drain fail, or `now` if none of this happened.
+
+    These times were written by the compactor. They are used instead of `now` because
+    this machine's clock may differ from the compactor's.
+    """
+    if not isinstance(pool_state, PoolState):
+        return now
+    # The latest of them: the reopening ends a closing and a back-off that began before it.
+    ended = [pool_state.closed, pool_state.backoff.last if pool_state.backoff is not None else None]
+    ended += [last for _, last in pool_state.failing.values()]
+    return max((at for at in ended if at is not None), default=now)
+
+
+def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolStatus:
+    pool_state = state.pool_states.get(name, PoolState())
+    terms = DrainTimeouts()
+    reason = closed_reason(pool, pool_state, state.read_at, terms) if pool is not None else None
+    return PoolStatus(
+        name=name,
+        mode=pool_mode(pool),
+        closed=reason is not None,
+        strikes=pool_state.strikes,
+        evictions_last_hour=Observations(evictions=pool_state.evictions).recent_evictions(state.read_at),
+        evictions_per_hour=pool.evictions_per_hour if pool is not None else None,
+        saved_nodes=pool_state.saved,
+        next=[node for node in pool_state.plan if node not in pool_state.drains],
+        planned_at=format_timestamp(pool_state.plan_at) if pool_state.plan_at is not None else None,
+        waits_for=waiting_reason(
+            pool, pool_state, state.read_at, terms, paused=state.paused, is_led=bool(state.leader)
+        ),
+        stays=dict(pool_state.plan_stays),
+    )
+
+
+def _report_drains(state: CompactorState) -> list[DrainReport]:
+    reports, waits = [], list_drain_waits(state)
+    for node, annotation in state.list_annotations():
+        if isinstance(annotation, Unreadable):
+            reports.append(
+                DrainReport(node=node.name, pool="", drain="", phase="unreadable", since="", pods_left=0, pods=0)
+            )
+            continue
+        reports.append(
+            DrainReport(
+                node=node.name,
+                pool=annotation.pool,
+                drain=annotation.drain,
+                since=format_timestamp(annotation.since),
+                phase=_drain_phase(node.name, annotation, state),
+                pods_left=state.count_remaining_pods(annotation),
+                pods=len(annotation.moves),
+                waits_for=waits.get(node.name, ""),
+            )
+        )
+    return sorted(reports, key=lambda drain: (drain.since, drain.node))
+
+
+def _list_foreign_cordons(state: CompactorState) -> list[str]:
+    annotated = {node.name for node, _ in state.list_annotations()}
+    nodes = map(node_from_api, state.snapshot.objects_of(Node))
+    return sorted(node.name for node in nodes if node.is_cordoned and node.name not in annotated)
+
+
+def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) -> str:
+    if annotation.home not in ("", state.namespace):
+        return f"the compactor of namespace {annotation.home} handles this drain"
+    if not state.pool_states.get(annotation.pool, PoolState()).knows_drain(node, annotation.drain):
+        return "the pool's state does not contain this drain"
+    return "emptying" if annotation.emptied is None else "emptied"
+
+
+def draw_status(console: Console, report: StatusReport) -> None:
+    console.print(Text.assemble(("paused:", "bold red"), f" {report.paused}") if report.paused else "not paused")
+    if report.no_leader is None:
+        console.print(f"leader: {report.leader or 'none'}")
+    else:
+        console.print(Text.assemble(("no compactor leads: ", "bold red"), report.no_leader.text), highlight=False)
+        console.print(Text(f"What to do: {NO_COMPACTOR.todo}"), highlight=False)
+    table = Table("pool", "mode", "evictions/h", "saved nodes", "next", "stay", "waits for", box=None, pad_edge=False)
+    for pool in report.pools:
+        most = pool.evictions_per_hour
+        evictions = f"{pool.evictions_last_hour} of {most}" if most is not None else str(pool.evictions_last_hour)
+        table.add_row(
+            pool.name, pool.mode, evictions, str(pool.saved_nodes), _format_next_nodes(pool),
+            describe_stays(pool.stays), pool.waits_for,
+        )  # fmt: skip
+    console.print(table)
+    if any(pool.stays for pool in report.pools):
+        console.print(
+            "`trimtab explain CODE` says what changes a reason for which nodes stay; `trimtab plan --cluster live"
+            " --explain node NODE` explains one node.",
+            highlight=False,
+        )
+    drains = Table("node", "pool", "phase", "since", "pods left", "waits for", box=None, pad_edge=False)
+    for drain in report.drains:
+        pods_left = f"{drain.pods_left} of {drain.pods}"
+        drains.add_row(drain.node, drain.pool, drain.phase, drain.since, pods_left, drain.waits_for)
+    console.print(drains if report.drains else "no node is being drained")
+    if report.drains:
+        console.print(
+            "Trimtab's compactor cordoned these nodes, according to their annotations (`trimtab doctor` verifies "
+            "the signatures).\nTo uncordon one node: `trimtab compactor release --yes NODE`. To uncordon all of "
+            "them: `trimtab compactor pause`. For the details of a node: `trimtab why node NODE`.",
+            highlight=False,
+        )
+    if report.cordoned_by_others:
+        names = join_first(report.cordoned_by_others, MAX_NAMES)
+        console.print(
+            f"nodes that other clients cordoned: {names}; `trimtab why node NODE` shows which client cordoned a node",
+            highlight=False,
+        )
+    for resizes in report.resizes:
+        _draw_resizes(console, resizes)
+    for mistake in report.mistakes:
+        console.print(Text(mistake, style="yellow"))
+
+
+def _draw_resizes(console: Console, resizes: PoolResizes) -> None:
+    pace = f"{resizes.last_hour} of {resizes.per_hour}" if resizes.per_hour is not None else str(resizes.last_hour)
+    freed = f"{resizes.freed_millicores / 1000:.1f} cores and {resizes.freed_bytes / 2**30:.1f} GiB are freed"
+    console.print(
+        f"running pods of pool {resizes.pool}: {pace} resized in the last hour, {resizes.verifying} watched, "
+        f"{resizes.resizing} in progress, {resizes.reverting} reverting; {resizes.verified} verified ({freed}), "
+        f"{resizes.reverted} reverted, {resizes.replaced} replaced"
+    )
+    for code, count in resizes.stays.items():
+        console.print(f"  {code}: {count} pod{'' if count == 1 else 's'}")
+    for owner in resizes.backs_off:
+        console.print(f"  {owner}: no resize for a while, because the last one failed")
+    if resizes.uncovered_count:
+        names = ", ".join(resizes.uncovered[:5])
+        console.print(
+            Text(
+                f"  {format_count(resizes.uncovered_count, 'pod is', 'pods are')} on nodes of no pool: {names}",
+                style="yellow",
+            )
+        )
+
+
+def _format_next_nodes(pool: PoolStatus) -> str:
+    more = len(pool.next) - 3
+    return ", ".join(pool.next[:3]) + (f" and {more} more" if more > 0 else "") or "nothing"

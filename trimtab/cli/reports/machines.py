@@ -1,0 +1,340 @@
+"""The reports of `trimtab machines profile` and `trimtab machines rank`."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cluster.format_count import format_count
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL
+from trimtab.inputs.machine_types import PricedTypes, SelectedNodes
+from trimtab.sizing.ranking.break_even import BreakEven, list_break_evens
+from trimtab.sizing.ranking.packing import PackingCheck
+from trimtab.sizing.ranking.rank_types import DEFAULT_DWELL, Ranking, SwitchDecision
+from trimtab.sizing.ranking.score import TypeScore
+from trimtab.sizing.ranking.workload import PoolFill, PoolWorkload
+
+_DOLLAR = 1_000_000
+
+
+class WorkloadReport(ReportPart, frozen=True, kw_only=True):
+    """The sums of what the pods request, except DaemonSet pods and static pods."""
+
+    cores: float
+    gib: float
+    pods: int
+    volumes: int
+    gib_per_core: float
+    pods_per_gib: float
+    zones: int
+    architectures: list[str]
+    daemon_cores: float
+    """The cores that the DaemonSet pods of one node request."""
+    daemon_gib: float
+    daemon_pods: float
+    largest_pods: list[list[float]]
+    """The largest pods, as [cores, GiB]: those for which no other pod requests more of both resources."""
+
+
+class FillReport(ReportPart, frozen=True, kw_only=True):
+    """How full the present nodes are."""
+
+    nodes: int
+    requested_share: dict[str, float]
+    binding: str
+    """The resource that fills the nodes first."""
+    instance_types: dict[str, int]
+
+
+class MachineProfileReport(ReportPart, frozen=True, kw_only=True):
+    """The report of `trimtab machines profile`. Published as deploy/schemas/machine-profile-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "MachineProfileReport"
+    pool: str
+    """The name of the pool; empty for all nodes."""
+    workload: WorkloadReport
+    fill: FillReport
+    notes: list[str]
+
+
+class SurchargeReport(ReportPart, frozen=True, kw_only=True):
+    """What a node costs in addition to its price, in dollars an hour."""
+
+    last_node: float
+    volumes: float
+    scale_down: float
+
+
+class TypeReport(ReportPart, frozen=True, kw_only=True):
+    """The score of one machine type for this workload."""
+
+    name: str
+    family: str
+    architecture: str
+    price: float
+    """The price of one node in dollars an hour."""
+    bottleneck: str
+    """The resource that fills a node first: cpu, memory, volumes, pods or load."""
+    limits: dict[str, float]
+    """Resource → the GiB of the workload that would fit on a node if only this resource were limited. Unlimited
+    resources are left out."""
+    usable_gib: float
+    reserved_cores: float
+    reserved_gib: float
+    performance: float
+    surcharges: SurchargeReport
+    efficiency: float
+    """The share of a node's price and surcharges that pays for used capacity, from 0 to 1."""
+    gib_per_dollar: float
+    """The GiB of the workload per dollar an hour, by which types are ranked."""
+    nodes: int
+    """The number of nodes needed, rounded up in every zone."""
+    cost: float
+    """The cost of all nodes that are needed, in dollars an hour."""
+    node_share: float
+    """The share of the workload that is lost if one node fails."""
+
+
+class PackedSetReport(ReportPart, frozen=True, kw_only=True):
+    """One or two machine types and the number of nodes of each, computed in two ways: from the sums of requests, and by
+    packing the real pods."""
+
+    types: list[str]
+    modelled_nodes: list[int]
+    modelled_cost: float
+    """The cost in dollars an hour if the number of nodes is computed from the sums of requests."""
+    packed_nodes: list[int] | None
+    """The number of nodes of each type after packing the real pods.
+
+    None if packing was not requested, or if another set was packed that costs less."""
+    packed_cost: float | None
+    explanation: str
+    """Why packing differs by more than 5 % from the model, or why the set was not packed; otherwise empty."""
+
+
+class CommitmentReport(ReportPart, frozen=True, kw_only=True):
+    """Committed nodes of one type: nodes that are paid for whether they run or not."""
+
+    type: str
+    nodes: int
+    """The number of committed nodes that the workload uses."""
+    unused: int
+    """The number of committed nodes that the workload does not need."""
+    share: float
+    """The share of the workload that fits on the committed nodes, from 0 to 1."""
+
+
+class LeftOutReport(ReportPart, frozen=True, kw_only=True):
+    """The machine types that are left out for one reason. The report gives the reason for the first of them."""
+
+    count: int
+    types: list[str]
+    reason: ReasonReport
+
+
+class BreakEvenReport(ReportPart, frozen=True, kw_only=True):
+    """The ratio of GiB to cores at which two types cost the same."""
+
+    less_memory: str
+    more_memory: str
+    gib_per_core: float
+
+
+class SwitchReport(ReportPart, frozen=True, kw_only=True):
+    """Whether to switch from the current type to the best one."""
+
+    current: str
+    preferred: str
+    is_switch: bool
+    gain: float | None
+    why: str
+    best: str
+    """The best type of this run."""
+    saving: float | None
+    """What the best type costs less than the current one for this workload, in dollars an hour, by the sums of
+    requests; null if the current type was left out."""
+    runs: int
+    """In how many consecutive runs, this one included, the best type was that much better (`--wins`)."""
+    needed_runs: int
+    """After how many such runs Trimtab recommends a switch."""
+
+
+class PresentTypeReport(ReportPart, frozen=True, kw_only=True):
+    """The present nodes of one machine type."""
+
+    type: str
+    nodes: int
+    price: float | None
+    """The price of one node in dollars an hour; null if it is not known."""
+
+
+class MachineRankReport(ReportPart, frozen=True, kw_only=True):
+    """The report of `trimtab machines rank`. Published as deploy/schemas/machine-rank-report.schema.json."""
+
+    api_version: str = API_VERSION
+    kind: str = "MachineRankReport"
+    pool: str
+    region: str
+    workload: WorkloadReport
+    """The part of the workload that does not fit on committed nodes; the whole workload if all of it fits on them."""
+    commitments: list[CommitmentReport]
+    today: list[PresentTypeReport]
+    """The machine types of the present nodes, the most frequent first."""
+    types: list[TypeReport]
+    """The scored types, the best first."""
+    winner: PackedSetReport | None
+    """The best single type, packed with the real pods; null if there is none."""
+    recommended: PackedSetReport | None
+    """The cheapest of all packed sets, the best single type included; null if there is none."""
+    sets: list[PackedSetReport]
+    break_evens: list[BreakEvenReport]
+    switch: SwitchReport | None
+    left_out: list[LeftOutReport]
+    notes: list[str]
+
+
+def report_workload(workload: PoolWorkload) -> WorkloadReport:
+    """Returns the workload in the form of reports."""
+    return WorkloadReport(
+        cores=round(workload.cores, 3), gib=round(workload.gib, 3), pods=int(workload.pods),
+        volumes=int(workload.volumes), gib_per_core=round(workload.gib_per_core, 3),
+        pods_per_gib=round(workload.pods_per_gib, 4), zones=workload.zones,
+        architectures=sorted(workload.architectures), daemon_cores=round(workload.daemons.cores, 3),
+        daemon_gib=round(workload.daemons.gib, 3), daemon_pods=round(workload.daemons.pods, 2),
+        largest_pods=[[round(cores, 3), round(gib, 3)] for cores, gib in workload.largest_pods],
+    )  # fmt: skip
+
+
+def build_profile_report(pool_nodes: SelectedNodes, workload: PoolWorkload, fill: PoolFill) -> MachineProfileReport:
+    """Returns the report of `trimtab machines profile`."""
+    types = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "unknown") for node in pool_nodes.nodes)
+    return MachineProfileReport(
+        pool=pool_nodes.pool, workload=report_workload(workload), notes=list(pool_nodes.notes),
+        fill=FillReport(
+            nodes=fill.nodes, requested_share={name: round(share, 4) for name, share in fill.requested_share.items()},
+            binding=fill.binding, instance_types=dict(types.most_common()),
+        ),
+    )  # fmt: skip
+
+
+def report_type(score: TypeScore, workload: PoolWorkload) -> TypeReport:
+    """Returns a scored type in the form of reports."""
+    candidate, capacity = score.candidate, score.capacity
+    return TypeReport(
+        name=candidate.name, family=candidate.family, architecture=candidate.architecture,
+        price=candidate.price / _DOLLAR, bottleneck=capacity.bottleneck.value,
+        limits={name.value: round(limit, 2) for name, limit in capacity.limits.items() if limit != float("inf")},
+        usable_gib=round(capacity.usable_gib, 3), reserved_cores=round(capacity.reserved_cores, 4),
+        reserved_gib=round(capacity.reserved_gib, 4), performance=round(candidate.performance, 3),
+        surcharges=SurchargeReport(
+            last_node=round(score.surcharges.last_node, 6), volumes=round(score.surcharges.volumes, 6),
+            scale_down=round(score.surcharges.scale_down, 6),
+        ),
+        efficiency=round(score.efficiency, 4), gib_per_dollar=round(score.gib_per_dollar, 3), nodes=score.node_count,
+        cost=score.total_price / _DOLLAR, node_share=round(min(1.0, capacity.usable_gib / workload.gib), 5),
+    )  # fmt: skip
+
+
+def report_set(
+    types: Sequence[TypeScore], modelled: Sequence[int], check: PackingCheck | None, why_not_packed: str
+) -> PackedSetReport:
+    """Returns a set of types in the form of reports; `check` is None if the set was not packed."""
+    packed = None if check is None or check.unplaced else check.packed
+    cost = sum(count * score.candidate.price for count, score in zip(modelled, types, strict=True)) / _DOLLAR
+    return PackedSetReport(
+        types=[score.candidate.name for score in types], modelled_nodes=list(modelled), modelled_cost=round(cost, 4),
+        packed_nodes=None if packed is None else list(packed),
+        packed_cost=None if packed is None else round(
+            sum(count * score.candidate.price for count, score in zip(packed, types, strict=True)) / _DOLLAR, 4
+        ),
+        explanation=why_not_packed or _explain_packing(types, check),
+    )  # fmt: skip
+
+
+def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> str:
+    if check is None:
+        return ""
+    if check.unplaced:
+        first = check.unplaced[0]
+        count = format_count(len(check.unplaced), "pod")
+        return (
+            f"an empty node of this type has no room for {count}, the first of which is {first.pod}: "
+            f"{first.reason.sentence}"
+        )
+    if check.ratio < 0.95:
+        return (
+            "the sums of requests include room for average pods on each node (--buffer-pods), but the pods of "
+            "the snapshot need less room"
+        )
+    if check.ratio <= 1.05:
+        return ""
+    ratios = ", ".join(
+        f"{score.candidate.name} {score.capacity.free_gib / score.capacity.free_cores:.2f}" for score in types
+    )
+    return (
+        f"the sums of requests treat pods as divisible, but the pods of the snapshot need {check.ratio - 1:.0%} "
+        f"more nodes. Memory in GiB for each core that is left for pods: {ratios}"
+    )
+
+
+def build_rank_report(
+    pool_nodes: SelectedNodes, priced: PricedTypes, ranking: Ranking, winner: PackedSetReport | None,
+    sets: Sequence[PackedSetReport], switch: tuple[str, SwitchDecision] | None, notes: Sequence[str], runs: int = 1,
+) -> MachineRankReport:  # fmt: skip
+    """Returns the report of `trimtab machines rank`. `runs`: in how many consecutive runs the best type was better."""
+    packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]
+    recommended = min(packed, key=lambda one: (one.packed_cost or 0.0, len(one.types)), default=winner)
+    return MachineRankReport(
+        pool=pool_nodes.pool, region=priced.region, workload=report_workload(ranking.workload),
+        today=_report_present_types(pool_nodes, priced),
+        commitments=[
+            CommitmentReport(type=one.candidate.name, nodes=one.count, unused=one.unused, share=round(one.share, 4))
+            for one in ranking.cover.nodes
+        ],
+        types=[report_type(score, ranking.workload) for score in ranking.scores], winner=winner,
+        recommended=recommended, sets=list(sets), left_out=_group_left_out(ranking),
+        break_evens=[_report_break_even(point) for point in list_break_evens(ranking)],
+        switch=None if switch is None else _report_switch(*switch, ranking, runs),
+        notes=[*pool_nodes.notes, *notes],
+    )  # fmt: skip
+
+
+def _report_switch(current: str, decision: SwitchDecision, ranking: Ranking, runs: int) -> SwitchReport:
+    best, score = ranking.best, ranking.score_of(current)
+    assert best is not None  # otherwise there is no decision
+    return SwitchReport(
+        current=current, preferred=decision.preferred, is_switch=decision.is_switch, gain=decision.gain,
+        why=decision.why, best=best.candidate.name, runs=runs, needed_runs=DEFAULT_DWELL,
+        saving=None if score is None else round((score.total_price - best.total_price) / _DOLLAR, 4),
+    )  # fmt: skip
+
+
+def count_present_types(pool_nodes: SelectedNodes) -> Counter[str]:
+    """Returns machine type → the number of present nodes; nodes without the label of their type are left out."""
+    types = (node.labels.get(INSTANCE_TYPE_LABEL, "") for node in pool_nodes.nodes)
+    return Counter(filter(None, types))
+
+
+def _report_present_types(pool_nodes: SelectedNodes, priced: PricedTypes) -> list[PresentTypeReport]:
+    reports = []
+    for name, count in count_present_types(pool_nodes).most_common():
+        price = priced.prices.get(name)
+        reports.append(PresentTypeReport(type=name, nodes=count, price=None if price is None else price / _DOLLAR))
+    return reports
+
+
+def _group_left_out(ranking: Ranking) -> list[LeftOutReport]:
+    groups: dict[str, list[str]] = {}
+    for name, reason in sorted(ranking.left_out.items()):
+        groups.setdefault(reason.code.name, []).append(name)
+    return [
+        LeftOutReport(count=len(names), types=names, reason=report_reason(ranking.left_out[names[0]]))
+        for _, names in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+
+
+def _report_break_even(point: BreakEven) -> BreakEvenReport:
+    return BreakEvenReport(
+        less_memory=point.less_memory.candidate.name, more_memory=point.more_memory.candidate.name,
+        gib_per_core=round(point.gib_per_core, 3),
+    )  # fmt: skip

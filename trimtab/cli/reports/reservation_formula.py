@@ -1,0 +1,174 @@
+"""The report of `trimtab reserved formula`: for each node, the reservations of each profile, term by term."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from trimtab.cli import output
+from trimtab.cli.output import ReportPart
+from trimtab.inputs.node_shapes import FormulaNode
+from trimtab.reservations.formula import (
+    NodeReservations,
+    ResourceReservation,
+    compare_profiles,
+    withheld_price_share,
+)
+from trimtab.reservations.profile import GIB, Profile, Term
+from trimtab.sizing.cost import GIB_PER_CORE, HOURS_PER_MONTH
+
+LARGE_SHARE = 0.15
+"""If reservations cost at least this share of a node's price, the report suggests larger nodes."""
+
+
+class TermReport(ReportPart, frozen=True, kw_only=True):
+    """One term of a formula; a reservation is the sum of its terms."""
+
+    kind: str
+    """The kind of term: `base`, `bracket`, `per-pod`, `small-machine`, `max-share`, `minimum`, `rounding`."""
+    amount: float
+    """The amount of the term in millicores or bytes. It is negative if the term lowers the reservation."""
+    low: float
+    """The beginning of a bracket, or the amount for each pod."""
+    high: float | None
+    """The end of the counted part of a bracket, or the number of pods."""
+    percent: float
+
+
+class ReservationReport(ReportPart, frozen=True, kw_only=True):
+    """What is reserved of one resource, in millicores or bytes."""
+
+    size: float
+    lost: float
+    """The amount that the hypervisor and the kernel take, so that the kubelet does not see it."""
+    kube: float
+    system: float
+    eviction: float
+    allocatable: int
+    terms: list[TermReport]
+
+
+class ProfileReport(ReportPart, frozen=True, kw_only=True):
+    """The reservations of one profile."""
+
+    profile: str
+    title: str
+    source: str
+    cpu: ReservationReport
+    memory: ReservationReport
+    ephemeral_storage: ReservationReport | None
+    """The reservation of disk; null if the profile does not define it, or the disk is not known."""
+    process_ids: int | None
+    """The number of reserved process ids; null if the profile does not define it."""
+    price_share: float
+    """The share of the node's price that pays for cpu and memory that pods cannot request, from 0 to 1."""
+    dollars_per_month: float | None
+    """The dollars per month that the share of the price amounts to; null if the node's price is not known."""
+    fits_machine: bool
+    """Whether any cpu and memory is left for pods."""
+
+
+class PodLimitReport(ReportPart, frozen=True, kw_only=True):
+    """One limit on the number of pods."""
+
+    kind: str
+    """What sets the limit: `kubelet`, `interfaces`, `prefixes`, `cilium`, `addresses`."""
+    pods: int
+
+
+class WithheldReport(ReportPart, frozen=True, kw_only=True):
+    """The resources of existing nodes that pods cannot use: capacity minus allocatable."""
+
+    millicores: int
+    bytes: int
+
+
+class NodeFormulaReport(ReportPart, frozen=True, kw_only=True):
+    """One node size, one machine type, or one kind of node in a cluster."""
+
+    name: str
+    nodes: int
+    """The number of nodes of this kind in the snapshot; 0 without a snapshot."""
+    millicores: int
+    memory_bytes: int
+    max_pods: int
+    now: WithheldReport | None
+    """The resources that nodes of this kind withhold from pods now; null without a snapshot."""
+    dollars_per_hour: float | None
+    price_region: str
+    """The region of the list price; empty if the price is the node's own."""
+    pod_limits: list[PodLimitReport]
+    profiles: list[ProfileReport]
+    notes: list[str]
+
+
+class ReservedFormulaReport(ReportPart, frozen=True, kw_only=True):
+    """The report of `trimtab reserved formula`. Published as deploy/schemas/reserved-formula-report.schema.json."""
+
+    api_version: str = output.API_VERSION
+    kind: str = "ReservedFormulaReport"
+    nodes: list[NodeFormulaReport]
+
+
+def build_report(profiles: Sequence[Profile], shapes: Sequence[FormulaNode]) -> ReservedFormulaReport:
+    """Returns the report of all reservation profiles for all nodes in `shapes`."""
+    return ReservedFormulaReport(nodes=[_report_shape(profiles, shape) for shape in shapes])
+
+
+def _report_shape(profiles: Sequence[Profile], shape: FormulaNode) -> NodeFormulaReport:
+    size = shape.size
+    rows = [_report_profile(reservations, shape) for reservations in compare_profiles(profiles, size)]
+    return NodeFormulaReport(
+        name=shape.name, nodes=shape.nodes, millicores=size.millicores, memory_bytes=size.memory_bytes,
+        max_pods=int(size.max_pods), price_region=shape.price_region,
+        now=None if shape.withheld_now is None else WithheldReport(
+            millicores=shape.withheld_now[0], bytes=shape.withheld_now[1]
+        ),
+        dollars_per_hour=None if shape.price is None else shape.price / 1e6,
+        pod_limits=[PodLimitReport(kind=limit.kind, pods=limit.pods) for limit in shape.limits],
+        profiles=rows, notes=[*shape.notes, *_note_large_shares(rows)],
+    )  # fmt: skip
+
+
+def _note_large_shares(rows: Sequence[ProfileReport]) -> list[str]:
+    large = [row.profile for row in rows if row.price_share >= LARGE_SHARE]
+    if not large:
+        return []
+    return [
+        f"The formula of {', '.join(large)} reserves at least {LARGE_SHARE:.0%} of the price of the node; of "
+        "larger nodes a smaller share is reserved."
+    ]
+
+
+def _report_profile(reservations: NodeReservations, shape: FormulaNode) -> ProfileReport:
+    profile = reservations.profile
+    share = withheld_price_share(reservations, cpu_price_share(shape))
+    month = None if shape.price is None else round(float(share) * shape.price * HOURS_PER_MONTH / 1e6, 2)
+    return ProfileReport(
+        profile=profile.name, title=profile.title, source=profile.source,
+        cpu=_report_resource(reservations.cpu), memory=_report_resource(reservations.memory),
+        ephemeral_storage=None if reservations.disk is None else _report_resource(reservations.disk),
+        process_ids=reservations.process_ids, price_share=round(float(share), 4), dollars_per_month=month,
+        fits_machine=reservations.fits_machine,
+    )  # fmt: skip
+
+
+def cpu_price_share(shape: FormulaNode) -> Fraction:
+    """Returns the share of a node's price that pays for its cores, if one core costs as much as 7.5 GiB of memory."""
+    cores = Fraction(shape.size.millicores, 1000) * Fraction(GIB_PER_CORE)
+    return cores / (cores + Fraction(shape.size.memory_bytes, GIB))
+
+
+def _report_resource(reservation: ResourceReservation) -> ReservationReport:
+    return ReservationReport(
+        size=float(reservation.size), lost=float(reservation.lost), kube=float(reservation.kube),
+        system=float(reservation.system), eviction=float(reservation.eviction),
+        allocatable=reservation.allocatable, terms=[_report_term(term) for term in reservation.terms],
+    )  # fmt: skip
+
+
+def _report_term(term: Term) -> TermReport:
+    return TermReport(
+        kind=term.kind, amount=float(term.amount), low=float(term.low),
+        high=None if term.high is None else float(term.high), percent=float(100 * term.share),
+    )  # fmt: skip

@@ -1,0 +1,210 @@
+"""The results of --resize: the outcome of the plan, the outcome if pods are made smaller first, and the resizes that
+this needs."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cli.output import ReportPart
+from trimtab.cli.reports.node_costs import Saving, convert_saving, format_saving
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.format_count import format_count
+from trimtab.compaction.plan_types import Plan
+from trimtab.compaction.resize.plan_resizes import plan_with_resizes, with_resized_requests
+from trimtab.compaction.resize.types import ResizeAdvice, ResizeProposal
+from trimtab.compaction.simulate import Simulation
+from trimtab.inputs.plan_inputs import PlanInputs
+
+
+class ResizeOutcomeReport(ReportPart, frozen=True, kw_only=True):
+    """What a plan or a simulation frees."""
+
+    nodes: int
+    """The number of nodes that are removed."""
+    nodes_after: int
+    evictions: int
+    saves: Saving
+
+
+class PodResizeReport(ReportPart, frozen=True, kw_only=True):
+    """One pod whose requests are lowered while it runs."""
+
+    pod: str
+    """The pod, as namespace/name."""
+    node: str
+    owner: str
+    """The pod's owner, as namespace/Kind/name."""
+    changes: list[str]
+    """The changes of requests, such as "app cpu 500m → 200m"."""
+    policies: list[str]
+    frees: str
+    """The first node that can be drained only after this resize; empty in a simulation."""
+
+
+class ResizeRefusalReport(ReportPart, frozen=True, kw_only=True):
+    """A reason why pods are not resized although a policy requires it."""
+
+    code: str
+    todo: str
+    count: int
+    pods: list[str]
+    """Some of the pods that are not resized for this reason."""
+
+
+class ResizeReport(ReportPart, frozen=True, kw_only=True):
+    """What is freed with and without resizes.
+
+    The resizes are not verified: the compactor first makes them and watches each pod, and only then plans with the
+    capacity that they released."""
+
+    without: ResizeOutcomeReport
+    with_resizes: ResizeOutcomeReport
+    proposed: int
+    """The number of pods whose requests policies would lower or raise while they run."""
+    resizes: list[PodResizeReport]
+    """The resizes that are needed for the plan that assumes resized pods."""
+    refusals: list[ResizeRefusalReport]
+    uncovered: list[str]
+    """Pods on nodes of no pool, or of several, which the compactor does not resize."""
+    text: str
+
+
+MAX_NAMES = 20
+NO_ADVICE = ResizeAdvice()
+
+
+def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
+    """Returns the outcome of this plan, and that of a plan after the pods are resized."""
+    advice = inputs.resizes or NO_ADVICE
+    resize_plan = plan_with_resizes(
+        inputs.inventory,
+        inputs.pools,
+        advice.proposals,
+        inputs.context,
+        inputs.readmitted_requests,
+        without=plan,
+    )
+    frees = {proposal.uid: node for node, needed in resize_plan.resizes_by_node.items() for proposal in needed}
+    nodes = len(inputs.inventory.machines)
+    return _build_report(
+        inputs, advice, resize_plan.resizes, frees, _plan_outcome(plan, nodes), _plan_outcome(resize_plan.plan, nodes)
+    )
+
+
+def simulate_resizes(
+    inputs: PlanInputs, simulation: Simulation, simulate: Callable[[Inventory], Simulation]
+) -> ResizeReport:
+    """Returns the outcome of this simulation, and that of a simulation after the pods are resized."""
+    advice = inputs.resizes or NO_ADVICE
+    shrinks = tuple(proposal for proposal in advice.proposals if proposal.is_shrink)
+    resized = simulate(with_resized_requests(inputs.inventory, shrinks)) if shrinks else simulation
+    return _build_report(inputs, advice, shrinks, {}, _simulation_outcome(simulation), _simulation_outcome(resized))
+
+
+def _plan_outcome(plan: Plan, nodes: int) -> ResizeOutcomeReport:
+    removed = len(plan.all_steps)
+    return ResizeOutcomeReport(
+        nodes=removed, nodes_after=nodes - removed, evictions=len(plan.all_moves),
+        saves=convert_saving(plan.total_savings, plan.unit),
+    )  # fmt: skip
+
+
+def _simulation_outcome(simulation: Simulation) -> ResizeOutcomeReport:
+    return ResizeOutcomeReport(
+        nodes=simulation.nodes_before - simulation.nodes_after, nodes_after=simulation.nodes_after,
+        evictions=simulation.eviction_count, saves=convert_saving(simulation.saved, simulation.unit),
+    )  # fmt: skip
+
+
+def _build_report(
+    inputs: PlanInputs,
+    advice: ResizeAdvice,
+    needed: Sequence[ResizeProposal],
+    frees: Mapping[str, str],
+    without: ResizeOutcomeReport,
+    with_resizes: ResizeOutcomeReport,
+) -> ResizeReport:
+    return ResizeReport(
+        without=without,
+        with_resizes=with_resizes,
+        proposed=len(advice.proposals),
+        resizes=[
+            PodResizeReport(
+                pod=proposal.pod, node=proposal.node, owner=proposal.owner, changes=list(map(str, proposal.changes)),
+                policies=list(proposal.policies), frees=frees.get(proposal.uid, ""),
+            )
+            for proposal in needed
+        ],
+        refusals=_report_refusals(advice),
+        uncovered=list(advice.uncovered),
+        text=_describe(inputs, advice, needed, without, with_resizes),
+    )  # fmt: skip
+
+
+def _report_refusals(advice: ResizeAdvice) -> list[ResizeRefusalReport]:
+    counts = Counter(refusal.reason.code for refusal in advice.refusals)
+    return [
+        ResizeRefusalReport(
+            code=code.name, todo=code.todo, count=count,
+            pods=[refusal.pod for refusal in advice.refusals if refusal.reason.code is code][:MAX_NAMES],
+        )
+        for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0].name))
+    ]  # fmt: skip
+
+
+def _describe(
+    inputs: PlanInputs,
+    advice: ResizeAdvice,
+    needed: Sequence[ResizeProposal],
+    without: ResizeOutcomeReport,
+    with_resizes: ResizeOutcomeReport,
+) -> str:
+    if inputs.resizes is None:
+        return "No policy has `running: resize`, so nothing is resized."
+    if not advice.proposals:
+        return "At present no running pod can be resized to its recommendation."
+    if with_resizes.nodes <= without.nodes and with_resizes.saves == without.saves:
+        return (
+            f"{format_count(len(advice.proposals), 'pod')} can be resized, but that allows no additional node to "
+            "be drained."
+        )
+    return (
+        f"If {format_count(len(needed), 'pod')} {'shrinks' if len(needed) == 1 else 'shrink'} first, "
+        f"{format_count(with_resizes.nodes, 'node')} can be drained instead of {without.nodes}."
+    )
+
+
+MAX_ROWS = 8
+
+
+def draw_resizes(console: Console, report: ResizeReport) -> None:
+    """Draw both outcomes, the first resizes, and the reasons why pods are not resized."""
+    console.print(Text(report.text, style="bold"))
+    table = Table(header_style="bold", expand=False, border_style="bright_black")
+    for name in ("", "Nodes after", "Saves", "Evictions", "Resizes"):
+        table.add_column(name, justify="right" if name else "left", overflow="fold")
+    for name, outcome, resizes in (
+        ("without resizes", report.without, 0),
+        ("with resizes", report.with_resizes, len(report.resizes)),
+    ):
+        table.add_row(
+            name, f"{outcome.nodes_after:,}", format_saving(outcome.saves), f"{outcome.evictions:,}", f"{resizes:,}"
+        )
+    console.print(table)
+    for resize in report.resizes[:MAX_ROWS]:
+        frees = f", for node {resize.frees}" if resize.frees else ""
+        console.print(Text(f"  {resize.pod} on {resize.node}: {', '.join(resize.changes)}{frees}"))
+    if len(report.resizes) > MAX_ROWS:
+        console.print(
+            Text(f"  … and {len(report.resizes) - MAX_ROWS:,} more resizes with -o json", style="bright_black")
+        )
+    for refusal in report.refusals:
+        pods = f"{', '.join(refusal.pods[:2])}{', …' if refusal.count > 2 else ''}"
+        console.print(Text(f"  {refusal.code}: {format_count(refusal.count, 'pod')} ({pods})", style="bright_black"))
+    if report.uncovered:
+        names = ", ".join(report.uncovered[:MAX_ROWS])
+        more = f" and {len(report.uncovered) - MAX_ROWS} more" if len(report.uncovered) > MAX_ROWS else ""
+        console.print(Text(f"The nodes of {names}{more} belong to no pool.", style="yellow"))

@@ -1,0 +1,33 @@
+"""The admission policies that `doctor` expects in the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trimtab.diagnosis.observed import DeploymentState
+from trimtab.runtime.environment import variable_name
+
+if TYPE_CHECKING:
+    from trimtab.installation.names import Manifest
+
+
+def expected_account_policies(
+    namespace: str, metrics_api: DeploymentState | None, *, is_injected: bool
+) -> list[Manifest]:
+    """Returns the admission policies that this version installs, and their bindings; those of the metrics API only if
+    it is installed. `is_injected`: whether cert-manager writes the caBundle of the webhook."""
+    from trimtab.installation.admission_policies import render_account_policies, render_write_policies
+    from trimtab.installation.names import InstallValues
+    from trimtab.installation.write_policies import METRICS_API_POLICIES
+
+    policies = list(render_account_policies(InstallValues(namespace=namespace, cert_manager=is_injected)))
+    if metrics_api is not None:
+        values = InstallValues(namespace=namespace, cert_manager=has_injected_certificate(metrics_api))
+        policies += render_write_policies(METRICS_API_POLICIES, values)
+    return policies
+
+
+def has_injected_certificate(metrics_api: DeploymentState) -> bool:
+    """Returns whether cert-manager issues the certificate of the metrics API. A setting says so, because its APIService
+    has a caBundle of its own."""
+    return not metrics_api.settings.get(variable_name("metrics_api", "certs_secret"))

@@ -1,0 +1,265 @@
+"""Checks of signatures: whether the compactor itself wrote the annotations of nodes and the states of pools.
+
+`read_signatures` verifies them with the compactor's key, if the user may read its Secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.node import node_from_api as node_of
+from trimtab.cluster.pool import RENAMED_KEEP
+from trimtab.cluster.reason import Code, Unreadable
+from trimtab.cluster.signature import secret_of
+from trimtab.cluster.snapshot import ConfigMap
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.compaction.drain import pool_state as memories
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, read_annotations
+from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.compactor import node_signatures
+from trimtab.compactor.node_signatures import SECRET, NodeSigner
+from trimtab.compactor.pool_state_store import config_map_name, read_verified
+from trimtab.compactor.soft_taint import RENAMED_LEAVING, is_ours
+from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
+from trimtab.diagnosis.lease_state import has_leader
+from trimtab.diagnosis.observed import ObservedCluster, Read, SignatureState
+from trimtab.diagnosis.reasons import (
+    DRAIN_ABANDONED,
+    DRAIN_FORGED,
+    DRAIN_ORPHANED,
+    RENAMED,
+    SIGNING_KEY_MISSING,
+    STATE_DELETED,
+    STATE_NOT_AUTHENTIC,
+    WEBHOOK_KEY_MISSING,
+)
+from trimtab.kube import objects, signing_keys
+from trimtab.kube.client import Client
+from trimtab.kube.listing import iter_objects
+from trimtab.kube.objects import Writer
+from trimtab.kube.resources import LIST_SOURCES
+
+MAX_NAMES = 3
+"""The largest number of nodes that one finding names."""
+States: TypeAlias = Mapping[str, PoolState | Unreadable]
+
+
+def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yields whether the Secrets of the webhook and the compactor hold a signing key."""
+    signatures = cluster.signatures
+    webhook, compactor = (
+        (signatures, signatures) if isinstance(signatures, Unreadable) else (signatures.webhook_keys, signatures.keys)
+    )
+    yield _check_key(cluster, "webhook", webhook, WEBHOOK_KEY_MISSING)
+    yield _check_key(cluster, "compactor", compactor, SIGNING_KEY_MISSING)
+
+
+def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None], code: Code) -> DoctorFinding:
+    """Returns a finding about a process's signing key.
+
+    A missing key is a warning for the webhook, which works without it, and an error for the compactor, which does
+    nothing without it."""
+    secret, report = (
+        f"Secret {cluster.namespace}/{secret_of(process)}",
+        report_warning if process == "webhook" else report_error,
+    )
+    if cluster.processes[process] is None:
+        return report_ok(f"the {process} is not installed")
+    if isinstance(has_key, Unreadable):
+        return report_unknown(has_key)
+    if has_key is None:
+        return report(code, f"{secret} does not exist", "trimtab install --apply")
+    if not has_key:
+        restart = f"kubectl -n {cluster.namespace} rollout restart deploy/trimtab-{process}"
+        when = (
+            "when it leads, up to a minute after its start"
+            if process == "compactor"
+            else "up to a minute after its start"
+        )
+        fix = f"The {process} writes the key {when}; wait and run doctor again. If the finding stays: {restart}"
+        return report(code, f"{secret} contains no key", fix)
+    return report_ok(f"{secret} contains a key")
+
+
+def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
+    """Yields states and annotations that the compactor did not sign, and drain annotations that no pool's state
+    contains.
+
+    Without the key no annotation can be verified, so each is reported as unknown.
+    """
+    signatures = cluster.signatures
+    if isinstance(signatures, Unreadable) or isinstance(signatures.annotations, Unreadable):
+        yield report_unknown(signatures if isinstance(signatures, Unreadable) else signatures.annotations)  # type: ignore[arg-type]
+        return
+    findings = [
+        *_check_states(signatures.states),
+        *_check_authenticity(signatures.keys, signatures.annotations),
+        *_check_orphans(signatures.annotations, signatures.states),
+    ]
+    yield from findings
+    if not findings:
+        yield report_ok(_describe_drains(signatures.annotations))
+    yield from _check_abandonment(cluster, signatures.annotations)
+    for node, namespace in sorted(signatures.annotations.others.items()):
+        yield report_ok(f"node {node} has an annotation that names the compactor of namespace {namespace}")
+    for node, key in () if isinstance(signatures.renamed, Unreadable) else signatures.renamed:
+        yield report_warning(RENAMED, f"node {node} still has {key} under its earlier name")
+
+
+def _describe_drains(annotations: DrainAnnotations) -> str:
+    """Returns a text with the nodes that the compactor drains, and the time since which each is cordoned."""
+    if not annotations.ours:
+        return "no node is cordoned by the compactor"
+    names = join_first(
+        [
+            f"{node} since {format_timestamp(claim.since)}" if isinstance(claim, DrainAnnotation) else node
+            for node, claim in sorted(annotations.ours.items())
+        ],
+        MAX_NAMES,
+    )
+    nodes = format_count(len(annotations.ours), "node")
+    return (
+        f"the compactor has cordoned {nodes}: {names}; to uncordon a node, run `trimtab compactor release --yes NODE`"
+    )
+
+
+def _check_abandonment(cluster: ObservedCluster, annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
+    """Yields a warning about nodes that the compactor cordoned, if no replica of the compactor holds the Lease."""
+    lease = cluster.leases.get("compactor")
+    if isinstance(lease, Unreadable) or not annotations.ours or has_leader(lease, cluster.present):
+        return
+    nodes = sorted(annotations.ours)
+    verb = "is" if len(nodes) == 1 else "are"
+    yield report_warning(
+        DRAIN_ABANDONED,
+        f"{join_first(nodes, MAX_NAMES)} {verb} cordoned by the compactor, and no compactor runs",
+        f"trimtab compactor release --yes {nodes[0]}",
+    )
+
+
+def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Iterator[DoctorFinding]:
+    nodes_by_pool: dict[str, list[str]] = {}
+    for node, annotation in sorted(annotations.ours.items()):
+        if isinstance(annotation, Unreadable):
+            yield report_warning(DRAIN_ORPHANED, str(annotation))
+        elif isinstance(states, Unreadable):
+            continue
+        elif annotation.pool not in states:
+            nodes_by_pool.setdefault(annotation.pool, []).append(node)
+        elif not _is_known(states[annotation.pool], node, annotation):
+            yield report_warning(
+                DRAIN_ORPHANED,
+                f"node {node} has the annotation of drain {annotation.drain}, but the state of pool "
+                f"{annotation.pool} does not contain this drain",
+            )
+    for pool, nodes in nodes_by_pool.items():
+        sentence = (
+            f"ConfigMap {config_map_name(pool)}, the state of pool {pool}, does not exist, and its drains are on node "
+        )
+        yield report_warning(STATE_DELETED, f"{sentence}{', '.join(nodes)}")
+
+
+def _check_authenticity(keys: Read[bool | None], annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
+    for node, annotation in sorted(annotations.doubtful.items()):
+        if isinstance(keys, Unreadable):
+            yield report_unknown(
+                Unreadable(
+                    f"annotation of node {node}", f"the signature of the annotation could not be verified: {keys}"
+                )
+            )
+        else:
+            yield report_error(DRAIN_FORGED, str(annotation), f"trimtab compactor release {node}")
+
+
+def _check_states(states: Read[States]) -> Iterator[DoctorFinding]:
+    if isinstance(states, Unreadable):
+        yield report_unknown(states)
+        return
+    for pool, state in sorted(states.items()):
+        if isinstance(state, Unreadable):
+            yield report_warning(STATE_NOT_AUTHENTIC, f"the state of pool {pool} is not authentic: {state}")
+
+
+def _is_known(state: PoolState | Unreadable, node: str, annotation: DrainAnnotation) -> bool:
+    return isinstance(state, PoolState) and state.knows_drain(node, annotation.drain)
+
+
+CHECKS = (
+    Check(
+        name="signing-keys", asks="Do the webhook and the compactor have signing keys?", judge=check_signing_keys,
+        may=(WEBHOOK_KEY_MISSING, SIGNING_KEY_MISSING),
+    ),
+    Check(
+        name="drains", asks="Did the compactor sign the nodes' annotations and its state?", judge=check_drains,
+        may=(DRAIN_FORGED, DRAIN_ORPHANED, DRAIN_ABANDONED, STATE_DELETED, STATE_NOT_AUTHENTIC, RENAMED),
+    ),
+)  # fmt: skip
+
+
+SafeRead = Callable[[Callable[[], Any]], Any]
+"""Calls a function and returns its result, or Unreadable if the API server refuses the request."""
+
+
+def read_signatures(client: Client, namespace: str, read: SafeRead) -> SignatureState:
+    """Read the signing keys, the annotations of nodes and the states of pools.
+
+    Without a key no annotation counts as authentic, and states are read without verification.
+    """
+    signer = read(lambda: _read_keys(client, namespace))
+    node_signer = signer if isinstance(signer, NodeSigner) else None
+    return SignatureState(
+        webhook_keys=read(lambda: _holds_key(client, namespace)),
+        keys=True if node_signer is not None else signer,
+        annotations=read(lambda: read_drain_annotations(client, namespace, node_signer)),
+        states=read(lambda: read_states(client, namespace, node_signer)),
+        renamed=read(lambda: find_renamed_keys(client, namespace)),
+    )
+
+
+def _holds_key(client: Client, namespace: str) -> bool | None:
+    """Returns whether the webhook's Secret contains a key, or None if there is no Secret."""
+    secret = objects.get_plain(client, "Secret", secret_of("webhook"), namespace)
+    return None if secret is None else signing_keys.keys_of(secret) is not None
+
+
+def _read_keys(client: Client, namespace: str) -> NodeSigner | bool | None:
+    """Returns the compactor's signing keys; False if the Secret contains none, None if there is no Secret."""
+    if objects.get_plain(client, "Secret", SECRET, namespace) is None:
+        return None
+    return node_signatures.read_signer(Writer(client=client), namespace) or False
+
+
+def read_drain_annotations(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAnnotations:
+    """Returns the drain annotations of all nodes, verified with the keys. Raises KubeFault."""
+    nodes = (node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"]))
+    return read_annotations(nodes, keys.keys if keys is not None else None, namespace)
+
+
+def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], ...]:
+    """Returns (node, key) for every taint and annotation on a node whose key is one that Trimtab used in earlier
+    versions. Raises KubeFault."""
+    nodes = [node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"])]
+    tainted = [n for n in nodes if any(t.key == RENAMED_LEAVING and is_ours(t, namespace) for t in n.taints)]
+    annotated = [node for node in nodes if RENAMED_KEEP in node.annotations]
+    return (
+        *((node.name, f"the taint {RENAMED_LEAVING}") for node in tainted),
+        *((node.name, f"the annotation {RENAMED_KEEP}") for node in annotated),
+    )
+
+
+def read_states(client: Client, namespace: str, keys: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:
+    """Returns the state of each pool, verified with the keys if there are any. Raises KubeFault."""
+    place = replace(LIST_SOURCES["ConfigMap"], namespace=namespace, label_selector=memories.STATE_LABEL)
+    pools: dict[str, ConfigMap] = {}
+    for _, shape in iter_objects(client, place):
+        labels: Mapping[str, str] = value_or(shape.metadata.labels, {})
+        pools[labels.get(memories.STATE_LABEL, "")] = shape
+    return {
+        pool: read_verified(shape, keys) if keys is not None else memories.decode_state(shape.metadata.name, shape.data)
+        for pool, shape in pools.items()
+        if shape.metadata.name == config_map_name(pool)
+    }

@@ -1,0 +1,72 @@
+"""The policies of a cluster: its PodPolicies, and the compiled ones that its API server evaluates itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from trimtab.cli.print_text import print_text
+from trimtab.cluster.yaml_documents import Document
+from trimtab.inputs import live_cluster
+from trimtab.inputs.compiled_policy_state import CompiledPolicyState, read_compiled_policies
+from trimtab.inputs.plan_inputs import parse_documents
+from trimtab.policy.load import load_document
+from trimtab.policy.podpolicy import KIND, PodPolicy, Policies
+
+COMPILED_KINDS = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+ListObjects = Callable[[str], Iterable[dict[str, Any]]]
+"""A function that yields all objects of a kind as plain values. Raises KubeFault."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPolicies:
+    """All policies of a cluster."""
+
+    policies: tuple[PodPolicy, ...]
+    compiled: tuple[tuple[str, CompiledPolicyState], ...]
+    """Kind and state of each compiled policy."""
+
+
+def read_cluster_policies(cluster: live_cluster.ClusterOptions) -> ClusterPolicies:
+    """Returns the policies of the files, or of the live cluster. A PodPolicy with a mistake is named on standard error
+    and left out, as the webhook does."""
+    if live_cluster.LIVE in cluster.paths:
+        from trimtab.kube.listing import iter_pages
+        from trimtab.kube.resources import LIST_SOURCES
+
+        with live_cluster.connect_live(cluster) as client:
+
+            def list_live(kind: str) -> Iterator[dict[str, Any]]:
+                for page in iter_pages(client, LIST_SOURCES[kind]):
+                    for raw in page.items:
+                        # The items of a list have no kind of their own.
+                        source = LIST_SOURCES[kind]
+                        yield {**msgspec.json.decode(raw), "kind": kind, "apiVersion": source.group_version}
+
+            return _collect_policies(list_live)
+    documents, mistakes = parse_documents(live_cluster.read_paths(cluster.paths))
+    _report_mistakes(mistakes)
+    return _collect_policies(lambda kind: (document.value for document in documents if document.kind == kind))
+
+
+def _collect_policies(list_objects: ListObjects) -> ClusterPolicies:
+    from trimtab.kube.errors import NotFound
+
+    try:
+        objects = list(list_objects(KIND))
+    except NotFound:
+        objects = []
+    loaded = [load_document(Document(file="cluster", index=n, value=value)) for n, value in enumerate(objects)]
+    _report_mistakes([mistake for _, mistakes in loaded for mistake in mistakes])
+    compiled = [(kind, state) for kind in COMPILED_KINDS for state in read_compiled_policies(list_objects, kind) or ()]
+    return ClusterPolicies(
+        Policies.from_policies(*(policy for policy, _ in loaded if policy is not None)).all, tuple(compiled)
+    )
+
+
+def _report_mistakes(mistakes: Sequence[object]) -> None:
+    for mistake in mistakes:
+        print_text(f"An invalid policy is ignored: {mistake}", err=True)

@@ -1,0 +1,197 @@
+"""The options that the machines verbs share, and what is read for them: nodes of a pool, prices, candidates."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+from trimtab.cli.shared_options import add_price_option
+from trimtab.inputs.errors import UsageError
+
+from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
+from trimtab.cluster.config_error import ConfigError, first_mistakes
+from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.node import REGION_LABEL, NodeInfo
+from trimtab.cluster.pool import pool_name
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import Document
+from trimtab.inputs import live_cluster
+from trimtab.inputs.plan_inputs import find_snapshot_mistakes, list_snapshot_notes, parse_documents
+from trimtab.inputs.price_sources import read_price_sources
+from trimtab.machines.machine_types import MachineType, Use, machine_types
+from trimtab.machines.prices import listed_region, price_table
+from trimtab.reservations.profile import Profile
+from trimtab.reservations.read_profile import shipped_profiles
+from trimtab.sizing.ranking.candidates import DEFAULT_MAX_PODS, DEFAULT_PROFILES, OTHER_PROFILE, Performance
+
+SPECIAL_USES = tuple(use.value for use in Use if use is not Use.GENERAL)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedNodes:
+    """A snapshot, and the nodes of the pool that the command line names."""
+
+    inventory: Inventory
+    nodes: tuple[NodeInfo, ...]
+    pool: str
+    """The name of the pool; empty for all nodes."""
+    notes: tuple[str, ...]
+    documents: tuple[Document, ...] = ()
+    cluster: live_cluster.ClusterOptions = field(default_factory=live_cluster.ClusterOptions)
+
+
+def add_pool_options(function: F, *, needs_nodes: bool = True) -> F:
+    """Decorate a click command with `--cluster` and `--pool`; the command receives the nodes as `pool_nodes`.
+
+    needs_nodes: a pool without nodes is a mistake.
+    """
+
+    @wraps(function)
+    def verb(*, cluster: live_cluster.ClusterOptions, pool: str, **more: Any) -> Any:
+        return function(pool_nodes=read_pool_nodes(cluster, pool, needs_nodes=needs_nodes), **more)
+
+    decorated: Any = click.option(
+        "--pool", default="", metavar="NAME", help="Read only the nodes of this pool. Default: all nodes."
+    )(verb)
+    return live_cluster.add_cluster_options(decorated)  # type: ignore[no-any-return]
+
+
+def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, needs_nodes: bool = True) -> SelectedNodes:
+    """Read the snapshot and select the nodes of the pool. Raises UsageError with every mistake."""
+    if not cluster.paths:
+        expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or `live`"
+        raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
+    with without_garbage_collection():
+        documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
+        build = build_snapshot(documents)
+        inventory = snapshot_inventory(build.snapshot)
+    mistakes += build.mistakes
+    mistakes += () if mistakes else find_snapshot_mistakes(inventory, cluster.paths)
+    nodes = tuple(node for node in inventory.machines if pool in ("", pool_name(node)))
+    if not mistakes and not nodes and needs_nodes:
+        no_machines = ConfigError(file="--cluster", expected="a node that is a machine", got="only serverless nodes")
+        mistakes.append(report_unknown_pool(inventory, pool) if inventory.machines else no_machines)
+    if mistakes:
+        raise UsageError(first_mistakes(mistakes))
+    is_whole = live_cluster.LIVE in cluster.paths or build.snapshot.is_capture
+    notes = tuple(list_snapshot_notes(inventory, is_whole=is_whole))
+    return SelectedNodes(
+        inventory=inventory, nodes=nodes, pool=pool, notes=notes, documents=tuple(documents), cluster=cluster
+    )  # fmt: skip
+
+
+def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
+    """Returns the mistake that the pool has no nodes, with the names of the pools that have nodes."""
+    pool_names = sorted({pool_name(node) for node in inventory.machines} - {""})
+    return ConfigError(file="--pool", expected=f"a pool of {', '.join(pool_names) or 'none'}", got=pool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeOptions:
+    """The options that select the candidate machine types, and how their capacity is computed."""
+
+    region: str = ""
+    names: re.Pattern[str] | None = None
+    architectures: tuple[str, ...] = ()
+    uses: frozenset[Use] = frozenset({Use.GENERAL})
+    price_paths: tuple[str, ...] = ()
+    profile: str = ""
+    max_pods: int = DEFAULT_MAX_PODS
+    uses_interface_limits: bool = False
+    performance: Performance = Performance.OFF
+
+
+def add_type_options(function: F) -> F:
+    """Decorate a click command with the options about machine types; the command receives them as `types`."""
+
+    @wraps(function)
+    def verb(
+        *, region: str, names: str, arch: tuple[str, ...], include: tuple[str, ...], price_paths: tuple[str, ...],
+        reserved: str, max_pods: int, pod_limits: str, performance: str, **more: Any,
+    ) -> Any:  # fmt: skip
+        return function(types=TypeOptions(
+            region=region, names=_compile_names(names), architectures=arch, price_paths=price_paths, profile=reserved,
+            uses=frozenset({Use.GENERAL, *map(Use, include)}), max_pods=max_pods,
+            uses_interface_limits=pod_limits == "eni", performance=Performance(performance),
+        ), **more)  # fmt: skip
+
+    decorated: Any = verb
+    for option in (
+        click.option("--performance", type=click.Choice([mode.value for mode in Performance]), default="off",
+                     show_default=True, help=
+                         "How the measured speed of a core changes the ranking (CoreMark; AWS only)."),
+        click.option("--pod-limits", type=click.Choice(["kubelet", "eni"]), default="kubelet", show_default=True,
+                     help="What limits the pods of a node: the kubelet alone, or AWS network interfaces as well."),
+        click.option("--max-pods", type=click.IntRange(1), default=DEFAULT_MAX_PODS, show_default=True,
+                     help="The kubelet's maxPods, the largest number of pods of a node."),
+        click.option("--reserved", default="", metavar="PROFILE",
+                     help=
+                         "The reservation profile, a formula for the resources reserved for the kubelet. "
+                         "Default: eks, aks-1.29 or gke, by the cloud of the machine type."),
+        add_price_option,
+        click.option("--include", multiple=True, type=click.Choice(SPECIAL_USES), help=
+            "Also rank machine types for this special use."),
+        click.option("--arch", multiple=True, type=click.Choice(["amd64", "arm64"]),
+                     help="Allow this architecture. Default: those on which the pods run."),
+        click.option("--types", "names", default="", metavar="REGEX", help=
+            "Include only types whose whole name matches this expression."),
+        click.option("--region", default="", metavar="REGION",
+                     help="The region of the prices. Default: the region label of the nodes."),
+    ):  # fmt: skip
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def _compile_names(names: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(names) if names else None
+    except re.error as error:
+        raise UsageError([ConfigError(file="--types", expected="a regular expression", got=str(error))]) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedTypes:
+    """Machine types with their prices in one region."""
+
+    types: tuple[MachineType, ...]
+    prices: dict[str, int]
+    """Type → micro-dollars an hour for one node."""
+    region: str
+    profiles: dict[str, Profile]
+    """Cloud → the profile of its reserved resources; the empty key is for all other clouds."""
+
+
+def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> PricedTypes:
+    """Read price files and profiles, and select the types with a price in the region.
+
+    Raises UsageError with every mistake: an unknown profile, an invalid price file, a region without prices.
+    """
+    merged, mistakes = read_price_sources(options.price_paths)
+    profiles = shipped_profiles()
+    if options.profile and options.profile not in profiles:
+        mistakes.append(ConfigError(file="--reserved", expected=", ".join(sorted(profiles)), got=options.profile))
+    regions = _regions_of(pool_nodes.nodes)
+    region = options.region or (regions[0] if len(regions) == 1 else "")
+    prices = {name: amount for name, amount in price_table().items() if listed_region(name) == region}
+    prices |= {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
+    if not prices:
+        regions_with_prices = sorted({listed_region(name) for name in price_table()})
+        expected = f"a region with prices: {', '.join(regions_with_prices)}, or one of the --prices files"
+        got = region or (f"nodes of {' and '.join(regions)}" if regions else "no region label on any node")
+        todo = "choose one region with --region, or the nodes of one region with --pool" if len(regions) > 1 else ""
+        mistakes.append(ConfigError(file="--region", expected=expected, got=got, todo=todo))
+    if mistakes:
+        raise UsageError(mistakes)
+    clouds = DEFAULT_PROFILES | {"": OTHER_PROFILE}
+    table = machine_types()
+    return PricedTypes(
+        types=tuple(table[name] for name in sorted(prices) if name in table), prices=prices, region=region,
+        profiles={cloud: profiles[options.profile or name] for cloud, name in clouds.items()},
+    )  # fmt: skip
+
+
+def _regions_of(nodes: Sequence[NodeInfo]) -> list[str]:
+    return sorted({node.labels.get(REGION_LABEL, "") for node in nodes} - {""})

@@ -1,0 +1,416 @@
+"""The options that `trimtab plan` and `trimtab simulate` share, and the inputs that are read from them.
+
+The inputs are the cluster, its pools, the time of the plan, node prices, the cluster autoscaler's status and flags, and
+the observations that a compactor stored in the cluster. All mistakes of all files and options are reported together.
+The notes list what a plan assumes because the snapshot does not contain it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+from trimtab.cli.shared_options import add_price_option
+from trimtab.inputs.errors import UsageError
+
+from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.autoscaler_processes import Processes, split_processes
+from trimtab.cluster.cluster_autoscaler import (
+    wrong_flags,
+)
+from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.pool import Pool, schedulers_of
+from trimtab.cluster.pool_config import PoolReading
+from trimtab.cluster.snapshot import Snapshot, build_snapshot
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
+from trimtab.cluster.yaml_documents import Document, read_documents
+from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.drain import pool_state as memories
+from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.compaction.plan_types import Observations
+from trimtab.compaction.resize.types import ResizeAdvice
+from trimtab.inputs import live_cluster, pools
+from trimtab.inputs.cluster_autoscaler import read_autoscaler
+from trimtab.inputs.measured_use import read_measured_use
+from trimtab.inputs.planned_requests import Readmission
+from trimtab.inputs.price_sources import read_price_sources
+from trimtab.machines.prices import PriceFile
+from trimtab.policy.pod_context import AdmissionSettings
+from trimtab.policy.podpolicy import KIND
+from trimtab.runtime import clock
+from trimtab.scheduling.cluster_model import Again
+
+__all__ = ["PlanInputs", "parse_documents", "parse_now", "read_inputs"]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The options of the command line, before any file is read."""
+
+    cluster: live_cluster.ClusterOptions
+    pool_paths: tuple[str, ...] = ()
+    policy_paths: tuple[str, ...] = ()
+    overhead: str = "server"
+    now: str | None = None
+    presets: tuple[str, ...] = ()
+    autoscaler_flags: str = ""
+    price_paths: tuple[str, ...] = ()
+    resize: bool = False
+
+    @property
+    def admission_settings(self) -> AdmissionSettings:
+        """The admission settings that the webhook runs with."""
+        return AdmissionSettings(overhead="webhook" if self.overhead == "webhook" else "server")
+
+
+def add_plan_options(function: F) -> F:
+    """Decorate a click command with the options of a plan; the command receives them as one argument, `options`."""
+
+    @wraps(function)
+    def verb(
+        *, cluster: live_cluster.ClusterOptions, pool_paths: tuple[str, ...], policy_paths: tuple[str, ...],
+        overhead: str,
+        now: str | None, named: tuple[str, ...], autoscaler_flags: str, price_paths: tuple[str, ...],
+        resize: bool,
+        **more: Any,
+    ) -> Any:  # fmt: skip
+        options = PlanOptions(
+            cluster=cluster, pool_paths=pool_paths, policy_paths=policy_paths, overhead=overhead, now=now,
+            presets=named, autoscaler_flags=autoscaler_flags, price_paths=price_paths,
+            resize=resize,
+        )  # fmt: skip
+        return function(options=options, **more)
+
+    decorated: Any = verb
+    for option in (
+        click.option("--pool", "named", multiple=True, metavar="NAME=PRESET",
+                     help="The preset of a pool: careful, balanced or keen. The pool `all` consists of every node."),
+        click.option("--autoscaler-flags", metavar="FLAGS", default="",
+                     help=
+                         "The flags of the cluster autoscaler, for snapshots that do not contain them (a capture "
+                         "does not). Semicolons separate the flags of several autoscalers."),
+        click.option("--now", metavar="TIME", help=
+            "The time of the plan: an RFC 3339 time, `now`, or `none`. Default: none, so ages and time windows "
+            "are ignored."),
+        click.option("--overhead", type=click.Choice(["server", "webhook"]), default="server", show_default=True,
+                     help=
+                         "The component that writes pod overhead, as for the webhook. The option has an effect "
+                         "only with policies."),
+        click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
+                     help=
+                         "Policies that change pods when they are created again after an eviction. Default: the "
+                         "PodPolicies of the snapshot."),
+        add_price_option,
+        click.option("--resize", is_flag=True,
+                     help=
+                         "Also show how many more nodes can be drained if the requests of running pods shrink "
+                         "first, as policies with `running: resize` allow."),
+        click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
+                     help=
+                         "ConfigMaps of pools, or the configuration of an estafette node-compactor. Default: the "
+                         "pools of the snapshot."),
+        live_cluster.add_cluster_options,
+    ):  # fmt: skip
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+SNAPSHOT_HINT = "kubectl get nodes,pods,pdb,… -A -o json prints such a snapshot"
+
+
+def find_snapshot_mistakes(inventory: Inventory, paths: Sequence[str]) -> Iterator[ConfigError]:
+    """Yields the mistakes of the snapshot as a whole: objects without a name, no node, no pod.
+
+    Objects without a name cannot be distinguished. Without nodes there is nothing to plan; without pods every node
+    would seem to be empty. Only a live cluster may have no pods, because its API server has listed them.
+    """
+    where = ", ".join(paths)
+    for kind, objects in (("node", inventory.nodes), ("pod", inventory.pods)):
+        if nameless := sum(not shape.name for shape in objects):
+            yield ConfigError(file=where, expected=f"a name for every {kind}", got=f"{nameless} without a name")
+    if not inventory.nodes:
+        yield ConfigError(file=where, expected="a snapshot with nodes", got="none", todo=SNAPSHOT_HINT)
+    elif not inventory.pods and live_cluster.LIVE not in paths:
+        expected = "a snapshot with pods: without pods, every node would look empty"
+        yield ConfigError(file=where, expected=expected, got="none", todo=SNAPSHOT_HINT)
+
+
+def list_snapshot_notes(inventory: Inventory, *, is_whole: bool) -> Iterator[str]:
+    """Yields a note for each kind that a plan assumes to have no objects in the cluster, because the snapshot has
+    none. `is_whole`: the snapshot has the objects of all namespaces."""
+    if not is_whole and len({pod.namespace for pod in inventory.pods}) == 1:
+        namespace = inventory.pods[0].namespace
+        yield (
+            f"all pods are in namespace {namespace}: if kubectl printed the snapshot without -A, nodes look emptier "
+            "than they are"
+        )
+    if not inventory.pdbs:
+        yield "the snapshot contains no PodDisruptionBudget, so Trimtab assumes that none protects a pod"
+    if any(claim.driver for claim in inventory.claims.values()) and not any(
+        n.attachable_volumes for n in inventory.nodes
+    ):
+        yield (
+            "the snapshot contains no CSINode with a limit, so Trimtab assumes that a node can attach any number "
+            "of volumes"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PastObservations:
+    """The observations that compactors stored before the snapshot was taken."""
+
+    observations: Observations | None = None
+    """The observations, or None if no compactor stored any; the plan then assumes that the pools have been stable for
+    long."""
+    moved: frozenset[str] = frozenset()
+    """The pods (namespace/name) that a compactor moved."""
+    notes: tuple[str, ...] = ()
+
+
+def read_observations(inventory: Inventory) -> PastObservations:
+    """Returns the observations in the ConfigMaps trimtab-state-*, with a note for each ConfigMap that is invalid."""
+    states = {
+        value_or(shape.metadata.labels, {})[memories.STATE_LABEL]: memories.decode_state(
+            shape.metadata.name, shape.data
+        )
+        for shape in inventory.config_maps
+        if memories.STATE_LABEL in value_or(shape.metadata.labels, {})
+    }
+    valid_states = {pool: state for pool, state in states.items() if isinstance(state, PoolState)}
+    notes = tuple(
+        f"the stored state of a pool is ignored: {state}"
+        for state in states.values()
+        if not isinstance(state, PoolState)
+    )
+    if not valid_states:
+        return PastObservations(notes=notes)
+    pools = ", ".join(sorted(valid_states))
+    note = (
+        f"the compactor's stored observations of {pools} are used, but not verified, because the snapshot "
+        "contains no signing key"
+    )
+    return PastObservations(
+        memories.merge_observations(valid_states, {}), memories.moved_pods(valid_states.values()), (note, *notes)
+    )
+
+
+NOW = "now"
+CLOCK_NOTE = (
+    "the plan counts ages, time windows and waiting times up to the present time, as the compactor does; with "
+    "`--now none` it ignores them"
+)
+MAX_NOW_SECONDS = 32_503_680_000
+"""The largest time that --now accepts, the start of the year 3000: a plan needs the following day, which Python's last
+years do not have in every time zone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInputs:
+    """All inputs of a plan."""
+
+    inventory: Inventory
+    pools: tuple[Pool, ...]
+    context: PlanningContext
+    readmitted_requests: Again | None = None
+    """Returns the requests that a pod would get if it were created again, or None if every pod keeps its present
+    requests."""
+    notes: tuple[str, ...]
+    """Where the pools come from, and all other assumptions of the plan, one sentence each."""
+    is_assumed: bool = False
+    """Whether the plan assumes a preset, because no pool has settings, as on a first run."""
+    resizes: ResizeAdvice | None = None
+    """The resizes that policies with `running: resize` would make, or None if there is no such policy, or without
+    --resize."""
+    wants_resizes: bool = False
+
+
+def read_inputs(options: PlanOptions, *, like_compactor: bool = False) -> PlanInputs:
+    """Read all files, or the live cluster, that the options name.
+
+    like_compactor: whether the present time is used if `--now` is missing, the cluster is live and its pools have
+    settings. Raises UsageError with every mistake of every file and option, and RuntimeFailure if a live cluster cannot
+    be read.
+    """
+    # All decoded objects stay alive, so garbage collection would only search them again and again.
+    with without_garbage_collection():
+        return _collect_inputs(options, like_compactor=like_compactor)
+
+
+def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs:
+    cluster = options.cluster
+    if not cluster.paths:
+        expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or `live`"
+        raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
+    unread: list[ConfigError] = []
+    cluster_documents, mistakes = parse_documents(
+        _read_or_collect(
+            lambda: live_cluster.read_live_objects(
+                cluster, live_cluster.WITH_POLICIES, templates=bool(options.policy_paths) or options.resize
+            ),
+            unread,
+        )
+    )
+    pool_documents, pool_mistakes = parse_documents(
+        _read_or_collect(lambda: live_cluster.read_paths(options.pool_paths), unread)
+    )
+    snapshot_build = build_snapshot(cluster_documents)
+    inventory = snapshot_inventory(snapshot_build.snapshot)
+    # If a file of --pools cannot be read, the snapshot's pools are checked instead: "no pool" would be a false mistake.
+    pool_config = pools.find_pools(
+        pool_documents if options.pool_paths and not unread else None, cluster_documents, inventory, options.presets
+    )
+    reads_clock = like_compactor and options.now is None and has_own_settings(options, pool_config)
+    now, now_mistakes = parse_now(NOW if reads_clock else options.now)
+    price_file, price_mistakes = _read_price_files(options.price_paths, unread)
+    inventory = replace(
+        inventory, nodes=tuple(replace(node, price=price_file.price_of(node)) for node in inventory.nodes)
+    )
+    schedulers = schedulers_of(pool_config.pools, inventory.schedulers)
+    measured_use, use_notes = read_measured_use(cluster, cluster_documents, inventory)
+    inventory = replace(inventory, schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS, measured_use=measured_use)
+    flags, flag_mistakes = parse_autoscaler_flags(options.autoscaler_flags)
+    readmission = _build_readmission(
+        cluster_documents, snapshot_build.snapshot, options, now, unread, pool_config.pools, inventory
+    )
+    mistakes += [
+        *unread,
+        *pool_mistakes,
+        *price_mistakes,
+        *snapshot_build.mistakes,
+        *pool_config.mistakes,
+        *now_mistakes,
+        *flag_mistakes,
+        *readmission.mistakes,
+    ]
+    # Objects with mistakes are missing from the inventory, so its gaps are mistakes only if there are no others.
+    mistakes += () if mistakes else find_snapshot_mistakes(inventory, cluster.paths)
+    if mistakes:
+        raise UsageError(mistakes)
+    autoscaler, autoscaler_notes = read_autoscaler(inventory, cluster_documents, flags, now)
+    past = read_observations(inventory)
+    context = PlanningContext(now=now, autoscaler=autoscaler, observations=past.observations, moved_pods=past.moved)
+    notes = (
+        *pool_config.notes,
+        *([CLOCK_NOTE] if reads_clock else ()),
+        *autoscaler_notes,
+        *past.notes,
+        *readmission.notes,
+        *use_notes,
+        *list_snapshot_notes(
+            inventory, is_whole=live_cluster.LIVE in cluster.paths or snapshot_build.snapshot.is_capture
+        ),
+    )
+    return PlanInputs(
+        inventory=inventory,
+        pools=pool_config.pools,
+        context=context,
+        readmitted_requests=readmission.readmitted_requests,
+        notes=notes,
+        is_assumed=pool_config.assumed,
+        resizes=readmission.resizes if options.resize else None,
+        wants_resizes=options.resize,
+    )
+
+
+def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[PriceFile, list[ConfigError]]:
+    """Returns the prices of all files together, and the mistakes in the files."""
+    try:
+        return read_price_sources(paths)
+    except UsageError as error:
+        unread += error.mistakes
+        return PriceFile({}, {}), []
+
+
+def _build_readmission(
+    documents: list[Document],
+    snapshot: Snapshot,
+    options: PlanOptions,
+    now: Seconds | None,
+    unread: list[ConfigError],
+    found_pools: Sequence[Pool],
+    inventory: Inventory,
+) -> Readmission:
+    """Returns the requests that pods would get if they were created again.
+
+    The admission modules are imported only if there is a policy or a VerticalPodAutoscaler, because the import is slow.
+    """
+    has_policies = options.policy_paths or any(document.kind == KIND for document in documents)
+    if not has_policies and not snapshot.objects_of(VerticalPodAutoscaler):
+        return Readmission()
+    from trimtab.inputs.planned_requests import build_readmission
+
+    try:
+        what_for = (found_pools, inventory) if options.resize else (None, None)
+        return build_readmission(documents, snapshot, options.policy_paths, options.admission_settings, now, *what_for)
+    except UsageError as error:
+        unread += error.mistakes
+        return Readmission()
+
+
+def _read_or_collect(
+    read: Callable[[], list[live_cluster.Content]], unread: list[ConfigError]
+) -> list[live_cluster.Content]:
+    """Returns the files that `read` returns. The mistakes that it raises are appended to `unread`, to be reported with
+    all others."""
+    try:
+        return read()
+    except UsageError as error:
+        unread += error.mistakes
+        return []
+
+
+def parse_documents(contents: Iterable[live_cluster.Content]) -> tuple[list[Document], list[ConfigError]]:
+    """Returns all documents of all files, and the mistakes of those that cannot be parsed."""
+    parsed: list[Document] = []
+    mistakes: list[ConfigError] = []
+    for name, content in contents:
+        reading = read_documents(name, content)
+        parsed += reading.documents
+        mistakes += reading.mistakes
+    return parsed, mistakes
+
+
+def parse_autoscaler_flags(text: str) -> tuple[Processes, list[ConfigError]]:
+    """Returns the arguments of each autoscaler in the value of --autoscaler-flags, and the mistakes in them."""
+    expected = "the cluster autoscaler's flags, such as --scale-down-utilization-threshold=0.7"
+    try:
+        processes = split_processes(text)
+    except ValueError as error:
+        return (), [ConfigError(file="--autoscaler-flags", expected=expected, got=str(error))]
+    return processes, [
+        ConfigError(file="--autoscaler-flags", expected=expected, got=mistake)
+        for arguments in processes
+        for mistake in wrong_flags(arguments)
+    ]
+
+
+def has_own_settings(options: PlanOptions, pools: PoolReading) -> bool:
+    """Returns whether the plan is for a live cluster whose pools have settings, like the compactor's own plans.
+
+    Only then are rules about ages and windows applied. In pools without settings no user has chosen these rules, and a
+    node that was just added would prevent every plan.
+    """
+    return live_cluster.LIVE in options.cluster.paths and not pools.assumed and not options.presets
+
+
+def parse_now(text: str | None) -> tuple[Seconds | None, list[ConfigError]]:
+    """Returns the time of --now in seconds since 1970, and the mistakes in it; None for the word `none`, or without the
+    option.
+
+    The option is an RFC 3339 time or the word `now` or `none`."""
+    if text == "none":
+        return None, []
+    if text == NOW:
+        return int(clock.utc_now().timestamp()), []
+    time = parse_timestamp(text)
+    if text is None or (time is not None and 0 <= time < MAX_NOW_SECONDS):
+        return time, []
+    expected = "a time such as 2026-01-02T15:04:05Z, now or none"
+    return None, [ConfigError(file="--now", expected=expected, got=repr(text))]

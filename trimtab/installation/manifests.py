@@ -1,0 +1,46 @@
+"""All manifests in the order of their application: dependencies first, the webhook configurations
+and the APIService last."""
+
+from trimtab.compaction.pool_status import build_pool_status_crd
+from trimtab.installation.admission_policies import render_account_policies, render_webhook_configurations
+from trimtab.installation.demotion_access import render_demotion_access
+from trimtab.installation.deployments import render_guards, render_webhook, render_workers
+from trimtab.installation.metrics_api import render_metrics_api
+from trimtab.installation.names import InstallValues, Manifest, component_labels
+from trimtab.installation.parameter_access import render_parameter_access
+from trimtab.installation.rbac import render_accounts
+from trimtab.policy.schema import build_crd
+
+KEPT = ("Namespace", "CustomResourceDefinition")
+"""The kinds of objects that --remove keeps unless --everything is set. Their deletion would also delete all policies,
+pools and other objects that they contain."""
+
+
+def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
+    """Returns all manifests in the order of their application; they are removed in reverse."""
+    return (
+        render_namespace(values),
+        build_crd(),
+        build_pool_status_crd(),
+        *render_accounts(values),
+        *render_account_policies(values),
+        *render_parameter_access(values),
+        *render_demotion_access(values),
+        *render_guards(values),
+        *render_webhook(values),
+        *render_workers(values),
+        *(webhook for webhook in render_webhook_configurations(values) if _is_in_mode(webhook, values)),
+        *(render_metrics_api(values) if values.metrics_api else ()),
+    )
+
+
+def _is_in_mode(manifest: Manifest, values: InstallValues) -> bool:
+    """Returns whether the manifest belongs to the installation's mode: in mode `policies` the webhook validates
+    documents, but changes no pod."""
+    return values.mode != "policies" or manifest["kind"] != "MutatingWebhookConfiguration"
+
+
+def render_namespace(values: InstallValues) -> Manifest:
+    restricted = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
+    metadata = {"name": values.namespace, "labels": {**component_labels(), **restricted}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}

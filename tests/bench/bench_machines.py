@@ -19,12 +19,12 @@ import time
 from math import ceil
 
 import type_lp
-from trimtab.cli.reports.machine_ranking import pack_best_sets
 
 from tests.bench.bench_data import OPENB_SNAPSHOT
 from tests.bench.results import report_result
 from tests.reservations import vectors
 from tests.sizing.ranking.test_golden import ROWS, figures, scored
+from trimtab.cli.reports.machine_ranking import pack_best_sets
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.inputs.machine_types import SelectedNodes

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from trimtab.cli.shared_options import parse_since
 
 from tests.cluster_of import Item, budget, cluster, node, pod
 from tests.reasons import has_facts
@@ -12,6 +11,7 @@ from trimtab.cli.compactor import history
 from trimtab.cli.compactor.history import HistoryFilter
 from trimtab.cli.printable_text import ReportConsole
 from trimtab.cli.reports import compactor_status as report
+from trimtab.cli.shared_options import parse_since
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading

@@ -5,7 +5,6 @@ from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
-from trimtab.inputs.errors import UsageError
 
 from tests.kube.fake_api import FakeApi
 from tests.reasons import has_facts
@@ -14,6 +13,7 @@ from trimtab.cli.main import cli
 from trimtab.cluster.pool_config import SETTINGS_KEY
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.pool_state import PoolState
+from trimtab.inputs.command_faults import UsageError
 
 
 @pytest.mark.parametrize(

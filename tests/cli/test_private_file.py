@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trimtab.inputs.errors import UsageError
 
 from trimtab.cli.output import write_text
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.private_file import write_private_file
 
 

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from trimtab.inputs.errors import UsageError
 
 from tests.cluster_of import NOW, cluster, node
 from tests.reasons import has_facts
@@ -14,6 +13,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotati
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.pool_state import encode_state as remembered
 from trimtab.compactor.pool_state_store import config_map_name
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.signing_key import rotate_signing_key
 from trimtab.kube.errors import ApiStatus, NotFound
 from trimtab.kube.signing_keys import keys_of, with_keys

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from trimtab.cli.install.cleanup_step import CleanupStep
 
 import certs
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.replicas import ROOT, Balancer, Replica, Worker, total
 from trimtab.cli.install import apply as apply_module
+from trimtab.cli.install.cleanup_step import CleanupStep
 from trimtab.installation.manifests import render_manifests
 from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, InstallValues, account_name
 from trimtab.kube import certificate_rotation, objects

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.e2e.test_watchdog import Watchdog, configuration, event, put, ready, touched, watchdog
+from tests.e2e.test_watchdog import Watchdog, configuration, event, put, ready, touched, watchdog  # noqa: F401
 
 
 def leading(twins: list[Watchdog]) -> list[Watchdog]:

@@ -12,8 +12,8 @@ from tests.policies.runner import run, shipped, world
 from trimtab.admission.apiserver import resourcequota
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.json_patch import check_patch, diff_pods
+from trimtab.cli.policies.example_cases import Case, find_problems
 from trimtab.cluster.api.pod import Pod
-from trimtab.inputs.example_cases import Case, find_problems
 from trimtab.policy.decide import decide
 from trimtab.policy.podpolicy import Policies
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.property import strategies
+from tests.property import strategies  # noqa: F401 - the profiles
 from trimtab.cluster import quantity
 
 SUFFIXES = {

@@ -6,12 +6,13 @@ import secrets
 import click
 
 from trimtab.cli.print_text import print_document, print_text
+from trimtab.cli.shared_options import add_login_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.control_characters import escape_in_json
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import SHAPES_BY_KIND
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.private_file import write_private_file
 
 
@@ -23,7 +24,7 @@ from trimtab.inputs.private_file import write_private_file
     "-o", "--output", metavar="FORMAT", default="json", show_default=True, help="The format of the snapshot: json."
 )
 @click.option("--hash-names", is_flag=True, help="Replace names and label values by hashes; plans stay the same.")
-@live_cluster.add_login_options
+@add_login_options
 def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str | None, context: str | None) -> None:
     """Write a snapshot of the cluster to a file: read-only, for --cluster and for bug reports.
 

@@ -51,7 +51,7 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 def load_catalog() -> tuple[CatalogEntry, ...]:
     """Returns all entries of the catalog, in the order of the file."""
-    content = files("trimtab.cli.explain").joinpath(FILE).read_bytes()
+    content = files("trimtab.cli").joinpath(FILE).read_bytes()
     return msgspec.json.decode(content, type=tuple[CatalogEntry, ...])
 
 

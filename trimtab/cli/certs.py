@@ -17,12 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 import certs
-from trimtab.cli import output
+from trimtab.cli import output, shared_options
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs import live_cluster, signing_key
-from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues
 from trimtab.runtime import clock
 from trimtab.runtime.settings import Settings
@@ -65,7 +65,7 @@ def add_login_options(function: F) -> F:
         show_default=True,
         help="The namespace in which Trimtab is installed.",
     )
-    return own(live_cluster.add_login_options(verb))  # type: ignore[return-value]
+    return own(shared_options.add_login_options(verb))  # type: ignore[return-value]
 
 
 def read_cluster_certificate_status(where: InstallationLogin) -> certs.CertificateStatus:

@@ -34,7 +34,7 @@ def complete_pools(context: click.Context, parameter: click.Parameter, incomplet
 
 def complete_policies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Returns the policies of --policies, or the shipped ones, whose names begin with `incomplete`."""
-    from trimtab.inputs.errors import UsageError
+    from trimtab.inputs.command_faults import UsageError
     from trimtab.inputs.given_policies import load_given_policies
 
     try:

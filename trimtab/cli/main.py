@@ -6,15 +6,18 @@ or an option (every mistake is named, nothing was done); 3 Trimtab or the cluste
 
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from trimtab.cli.print_text import print_text
-from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cli.terminal_progress import TerminalProgress
+from trimtab.cluster.config_error import suggest_name
 from trimtab.cluster.control_characters import replace_control_characters
+from trimtab.inputs.command_faults import CommandFault, LoginError, RuntimeFailure, UsageError
+from trimtab.inputs.progress import show_progress_by
 
 VERBS = {
     "admit": ("trimtab.cli.admit.command", "Show how policies would change pods, and why."),
@@ -124,6 +127,8 @@ class Verbs(SuggestingGroup):
         """Runs the verb. An error of any kind may quote texts of others, so control characters in it are replaced."""
         try:
             return super().invoke(ctx)
+        except CommandFault as fault:
+            raise _CommandError(fault) from None
         except click.ClickException as error:
             vars(error)["message"] = replace_control_characters(error.message)
             raise
@@ -140,40 +145,27 @@ def cli() -> None:
 
     Every verb reads files or a cluster, and changes nothing unless its help says that it does.
     """
+    show_progress_by(TerminalProgress())
 
 
-class UsageError(click.ClickException):
-    """The command line or a file has mistakes; the text names every mistake, and nothing was done."""
+class _CommandError(click.ClickException):
+    """A fault of a command, as click prints it."""
 
-    exit_code = EXIT_USAGE
-
-    def __init__(self, mistakes: Iterable[ConfigError]) -> None:
-        self.mistakes = tuple(mistakes)
-        super().__init__("\n".join(map(str, self.mistakes)))
-
-    def show(self, file: object = None) -> None:
-        for mistake in self.mistakes:
-            print_text(str(mistake), err=True)
-        count = len(self.mistakes)
-        print_text(f"{count} mistake{'s' if count > 1 else ''} found; nothing was done.", err=True)
-
-
-class LoginError(click.ClickException):
-    """The kubeconfig names no usable cluster; the text is kubectl's, and nothing was done."""
-
-    exit_code = EXIT_USAGE
+    def __init__(self, fault: CommandFault) -> None:
+        super().__init__(replace_control_characters(str(fault)))
+        self._fault = fault
+        vars(self)["exit_code"] = EXIT_FAILED if isinstance(fault, RuntimeFailure) else EXIT_USAGE
 
     def show(self, file: object = None) -> None:
-        print_text(f"error: {self.message}", err=True)
-
-
-class RuntimeFailure(click.ClickException):
-    """Trimtab or the cluster failed; the text names the operation and the object."""
-
-    exit_code = EXIT_FAILED
-
-    def show(self, file: object = None) -> None:
-        print_text(self.message, err=True)
+        if isinstance(self._fault, UsageError):
+            for mistake in self._fault.mistakes:
+                print_text(str(mistake), err=True)
+            count = len(self._fault.mistakes)
+            print_text(f"{count} mistake{'s' if count > 1 else ''} found; nothing was done.", err=True)
+        elif isinstance(self._fault, LoginError):
+            print_text(f"error: {self.message}", err=True)
+        else:
+            print_text(self.message, err=True)
 
 
 def _program_name(script: str) -> str | None:

@@ -3,7 +3,7 @@
 import click
 
 from trimtab.cluster.config_error import ConfigError
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.usage.metric_names import Quantity, StatedQuantities, parse_stated_quantities
 
 

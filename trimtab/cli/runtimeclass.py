@@ -18,6 +18,7 @@ from trimtab.cli import output
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.output import ReportPart, format_manifests
 from trimtab.cli.print_text import print_document, print_text
+from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod
@@ -28,7 +29,7 @@ from trimtab.cluster.reason import NotYet
 from trimtab.cluster.resources import Amounts, is_same_list, pod_requests, requests_without_overhead, scheduler_amounts
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.kube.errors import InvalidResponse
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.sizing.cost import LIST_PRICE, ResourcePrice, SandboxCost, SandboxUse, larger_overhead, sandbox_cost
@@ -100,7 +101,7 @@ class _Sum:
 
 
 @click.command("cost")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @click.option(
     "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
     help="Sum the costs by namespace, or by a label of the pod or of its namespace, such as team.",
@@ -279,7 +280,7 @@ def verb() -> None:
 
 
 @verb.command("measure")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @_SUMMARIES
 @output.add_output_options
 def measure_overhead(
@@ -303,7 +304,7 @@ def measure_overhead(
 
 @verb.command("render")
 @click.argument("name", metavar="RUNTIMECLASS")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @_SUMMARIES
 @click.option(
     "--lower", is_flag=True, help="Print the measured overhead even if the RuntimeClass has a higher overhead."

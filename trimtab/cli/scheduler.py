@@ -7,10 +7,10 @@ import click
 
 from trimtab.cli import output
 from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.shared_options import add_pool_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
-from trimtab.inputs import machine_types as inputs
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.machine_types import SelectedNodes
 from trimtab.machines.machine_types import machine_types
 from trimtab.machines.packing_scheduler import (
@@ -36,7 +36,7 @@ def verb() -> None:
 
 
 @verb.command("config")
-@inputs.add_pool_options
+@add_pool_options
 @click.option("--name", default=DEFAULT_NAME, show_default=True, help="The schedulerName of the profile.")
 @click.option("--for", "form", type=click.Choice(FORMS), default="kubernetes", show_default=True,
               help=
@@ -57,7 +57,7 @@ def config(pool_nodes: SelectedNodes, name: str, form: str, output_file: str | N
 
 
 @verb.command("manifests")
-@inputs.add_pool_options
+@add_pool_options
 @click.option(
     "--name",
     default=DEFAULT_NAME,

@@ -12,7 +12,7 @@ from trimtab.cluster import selectors
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.selectors import requirement_matches
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

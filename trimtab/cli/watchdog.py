@@ -8,7 +8,7 @@ import click
 
 from trimtab.cli.main import EXIT_USAGE
 from trimtab.cli.print_text import print_text
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import RuntimeFault, UnreadableFiles
 from trimtab.watchdog.policy_state import InvalidPolicies

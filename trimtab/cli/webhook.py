@@ -11,7 +11,7 @@ import certs
 from trimtab.cli.main import EXIT_USAGE
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
-from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import CannotServe, MissingKeyPair, RuntimeFault, SettingsError, UnreadableFiles
 from trimtab.runtime.settings import Settings

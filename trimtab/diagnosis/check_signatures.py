@@ -6,23 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
-from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import node_from_api as node_of
 from trimtab.cluster.pool import RENAMED_KEEP
 from trimtab.cluster.reason import Code, Unreadable
 from trimtab.cluster.signature import secret_of
-from trimtab.cluster.snapshot import ConfigMap
 from trimtab.cluster.timestamps import format_timestamp
-from trimtab.compaction.drain import pool_state as memories
-from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, read_annotations
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures
 from trimtab.compactor.node_signatures import SECRET, NodeSigner
-from trimtab.compactor.pool_state_store import config_map_name, read_verified
+from trimtab.compactor.pool_state_store import config_map_name
 from trimtab.compactor.soft_taint import RENAMED_LEAVING, is_ours
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.diagnosis.lease_state import has_leader
@@ -37,6 +33,7 @@ from trimtab.diagnosis.reasons import (
     STATE_NOT_AUTHENTIC,
     WEBHOOK_KEY_MISSING,
 )
+from trimtab.inputs.signatures import read_drain_annotations, read_states
 from trimtab.kube import objects, signing_keys
 from trimtab.kube.client import Client
 from trimtab.kube.listing import iter_objects
@@ -233,12 +230,6 @@ def _read_keys(client: Client, namespace: str) -> NodeSigner | bool | None:
     return node_signatures.read_signer(Writer(client=client), namespace) or False
 
 
-def read_drain_annotations(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAnnotations:
-    """Returns the drain annotations of all nodes, verified with the keys. Raises KubeFault."""
-    nodes = (node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"]))
-    return read_annotations(nodes, keys.keys if keys is not None else None, namespace)
-
-
 def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], ...]:
     """Returns (node, key) for every taint and annotation on a node whose key is one that Trimtab used in earlier
     versions. Raises KubeFault."""
@@ -249,17 +240,3 @@ def find_renamed_keys(client: Client, namespace: str) -> tuple[tuple[str, str], 
         *((node.name, f"the taint {RENAMED_LEAVING}") for node in tainted),
         *((node.name, f"the annotation {RENAMED_KEEP}") for node in annotated),
     )
-
-
-def read_states(client: Client, namespace: str, keys: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:
-    """Returns the state of each pool, verified with the keys if there are any. Raises KubeFault."""
-    place = replace(LIST_SOURCES["ConfigMap"], namespace=namespace, label_selector=memories.STATE_LABEL)
-    pools: dict[str, ConfigMap] = {}
-    for _, shape in iter_objects(client, place):
-        labels: Mapping[str, str] = value_or(shape.metadata.labels, {})
-        pools[labels.get(memories.STATE_LABEL, "")] = shape
-    return {
-        pool: read_verified(shape, keys) if keys is not None else memories.decode_state(shape.metadata.name, shape.data)
-        for pool, shape in pools.items()
-        if shape.metadata.name == config_map_name(pool)
-    }

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
-from trimtab.inputs.errors import UsageError
 
 from trimtab.autoscaling.simulation.cluster_history import (
     build_history,
@@ -34,7 +33,8 @@ from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document
 from trimtab.inputs import live_cluster
-from trimtab.inputs.cluster_autoscaler import find_autoscaler_arguments
+from trimtab.inputs.autoscaler_status import find_autoscaler_arguments
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.plan_inputs import parse_autoscaler_flags, parse_documents
 from trimtab.machines.prices import PriceFile
 from trimtab.usage.owners import OwnerIndex

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cli.print_text import print_text
 from trimtab.cluster.yaml_documents import Document
 from trimtab.inputs import live_cluster
 from trimtab.inputs.compiled_policy_state import CompiledPolicyState, read_compiled_policies
@@ -28,11 +27,13 @@ class ClusterPolicies:
     policies: tuple[PodPolicy, ...]
     compiled: tuple[tuple[str, CompiledPolicyState], ...]
     """Kind and state of each compiled policy."""
+    notes: tuple[str, ...]
+    """A sentence for each policy that is left out because it has a mistake."""
 
 
 def read_cluster_policies(cluster: live_cluster.ClusterOptions) -> ClusterPolicies:
-    """Returns the policies of the files, or of the live cluster. A PodPolicy with a mistake is named on standard error
-    and left out, as the webhook does."""
+    """Returns the policies of the files, or of the live cluster. A PodPolicy with a mistake is left out, as the
+    webhook does."""
     if live_cluster.LIVE in cluster.paths:
         from trimtab.kube.listing import iter_pages
         from trimtab.kube.resources import LIST_SOURCES
@@ -48,11 +49,10 @@ def read_cluster_policies(cluster: live_cluster.ClusterOptions) -> ClusterPolici
 
             return _collect_policies(list_live)
     documents, mistakes = parse_documents(live_cluster.read_paths(cluster.paths))
-    _report_mistakes(mistakes)
-    return _collect_policies(lambda kind: (document.value for document in documents if document.kind == kind))
+    return _collect_policies(lambda kind: (document.value for document in documents if document.kind == kind), mistakes)
 
 
-def _collect_policies(list_objects: ListObjects) -> ClusterPolicies:
+def _collect_policies(list_objects: ListObjects, mistakes: Sequence[object] = ()) -> ClusterPolicies:
     from trimtab.kube.errors import NotFound
 
     try:
@@ -60,13 +60,10 @@ def _collect_policies(list_objects: ListObjects) -> ClusterPolicies:
     except NotFound:
         objects = []
     loaded = [load_document(Document(file="cluster", index=n, value=value)) for n, value in enumerate(objects)]
-    _report_mistakes([mistake for _, mistakes in loaded for mistake in mistakes])
+    mistakes = [*mistakes, *(mistake for _, own_mistakes in loaded for mistake in own_mistakes)]
     compiled = [(kind, state) for kind in COMPILED_KINDS for state in read_compiled_policies(list_objects, kind) or ()]
     return ClusterPolicies(
-        Policies.from_policies(*(policy for policy, _ in loaded if policy is not None)).all, tuple(compiled)
+        Policies.from_policies(*(policy for policy, _ in loaded if policy is not None)).all,
+        tuple(compiled),
+        tuple(f"An invalid policy is ignored: {mistake}" for mistake in mistakes),
     )
-
-
-def _report_mistakes(mistakes: Sequence[object]) -> None:
-    for mistake in mistakes:
-        print_text(f"An invalid policy is ignored: {mistake}", err=True)

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
-
 from trimtab.cluster import node as nodes
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.core import Node as NodeShape
@@ -32,6 +30,7 @@ from trimtab.compaction.drain.annotation import read_annotation as note_of
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures
 from trimtab.compactor.cluster_reader import pools_of
+from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.leadership import Leadership, read_leadership
 from trimtab.kube import listing, objects
 from trimtab.kube import nodes as nodes_module

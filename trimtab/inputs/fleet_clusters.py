@@ -13,9 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
-from click import ClickException
-from trimtab.inputs.errors import UsageError
-from trimtab.inputs.node_costs import compute_node_costs
 
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -29,7 +26,9 @@ from trimtab.fleet.container_decisions import ClusterState, CurrentRow
 from trimtab.fleet.money_report import ClusterFailure
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import CommandFault, UsageError
 from trimtab.inputs.current_requests import CurrentContainer, CurrentRequests, read_current_requests
+from trimtab.inputs.node_costs import compute_node_costs
 from trimtab.inputs.plan_inputs import PlanOptions, parse_documents, read_inputs
 from trimtab.inputs.private_file import write_private_file
 from trimtab.policy.cluster_facts import from_snapshot
@@ -136,7 +135,7 @@ def _add_context(
     options = live_cluster.ClusterOptions((live_cluster.LIVE,), kubeconfig, context)
     try:
         capture = live_cluster.capture_cluster(options, live_cluster.WITH_POLICIES)
-    except ClickException as error:
+    except CommandFault as error:
         failures.append(ClusterFailure(context, _one_line(error)))
         return
     if capture.unreadable:
@@ -147,9 +146,9 @@ def _add_context(
         sources.append(msgspec.structs.replace(empty, content=capture.content))
 
 
-def _one_line(error: ClickException) -> str:
+def _one_line(error: CommandFault) -> str:
     """Returns the first mistake of an error on one line, with the number of its other mistakes."""
-    first, *more = str(error.message).splitlines()
+    first, *more = str(error).splitlines()
     return f"{first} (and {len(more)} more)" if more else first
 
 
@@ -175,7 +174,7 @@ def read_current(encoded: bytes) -> list[CurrentRow]:
                 raise UsageError([*mistakes, *built.mistakes])
             facts = from_snapshot(built.snapshot, vpa_reach=reach_everywhere_if(True))
             current = read_current_requests(built.snapshot, documents, facts)
-    except ClickException as error:
+    except CommandFault as error:
         raise UnreadableCluster(_one_line(error)) from None
     return [
         _current_row(container, one, current, source.team_label)
@@ -200,8 +199,8 @@ class DigestJob:
         source = msgspec.msgpack.decode(item, type=SnapshotSource)
         try:
             return b"D" + msgspec.msgpack.encode(digest_cluster(source), order="sorted")
-        except (ClickException, RuntimeFault) as error:
-            problem = _one_line(error) if isinstance(error, ClickException) else str(error)
+        except (CommandFault, RuntimeFault) as error:
+            problem = _one_line(error) if isinstance(error, CommandFault) else str(error)
             return b"F" + msgspec.msgpack.encode(ClusterFailure(source.cluster, problem))
 
 

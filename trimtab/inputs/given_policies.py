@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from trimtab.inputs.errors import UsageError
-
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import UsageError
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies
 

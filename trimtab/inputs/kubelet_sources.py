@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
-
-from trimtab.cli.output import show_spinner
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import NodeInfo, node_from_api
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
+from trimtab.inputs.progress import progress
 from trimtab.inputs.usage_sources import several_clusters_mistake
 from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import InvalidResponse, KubeFault, NotConfigured
@@ -92,7 +91,7 @@ def measure_live(
     try:
         client = connect_to_cluster(cluster.kubeconfig, cluster.context)
         try:
-            with show_spinner(f"Reading {len(names)} kubelets"):
+            with progress().show_work(f"Reading {len(names)} kubelets"):
                 _add_live(measurements, client, names)
         finally:
             client.close()
@@ -161,7 +160,7 @@ def measure_prometheus(
     start = now - days * DAY_SECONDS
     try:
         server.check_one_cluster(start, now)
-        with show_spinner("Reading from Prometheus"):
+        with progress().show_work("Reading from Prometheus"):
             overheads = list(read_overhead_series(server, start, now))
             facts = read_node_facts(server, now) if nodes is None else None
     except MixedClusters as error:

@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
 
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.read_snapshot import LISTED_KINDS, SHAPES, read_lint_snapshot
-from trimtab.cli.print_text import print_progress
 from trimtab.cluster import scaled_objects
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import built_in
 from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.overlay import lay_over
+from trimtab.inputs.progress import progress
 from trimtab.runtime import clock
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def list_documents(client: Client, sources: Iterable[ListSource]) -> tuple[list[
     kinds: list[str] = []
     notes: list[str] = []
     for source in sources:
-        print_progress(str(source))
+        progress().show_object(str(source))
         try:
             documents += _list_source(client, source)
         except NotFound:

@@ -5,21 +5,18 @@ With `live`, objects are listed from the API server of the kubeconfig. A file th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import click
-from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
-
-from trimtab.cli.print_text import print_progress
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot, build_snapshot
 from trimtab.cluster.yaml_documents import read_documents
+from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
+from trimtab.inputs.progress import progress
 from trimtab.runtime import clock
 from trimtab.runtime.files import ENDINGS, Content, UnreadableFiles, read_files, shipped_policies
 
@@ -40,7 +37,6 @@ def read_paths(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) 
         raise UsageError(error.mistakes) from None
 
 
-F = TypeVar("F", bound=Callable[..., Any])
 LIVE = "live"
 WITH_POLICIES = (*SHAPES_BY_KIND, "PodPolicy")
 """The kinds that are read for a plan that counts the requests which policies would set when a pod is created again."""
@@ -67,33 +63,6 @@ class Capture:
     metrics_problem: str = ""
     """A sentence that says why the present usage of pods could not be read; empty if it was read or was not
     requested."""
-
-
-def add_login_options(function: F) -> F:
-    """Decorate a click command with `--kubeconfig` and `--context`."""
-    function = click.option(
-        "--context", metavar="NAME", help="A context of the kubeconfig. Default: the current context."
-    )(function)
-    return click.option(
-        "--kubeconfig",
-        metavar="FILE",
-        help="A kubeconfig file. Default: KUBECONFIG, then ~/.kube/config; in a pod, its own account.",
-    )(function)
-
-
-def add_cluster_options(function: F) -> F:
-    """Decorate a click command with `--cluster`, `--kubeconfig` and `--context`; the command receives them as
-    `cluster`."""
-
-    @wraps(function)
-    def verb(*, cluster_paths: tuple[str, ...], kubeconfig: str | None, context: str | None, **more: Any) -> Any:
-        return function(cluster=ClusterOptions(cluster_paths, kubeconfig, context), **more)
-
-    cluster = click.option(
-        "--cluster", "cluster_paths", multiple=True, metavar="SNAPSHOT",
-        help="A file or folder from trimtab capture or kubectl get -o yaml; `live` reads the cluster.",
-    )  # fmt: skip
-    return cluster(add_login_options(verb))  # type: ignore[return-value]
 
 
 def read_live_objects(
@@ -141,7 +110,7 @@ def capture_cluster(
     try:
         client = connect_to_cluster(cluster_options.kubeconfig, cluster_options.context)
         try:
-            observation = read_cluster(client, kinds, print_progress, templates=templates)
+            observation = read_cluster(client, kinds, progress().show_object, templates=templates)
             metrics, problem = _read_pod_metrics(client) if pod_metrics else ([], "")
         finally:
             client.close()

@@ -8,10 +8,10 @@ import math
 from pathlib import Path
 
 import msgspec
-from trimtab.inputs.errors import UsageError
 
 from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, quote_value
 from trimtab.cluster.timestamps import parse_timestamp
+from trimtab.inputs.command_faults import UsageError
 from trimtab.metricsapi.hpa_proposal import LoadPoint
 from trimtab.runtime import clock
 from trimtab.usage.errors import GarbledSource

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trimtab.inputs.errors import UsageError
-
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -17,6 +15,7 @@ from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo, node_from_api
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.snapshot import Snapshot
+from trimtab.inputs.command_faults import UsageError
 from trimtab.machines.machine_types import MachineType, machine_types
 from trimtab.machines.prices import listed_region, price_of, price_table
 from trimtab.reservations import pod_limits

@@ -7,12 +7,6 @@ The notes list what a plan assumes because the snapshot does not contain it.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, TypeVar
-
-import click
-from trimtab.cli.shared_options import add_price_option
-from trimtab.inputs.errors import UsageError
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
@@ -34,7 +28,8 @@ from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.resize.types import ResizeAdvice
 from trimtab.inputs import live_cluster, pools
-from trimtab.inputs.cluster_autoscaler import read_autoscaler
+from trimtab.inputs.autoscaler_status import read_autoscaler
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.measured_use import read_measured_use
 from trimtab.inputs.planned_requests import Readmission
 from trimtab.inputs.price_sources import read_price_sources
@@ -45,9 +40,6 @@ from trimtab.runtime import clock
 from trimtab.scheduling.cluster_model import Again
 
 __all__ = ["PlanInputs", "parse_documents", "parse_now", "read_inputs"]
-
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,58 +60,6 @@ class PlanOptions:
     def admission_settings(self) -> AdmissionSettings:
         """The admission settings that the webhook runs with."""
         return AdmissionSettings(overhead="webhook" if self.overhead == "webhook" else "server")
-
-
-def add_plan_options(function: F) -> F:
-    """Decorate a click command with the options of a plan; the command receives them as one argument, `options`."""
-
-    @wraps(function)
-    def verb(
-        *, cluster: live_cluster.ClusterOptions, pool_paths: tuple[str, ...], policy_paths: tuple[str, ...],
-        overhead: str,
-        now: str | None, named: tuple[str, ...], autoscaler_flags: str, price_paths: tuple[str, ...],
-        resize: bool,
-        **more: Any,
-    ) -> Any:  # fmt: skip
-        options = PlanOptions(
-            cluster=cluster, pool_paths=pool_paths, policy_paths=policy_paths, overhead=overhead, now=now,
-            presets=named, autoscaler_flags=autoscaler_flags, price_paths=price_paths,
-            resize=resize,
-        )  # fmt: skip
-        return function(options=options, **more)
-
-    decorated: Any = verb
-    for option in (
-        click.option("--pool", "named", multiple=True, metavar="NAME=PRESET",
-                     help="The preset of a pool: careful, balanced or keen. The pool `all` consists of every node."),
-        click.option("--autoscaler-flags", metavar="FLAGS", default="",
-                     help=
-                         "The flags of the cluster autoscaler, for snapshots that do not contain them (a capture "
-                         "does not). Semicolons separate the flags of several autoscalers."),
-        click.option("--now", metavar="TIME", help=
-            "The time of the plan: an RFC 3339 time, `now`, or `none`. Default: none, so ages and time windows "
-            "are ignored."),
-        click.option("--overhead", type=click.Choice(["server", "webhook"]), default="server", show_default=True,
-                     help=
-                         "The component that writes pod overhead, as for the webhook. The option has an effect "
-                         "only with policies."),
-        click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
-                     help=
-                         "Policies that change pods when they are created again after an eviction. Default: the "
-                         "PodPolicies of the snapshot."),
-        add_price_option,
-        click.option("--resize", is_flag=True,
-                     help=
-                         "Also show how many more nodes can be drained if the requests of running pods shrink "
-                         "first, as policies with `running: resize` allow."),
-        click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
-                     help=
-                         "ConfigMaps of pools, or the configuration of an estafette node-compactor. Default: the "
-                         "pools of the snapshot."),
-        live_cluster.add_cluster_options,
-    ):  # fmt: skip
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
 
 
 SNAPSHOT_HINT = "kubectl get nodes,pods,pdb,… -A -o json prints such a snapshot"

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlsplit
-
-import click
-from trimtab.inputs.errors import RuntimeFailure, UsageError
 
 from trimtab.cluster.config_error import ConfigError, first_mistakes
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.live_cluster import Content
 from trimtab.machines.price_answers import is_answer, read_price_answer
 from trimtab.machines.prices import PriceFile, merge_price_files, read_price_file
 
-F = TypeVar("F", bound=Callable[..., Any])
 FOLDER_ENDINGS = (".csv",)
 """The endings of the files that are read from a folder."""
 _SCHEMES = ("http://", "https://")
 _TIMEOUT_SECONDS = 30.0
-
-
-def add_price_option(function: F) -> F:
-    """Decorate a click command with `--prices`; the command receives the sources as `price_paths`."""
-    return click.option(
-        "--prices", "price_paths", multiple=True, metavar="FILE|URL",
-        help=
-            "A file with the prices that you pay: OpenCost's CSV, or the JSON of OpenCost's /assets or of the "
-            "Prometheus metric node_total_hourly_cost. These prices take precedence over labels, settings and "
-            "list prices.",
-    )(function)  # fmt: skip
 
 
 def read_price_sources(sources: Sequence[str]) -> tuple[PriceFile, list[ConfigError]]:

@@ -6,9 +6,8 @@ import stat
 import tempfile
 from pathlib import Path
 
-from trimtab.inputs.errors import UsageError
-
 from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs.command_faults import UsageError
 
 
 def write_private_file(name: str, content: bytes) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from trimtab.inputs.errors import UsageError
-
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import secret_of
+from trimtab.inputs.command_faults import UsageError
 
 if TYPE_CHECKING:
     from trimtab.cluster.signature import SigningKeys
@@ -68,9 +67,8 @@ def _find_lost_signatures(
     client: Client, namespace: str, secret: Mapping[str, Any], keys: SigningKeys
 ) -> Iterator[str]:
     """Yields the annotations and states that have a valid signature only by the compactor's previous key."""
-    from trimtab.inputs.signatures import read_drain_annotations, read_states
-
     from trimtab.compactor.node_signatures import of_secret
+    from trimtab.inputs.signatures import read_drain_annotations, read_states
     from trimtab.kube.objects import Writer
 
     signer = of_secret(Writer(client=client), namespace, secret)

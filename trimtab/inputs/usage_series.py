@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from trimtab.inputs.errors import UsageError
-
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.usage_sources import USAGE_FILE_ENDINGS, unpack_usage
 from trimtab.usage.file_forms import UsageForm
 from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities

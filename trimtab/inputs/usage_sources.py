@@ -14,9 +14,6 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trimtab.inputs.errors import RuntimeFailure, UsageError
-
-from trimtab.cli.output import show_counted_progress, show_spinner
 from trimtab.cluster.bounded_decode import BytesRefused
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
@@ -24,6 +21,8 @@ from trimtab.cluster.yaml_documents import unpack_gzip
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.time_buckets import DAY, HOUR
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.progress import progress
 from trimtab.sizing.cost import HOURS_PER_MONTH
 from trimtab.usage.cluster_label import Matchers, Mixed, MixedClusters, Origins, escape_value
 from trimtab.usage.errors import UsageFault
@@ -286,10 +285,10 @@ def _read_part(
 ) -> None:
     history = histories.get_history(value)
     histories.runs[value].step = prometheus.query_plan.step_seconds
-    with show_spinner("Reading the list of series from Prometheus"):
+    with progress().show_work("Reading the list of series from Prometheus"):
         known_owners = replace(owners, reported=prometheus.read_owners(start, now))
         pieces = prometheus.plan_queries(start, now, namespaces)
-    with show_counted_progress(len(pieces), "Reading from Prometheus") as report_progress:
+    with progress().show_parts(len(pieces), "Reading from Prometheus") as report_progress:
         histories.add_series(
             value, prometheus.read_series(pieces, lambda done, _all: report_progress(done)), known_owners
         )

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from trimtab.inputs.errors import RuntimeFailure
-
+from trimtab.inputs.command_faults import RuntimeFailure
 from trimtab.inputs.compactor_state import (
     ClusterLogin,
     CompactorState,

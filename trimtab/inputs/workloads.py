@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trimtab.inputs.errors import UsageError
-
 from trimtab.autoscaling.simulation.propose_vpas import API_VERSIONS, WorkloadHistory, summarize_container
 from trimtab.autoscaling.simulation.simulate_vpa import PodSeries
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
@@ -20,6 +18,7 @@ from trimtab.cluster.utilization_metrics import utilization_metrics
 from trimtab.cluster.yaml_documents import Document
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.inputs.plan_inputs import parse_documents
 from trimtab.policy.cluster_facts import from_snapshot, hpa_target

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trimtab.inputs.errors import RuntimeFailure
 
 from trimtab.cli.install.command import require_mutating_policies
 from trimtab.cli.install.compiled_removal import COMPILED_KINDS, remove_compiled_policies, remove_parameters
+from trimtab.inputs.command_faults import RuntimeFailure
 from trimtab.installation.names import InstallValues
 from trimtab.kube.errors import refusal_of_response
 from trimtab.kube.objects import Writer

@@ -27,13 +27,14 @@ from trimtab.cli.reports.admission import AdmitReport, report_pod, sum_totals
 from trimtab.cli.reports.admission_table import draw_admission, draw_running
 from trimtab.cli.reports.running_pods import audit_running_pods
 from trimtab.cli.selection import ObjectSelection, add_selection_options
+from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import kind_name
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.manifests import Decided, rewrite_manifests
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
@@ -70,7 +71,7 @@ class _AdmitInputs:
     metavar="PATH",
     help="Policies. Default: the recommended set; with --running, the cluster's own if it has any.",
 )
-@live_cluster.add_cluster_options
+@add_cluster_options
 @add_selection_options
 @click.option(
     "--overhead",

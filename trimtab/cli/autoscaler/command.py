@@ -13,12 +13,12 @@ from trimtab.cli import output
 from trimtab.cli.autoscaler.report import build_autoscaler_report, draw_autoscaler_report
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.shared_options import add_price_option
+from trimtab.cli.shared_options import add_cluster_options, add_price_option
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.inputs import live_cluster
 from trimtab.inputs.autoscaler_history import parse_duration, read_cluster_history
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.price_sources import read_price_sources
 from trimtab.inputs.usage_series import read_usage_series
 from trimtab.machines.prices import PriceFile
@@ -30,7 +30,7 @@ def verb() -> None:
 
 
 @verb.command("propose")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @click.option("--earlier", multiple=True, metavar="SNAPSHOT",
               help="An earlier snapshot of the same cluster. You can repeat the option.")  # fmt: skip
 @click.option("--usage", "usage", multiple=True, metavar="PATH",

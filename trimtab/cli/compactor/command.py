@@ -24,7 +24,7 @@ from trimtab.cli.main import EXIT_USAGE, SuggestingGroup
 from trimtab.cli.output import write_lines
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reports import compactor_status as report_module
-from trimtab.cli.shared_options import DURATION
+from trimtab.cli.shared_options import DURATION, add_login_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PAUSED_MARK
 from trimtab.cluster.snapshot import ConfigMap
@@ -35,8 +35,7 @@ from trimtab.compactor.pool_state_store import config_map_name
 from trimtab.compactor.process import run_compactor
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import compactor_state as state
-from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import NotFound
@@ -53,7 +52,7 @@ def _add_login_options(function: F) -> F:
     function = click.option(
         "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
     )(function)
-    return live_cluster.add_login_options(function)
+    return add_login_options(function)
 
 
 @click.group("compactor", cls=SuggestingGroup, invoke_without_command=True)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import click
 from rich.console import Console
 from rich.table import Table
 
@@ -60,30 +59,6 @@ class HistoryFilter:
     """The largest number of decisions in the report. If there are more, only the newest are shown; None for all."""
     evictions: bool = True
     """Whether evictions of single pods are among the decisions."""
-
-
-class _Duration(click.ParamType[int]):
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        seconds = parse_since(str(value))
-        if seconds is None:
-            self.fail(f"expected a duration such as 30m, 12h or 7d, got {value!r}", param, ctx)
-        return seconds
-
-
-DURATION = _Duration()
-
-
-def parse_since(text: str) -> int | None:
-    """Returns the seconds of a text such as 90s, 30m, 12h, 7d or 2w, or None for any other text."""
-    number, unit = text[:-1], text[-1:]
-    sizes = {"s": 1, "m": 60, "h": 3600, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
-    if not number.isascii() or not number.isdecimal() or len(number) > 6 or unit not in sizes:
-        return None
-    return int(number) * sizes[unit]
 
 
 def build_history_report(state: CompactorState, filters: HistoryFilter | None = None) -> HistoryReport:

@@ -14,7 +14,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.cluster.yaml_edit import edit_yaml
 from trimtab.compaction.drain.pool_state import PoolState
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH, Client
 from trimtab.kube.errors import KubeFault

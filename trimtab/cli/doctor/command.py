@@ -15,6 +15,7 @@ from rich.text import Text
 from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.shared_options import add_login_options
 from trimtab.diagnosis import (
     check_autoscaling,
     check_compiled_policies,
@@ -29,7 +30,7 @@ from trimtab.diagnosis import (
 from trimtab.diagnosis.finding import Check, DoctorFinding, FindingSeverity, report_unknown
 from trimtab.diagnosis.observed import ObservedCluster
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import LoginError, RuntimeFailure
+from trimtab.inputs.command_faults import LoginError, RuntimeFailure
 from trimtab.installation.names import InstallValues
 
 CHECKS: tuple[Check, ...] = (
@@ -177,7 +178,7 @@ def _format_summary(report: DoctorReport) -> Text:
 )  # fmt: skip
 @click.option("--strict", is_flag=True, help="Exit with 1 also if there are only warnings.")
 @output.add_output_options
-@live_cluster.add_login_options
+@add_login_options
 def verb(
     namespace: str,
     ask_in: str,

@@ -10,7 +10,7 @@ from trimtab.cli.complete_names import complete_explained_names
 from trimtab.cli.explain.verb_options import find_options
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cluster.config_error import ConfigError
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 
 
 class ExplainedFieldReport(ReportPart, frozen=True, kw_only=True):

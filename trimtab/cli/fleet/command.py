@@ -29,7 +29,7 @@ from trimtab.fleet.engine_spark import SparkEngine
 from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure
 from trimtab.fleet.run_decisions import FleetDecisions, decide_fleet
 from trimtab.histogram.time_buckets import DAY
-from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.fleet_clusters import ClusterList, DigestJob, decode_digests, list_clusters, read_current
 from trimtab.inputs.plan_inputs import parse_now
 from trimtab.sizing.request import SizingSettings

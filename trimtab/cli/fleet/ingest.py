@@ -21,7 +21,7 @@ from trimtab.fleet.money_report import ClusterFailure
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.daily_rows import rows_of_batch
 from trimtab.histogram.time_buckets import DAY
-from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.plan_inputs import parse_now
 from trimtab.inputs.usage_sources import UsageHistories, add_files, note_warning, parse_headers
 from trimtab.runtime import clock

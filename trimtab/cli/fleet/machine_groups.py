@@ -9,7 +9,7 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.fleet.cluster_digest import ClusterDigest
 from trimtab.fleet.like_clusters import ClusterGroup, group_clusters, rank_for_group
 from trimtab.fleet.money_report import MICRO_DOLLARS
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.machine_types import SelectedNodes, TypeOptions, read_priced_types
 from trimtab.sizing.cost import HOURS_PER_MONTH
 from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates

@@ -14,6 +14,7 @@ from trimtab.cli.idle.report import IdleReport, select_rows
 from trimtab.cli.idle.table import draw_idle_report
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.selection import ObjectSelection, add_selection_options
+from trimtab.cli.shared_options import add_cluster_options, parse_minor_version
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import GroupKind
 from trimtab.cluster.own_objects import OWN_NAMESPACE, is_own, own_namespaces
@@ -34,8 +35,8 @@ from trimtab.idle.sleep_proposals import (
 )
 from trimtab.idle.sleep_schedules import SleepSchedule, read_sleep_schedules
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.current_requests import RESOURCES, CurrentRequests, read_current_requests
-from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.plan_inputs import parse_documents, parse_now
 from trimtab.inputs.usage_series import read_usage_series
 from trimtab.kube.errors import InvalidResponse
@@ -46,7 +47,7 @@ from trimtab.usage.series import Series, container_key
 
 
 @click.command("idle")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @add_selection_options
 @click.option("--usage", "usage", multiple=True, metavar="PATH",
               help="Usage of two weeks or more: CSV, Parquet or a saved response of Prometheus.")  # fmt: skip
@@ -142,13 +143,6 @@ def _check_options(options: Mapping[str, Any]) -> None:
         mistakes.append(ConfigError(file="--server-version", expected="a version such as 1.37", got=version))
     if mistakes:
         raise UsageError(mistakes)
-
-
-def parse_minor_version(text: str) -> tuple[int, int] | None:
-    """Returns the version as numbers, (1, 37) for "1.37", "v1.37.2" and "1.37+", or None if the text is no version."""
-    pieces = text.removeprefix("v").split(".")
-    minor = pieces[1].rstrip("+") if len(pieces) > 1 else ""
-    return (int(pieces[0]), int(minor)) if pieces[0].isdecimal() and minor.isdecimal() else None
 
 
 def _hints(options: Mapping[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from trimtab.cli.install.cleanup_step import CleanupStep
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import ApiObject, value_or
@@ -62,20 +63,6 @@ STOP_TIMEOUT_SECONDS = 90.0
 MAX_ATTEMPTS = 5
 _USAGE_LABELS = frozenset({USAGE_LABEL, HISTORY_LABEL})
 """The labels of the ConfigMaps with stored usage, which are kept with `--keep-usage`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CleanupStep:
-    """The outcome of one step for one object."""
-
-    what: str
-    """The kind, namespace and name of the object, as in "Service trimtab-system/trimtab-webhook"."""
-    how: str
-    """The outcome as text.
-
-    For an applied manifest: applied, issued or trusted. For a removed one: removed, did not exist, or kept. For
-    processes and nodes: stopped, uncordoned, scaled back, still running; or that a node stays cordoned or a Deployment
-    keeps its second replica, with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

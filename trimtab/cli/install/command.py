@@ -11,9 +11,10 @@ from trimtab.cli.install import apply
 from trimtab.cli.install.cleanup import Uninstaller
 from trimtab.cli.install.cleanup_step import CleanupStep
 from trimtab.cli.print_text import print_text
+from trimtab.cli.shared_options import add_login_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import LoginError, RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.installation.manifests import render_manifests
 from trimtab.installation.metrics_api import find_other_providers
 from trimtab.installation.names import InstallValues
@@ -123,7 +124,7 @@ DEFAULTS = InstallValues()
     "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
 )
 @output.add_output_file_option
-@live_cluster.add_login_options
+@add_login_options
 def verb(
     applying: bool,
     removing: bool,

@@ -28,10 +28,11 @@ from trimtab.cli.output import add_output_file_option, emit_report, write_text
 from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.selection import ObjectSelection, add_namespace_options
+from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.lint_objects import read_lint_objects
 from trimtab.inputs.lint_usage import read_usage_history
 from trimtab.inputs.node_prices import read_monthly_price
@@ -49,7 +50,7 @@ LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
     metavar="FILE",
     help="Manifest files or folders; - is standard input.",
 )
-@live_cluster.add_cluster_options
+@add_cluster_options
 @add_namespace_options
 @click.option(
     "--usage", "usage_paths", multiple=True, metavar="PATH", help="Usage samples, in the forms of `trimtab recommend`."

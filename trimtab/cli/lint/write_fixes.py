@@ -11,7 +11,7 @@ from trimtab.cli.output import format_manifests
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import unpack_gzip
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.live_cluster import Content
 from trimtab.inputs.private_file import write_private_file
 

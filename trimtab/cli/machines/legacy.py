@@ -12,6 +12,7 @@ import msgspec
 
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reports.machine_ranking import build_ranking
+from trimtab.cli.shared_options import add_pool_options, add_type_options
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
@@ -23,7 +24,7 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import live_cluster
 from trimtab.inputs import machine_types as inputs
-from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
 from trimtab.machines.prices import MachinePrice, quote_price
 from trimtab.sizing.ranking.legacy_pools import (
@@ -53,8 +54,8 @@ _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "templa
 
 
 @click.command("legacy")
-@partial(inputs.add_pool_options, needs_nodes=False)
-@inputs.add_type_options
+@partial(add_pool_options, needs_nodes=False)
+@add_type_options
 @click.option(
     "--to",
     "target",

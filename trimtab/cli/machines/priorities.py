@@ -11,6 +11,7 @@ import click
 from trimtab.cli import output
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reports.machine_ranking import build_ranking
+from trimtab.cli.shared_options import add_pool_options, add_type_options
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
@@ -20,7 +21,7 @@ from trimtab.cluster.several_autoscalers import read_statuses
 from trimtab.cluster.timestamps import Seconds
 from trimtab.inputs import live_cluster
 from trimtab.inputs import machine_types as inputs
-from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
 from trimtab.machines.expander_map import (
     MAP_KEY,
@@ -53,8 +54,8 @@ FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
 
 
 @click.command("priorities")
-@inputs.add_pool_options
-@inputs.add_type_options
+@add_pool_options
+@add_type_options
 @click.option("--group", "group_types", multiple=True, metavar="GROUP=TYPE",
               help="The machine type of a node group that has no node at present.")  # fmt: skip
 @click.option(

@@ -18,7 +18,7 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import NANO_PER_UNIT, is_quantity, parse
 from trimtab.cluster.reason import NotYet
-from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.load_history import read_csv_history, read_prometheus_history
 from trimtab.metricsapi.hpa_proposal import HpaProposal, LoadPoint, ProposalTerms, propose_hpa, render_hpa
 from trimtab.metricsapi.process import run

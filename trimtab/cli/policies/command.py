@@ -18,8 +18,10 @@ from trimtab.cli.main import EXIT_FOUND, SuggestingGroup
 from trimtab.cli.output import format_yaml, write_lines
 from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
+from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.rollout_command import show_rollout
 from trimtab.cli.print_text import print_document, print_text
+from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -28,9 +30,8 @@ from trimtab.cluster.snapshot import load_snapshot
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.inputs import live_cluster
 from trimtab.inputs.cluster_policies import read_cluster_policies
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.compiled_policy_state import CompiledPolicyState
-from trimtab.inputs.errors import UsageError
-from trimtab.inputs.example_cases import find_cases, find_problems
 from trimtab.inputs.given_policies import load_given_policies
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.lint import LintFinding, lint
@@ -99,7 +100,7 @@ verb.add_command(show_rollout)
 
 @verb.command("check")
 @_PATHS
-@live_cluster.add_cluster_options
+@add_cluster_options
 @output.add_output_options
 def check_policies(
     paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, output: str, output_file: str | None
@@ -121,7 +122,7 @@ def check_policies(
 
 @verb.command("list")
 @_PATHS
-@live_cluster.add_cluster_options
+@add_cluster_options
 @output.add_list_output_options
 def list_policies(
     paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, output: str, output_file: str | None
@@ -141,6 +142,8 @@ def list_policies(
         )
     if cluster.paths:
         cluster_policies = read_cluster_policies(cluster)
+        for note in cluster_policies.notes:
+            print_text(note, err=True)
         report = msgspec.structs.replace(
             _build_report(cluster_policies.policies, ()),
             compiled=[_report_compiled(*one) for one in cluster_policies.compiled],

@@ -9,7 +9,7 @@ from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.given_policies import load_given_policies
 from trimtab.policy.cel import Manifest
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy, find_conflicts

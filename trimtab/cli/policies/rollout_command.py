@@ -15,12 +15,13 @@ from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reports.running_pods import choose_policies, parse_documents
 from trimtab.cli.selection import ObjectSelection, add_selection_options
+from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.policy.applicable_policies import find_applicable_policies
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.match import match_dependencies, rollout_place
@@ -77,7 +78,7 @@ class _Inputs:
     "--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the policies of the cluster."
 )
 @add_selection_options
-@live_cluster.add_cluster_options
+@add_cluster_options
 @output.add_list_output_options
 def show_rollout(
     name: str, percent: int | None, paths: tuple[str, ...], selection: ObjectSelection,

@@ -15,6 +15,7 @@ from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.pools.reasons import OTHER_NAMESPACE
+from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
@@ -29,7 +30,7 @@ from trimtab.compaction.drain.waiting import pool_mode
 from trimtab.compaction.reasons import EMPTY_POOL, SHARED_POOLS
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.plan_inputs import parse_documents
 
 MAX_NAMES = 5
@@ -71,7 +72,7 @@ class PoolsCheckReport(ReportPart, frozen=True, kw_only=True):
 @click.option(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )
-@live_cluster.add_cluster_options
+@add_cluster_options
 @output.add_output_options
 def check_pools(
     paths: tuple[str, ...],

@@ -11,6 +11,7 @@ from trimtab.cli import output
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.pools.check import check_pools
 from trimtab.cli.print_text import print_text
+from trimtab.cli.shared_options import add_login_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.estafette import CONFIG_KEY as ESTAFETTE_KEY
 from trimtab.cluster.estafette import import_pools
@@ -18,7 +19,7 @@ from trimtab.cluster.pool_config import SETTINGS_KEY, PoolReading, config_map
 from trimtab.cluster.yaml_documents import read_documents
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 
 if TYPE_CHECKING:
     from trimtab.kube.objects import Writer
@@ -60,7 +61,7 @@ verb.add_command(check_pools)
     "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
 )
 @output.add_output_file_option
-@live_cluster.add_login_options
+@add_login_options
 def import_(
     paths: tuple[str, ...],
     applying: bool,

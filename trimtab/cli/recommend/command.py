@@ -16,6 +16,7 @@ from trimtab.cli.recommend.options import add_recommend_options as recommend_opt
 from trimtab.cli.recommend.page import render_page
 from trimtab.cli.recommend.report import RecommendReport
 from trimtab.cli.recommend.table import draw_recommendations, format_csv
+from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import build_snapshot
@@ -23,7 +24,7 @@ from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.inputs import current_requests, live_cluster
 from trimtab.inputs import usage_sources as sources
-from trimtab.inputs.errors import RuntimeFailure, UsageError
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.plan_inputs import parse_documents
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import from_snapshot
@@ -82,7 +83,7 @@ def _list_vpa_reach(client: Any) -> tuple[WebhookReach, ...]:
 
 
 @click.command("recommend")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @recommend_options
 def verb(
     cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, **more: Any

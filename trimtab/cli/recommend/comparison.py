@@ -18,7 +18,7 @@ from trimtab.cli.recommend.report import (
 from trimtab.cluster import quantity
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.sizing.statistics import SizingSeverity
 
 APPLIED, REQUEST, RECOMMENDATION = "applied", "request-changed", "recommendation-changed"

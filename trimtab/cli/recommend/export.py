@@ -22,8 +22,8 @@ from trimtab.cluster.kinds import GroupKind
 from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram import vpa
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.current_requests import CurrentRequests
-from trimtab.inputs.errors import UsageError
 from trimtab.inputs.private_file import write_private_file
 from trimtab.policy import autoscalers
 

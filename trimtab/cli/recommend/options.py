@@ -1,6 +1,5 @@
 """The options of `trimtab recommend` (the sources of usage, the selection, and the report) and their validation."""
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -10,13 +9,14 @@ from trimtab.cli import output
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.recommend.build_report import Question, parse_selection
 from trimtab.cli.recommend.report import NAMESPACE
+from trimtab.cli.shared_options import WINDOW, needs_cluster
 from trimtab.cluster import quantity, usage_rule
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.usage_rule import UsageRule
 from trimtab.histogram.batch_history import RESOURCES
 from trimtab.inputs import live_cluster
 from trimtab.inputs import usage_sources as sources
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.plan_inputs import parse_now
 from trimtab.sizing.request import SizingSettings
 from trimtab.sizing.statistics import SizingSeverity
@@ -293,10 +293,6 @@ def add_recommend_options(function: F) -> F:
     return function
 
 
-WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
-"""The syntax of a range in PromQL, such as 5m."""
-
-
 def parse_options(
     cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, more: dict[str, Any]
 ) -> tuple[Question, dict[str, str]]:
@@ -362,15 +358,6 @@ def parse_options(
         total_by=more["total_by"] or (*([more["by"]] if more["by"] else []), NAMESPACE),
     )  # fmt: skip
     return question, sources.parse_headers(more["headers"], more["header_files"], more["token_file"], more["token"])
-
-
-def needs_cluster(option: str) -> ConfigError:
-    """Returns the mistake of asking for manifests of workloads of which only the usage is known."""
-    todo = (
-        "add --cluster with a snapshot or with your manifests: Trimtab cannot derive the kind of a workload from the "
-        "names of its pods, and usage contains no limits"
-    )
-    return ConfigError(file=option, expected="--cluster", got="none", todo=todo)
 
 
 def parse_names(more: dict[str, Any]) -> Names:

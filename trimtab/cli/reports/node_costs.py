@@ -12,19 +12,17 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.pool import Goal, Pool, PoolIndex
-from trimtab.cluster.reason import NotYet, Unreadable
+from trimtab.cluster.reason import NotYet
 from trimtab.compaction.drain.savings import convert_amount, format_amount
 from trimtab.compaction.plan_types import Plan
+from trimtab.inputs.node_costs import quote_node
 from trimtab.machines.prices import (
     GUESSED_SOURCES,
     PRICE_LABEL,
     SPOT_DISCOUNT_PERCENT,
     MachinePrice,
     PriceSource,
-    amount_of,
     listed_region,
-    quote_price,
-    with_estimates,
 )
 
 MAX_MISSING_TYPES = 5
@@ -166,26 +164,6 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
     return [
         f"the prices of {missing.total()} of {format_count(count, 'node')} are not known ({types}{more}): {consequence}"
     ]
-
-
-def compute_node_costs(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dict[str, int], str]:
-    """Returns the cost of each node that is a machine, and the unit: micro-dollars an hour, or millicores if no price
-    is known at all."""
-    cores = {node.name: _allocatable_millicores(node) for node in inventory.machines}
-    index = PoolIndex(pools)
-    money = with_estimates({node.name: amount_of(quote_node(node, index)) for node in inventory.machines}, cores)
-    return (money, "micro-dollars an hour") if money else (cores, "millicores")
-
-
-def _allocatable_millicores(node: NodeInfo) -> int:
-    return 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get("cpu", 0)
-
-
-def quote_node(node: NodeInfo, index: PoolIndex) -> MachinePrice | NotYet:
-    """Returns the price of the node, by the price settings of its pool if there are any; NotYet if the price is not
-    known."""
-    pool = index.first_pool_of(node)
-    return quote_price(node, pool.prices if pool else {})
 
 
 def convert_saving(amount: int, unit: str) -> Saving:

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from trimtab.inputs.node_costs import compute_node_costs
-
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.reports.misplaced_pods import MisplacedReport
 from trimtab.cli.reports.misplaced_pods import report_misplaced as misplaced_report
@@ -39,6 +37,7 @@ from trimtab.compaction.plan_types import Bound, DrainStep, Move, Plan, Wave
 from trimtab.compaction.plan_variants import plan_frontier
 from trimtab.compaction.reasons import BLOCKED, MOVED_BEFORE
 from trimtab.compaction.simulate import successor_requirements
+from trimtab.inputs.node_costs import compute_node_costs
 from trimtab.inputs.plan_inputs import PlanInputs
 from trimtab.scheduling.cluster_model import Again, ClusterModel
 

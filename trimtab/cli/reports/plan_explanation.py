@@ -7,8 +7,6 @@ that pod moved.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from trimtab.inputs.errors import UsageError
-
 from trimtab.cli.reports.node_costs import convert_saving, format_saving
 from trimtab.cli.reports.plan import ExplainReport
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -18,6 +16,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.compaction import explain
 from trimtab.compaction.plan_types import Plan
 from trimtab.compaction.reasons import NO_PLACE
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.plan_inputs import PlanInputs
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import rejection_reason

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
-from trimtab.inputs.errors import UsageError
 
 from trimtab.admission.audit.causes import UNREGISTERED_UNKNOWN, ChangeTimes
 from trimtab.admission.audit.drift import AuditInputs, Auditor
@@ -24,6 +23,7 @@ from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import UsageError
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_document, load_policies
 from trimtab.policy.match import match_dependencies

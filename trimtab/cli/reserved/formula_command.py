@@ -10,9 +10,10 @@ import click
 from trimtab.cli import output
 from trimtab.cli.reports.reservation_formula import build_report
 from trimtab.cli.reports.reservation_table import draw_formulas
+from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.node_shapes import (
     CNIS,
     DensityOptions,
@@ -50,7 +51,7 @@ class FormulaOptions:
     help="The kubelet's maxPods, the largest number of pods of a node. Default: computed from --cni, otherwise 110.",
 )
 @click.option("--type", "machine_type", metavar="NAME", help="A machine type of AWS, Azure or GCP.")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @click.option(
     "--disk",
     metavar="QUANTITY",

@@ -12,11 +12,11 @@ from trimtab.cli.print_text import print_text
 from trimtab.cli.reserved.measure_report import build_report
 from trimtab.cli.reserved.measure_table import draw_measurements
 from trimtab.cli.reserved.snippets import SNIPPETS, render_snippet
-from trimtab.cli.shared_options import WINDOW
+from trimtab.cli.shared_options import WINDOW, add_cluster_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs import kubelet_sources as measure_sources
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.kubelet_sources import Measurements
 from trimtab.inputs.live_cluster import LIVE
 from trimtab.inputs.plan_inputs import parse_now
@@ -31,7 +31,7 @@ from trimtab.usage.server_warnings import DistinctWarnings
 
 
 @click.command("measure")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @click.option(
     "--summary", "summaries", multiple=True, metavar="FILE",
     help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary. Pass several files for several "

@@ -7,7 +7,7 @@ import click
 from trimtab.cli import output
 from trimtab.cli.complete_names import complete_pools
 from trimtab.cli.savings.report import build_savings_report, draw_savings, parse_day
-from trimtab.cli.shared_options import parse_since
+from trimtab.cli.shared_options import add_login_options, parse_since
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -15,8 +15,7 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.savings import MAX_DAYS
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import compactor_state as state
-from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 
 
 @click.command("savings")
@@ -35,7 +34,7 @@ from trimtab.inputs.errors import UsageError
 @click.option(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )
-@live_cluster.add_login_options
+@add_login_options
 @output.add_output_options
 def verb(
     since: str, pool: str | None, team_label: str | None, output: str, output_file: str | None, **login: Any

@@ -12,13 +12,13 @@ import click
 
 from trimtab.cli.complete_names import complete_pools
 from trimtab.cli.output import create_console
+from trimtab.cli.shared_options import add_login_options
 from trimtab.cli.top.draw import draw_once
 from trimtab.cli.top.view import TopView, build_top_view, select_part
 from trimtab.cluster.config_error import ConfigError
 from trimtab.compactor.settings import Settings
-from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.compactor_state import ClusterLogin
-from trimtab.inputs.errors import UsageError
 from trimtab.inputs.watched_state import WatchedState, watch_compactor_state
 
 EXTRA = "textual"
@@ -38,7 +38,7 @@ EXTRA = "textual"
 @click.option(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )
-@live_cluster.add_login_options
+@add_login_options
 def verb(pool: str | None, interval_seconds: float, once: bool, **login: Any) -> None:
     """Watch pools and nodes live: what is next, what it waits for, the last decisions, what was saved.
 

@@ -13,7 +13,7 @@ from trimtab.cli import output
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.shared_options import needs_cluster, parse_minor_version
+from trimtab.cli.shared_options import add_cluster_options, needs_cluster, parse_minor_version
 from trimtab.cli.vpa.lint_proposals import lint_proposals
 from trimtab.cli.vpa.report import (
     VpaProposeReport,
@@ -28,7 +28,7 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags, parse_recommender_flags
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.usage_series import read_usage_series
 from trimtab.inputs.workloads import (
     ClusterWorkloads,
@@ -53,7 +53,7 @@ def verb() -> None:
 
 
 @verb.command("simulate")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @_USAGE
 @add_quantity_option
 @click.option("--flags", "flag_texts", multiple=True, metavar="FLAGS",
@@ -127,7 +127,7 @@ def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
 
 
 @verb.command("propose")
-@live_cluster.add_cluster_options
+@add_cluster_options
 @_USAGE
 @add_quantity_option
 @click.option("--server-version", metavar="1.NN",

@@ -12,6 +12,7 @@ from trimtab.cli import output
 from trimtab.cli.complete_names import complete_namespaces, complete_nodes
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.reports.running_pods import AUDITED_KINDS, audit_contents, choose_policies, parse_documents
+from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cli.why.report import (
     NO_TRACES,
     WhyPodReport,
@@ -28,7 +29,7 @@ from trimtab.cluster.yaml_documents import Document
 from trimtab.diagnosis.gone_pod import find_owner
 from trimtab.diagnosis.original_values import decide_about_template
 from trimtab.inputs import live_cluster
-from trimtab.inputs.errors import UsageError
+from trimtab.inputs.command_faults import UsageError
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Policies
@@ -53,7 +54,7 @@ def verb() -> None:
 @click.option(
     "--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies. Default: the policies of the cluster."
 )
-@live_cluster.add_cluster_options
+@add_cluster_options
 @output.add_output_options
 def explain_pod(
     name: str,
@@ -108,7 +109,7 @@ def _emit(form: str, output_file: str | None, report: WhyPodReport) -> None:
 @click.option(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )
-@live_cluster.add_cluster_options
+@add_cluster_options
 @output.add_output_options
 def explain_node(
     name: str, namespace: str, cluster: live_cluster.ClusterOptions, output: str, output_file: str | None

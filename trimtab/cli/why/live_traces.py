@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from trimtab.cli.why.report import LiveTraces, PodEventReport
-from trimtab.inputs.errors import RuntimeFailure
+from trimtab.inputs.command_faults import RuntimeFailure
 from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.kube.client import Client, connect_to_cluster
 from trimtab.kube.errors import KubeFault

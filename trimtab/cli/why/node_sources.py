@@ -15,8 +15,8 @@ from trimtab.cluster.api.core import Node
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.compactor_state import ClusterLogin, CompactorState, build_compactor_state, list_state, open_client
-from trimtab.inputs.errors import UsageError
 from trimtab.inputs.leadership import Leadership
 from trimtab.inputs.plan_inputs import parse_documents
 from trimtab.kube.errors import KubeFault

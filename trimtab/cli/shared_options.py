@@ -1,0 +1,218 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.machine_types import SPECIAL_USES, TypeOptions, read_pool_nodes
+from trimtab.inputs.plan_inputs import PlanOptions
+from trimtab.machines.machine_types import Use
+from trimtab.sizing.ranking.candidates import DEFAULT_MAX_PODS, Performance
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def add_login_options(function: F) -> F:
+    """Decorate a click command with `--kubeconfig` and `--context`."""
+    function = click.option(
+        "--context", metavar="NAME", help="A context of the kubeconfig. Default: the current context."
+    )(function)
+    return click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="A kubeconfig file. Default: KUBECONFIG, then ~/.kube/config; in a pod, its own account.",
+    )(function)
+
+
+def add_cluster_options(function: F) -> F:
+    """Decorate a click command with `--cluster`, `--kubeconfig` and `--context`; the command receives them as
+    `cluster`."""
+
+    @wraps(function)
+    def verb(*, cluster_paths: tuple[str, ...], kubeconfig: str | None, context: str | None, **more: Any) -> Any:
+        return function(cluster=live_cluster.ClusterOptions(cluster_paths, kubeconfig, context), **more)
+
+    cluster = click.option(
+        "--cluster", "cluster_paths", multiple=True, metavar="SNAPSHOT",
+        help="A file or folder from trimtab capture or kubectl get -o yaml; `live` reads the cluster.",
+    )  # fmt: skip
+    return cluster(add_login_options(verb))  # type: ignore[return-value]
+
+
+def add_price_option(function: F) -> F:
+    """Decorate a click command with `--prices`; the command receives the sources as `price_paths`."""
+    return click.option(
+        "--prices", "price_paths", multiple=True, metavar="FILE|URL",
+        help=
+            "A file with the prices that you pay: OpenCost's CSV, or the JSON of OpenCost's /assets or of the "
+            "Prometheus metric node_total_hourly_cost. These prices take precedence over labels, settings and "
+            "list prices.",
+    )(function)  # fmt: skip
+
+
+def add_plan_options(function: F) -> F:
+    """Decorate a click command with the options of a plan; the command receives them as one argument, `options`."""
+
+    @wraps(function)
+    def verb(
+        *, cluster: live_cluster.ClusterOptions, pool_paths: tuple[str, ...], policy_paths: tuple[str, ...],
+        overhead: str,
+        now: str | None, named: tuple[str, ...], autoscaler_flags: str, price_paths: tuple[str, ...],
+        resize: bool,
+        **more: Any,
+    ) -> Any:  # fmt: skip
+        options = PlanOptions(
+            cluster=cluster, pool_paths=pool_paths, policy_paths=policy_paths, overhead=overhead, now=now,
+            presets=named, autoscaler_flags=autoscaler_flags, price_paths=price_paths,
+            resize=resize,
+        )  # fmt: skip
+        return function(options=options, **more)
+
+    decorated: Any = verb
+    for option in (
+        click.option("--pool", "named", multiple=True, metavar="NAME=PRESET",
+                     help="The preset of a pool: careful, balanced or keen. The pool `all` consists of every node."),
+        click.option("--autoscaler-flags", metavar="FLAGS", default="",
+                     help=
+                         "The flags of the cluster autoscaler, for snapshots that do not contain them (a capture "
+                         "does not). Semicolons separate the flags of several autoscalers."),
+        click.option("--now", metavar="TIME", help=
+            "The time of the plan: an RFC 3339 time, `now`, or `none`. Default: none, so ages and time windows "
+            "are ignored."),
+        click.option("--overhead", type=click.Choice(["server", "webhook"]), default="server", show_default=True,
+                     help=
+                         "The component that writes pod overhead, as for the webhook. The option has an effect "
+                         "only with policies."),
+        click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
+                     help=
+                         "Policies that change pods when they are created again after an eviction. Default: the "
+                         "PodPolicies of the snapshot."),
+        add_price_option,
+        click.option("--resize", is_flag=True,
+                     help=
+                         "Also show how many more nodes can be drained if the requests of running pods shrink "
+                         "first, as policies with `running: resize` allow."),
+        click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
+                     help=
+                         "ConfigMaps of pools, or the configuration of an estafette node-compactor. Default: the "
+                         "pools of the snapshot."),
+        add_cluster_options,
+    ):  # fmt: skip
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def add_pool_options(function: F, *, needs_nodes: bool = True) -> F:
+    """Decorate a click command with `--cluster` and `--pool`; the command receives the nodes as `pool_nodes`.
+
+    needs_nodes: a pool without nodes is a mistake.
+    """
+
+    @wraps(function)
+    def verb(*, cluster: live_cluster.ClusterOptions, pool: str, **more: Any) -> Any:
+        return function(pool_nodes=read_pool_nodes(cluster, pool, needs_nodes=needs_nodes), **more)
+
+    decorated: Any = click.option(
+        "--pool", default="", metavar="NAME", help="Read only the nodes of this pool. Default: all nodes."
+    )(verb)
+    return add_cluster_options(decorated)  # type: ignore[no-any-return]
+
+
+def add_type_options(function: F) -> F:
+    """Decorate a click command with the options about machine types; the command receives them as `types`."""
+
+    @wraps(function)
+    def verb(
+        *, region: str, names: str, arch: tuple[str, ...], include: tuple[str, ...], price_paths: tuple[str, ...],
+        reserved: str, max_pods: int, pod_limits: str, performance: str, **more: Any,
+    ) -> Any:  # fmt: skip
+        return function(types=TypeOptions(
+            region=region, names=_compile_names(names), architectures=arch, price_paths=price_paths, profile=reserved,
+            uses=frozenset({Use.GENERAL, *map(Use, include)}), max_pods=max_pods,
+            uses_interface_limits=pod_limits == "eni", performance=Performance(performance),
+        ), **more)  # fmt: skip
+
+    decorated: Any = verb
+    for option in (
+        click.option("--performance", type=click.Choice([mode.value for mode in Performance]), default="off",
+                     show_default=True, help=
+                         "How the measured speed of a core changes the ranking (CoreMark; AWS only)."),
+        click.option("--pod-limits", type=click.Choice(["kubelet", "eni"]), default="kubelet", show_default=True,
+                     help="What limits the pods of a node: the kubelet alone, or AWS network interfaces as well."),
+        click.option("--max-pods", type=click.IntRange(1), default=DEFAULT_MAX_PODS, show_default=True,
+                     help="The kubelet's maxPods, the largest number of pods of a node."),
+        click.option("--reserved", default="", metavar="PROFILE",
+                     help=
+                         "The reservation profile, a formula for the resources reserved for the kubelet. "
+                         "Default: eks, aks-1.29 or gke, by the cloud of the machine type."),
+        add_price_option,
+        click.option("--include", multiple=True, type=click.Choice(SPECIAL_USES), help=
+            "Also rank machine types for this special use."),
+        click.option("--arch", multiple=True, type=click.Choice(["amd64", "arm64"]),
+                     help="Allow this architecture. Default: those on which the pods run."),
+        click.option("--types", "names", default="", metavar="REGEX", help=
+            "Include only types whose whole name matches this expression."),
+        click.option("--region", default="", metavar="REGION",
+                     help="The region of the prices. Default: the region label of the nodes."),
+    ):  # fmt: skip
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def _compile_names(names: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(names) if names else None
+    except re.error as error:
+        raise UsageError([ConfigError(file="--types", expected="a regular expression", got=str(error))]) from None
+
+
+def parse_minor_version(text: str) -> tuple[int, int] | None:
+    """Returns the version as numbers, (1, 37) for "1.37", "v1.37.2" and "1.37+", or None if the text is no version."""
+    pieces = text.removeprefix("v").split(".")
+    minor = pieces[1].rstrip("+") if len(pieces) > 1 else ""
+    return (int(pieces[0]), int(minor)) if pieces[0].isdecimal() and minor.isdecimal() else None
+
+
+WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
+"""The syntax of a range in PromQL, such as 5m."""
+
+
+def needs_cluster(option: str) -> ConfigError:
+    """Returns the mistake of asking for manifests of workloads of which only the usage is known."""
+    todo = (
+        "add --cluster with a snapshot or with your manifests: Trimtab cannot derive the kind of a workload from the "
+        "names of its pods, and usage contains no limits"
+    )
+    return ConfigError(file=option, expected="--cluster", got="none", todo=todo)
+
+
+class _Duration(click.ParamType[int]):
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        seconds = parse_since(str(value))
+        if seconds is None:
+            self.fail(f"expected a duration such as 30m, 12h or 7d, got {value!r}", param, ctx)
+        return seconds
+
+
+DURATION = _Duration()
+
+
+def parse_since(text: str) -> int | None:
+    """Returns the seconds of a text such as 90s, 30m, 12h, 7d or 2w, or None for any other text."""
+    number, unit = text[:-1], text[-1:]
+    sizes = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+    if not number.isascii() or not number.isdecimal() or len(number) > 6 or unit not in sizes:
+        return None
+    return int(number) * sizes[unit]

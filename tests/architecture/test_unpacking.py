@@ -18,7 +18,6 @@ REFUSED_MODULES = {
 REFUSED_CALLS = {"unpack_archive", "decompress", "decompressobj", "GzipFile"}
 MSGPACK_WITHOUT_LIMIT = {
     "trimtab/histogram/daily_rows.py": "a column of the user's own Parquet files, whose pages have the size of the row",
-    "trimtab/cli/fleet/": "what a process of the same user has encoded a moment before",
     "trimtab/inputs/fleet_clusters.py": "what a process of the same user has encoded a moment before",
     "trimtab/fleet/": "what a process of the same user has encoded a moment before",
 }

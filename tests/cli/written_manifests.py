@@ -157,7 +157,7 @@ WRITERS: Mapping[str, tuple[Writer, ...]] = {
         Writer("machines priorities --as computeclass", write_priorities("computeclass", "--types", "m[57]i?.2xlarge")),
     ),
     "metrics_api/command.py": (Writer("metrics-api propose-hpa", write_hpa),),
-    "plan/misplaced_pods.py": (Writer("plan: a policy for misplaced pods", write_placement_policy),),
+    "reports/misplaced_pods.py": (Writer("plan: a policy for misplaced pods", write_placement_policy),),
     "policies/command.py": (Writer("policies schema", lambda _: printed("policies", "schema", "--crd")),),
     "policies/compile_command.py": tuple(
         Writer(

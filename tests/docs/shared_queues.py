@@ -256,6 +256,9 @@ NOT_SHARED: dict[str, str] = {
 
 FOLDERS_OF_ONE_USER = {
     "trimtab/cli/": "the run of a command, by one user",
+    "trimtab/inputs/": "the run of a command, by one user",
+    "trimtab/diagnosis/": "the run of a command, by one user",
+    "trimtab/installation/": "the run of a command, by one user",
     "trimtab/fleet/": "the run of a command, by one user",
     "trimtab/autoscaling/simulation/": "the run of a command, by one user",
     "trimtab/sizing/ranking/": "machine types of all pods together, which no pod waits for",

@@ -16,6 +16,7 @@ from trimtab.cli.reports.node_costs import (
     report_prices,
     sum_guessed_savings,
 )
+from trimtab.cli.reports.plan_bound import BoundReport, report_bound
 from trimtab.cli.reports.plan_comparison import (
     NO_COMPARISON,
     KarpenterReport,
@@ -26,14 +27,13 @@ from trimtab.cli.reports.plan_comparison import (
 from trimtab.cli.reports.resizes import ResizeReport
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.owner import controller_by_hash
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.compaction.misplaced_pods import find_misplaced
-from trimtab.compaction.plan_types import Bound, DrainStep, Move, Plan, Wave
+from trimtab.compaction.plan_types import DrainStep, Move, Plan, Wave
 from trimtab.compaction.plan_variants import plan_frontier
 from trimtab.compaction.reasons import BLOCKED, MOVED_BEFORE
 from trimtab.compaction.simulate import successor_requirements
@@ -120,21 +120,6 @@ class BlockerReport(ReportPart, frozen=True, kw_only=True):
     pod: str
     node: str
     reason: ReasonReport
-
-
-class BoundReport(ReportPart, frozen=True, kw_only=True):
-    """An upper bound on what any plan can remove. It compares the sum of requests with the capacity, as if a pod could
-    be split between nodes."""
-
-    nodes: int
-    """The largest number of nodes that can be removed."""
-    saves: Saving
-    pinned: int
-    """The number of nodes with a pod that may not move."""
-    nodes_unpinned: int
-    """The largest number of nodes that could be removed if the pods that may not move could move, too."""
-    saves_unpinned: Saving
-    text: str
 
 
 class Fill(ReportPart, frozen=True, kw_only=True):
@@ -454,31 +439,3 @@ def _report_stay(node: str, pool: str, reason: Reason, keeper: Reason | None) ->
         return StayReport(node=node, pool=pool, reason=report_reason(reason), blocked_by=None)
     blocked_reason = report_reason(BLOCKED(f"node {node} stays, because a pod on it cannot be moved: {keeper}"))
     return StayReport(node=node, pool=pool, reason=blocked_reason, blocked_by=keeper.code.name)
-
-
-def report_bound(bound: Bound, unit: str) -> BoundReport:
-    """Returns the plan's upper bound, with a sentence that states it."""
-    unpinned_more = bound.unpinned_nodes - bound.nodes
-    # Beside no drained node there are no others.
-    most, other, more = (f"more than {format_count(bound.nodes, 'node')}", "other ", "more ") if bound.nodes else (
-        "any node", "", ""
-    )  # fmt: skip
-    limit = (
-        f"because the {other}nodes are needed for the requests of the pods"
-        if bound.nodes < bound.candidates
-        else f"because no {other}node may be drained"
-    )
-    text = f"No plan can drain {most}, {limit}."
-    if bound.pinned:
-        pinned_text = format_count(bound.pinned, "node holds a pod", "nodes hold a pod")
-        # A bound, not a plan: other rules may keep the nodes as well, such as the anti-affinity of these pods.
-        unpinned_text = f"at most {format_count(unpinned_more, f'{more}node')}" if unpinned_more else f"no {more}nodes"
-        text += f" {pinned_text} that may not be moved; without such pods, {unpinned_text} could be drained."
-    return BoundReport(
-        nodes=bound.nodes,
-        saves=convert_saving(bound.saves, unit),
-        pinned=bound.pinned,
-        nodes_unpinned=bound.unpinned_nodes,
-        saves_unpinned=convert_saving(bound.unpinned_saves, unit),
-        text=text,
-    )

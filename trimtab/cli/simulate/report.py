@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reports.node_costs import Saving, convert_saving, note_missing_prices
 from trimtab.cli.reports.plan import (
-    BoundReport,
     ExplainReport,
     NodeReport,
     StayReport,
     pool_names_by_node,
-    report_bound,
     report_nodes,
     report_stays,
 )
+from trimtab.cli.reports.plan_bound import BoundReport, report_bound
 from trimtab.cli.reports.resizes import ResizeReport
 from trimtab.cluster.format_count import format_count
 from trimtab.compaction import explain

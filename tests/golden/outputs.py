@@ -22,8 +22,8 @@ from click.testing import CliRunner, Result
 from tests.golden.commands import ARGUMENTS, WITHOUT_CLUSTER, Form, iter_commands, list_brief_forms, list_forms
 from tests.golden.recorded_api import serve_objects
 from tests.golden.snapshots import NOW, SNAPSHOTS, load_snapshot
-from trimtab.cli.doctor import cluster_reader
 from trimtab.cli.main import cli
+from trimtab.diagnosis import cluster_reader
 from trimtab.runtime import clock
 
 FOLDER = Path(__file__).resolve().parent / "outputs"

@@ -118,6 +118,7 @@ def test_a_field_of_a_live_object_cannot_be_removed_by_an_apply_configuration() 
 
 LEFT_ALONE = {
     "L09": "the API server refused the bad one",
+    "L46": "the API server refused the bad one",
     "N05": "the API server refused the bad one",
 }
 """Rules that find nothing in what was captured, and why."""

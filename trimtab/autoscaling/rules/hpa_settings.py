@@ -409,7 +409,8 @@ def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
     "L46", LintSeverity.ERROR, "An HPA whose target has no API group",
     why=
         "Without an apiVersion, the HPA's controller looks for the kind in the core group and finds nothing "
-        "(FailedGetScale), so it neither adds nor removes pods.",
+        "(FailedGetScale), so it neither adds nor removes pods. The API server of Kubernetes 1.36 refuses a new one; "
+        "those that are stored already remain.",
     source="Kubernetes HPA, podautoscaler/horizontal.go: ParseGroupVersion of scaleTargetRef.apiVersion",
     fix="Set scaleTargetRef.apiVersion, such as apps/v1 for a Deployment or a StatefulSet.",
 )  # fmt: skip

@@ -5,8 +5,6 @@ decisions do not need them. Here they are decoded from the pod's own bytes, once
 removed.
 """
 
-from collections.abc import Iterator
-
 import msgspec
 
 from trimtab.cluster.api.meta import ApiObject
@@ -30,7 +28,7 @@ from trimtab.policy.pod_context import ContainerRef, PodContext
 def find_reference(subject: PodContext, place: ContainerRef, resource: str) -> LimitReader | None:
     """Returns what reads this limit through the downward API: an environment variable of any container, or a volume."""
     limit = place.container.name, f"limits.{resource}"
-    return find_reference_reader(limit, subject.compute_once(_volume_fields), _env_fields(subject))
+    return find_reference_reader(limit, subject.compute_once(_volume_fields), subject.compute_once(_env_fields))
 
 
 def find_runtime_use(subject: PodContext, place: ContainerRef, resource: str) -> LimitUse:
@@ -89,10 +87,8 @@ def _decode_spec(body: bytes) -> _TextSpec:
         return msgspec.convert(without_nulls(msgspec.json.decode(body)), _TextPod).spec
 
 
-def _env_fields(subject: PodContext) -> Iterator[LimitField]:
-    """Yields the limits to which variables refer. The pod's text is decoded only when the first one is needed."""
-    for signs in subject.compute_once(_all_signs):
-        yield from signs.limit_fields
+def _env_fields(subject: PodContext) -> frozenset[LimitField]:
+    return frozenset([field for signs in subject.compute_once(_all_signs) for field in signs.limit_fields])
 
 
 def _volume_fields(subject: PodContext) -> frozenset[LimitField]:

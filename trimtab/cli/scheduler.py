@@ -6,8 +6,8 @@ import json
 import click
 
 from trimtab.cli import output
+from trimtab.cli.machine_options import add_pool_options
 from trimtab.cli.main import SuggestingGroup
-from trimtab.cli.shared_options import add_pool_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.inputs.command_faults import UsageError

@@ -5,6 +5,7 @@ import importlib
 import click
 
 from trimtab.cli import output
+from trimtab.cli.machine_options import add_pool_options, add_type_options
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.output import show_spinner
 from trimtab.cli.reports import machines_table as table
@@ -14,7 +15,6 @@ from trimtab.cli.reports.machines import (
     build_rank_report,
     count_present_types,
 )
-from trimtab.cli.shared_options import add_pool_options, add_type_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.inputs import machine_types as inputs

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from trimtab.cli.machine_options import add_pool_options, add_type_options
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reports.machine_ranking import build_ranking
-from trimtab.cli.shared_options import add_pool_options, add_type_options
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trimtab.cli import output
+from trimtab.cli.machine_options import add_pool_options, add_type_options
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reports.machine_ranking import build_ranking
-from trimtab.cli.shared_options import add_pool_options, add_type_options
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first

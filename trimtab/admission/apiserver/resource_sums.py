@@ -40,27 +40,59 @@ def _format_like(nano: int, like: str) -> str:
 
 def add_resources(total: ResourceList, part: ResourceList) -> ResourceList:
     """Returns, for each resource, the sum of both amounts."""
-    total_so_far = dict(total)
-    _add_in_place(total_so_far, part)
-    return total_so_far
+    sums = _Sums(total)
+    sums.add(part)
+    return sums.written()
 
 
 def max_resources(total: ResourceList, part: ResourceList) -> ResourceList:
     """Returns, for each resource, the larger of the two amounts."""
     maximum = dict(total)
-    _raise_in_place(maximum, part)
+    for name, value in part.items():
+        if name not in maximum or quantity.compare_quantities(value, maximum[name]) > 0:
+            maximum[name] = value
     return maximum
 
 
-def _add_in_place(total: ResourceList, part: ResourceList) -> None:
-    for name, value in part.items():
-        total[name] = add_quantities(total[name], value) if name in total else value
+_Sum = tuple[int, Written]
+"""(sum in billionths, an amount in whose notation it is written)."""
 
 
-def _raise_in_place(total: ResourceList, part: ResourceList) -> None:
-    for name, value in part.items():
-        if name not in total or quantity.compare_quantities(value, total[name]) > 0:
-            total[name] = value
+class _Sums:
+    """Running sums of amounts: numbers, which are written only at the end. Of a hundred containers, most of the time
+    would otherwise go into writing and reading each sum in between."""
+
+    __slots__ = ("_amounts",)
+
+    def __init__(self, amounts: ResourceList) -> None:
+        self._amounts: dict[str, Written | _Sum] = dict(amounts)
+
+    def add(self, amounts: ResourceList) -> None:
+        """Adds the amounts."""
+        for name, value in amounts.items():
+            before = self._amounts.get(name)
+            if before is None:
+                self._amounts[name] = value
+                continue
+            nano, notation = before if isinstance(before, tuple) else (quantity.parse(before), before)
+            # Go's `Quantity.Add` takes the notation of the other operand if this one is zero.
+            self._amounts[name] = nano + quantity.parse(value), notation if nano else value
+
+    def written(self) -> ResourceList:
+        """Returns the sums as quantities. An amount to which nothing was added stays as it was written."""
+        return {name: self._write(name) for name in self._amounts}
+
+    def _write(self, name: str) -> Written:
+        amount = self._amounts[name]
+        return _format_like(amount[0], like=str(amount[1])) if isinstance(amount, tuple) else amount
+
+    def plus(self, name: str, value: Written) -> Written:
+        """Returns the sum of an amount and the sum so far of this resource, in the notation of the amount."""
+        return add_quantities(value, self._write(name)) if name in self._amounts else value
+
+    def of(self, names: ResourceList) -> ResourceList:
+        """Returns the sums so far of these resources."""
+        return {name: self._write(name) for name in names}
 
 
 def sum_containers(spec: PodSpec, read: Read) -> ResourceList:
@@ -70,22 +102,19 @@ def sum_containers(spec: PodSpec, read: Read) -> ResourceList:
     (k8s.io/component-helpers/resource/helpers.go, 0.36). An init container needs to be compared only for the resources
     that it names: for the others, the sidecars before it have been compared already.
     """
-    running: ResourceList = {}
-    for container in spec.containers:
-        _add_in_place(running, read(container.resources))
-    sidecars: ResourceList = {}
+    running, sidecars = _Sums({}), _Sums({})
     starting: ResourceList = {}
+    for container in spec.containers:
+        running.add(read(container.resources))
     for container in spec.init_containers:
         amounts = read(container.resources)
         if container.restart_policy == "Always":
-            _add_in_place(running, amounts)
-            _add_in_place(sidecars, amounts)
-            _raise_in_place(starting, {name: sidecars[name] for name in amounts})
+            running.add(amounts)
+            sidecars.add(amounts)
+            starting = max_resources(starting, sidecars.of(amounts))
         else:
-            _raise_in_place(
-                starting, {n: add_quantities(v, sidecars[n]) if n in sidecars else v for n, v in amounts.items()}
-            )
-    return max_resources(running, starting)
+            starting = max_resources(starting, {name: sidecars.plus(name, value) for name, value in amounts.items()})
+    return max_resources(running.written(), starting)
 
 
 _NANO_PER_MILLI = 10**6

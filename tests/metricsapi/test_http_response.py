@@ -20,7 +20,13 @@ WHOLE = {
     "interim responses": b"HTTP/1.1 100 Continue\r\n\r\n" * 3 + b"HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n" + BODY,
     "kept alive of 1.0": b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 17\r\n\r\n" + BODY,
 }
+WHOLE["two connection headers"] = (
+    b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nConnection: Upgrade\r\nContent-Length: 17\r\n\r\n" + BODY
+)
 ENDED = {
+    "close in one of two headers": (
+        b"HTTP/1.1 200 OK\r\nConnection: Upgrade\r\nConnection: close\r\nContent-Length: 17\r\n\r\n" + BODY
+    ),
     "close": b"HTTP/1.1 200 OK\r\nConnection: foo, Close\r\nContent-Length: 17\r\n\r\n" + BODY,
     "until the end": b"HTTP/1.1 200 OK\r\n\r\n" + BODY,
     "of 1.0": b"HTTP/1.0 200 OK\r\nContent-Length: 17\r\n\r\n" + BODY,

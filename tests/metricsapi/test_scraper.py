@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,6 +40,15 @@ class PlayedPod:
     port: int = 0
     heads: list[bytes] = field(default_factory=list)
     connections: int = 0
+    opened: list[socket.socket] = field(default_factory=list)
+
+    def reset_connections(self) -> None:
+        """Ends all connections as a pod that was killed: without a word of TCP or TLS."""
+        for connection in self.opened:
+            with contextlib.suppress(OSError):
+                linger = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                connection.close()
 
 
 @contextmanager
@@ -46,7 +56,7 @@ def serving(answer: Answer, context: ssl.SSLContext | None = None, *, closes: bo
     pod = PlayedPod()
     listener = socket.create_server(("127.0.0.1", 0))
     pod.port = listener.getsockname()[1]
-    opened: list[socket.socket] = []
+    opened = pod.opened
 
     def talk(connection: socket.socket) -> None:
         text = b""
@@ -166,6 +176,44 @@ def test_a_pod_that_closed_the_idle_connection_is_asked_again_at_once(scraper: P
         assert [total(scraper.scrape(target(pod), FILTERS)) for _ in range(3)] == [7, 7, 7]
 
 
+@pytest.mark.parametrize(
+    ("page", "expected"), [(PAGE, 7), (PAGE[:-1], BODY_MALFORMED.name), (PAGE[:-2], BODY_MALFORMED.name)]
+)
+def test_a_page_without_a_length_is_whole_only_with_its_last_line(
+    page: bytes, expected: float | str, scraper: PodScraper
+) -> None:
+    """A pod that ends, or a deadline, cuts numbers: 12345 became 12."""
+    with serving(lambda head: b"HTTP/1.1 200 OK\r\n\r\n" + page, closes=True) as pod:
+        assert total(scraper.scrape(target(pod), FILTERS)) == expected
+
+
+def test_a_page_without_a_length_that_ends_at_the_deadline_is_no_page(scraper: PodScraper) -> None:
+    scraper.timeout_seconds, over = 0.3, threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def stay_silent() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + PAGE)
+            over.wait(20)
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            scraper.end_overdue_scrapes()
+
+    threads = [threading.Thread(target=step, daemon=True) for step in (stay_silent, watch)]
+    for thread in threads:
+        thread.start()
+    try:
+        pod = PlayedPod(port=listener.getsockname()[1])
+        assert total(scraper.scrape(target(pod), FILTERS)) == SCRAPE_FAILED.name
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+        listener.close()
+
+
 def test_a_pod_that_is_not_there_has_a_reason(scraper: PodScraper) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         gone = PlayedPod(port=server.getsockname()[1])
@@ -231,6 +279,17 @@ def test_tls_is_verified_against_the_name_of_the_rule(
         # The authorities of the system do not know this one.
         unknown = target(pod, is_secure=True, server_name="web.shop.svc")
         assert total(scraper.scrape(unknown, FILTERS)) == SCRAPE_FAILED.name
+
+
+def test_a_kept_tls_connection_that_was_reset_is_made_again(
+    authority: Authority, scraper: PodScraper, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.crt").write_bytes(authority.certificate.read_bytes())
+    with serving(lambda head: respond(PAGE), secure(authority, "web.shop.svc")) as pod:
+        kept = target(pod, is_secure=True, ca_file="ca.crt", server_name="web.shop.svc")
+        assert total(scraper.scrape(kept, FILTERS)) == 7
+        pod.reset_connections()
+        assert total(scraper.scrape(kept, FILTERS)) == 7
 
 
 def test_a_token_is_never_sent_before_the_certificate_is_verified(

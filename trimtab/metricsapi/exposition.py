@@ -101,10 +101,15 @@ class BodyReader:
             return BODY_TOO_LARGE(f"the series that are read have more than {MAX_LABEL_BYTES} bytes of labels")
         return None
 
-    def finish_body(self) -> ScrapedBody | Reason:
-        """Returns what was read, after the last part, or a reason if nothing of this body can be used."""
+    def finish_body(self, *, may_be_cut: bool = False) -> ScrapedBody | Reason:
+        """Returns what was read, after the last part, or a reason if nothing of this body can be used.
+
+        may_be_cut: nothing but the end of the last line shows that the body is whole. The format demands this end, but
+        not every server writes it."""
         if (problem := self._read_block()) is not None:
             return problem
+        if may_be_cut and self._rest:
+            return BODY_MALFORMED("the connection ended within a line")
         self._read_lines(self._rest)
         return ScrapedBody(tuple(self._outcome_of(number) for number in range(len(self._filters))), self._started)
 

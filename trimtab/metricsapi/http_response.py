@@ -57,7 +57,9 @@ class Response:
         self.is_gzip = False
         self.missing_bytes = 0
         """The number of bytes of the body that the head announces and that have not been read."""
-        self._ends_with_connection = self._is_chunked = self._is_read = False
+        self.ends_with_connection = False
+        """Whether the head announces no length, so that a body that was cut looks like a whole one."""
+        self._is_chunked = self._is_read = False
         self._closes = True
         for _ in range(MAX_RESPONSE_STARTS):
             self._read_head()
@@ -75,7 +77,7 @@ class Response:
         body of known length, with `missing_bytes` left. Raises BadResponse, and the errors of `receive`."""
         if self._is_chunked:
             yield from self._chunks()
-        elif self._ends_with_connection:
+        elif self.ends_with_connection:
             while self._fill_empty_buffer():
                 yield self._take(PART_BYTES)
         else:
@@ -135,9 +137,13 @@ class Response:
             key = name.lower()
             if key in _HEAD_NAMES:
                 text = value.strip().lower()
-                if values.setdefault(key, text) != text:
+                before = values.setdefault(key, text)
+                if key == b"connection":
+                    # A list, of which each header has a part (RFC 9110, 5.3).
+                    values[key] = before + b"," + text
+                elif before != text:
                     raise BadResponse(f"the header {key.decode()} has two values")
-        self.is_gzip = values.get(b"content-encoding") == b"gzip"
+        self.is_gzip = values.get(b"content-encoding") in (b"gzip", b"x-gzip")
         options = [option.strip() for option in values.get(b"connection", b"").split(b",")]
         self._closes = b"close" in options or not (is_current or b"keep-alive" in options)
         encoding, length = values.get(b"transfer-encoding"), values.get(b"content-length")
@@ -148,8 +154,8 @@ class Response:
         self._is_chunked = encoding == b"chunked"
         has_body = self.status >= 200 and self.status not in (204, 304)
         self.missing_bytes = int(length) if length is not None and has_body and not self._is_chunked else 0
-        self._ends_with_connection = has_body and length is None and not self._is_chunked
-        self._closes = self._closes or self._ends_with_connection
+        self.ends_with_connection = has_body and length is None and not self._is_chunked
+        self._closes = self._closes or self.ends_with_connection
 
     def _read_line(self) -> bytes:
         """Returns a line without its end."""

@@ -52,7 +52,10 @@ class _PodConnection:
         opened.settimeout(timeout)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._context is not None:
-            opened = self.socket = self._context.wrap_socket(opened, server_hostname=self._server_name)
+            # Without the end that TLS has of its own, a connection was cut.
+            opened = self.socket = self._context.wrap_socket(
+                opened, suppress_ragged_eofs=False, server_hostname=self._server_name
+            )
         return opened
 
     def close(self) -> None:
@@ -113,7 +116,7 @@ class PodScraper:
         with self._tracked(target, connection):
             try:
                 response = self._send(connection, request)
-            except (ConnectionEnded, ConnectionResetError, BrokenPipeError):
+            except (ConnectionEnded, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
                 if not connection.was_used:
                     raise
                 # The pod closed the idle connection: that says nothing about the pod.
@@ -220,14 +223,18 @@ def _read_body(
     if response.status != 200:
         return SCRAPE_FAILED(f"{address}: status {response.status}")
     reader = BodyReader(filters)
+    late = SCRAPE_FAILED(f"{address}: the body was not complete before the timeout")
     for part in unpack_parts(response.parts(), PART_BYTES) if response.is_gzip else response.parts():
         if (problem := reader.read_part(part)) is not None:
             return problem
         if elapsed_seconds() > deadline:
-            return SCRAPE_FAILED(f"{address}: the body was not complete before the timeout")
+            return late
+    # At the deadline another thread ends the connection, and that looks like the end of a body without a length.
+    if elapsed_seconds() > deadline:
+        return late
     if response.missing_bytes:
         return BODY_MALFORMED(f"the connection ended {response.missing_bytes} bytes before the end of the body")
-    return reader.finish_body()
+    return reader.finish_body(may_be_cut=response.ends_with_connection)
 
 
 def _describe(error: Exception) -> str:

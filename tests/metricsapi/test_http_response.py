@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.metricsapi.http_response import BadResponse, ConnectionEnded, Response
+from trimtab.metricsapi.http_response import MAX_SENT_BYTES, BadResponse, ConnectionEnded, Response
 
 BODY = b"requests_total 5\n"
 WHOLE = {
@@ -80,6 +80,24 @@ def test_a_body_that_ends_too_early_says_how_much_is_missing() -> None:
 def test_a_connection_that_ended_before_the_first_byte_is_told_apart() -> None:
     with pytest.raises(ConnectionEnded):
         read(b"")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + (b"1;" + b"e" * 8000 + b"\r\na\r\n") * 6000,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + bytes(40_000_000),
+    ],
+    ids=["extensions", "body"],
+)
+def test_what_is_sent_has_a_limit_with_all_that_frames_it(sent: bytes) -> None:
+    with pytest.raises(BadResponse, match=str(MAX_SENT_BYTES)):
+        read(sent)
+
+
+def test_many_small_parts_are_refused() -> None:
+    with pytest.raises(BadResponse, match="small parts"):
+        read(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + bytes(60_000), piece=1)
 
 
 def test_a_response_without_a_body_ends_after_its_head() -> None:

@@ -40,23 +40,18 @@ class PlayedPod:
     port: int = 0
     heads: list[bytes] = field(default_factory=list)
     connections: int = 0
-    opened: list[socket.socket] = field(default_factory=list)
-
-    def reset_connections(self) -> None:
-        """Ends all connections as a pod that was killed: without a word of TCP or TLS."""
-        for connection in self.opened:
-            with contextlib.suppress(OSError):
-                linger = struct.pack("ii", 1, 0)
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                connection.close()
 
 
 @contextmanager
-def serving(answer: Answer, context: ssl.SSLContext | None = None, *, closes: bool = False) -> Iterator[PlayedPod]:
+def serving(
+    answer: Answer, context: ssl.SSLContext | None = None, *, closes: bool = False, resets: bool = False
+) -> Iterator[PlayedPod]:
+    """Serves pages. `closes`: each connection ends after its first response; `resets`: a moment later, as when the
+    process is killed."""
     pod = PlayedPod()
     listener = socket.create_server(("127.0.0.1", 0))
     pod.port = listener.getsockname()[1]
-    opened = pod.opened
+    opened: list[socket.socket] = []
 
     def talk(connection: socket.socket) -> None:
         text = b""
@@ -71,6 +66,11 @@ def serving(answer: Answer, context: ssl.SSLContext | None = None, *, closes: bo
                     pod.heads.append(head)
                     if (sent := answer(head)) is not None:
                         connection.sendall(sent)
+                    if resets:
+                        time.sleep(0.1)
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                        connection.close()
+                        return
                     if closes:
                         connection.shutdown(socket.SHUT_RDWR)
                         connection.close()
@@ -281,15 +281,17 @@ def test_tls_is_verified_against_the_name_of_the_rule(
         assert total(scraper.scrape(unknown, FILTERS)) == SCRAPE_FAILED.name
 
 
-def test_a_kept_tls_connection_that_was_reset_is_made_again(
-    authority: Authority, scraper: PodScraper, tmp_path: Path
+@pytest.mark.parametrize("is_secure", [False, True], ids=["plain", "TLS"])
+def test_a_kept_connection_that_was_reset_is_made_again(
+    is_secure: bool, authority: Authority, scraper: PodScraper, tmp_path: Path
 ) -> None:
     (tmp_path / "ca.crt").write_bytes(authority.certificate.read_bytes())
-    with serving(lambda head: respond(PAGE), secure(authority, "web.shop.svc")) as pod:
-        kept = target(pod, is_secure=True, ca_file="ca.crt", server_name="web.shop.svc")
-        assert total(scraper.scrape(kept, FILTERS)) == 7
-        pod.reset_connections()
-        assert total(scraper.scrape(kept, FILTERS)) == 7
+    context = secure(authority, "web.shop.svc") if is_secure else None
+    how = {"is_secure": True, "ca_file": "ca.crt", "server_name": "web.shop.svc"} if is_secure else {}
+    with serving(lambda head: respond(PAGE), context, resets=True) as pod:
+        assert total(scraper.scrape(target(pod, **how), FILTERS)) == 7
+        time.sleep(0.3)
+        assert total(scraper.scrape(target(pod, **how), FILTERS)) == 7
 
 
 def test_a_token_is_never_sent_before_the_certificate_is_verified(

@@ -27,7 +27,11 @@ MAX_LINE_BYTES = 8192
 PART_BYTES = 64 * 1024
 """The maximum size of a part of a body."""
 MAX_SENT_BYTES = 32 * 1024 * 1024
-"""The maximum size of a body as it is sent. Compressed bytes that unpack to nothing cost time as well."""
+"""The maximum size of a response as it is sent, with all that frames its body. Compressed bytes that unpack to nothing
+cost time as well."""
+MAX_RECEIVES = 50_000
+"""The maximum number of times that bytes are received of one response. Each time costs some microseconds, also if it is
+for a TLS record of one byte."""
 
 _HEAD_END = re.compile(rb"\n\r?\n")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [^\r\n]*)?")
@@ -52,7 +56,7 @@ class Response:
         BadResponse, and the errors of `receive`."""
         self._receive = receive
         self._buffer, self._at = b"", 0
-        self._body_bytes = 0
+        self._sent_bytes = self._receives = 0
         self.status = 0
         self.is_gzip = False
         self.missing_bytes = 0
@@ -175,6 +179,12 @@ class Response:
     def _fill(self) -> bool:
         """Receives more. Returns whether there was any."""
         received = self._receive(PART_BYTES)
+        self._receives += 1
+        self._sent_bytes += len(received)
+        if self._receives > MAX_RECEIVES:
+            raise BadResponse(f"more than {MAX_RECEIVES} small parts")
+        if self._sent_bytes > MAX_SENT_BYTES:
+            raise BadResponse(f"more than {MAX_SENT_BYTES} bytes")
         self._buffer, self._at = self._buffer[self._at :] + received, 0
         return bool(received)
 
@@ -183,7 +193,4 @@ class Response:
         end = min(self._at + min(size, PART_BYTES), len(self._buffer))
         part = self._buffer[self._at : end]
         self._at = end
-        self._body_bytes += len(part)
-        if self._body_bytes > MAX_SENT_BYTES:
-            raise BadResponse(f"more than {MAX_SENT_BYTES} bytes of body")
         return part

@@ -8,9 +8,19 @@ All patterns are valid for Python and for RE2, because compiled policies use the
 repetitions, because the texts come from users.
 """
 
+import re
 from dataclasses import dataclass
 
 CPU, MEMORY = "cpu", "memory"
+
+
+NOT_ZERO = "[^0-9].*|.*[1-9].*"
+"""The value of a variable that tells a size, such as `512m` or `0x20000000`; `0`, `0.0` and `0Gi` are none."""
+# Repetitions are bounded, so that the time of a search grows only with the length of the text.
+_OWN_SIZE = "(0{0,20}([.]0{0,20})?[1-9]|[\"'$])"
+"""The beginning of a size, or of a shell variable that holds one."""
+_VALUE = "[=:,\\s]{1,4}"
+"""What is between an option and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +31,13 @@ class TextPattern:
     """A text that each match contains: a text without it is not searched."""
     expression: str = ""
     """The regular expression; empty if the literal itself is searched."""
+    other_literals: tuple[str, ...] = ()
+    """If there are any, each match contains the literal or one of these."""
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """The texts of which each match contains one."""
+        return (self.literal, *self.other_literals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +49,13 @@ class SizeSetting:
     options: tuple[TextPattern, ...] = ()
     variable: str = ""
     """A pattern for the whole name of a variable; empty if the setting is an option."""
-    value: str = ".+"
+    value: str = NOT_ZERO
     """A pattern for the whole value of the variable."""
     frees_unseen: bool = True
     """Whether the variable frees the limits as well if its value is not in the pod (`valueFrom`)."""
+    is_switch: bool = False
+    """Whether the setting turns the reading of a limit off. Any other setting tells a size: zero or an empty value tells
+    none, because it stands for the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +103,13 @@ class Runtime:
     """Options that make the runtime read its memory limit whatever `settings` say."""
 
 
-_OPTION_START = "(^|[=,\\s]|--|enable-)"
-"""What is in front of an option's name that switches it on; `--no-` is not among it."""
+def _size_option(option: str, between: str = _VALUE) -> TextPattern:
+    """Returns the pattern of an option that tells a size."""
+    return TextPattern(option, f"{re.escape(option)}{between}{_OWN_SIZE}")
+
+
+_OPTION_START = "(^|[=,\\s])-{0,2}(enable-)?"
+"""What is in front of an option's name that switches it on; neither `--no-` nor `--no-enable-` is among it."""
 _AUTO_MEMORY_LIMIT = TextPattern("auto-gomemlimit", f"{_OPTION_START}auto-gomemlimit")
 
 RUNTIMES: tuple[Runtime, ...] = (
@@ -94,7 +119,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         source="openjdk/jdk: os::Linux::available_memory and active_processor_count in containers (JDK-8146115), "
         "Arguments::set_heap_size; OpenJ9 documentation, -XX:[+|-]UseContainerSupport; Paketo memory calculator",
         words=("java", "openjdk", "jdk", "jre", "jvm", "temurin", "corretto", "zulu", "liberica", "semeru", "graalvm",
-               "sapmachine", "dragonwell", "kotlin", "scala", "clojure", "groovy", "tomcat", "jetty", "wildfly",
+               "sapmachine", "dragonwell", "jruby", "kotlin", "scala", "clojure", "groovy", "tomcat", "jetty", "wildfly",
                "payara", "quarkus", "micronaut", "springboot", "openliberty", "maven", "gradle", "sbt"),
         images=("open-liberty", "activemq", "artemis", "cassandra", "cp-kafka", "cp-kafka-connect",
                 "cp-ksqldb-server", "cp-schema-registry", "cp-server", "cp-zookeeper", "druid", "elasticsearch",
@@ -123,24 +148,24 @@ RUNTIMES: tuple[Runtime, ...] = (
             TextPattern("-XX:"), TextPattern("-javaagent:"), TextPattern("-Xm", "-Xm[snx][0-9]"),
             TextPattern("-Xs", "(^|\\s)-Xs[shc]"), TextPattern("-D", "(^|\\s)-D[a-z]+[.]"),
         ),
-        programs=("java", "spark-submit", "catalina.sh", "mvn", "gradle", "sbt"),
+        programs=("java", "jruby", "spark-submit", "catalina.sh", "mvn", "gradle", "sbt"),
         files=("jar", "war"),
         settings=(
             SizeSetting(frees=(MEMORY,), options=(
-                TextPattern("-Xmx", "-Xmx\\S"), TextPattern("-XX:MaxHeapSize="), TextPattern("-XX:MaxRAM=")
+                _size_option("-Xmx", ""), _size_option("-XX:MaxHeapSize=", ""), _size_option("-XX:MaxRAM=", "")
             )),
             SizeSetting(frees=(MEMORY,), variable="MAX_HEAP_SIZE|.*_?XMX|ES_HEAP_SIZE|LS_HEAP_SIZE"),
-            SizeSetting(frees=(CPU,), options=(
-                TextPattern("-XX:ActiveProcessorCount=", "-XX:ActiveProcessorCount=[1-9]"),
-            )),
-            SizeSetting(frees=(CPU, MEMORY), options=(TextPattern("-XX:-UseContainerSupport"),)),
+            SizeSetting(frees=(CPU,), options=(_size_option("-XX:ActiveProcessorCount=", ""),)),
+            SizeSetting(frees=(CPU, MEMORY), options=(TextPattern("-XX:-UseContainerSupport"),), is_switch=True),
         ),
     ),
     Runtime(
         name="the .NET runtime",
         reads=(CPU, MEMORY),
         source="dotnet/docs, docs/core/runtime-config/garbage-collector.md (heap hard limit: 75% of the container's "
-        "limit by default; heap hard limit percent; limits for each heap) and threading.md, DOTNET_PROCESSOR_COUNT",
+        "limit by default; heap hard limit percent; limits for each heap); dotnet/runtime, "
+        "src/coreclr/inc/clrconfignames.h, PROCESSOR_COUNT: the number of processors, if it is between 1 and 65535; "
+        "otherwise by affinity and the cpu limit",
         words=("dotnet", "dotnetcore", "aspnet", "aspnetcore", "csharp"),
         usual_variables=(
             "DOTNET_GCHeapHardLimitPercent", "COMPlus_GCHeapHardLimitPercent", "DOTNET_gcServer", "COMPlus_gcServer",
@@ -157,7 +182,7 @@ RUNTIMES: tuple[Runtime, ...] = (
                 frees=(MEMORY,), variable="(DOTNET|COMPlus)_GCHeapHardLimit(SOH)?",
                 value="(0[xX])?0*[1-9a-fA-F][0-9a-fA-F]*",
             ),
-            SizeSetting(frees=(CPU,), variable="(DOTNET|COMPlus)_PROCESSOR_COUNT"),
+            SizeSetting(frees=(CPU,), variable="(DOTNET|COMPlus)_PROCESSOR_COUNT", value="0*[1-9][0-9]{0,4}"),
         ),
     ),
     Runtime(
@@ -175,7 +200,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         programs=("node", "nodejs", "npm", "npx", "yarn", "pnpm", "pm2-runtime"),
         files=("js", "cjs", "mjs", "ts"),
         settings=(SizeSetting(frees=(MEMORY,), options=(
-            TextPattern("--max", "--max[-_]old[-_]space[-_]size[=\\s]+[0-9]"),
+            TextPattern("--max", f"--max[-_]old[-_]space[-_]size{_VALUE}{_OWN_SIZE}"),
         )),),
         overriding_options=(TextPattern("percentage", "max[-_]old[-_]space[-_]size[-_]percentage"),),
     ),
@@ -193,7 +218,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         programs=("go",),
         settings=(
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
-            SizeSetting(frees=(CPU,), variable="GODEBUG", value=".*containermaxprocs=0.*", frees_unseen=False),
+            SizeSetting(frees=(CPU,), variable="GODEBUG", value=".*containermaxprocs=0.*", frees_unseen=False, is_switch=True),
         ),
     ),
     Runtime(
@@ -204,7 +229,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         usual_variables=("AUTOMEMLIMIT",),
         settings=(
             SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),
-            SizeSetting(frees=(MEMORY,), variable="AUTOMEMLIMIT", value="off|", frees_unseen=False),
+            SizeSetting(frees=(MEMORY,), variable="AUTOMEMLIMIT", value="off|", frees_unseen=False, is_switch=True),
         ),
     ),
     Runtime(
@@ -213,9 +238,9 @@ RUNTIMES: tuple[Runtime, ...] = (
         source="prometheus.io, command-line flags of Prometheus 3: --auto-gomemlimit and --auto-gomaxprocs are on",
         images=("prometheus",),
         settings=(
-            SizeSetting(frees=(MEMORY,), options=(TextPattern("--no-auto-gomemlimit"),)),
+            SizeSetting(frees=(MEMORY,), options=(TextPattern("--no-auto-gomemlimit"),), is_switch=True),
             SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),
-            SizeSetting(frees=(CPU,), options=(TextPattern("--no-auto-gomaxprocs"),)),
+            SizeSetting(frees=(CPU,), options=(TextPattern("--no-auto-gomaxprocs"),), is_switch=True),
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
         ),
     ),
@@ -228,7 +253,7 @@ RUNTIMES: tuple[Runtime, ...] = (
                 "vmalert"),
         limit_options=(TextPattern("memory.allowedPercent"),),
         settings=(
-            SizeSetting(frees=(MEMORY,), options=(TextPattern("-memory.allowedBytes"),)),
+            SizeSetting(frees=(MEMORY,), options=(_size_option("-memory.allowedBytes"),)),
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
         ),
     ),
@@ -242,7 +267,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         usual_variables=("ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS", "ELIXIR_ERL_OPTIONS", "RELEASE_COOKIE"),
         variable="^(ERL|ELIXIR|RABBITMQ)_",
         programs=("erl", "elixir", "iex", "mix", "rabbitmq-server"),
-        settings=(SizeSetting(frees=(CPU,), options=(TextPattern("+S", "[+]S\\s*[1-9]"),)),),
+        settings=(SizeSetting(frees=(CPU,), options=(_size_option("+S", "\\s{0,4}"),)),),
     ),
     Runtime(
         name="RabbitMQ",
@@ -253,7 +278,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         limit_options=(TextPattern("vm_memory_high_watermark.relative"),),
         programs=("rabbitmq-server",),
         settings=(SizeSetting(frees=(MEMORY,), options=(
-            TextPattern("vm_memory_high_watermark.absolute"), TextPattern("total_memory_available_override_value"),
+            _size_option("vm_memory_high_watermark.absolute"), _size_option("total_memory_available_override_value"),
         )),),
     ),
     Runtime(
@@ -262,19 +287,86 @@ RUNTIMES: tuple[Runtime, ...] = (
         source="mongodb.com, --wiredTigerCacheSizeGB: by default half of the memory that the container may use",
         images=("mongo", "mongodb", "percona-server-mongodb", "mongodb-community-server", "mongodb-enterprise-server"),
         programs=("mongod",),
-        settings=(SizeSetting(frees=(MEMORY,), options=(TextPattern("--wiredTigerCacheSizeGB"),)),),
+        settings=(SizeSetting(frees=(MEMORY,), options=(_size_option("--wiredTigerCacheSizeGB"),)),),
     ),
     Runtime(
         name="ClickHouse",
-        reads=(MEMORY,),
-        source="clickhouse.com, server settings: max_server_memory_usage_to_ram_ratio, by the cgroup's limit",
+        reads=(CPU, MEMORY),
+        source="ClickHouse/ClickHouse: base/base/getMemoryAmount.cpp reads the cgroup's memory limit, of which "
+        "max_server_memory_usage_to_ram_ratio is a share; src/Common/getNumberOfCPUCoresToUse.cpp obeys the cgroup's "
+        "cpu limit",
         images=("clickhouse", "clickhouse-server"),
         programs=("clickhouse-server",),
     ),
     Runtime(
+        name="Envoy",
+        reads=(CPU,),
+        source="envoyproxy/envoy, source/server/options_impl_platform_linux.cc, and the release notes of 1.37: without "
+        "--concurrency, the number of workers obeys the cgroup's cpu limit, unless ENVOY_CGROUP_CPU_DETECTION is false",
+        images=("envoy", "envoy-contrib", "envoy-distroless"),
+        usual_variables=("ENVOY_CGROUP_CPU_DETECTION", "ENVOY_UID"),
+        programs=("envoy",),
+        settings=(
+            SizeSetting(frees=(CPU,), options=(_size_option("--concurrency"),)),
+            SizeSetting(
+                frees=(CPU,), variable="ENVOY_CGROUP_CPU_DETECTION", value="[fF][aA][lL][sS][eE]", frees_unseen=False,
+                is_switch=True,
+            ),
+        ),
+    ),
+    Runtime(
+        name="the OpenTelemetry Collector",
+        reads=(CPU, MEMORY),
+        source="open-telemetry/opentelemetry-collector, memory limiter: limit_percentage is a share of the cgroup's "
+        "memory limit, and limit_mib takes precedence; it is a Go program. Its configuration is mostly in a ConfigMap",
+        words=("otelcol",),
+        images=("opentelemetry-collector", "opentelemetry-collector-contrib", "opentelemetry-collector-k8s",
+                "otel-collector", "aws-otel-collector", "splunk-otel-collector", "dynatrace-otel-collector"),
+        limit_options=(TextPattern("limit_percentage"),),
+        programs=("otelcol", "otelcol-contrib", "otelcol-k8s"),
+        settings=(
+            # Not `spike_limit_mib`, which may be beside a percentage.
+            SizeSetting(frees=(MEMORY,), options=(
+                TextPattern("limit_mib", f"(^|[^_a-z])limit_mib{_VALUE}{_OWN_SIZE}"),
+            )),
+            SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
+        ),
+    ),
+    Runtime(
+        name="TiKV",
+        reads=(CPU, MEMORY),
+        source="tikv/tikv, components/tikv_util/src/sys/mod.rs, SysQuota: cpus and memory are at most those of the "
+        "cgroup, and at most TIKV_CPU_CORES_QUOTA cpus",
+        images=("tikv",),
+        usual_variables=("TIKV_CPU_CORES_QUOTA",),
+        programs=("tikv-server",),
+        settings=(SizeSetting(frees=(CPU,), variable="TIKV_CPU_CORES_QUOTA"),),
+    ),
+    Runtime(
+        name="TiDB",
+        reads=(CPU, MEMORY),
+        source="pingcap/tidb, pkg/util/memory/meminfo.go: in a container, the total memory is at most the cgroup's "
+        "limit; pkg/util/cgmon/cgmon.go sets GOMAXPROCS by the cgroup's quota",
+        images=("tidb",),
+        programs=("tidb-server",),
+    ),
+    Runtime(
+        name="Caddy",
+        reads=(CPU, MEMORY),
+        source="caddyserver/caddy, cmd/main.go: automaxprocs and automemlimit by the cgroup's limits",
+        images=("caddy",),
+        programs=("caddy",),
+        settings=(
+            SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),
+            SizeSetting(frees=(MEMORY,), variable="AUTOMEMLIMIT", value="off", frees_unseen=False, is_switch=True),
+            SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
+        ),
+    ),
+    Runtime(
         name="CockroachDB",
         reads=(CPU, MEMORY),
-        source="cockroachlabs.com, cockroach start: --cache and --max-sql-memory as a share of the cgroup's limit",
+        source="cockroachdb/cockroach: cgroups.AdjustMaxProcs sets GOMAXPROCS, and shares of --cache and "
+        "--max-sql-memory are of cgroups.GetMemoryLimit",
         images=("cockroach",),
         programs=("cockroach",),
     ),
@@ -303,7 +395,8 @@ RUNTIMES: tuple[Runtime, ...] = (
         "variable is not empty",
         usual_variables=("NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE",),
         settings=(SizeSetting(
-            frees=(CPU,), variable="NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE", value="", frees_unseen=False
+            frees=(CPU,), variable="NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE", value="", frees_unseen=False,
+            is_switch=True,
         ),),
     ),
     Runtime(
@@ -313,7 +406,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         images=("rayproject/ray", "ray-ml", "ray-llm"),
         variable="^RAY_",
         programs=("ray",),
-        settings=(SizeSetting(frees=(CPU,), options=(TextPattern("--num-cpus", "--num-cpus[=\\s]+[0-9]"),)),),
+        settings=(SizeSetting(frees=(CPU,), options=(_size_option("--num-cpus"),)),),
     ),
     Runtime(
         name="Dask",
@@ -324,9 +417,10 @@ RUNTIMES: tuple[Runtime, ...] = (
         variable="^DASK_",
         programs=("dask", "dask-worker"),
         settings=(
-            SizeSetting(frees=(CPU,), options=(TextPattern("--nthreads", "--nthreads[=\\s]+[1-9]"),)),
+            SizeSetting(frees=(CPU,), options=(_size_option("--nthreads"),)),
             SizeSetting(frees=(MEMORY,), options=(
-                TextPattern("--memory-limit", "--memory-limit[=\\s]+[0-9]+[.]?[0-9]*\\s?[kKMGT]"),
+                # Without a unit, a number of at most 1 is a share.
+                TextPattern("--memory-limit", f"--memory-limit{_VALUE}{_OWN_SIZE}[0-9.]{{0,20}}\\s?[kKMGT]"),
             )),
         ),
     ),
@@ -335,13 +429,16 @@ RUNTIMES: tuple[Runtime, ...] = (
         reads=(MEMORY,),
         # A general sign, beside the rows for programs: an option or variable whose name has words for memory and share.
         source="prometheus/alertmanager, --enable-feature=auto-gomemlimit; VictoriaMetrics, -memory.allowedPercent; "
-        "open-telemetry/opentelemetry-collector, memory limiter: limit_percentage",
-        # Repetitions are bounded, so that the time of a search grows only with the length of the text.
+        "open-telemetry/opentelemetry-collector, processors.memory_limiter.limit_percentage",
         variable="(^|_)(MEM|MEMORY|HEAP|RAM)_([A-Z_]{0,30}_)?(PERCENT|PERCENTAGE|PCT|RATIO|FRACTION)($|_)",
         limit_options=(
             _AUTO_MEMORY_LIMIT,
-            TextPattern("ercent", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?[pP]ercent"),
-            TextPattern("ratio", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?ratio"),
+            TextPattern(
+                "ercent",
+                "[._:-](mem|memory|heap|ram|[a-z]{1,15}(Mem|Memory|Heap|Ram|RAM))([A-Z._:-][a-zA-Z._:-]{0,40})?"
+                "([pP]ercent(age)?|[rR]atio|[fF]raction|[pP]ct)($|[^a-zA-Z0-9])",
+                other_literals=("atio", "raction", "pct", "Pct"),
+            ),
         ),
         settings=(SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),),
     ),

@@ -379,8 +379,8 @@ class ScrapedPod(ApiObject, frozen=True, kw_only=True):
     status: ScrapedPodStatus = ScrapedPodStatus()
 
 
-# Pods without their containers' environment variables, command lines, resize policies and security contexts. These fields get names that no object
-# has, so msgspec skips their JSON: that halves the time to decode a pod.
+# Pods without their containers' environment variables, command lines, resize policies and security contexts. These
+# fields get names that no object has, so msgspec skips their JSON: that halves the time to decode a pod.
 
 
 class _ContainerWithoutEnv(Container, frozen=True, kw_only=True):

@@ -54,8 +54,8 @@ class SizeSetting:
     frees_unseen: bool = True
     """Whether the variable frees the limits as well if its value is not in the pod (`valueFrom`)."""
     is_switch: bool = False
-    """Whether the setting turns the reading of a limit off. Any other setting tells a size: zero or an empty value tells
-    none, because it stands for the default."""
+    """Whether the setting turns the reading of a limit off. Any other setting tells a size: zero or an empty value
+    tells none, because it stands for the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,12 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="a JVM",
         reads=(CPU, MEMORY),
-        source="openjdk/jdk: os::Linux::available_memory and active_processor_count in containers (JDK-8146115), "
-        "Arguments::set_heap_size; OpenJ9 documentation, -XX:[+|-]UseContainerSupport; Paketo memory calculator",
+        source="openjdk/jdk, os_linux.cpp: physical and available memory by OSContainer::memory_limit_in_bytes, and "
+        "active_processor_count (JDK-8146115); Arguments::set_heap_size; eclipse-openj9/openj9-docs, "
+        "xxusecontainersupport.md; paketo-buildpacks/libjvm, helper/memory_calculator.go",
         words=("java", "openjdk", "jdk", "jre", "jvm", "temurin", "corretto", "zulu", "liberica", "semeru", "graalvm",
-               "sapmachine", "dragonwell", "jruby", "kotlin", "scala", "clojure", "groovy", "tomcat", "jetty", "wildfly",
-               "payara", "quarkus", "micronaut", "springboot", "openliberty", "maven", "gradle", "sbt"),
+               "sapmachine", "dragonwell", "jruby", "kotlin", "scala", "clojure", "groovy", "tomcat", "jetty",
+               "wildfly", "payara", "quarkus", "micronaut", "springboot", "openliberty", "maven", "gradle", "sbt"),
         images=("open-liberty", "activemq", "artemis", "cassandra", "cp-kafka", "cp-kafka-connect",
                 "cp-ksqldb-server", "cp-schema-registry", "cp-server", "cp-zookeeper", "druid", "elasticsearch",
                 "flink", "hazelcast", "jboss-eap", "jenkins", "kafka", "kafka-connect", "kafka-ui", "keycloak",
@@ -134,7 +135,7 @@ RUNTIMES: tuple[Runtime, ...] = (
             "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS", "ZK_SERVER_HEAP", "SERVER_JVMFLAGS",
             "JVMFLAGS", "HADOOP_OPTS", "HBASE_OPTS", "ACTIVEMQ_OPTS", "JENKINS_JAVA_OPTS", "JAVA_OPTS_KC_HEAP",
             "JAVA_MAX_MEM_RATIO", "JAVA_INITIAL_MEM_RATIO", "JBOSS_HOME", "JBOSS_JAVA_SIZING", "PREPEND_JAVA_OPTS",
-            "CONTAINER_HEAP_PERCENT", "BPL_JVM_HEAD_ROOM", "BPL_JVM_THREAD_COUNT", "BPL_JVM_LOADED_CLASS_COUNT",
+            "CONTAINER_HEAP_PERCENT", "BPL_JVM_HEADROOM", "BPL_JVM_HEAD_ROOM", "BPL_JVM_THREAD_COUNT", "BPL_JVM_LOADED_CLASS_COUNT",
             "BPL_SPRING_CLOUD_BINDINGS_DISABLED", "SPRING_PROFILES_ACTIVE", "SPRING_APPLICATION_JSON", "MAX_HEAP_SIZE",
             "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS",
         ),
@@ -218,7 +219,9 @@ RUNTIMES: tuple[Runtime, ...] = (
         programs=("go",),
         settings=(
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
-            SizeSetting(frees=(CPU,), variable="GODEBUG", value=".*containermaxprocs=0.*", frees_unseen=False, is_switch=True),
+            SizeSetting(
+                frees=(CPU,), variable="GODEBUG", value=".*containermaxprocs=0.*", frees_unseen=False, is_switch=True
+            ),
         ),
     ),
     Runtime(
@@ -235,7 +238,8 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="Prometheus",
         reads=(CPU, MEMORY),
-        source="prometheus.io, command-line flags of Prometheus 3: --auto-gomemlimit and --auto-gomaxprocs are on",
+        source="prometheus/prometheus, CHANGELOG.md of 3.0 (#15373, #15376): GOMEMLIMIT and GOMAXPROCS follow the "
+        "container's limits unless --no-auto-gomemlimit and --no-auto-gomaxprocs are set",
         images=("prometheus",),
         settings=(
             SizeSetting(frees=(MEMORY,), options=(TextPattern("--no-auto-gomemlimit"),), is_switch=True),
@@ -247,8 +251,8 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="VictoriaMetrics",
         reads=(CPU, MEMORY),
-        source="docs.victoriametrics.com: -memory.allowedPercent (60% of the memory that the cgroup allows) and "
-        "-memory.allowedBytes; lib/cgroup",
+        source="VictoriaMetrics/VictoriaMetrics, lib/memory/memory.go: -memory.allowedPercent, 60 by default, unless "
+        "-memory.allowedBytes is above 0; lib/cgroup/cpu.go: GOMAXPROCS by the cgroup's quota",
         images=("victoria-metrics", "victoria-logs", "vmagent", "vminsert", "vmselect", "vmsingle", "vmstorage",
                 "vmalert"),
         limit_options=(TextPattern("memory.allowedPercent"),),
@@ -272,7 +276,8 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="RabbitMQ",
         reads=(MEMORY,),
-        source="rabbitmq.com, memory threshold: vm_memory_high_watermark.relative is a share of the container's limit",
+        source="rabbitmq.com, memory threshold: vm_memory_high_watermark.relative is a share of the container's limit; "
+        "docker-library/rabbitmq, docker-entrypoint.sh of 3.8 computes it from the cgroup's limit",
         images=("rabbitmq",),
         variable="^RABBITMQ_",
         limit_options=(TextPattern("vm_memory_high_watermark.relative"),),
@@ -284,7 +289,8 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="MongoDB",
         reads=(MEMORY,),
-        source="mongodb.com, --wiredTigerCacheSizeGB: by default half of the memory that the container may use",
+        source="mongodb.com, hostInfo: a container's memory limit is the memory of which WiredTiger's cache takes half "
+        "by default; the page about WiredTiger says that it may miss the limit, and asks for --wiredTigerCacheSizeGB",
         images=("mongo", "mongodb", "percona-server-mongodb", "mongodb-community-server", "mongodb-enterprise-server"),
         programs=("mongod",),
         settings=(SizeSetting(frees=(MEMORY,), options=(_size_option("--wiredTigerCacheSizeGB"),)),),

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.cluster.api.pod import Container, Pod
+from trimtab.cluster.runtime_patterns import Runtime, TextPattern
 from trimtab.cluster.runtime_signs import (
     IndependentRuntime,
     LimitReader,
@@ -21,7 +22,7 @@ from trimtab.cluster.runtime_signs import (
     container_signs,
     find_limit_use,
 )
-from trimtab.cluster.runtimes import RUNTIMES, Runtime, TextPattern
+from trimtab.cluster.runtimes import RUNTIMES
 
 READ, FREE, UNKNOWN = "read", "free", "unknown"
 

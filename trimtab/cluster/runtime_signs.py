@@ -21,7 +21,8 @@ import msgspec
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.bounded_cache import cache_short_strings
 from trimtab.cluster.image_reference import split_registry
-from trimtab.cluster.runtimes import MEMORY, RUNTIMES, Runtime, SizeSetting, TextPattern
+from trimtab.cluster.runtime_patterns import MEMORY, Runtime, SizeSetting, TextPattern
+from trimtab.cluster.runtimes import RUNTIMES
 
 MAX_CHARACTERS = 32 * 1024
 """The length of a variable's value, and of the command line, in characters. What follows is not read."""

@@ -8,105 +8,17 @@ All patterns are valid for Python and for RE2, because compiled policies use the
 repetitions, because the texts come from users.
 """
 
-import re
-from dataclasses import dataclass
-
-CPU, MEMORY = "cpu", "memory"
-
-
-NOT_ZERO = "[^0-9].*|.*[1-9].*"
-"""The value of a variable that tells a size, such as `512m` or `0x20000000`; `0`, `0.0` and `0Gi` are none."""
-# Repetitions are bounded, so that the time of a search grows only with the length of the text.
-_OWN_SIZE = "(0{0,20}([.]0{0,20})?[1-9]|[\"'$])"
-"""The beginning of a size, or of a shell variable that holds one."""
-_VALUE = "[=:,\\s]{1,4}"
-"""What is between an option and its value."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextPattern:
-    """A pattern that is searched in the values of variables and in each argument of the command line."""
-
-    literal: str
-    """A text that each match contains: a text without it is not searched."""
-    expression: str = ""
-    """The regular expression; empty if the literal itself is searched."""
-    other_literals: tuple[str, ...] = ()
-    """If there are any, each match contains the literal or one of these."""
-
-    @property
-    def literals(self) -> tuple[str, ...]:
-        """The texts of which each match contains one."""
-        return (self.literal, *self.other_literals)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeSetting:
-    """A setting with which a runtime no longer depends on a limit."""
-
-    frees: tuple[str, ...]
-    """The resources whose limits no longer matter."""
-    options: tuple[TextPattern, ...] = ()
-    variable: str = ""
-    """A pattern for the whole name of a variable; empty if the setting is an option."""
-    value: str = NOT_ZERO
-    """A pattern for the whole value of the variable."""
-    frees_unseen: bool = True
-    """Whether the variable frees the limits as well if its value is not in the pod (`valueFrom`)."""
-    is_switch: bool = False
-    """Whether the setting turns the reading of a limit off. Any other setting tells a size: zero or an empty value
-    tells none, because it stands for the default."""
-
-
-@dataclass(frozen=True, slots=True)
-class TellingValue:
-    """A variable that several programs read, with the value that only one runtime understands."""
-
-    variable: str
-    """The name of the variable."""
-    expression: str
-    """A pattern for the whole value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """A runtime or server: how it is recognized, and which limits it reads."""
-
-    name: str
-    """The runtime as messages name it, with its article."""
-    reads: tuple[str, ...]
-    """The resources whose limits it reads by default."""
-    source: str
-    """Where this is documented."""
-    words: tuple[str, ...] = ()
-    """Words of an image's name or tag, in lower case and without digits: `java` for `distroless/java17-debian12`."""
-    images: tuple[str, ...] = ()
-    """Last parts of image names, without tag: `cp-kafka` for `confluentinc/cp-kafka:7`."""
-    label_words: tuple[str, ...] = ()
-    """Words in labels that name a runtime or a language, in addition to `words`."""
-    usual_variables: tuple[str, ...] = ()
-    """Variables that only this runtime reads, by their whole names. Messages name them."""
-    variable: str = ""
-    """A pattern that is searched in the names of all other variables."""
-    telling_values: tuple[TellingValue, ...] = ()
-    """Variables that show this runtime only with such a value."""
-    limit_options: tuple[TextPattern, ...] = ()
-    """Options that take a share of a limit."""
-    options: tuple[TextPattern, ...] = ()
-    """Options of this runtime that do not mention limits."""
-    programs: tuple[str, ...] = ()
-    """Names of programs that are started, without a path and a version."""
-    files: tuple[str, ...] = ()
-    """Suffixes of files that only this runtime runs."""
-    settings: tuple[SizeSetting, ...] = ()
-    overriding_options: tuple[TextPattern, ...] = ()
-    """Options that make the runtime read its memory limit whatever `settings` say."""
-
-
-def _size_option(option: str, between: str = _VALUE) -> TextPattern:
-    """Returns the pattern of an option that tells a size."""
-    return TextPattern(option, f"{re.escape(option)}{between}{_OWN_SIZE}")
-
+from trimtab.cluster.runtime_patterns import (
+    CPU,
+    MEMORY,
+    OPTION_VALUE,
+    OWN_SIZE,
+    Runtime,
+    SizeSetting,
+    TellingValue,
+    TextPattern,
+    size_option,
+)
 
 _OPTION_START = "(^|[=,\\s])-{0,2}(enable-)?"
 """What is in front of an option's name that switches it on; neither `--no-` nor `--no-enable-` is among it."""
@@ -153,10 +65,10 @@ RUNTIMES: tuple[Runtime, ...] = (
         files=("jar", "war"),
         settings=(
             SizeSetting(frees=(MEMORY,), options=(
-                _size_option("-Xmx", ""), _size_option("-XX:MaxHeapSize=", ""), _size_option("-XX:MaxRAM=", "")
+                size_option("-Xmx", ""), size_option("-XX:MaxHeapSize=", ""), size_option("-XX:MaxRAM=", "")
             )),
             SizeSetting(frees=(MEMORY,), variable="MAX_HEAP_SIZE|.*_?XMX|ES_HEAP_SIZE|LS_HEAP_SIZE"),
-            SizeSetting(frees=(CPU,), options=(_size_option("-XX:ActiveProcessorCount=", ""),)),
+            SizeSetting(frees=(CPU,), options=(size_option("-XX:ActiveProcessorCount=", ""),)),
             SizeSetting(frees=(CPU, MEMORY), options=(TextPattern("-XX:-UseContainerSupport"),), is_switch=True),
         ),
     ),
@@ -201,7 +113,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         programs=("node", "nodejs", "npm", "npx", "yarn", "pnpm", "pm2-runtime"),
         files=("js", "cjs", "mjs", "ts"),
         settings=(SizeSetting(frees=(MEMORY,), options=(
-            TextPattern("--max", f"--max[-_]old[-_]space[-_]size{_VALUE}{_OWN_SIZE}"),
+            TextPattern("--max", f"--max[-_]old[-_]space[-_]size{OPTION_VALUE}{OWN_SIZE}"),
         )),),
         overriding_options=(TextPattern("percentage", "max[-_]old[-_]space[-_]size[-_]percentage"),),
     ),
@@ -257,7 +169,7 @@ RUNTIMES: tuple[Runtime, ...] = (
                 "vmalert"),
         limit_options=(TextPattern("memory.allowedPercent"),),
         settings=(
-            SizeSetting(frees=(MEMORY,), options=(_size_option("-memory.allowedBytes"),)),
+            SizeSetting(frees=(MEMORY,), options=(size_option("-memory.allowedBytes"),)),
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
         ),
     ),
@@ -271,7 +183,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         usual_variables=("ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS", "ELIXIR_ERL_OPTIONS", "RELEASE_COOKIE"),
         variable="^(ERL|ELIXIR|RABBITMQ)_",
         programs=("erl", "elixir", "iex", "mix", "rabbitmq-server"),
-        settings=(SizeSetting(frees=(CPU,), options=(_size_option("+S", "\\s{0,4}"),)),),
+        settings=(SizeSetting(frees=(CPU,), options=(size_option("+S", "\\s{0,4}"),)),),
     ),
     Runtime(
         name="RabbitMQ",
@@ -283,17 +195,17 @@ RUNTIMES: tuple[Runtime, ...] = (
         limit_options=(TextPattern("vm_memory_high_watermark.relative"),),
         programs=("rabbitmq-server",),
         settings=(SizeSetting(frees=(MEMORY,), options=(
-            _size_option("vm_memory_high_watermark.absolute"), _size_option("total_memory_available_override_value"),
+            size_option("vm_memory_high_watermark.absolute"), size_option("total_memory_available_override_value"),
         )),),
     ),
     Runtime(
         name="MongoDB",
         reads=(MEMORY,),
         source="mongodb.com, hostInfo: a container's memory limit is the memory of which WiredTiger's cache takes half "
-        "by default; the page about WiredTiger says that it may miss the limit, and asks for --wiredTigerCacheSizeGB",
+        "by default; the page about WiredTiger says that it may miss the limit, and requires --wiredTigerCacheSizeGB",
         images=("mongo", "mongodb", "percona-server-mongodb", "mongodb-community-server", "mongodb-enterprise-server"),
         programs=("mongod",),
-        settings=(SizeSetting(frees=(MEMORY,), options=(_size_option("--wiredTigerCacheSizeGB"),)),),
+        settings=(SizeSetting(frees=(MEMORY,), options=(size_option("--wiredTigerCacheSizeGB"),)),),
     ),
     Runtime(
         name="ClickHouse",
@@ -313,7 +225,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         usual_variables=("ENVOY_CGROUP_CPU_DETECTION", "ENVOY_UID"),
         programs=("envoy",),
         settings=(
-            SizeSetting(frees=(CPU,), options=(_size_option("--concurrency"),)),
+            SizeSetting(frees=(CPU,), options=(size_option("--concurrency"),)),
             SizeSetting(
                 frees=(CPU,), variable="ENVOY_CGROUP_CPU_DETECTION", value="[fF][aA][lL][sS][eE]", frees_unseen=False,
                 is_switch=True,
@@ -333,7 +245,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         settings=(
             # Not `spike_limit_mib`, which may be beside a percentage.
             SizeSetting(frees=(MEMORY,), options=(
-                TextPattern("limit_mib", f"(^|[^_a-z])limit_mib{_VALUE}{_OWN_SIZE}"),
+                TextPattern("limit_mib", f"(^|[^_a-z])limit_mib{OPTION_VALUE}{OWN_SIZE}"),
             )),
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
         ),
@@ -412,7 +324,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         images=("rayproject/ray", "ray-ml", "ray-llm"),
         variable="^RAY_",
         programs=("ray",),
-        settings=(SizeSetting(frees=(CPU,), options=(_size_option("--num-cpus"),)),),
+        settings=(SizeSetting(frees=(CPU,), options=(size_option("--num-cpus"),)),),
     ),
     Runtime(
         name="Dask",
@@ -423,10 +335,10 @@ RUNTIMES: tuple[Runtime, ...] = (
         variable="^DASK_",
         programs=("dask", "dask-worker"),
         settings=(
-            SizeSetting(frees=(CPU,), options=(_size_option("--nthreads"),)),
+            SizeSetting(frees=(CPU,), options=(size_option("--nthreads"),)),
             SizeSetting(frees=(MEMORY,), options=(
                 # Without a unit, a number of at most 1 is a share.
-                TextPattern("--memory-limit", f"--memory-limit{_VALUE}{_OWN_SIZE}[0-9.]{{0,20}}\\s?[kKMGT]"),
+                TextPattern("--memory-limit", f"--memory-limit{OPTION_VALUE}{OWN_SIZE}[0-9.]{{0,20}}\\s?[kKMGT]"),
             )),
         ),
     ),

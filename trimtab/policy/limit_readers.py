@@ -7,6 +7,7 @@ removed.
 
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.cluster.limit_references import LimitField, env_limit_fields, find_reference_reader, volume_limit_fields
+from trimtab.cluster.runtime_patterns import CPU, MEMORY
 from trimtab.cluster.runtime_signs import (
     IndependentRuntime,
     LimitReader,
@@ -16,7 +17,6 @@ from trimtab.cluster.runtime_signs import (
     container_signs,
     find_limit_use,
 )
-from trimtab.cluster.runtimes import CPU, MEMORY
 from trimtab.policy.metadata_reads import ContainerSigns
 from trimtab.policy.pod_body import read_containers
 from trimtab.policy.pod_context import ContainerRef, PodContext

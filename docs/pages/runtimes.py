@@ -2,8 +2,16 @@
 
 from collections.abc import Iterable
 
+from trimtab.cluster.runtime_patterns import (
+    NOT_ZERO,
+    OPTION_VALUE,
+    OWN_SIZE,
+    Runtime,
+    SizeSetting,
+    TextPattern,
+)
 from trimtab.cluster.runtime_signs import MAX_CHARACTERS
-from trimtab.cluster.runtimes import RUNTIMES, Runtime, SizeSetting, TextPattern
+from trimtab.cluster.runtimes import RUNTIMES
 from trimtab.policy import reasons as r
 
 _READ, _UNKNOWN = r.CONTAINER_READS_LIMIT.name, r.RUNTIME_UNKNOWN.name
@@ -27,7 +35,8 @@ These places of a pod are read, in this order:
    `language`, `lang` or `framework`, such as `app.kubernetes.io/runtime: java`, and keys of operators that add an agent
    for a language, such as `instrumentation.opentelemetry.io/inject-java`.
 
-A setting of a fixed size, such as `-Xmx`, frees the limit: the policy then removes it.
+A setting of a fixed size, such as `-Xmx`, frees the limit: the policy then removes it. Zero, or no value, is no size,
+because it means the default.
 
 ## What cannot be seen
 
@@ -97,11 +106,18 @@ def _escaped(text: str) -> str:
 
 
 def _patterns(patterns: Iterable[TextPattern]) -> str:
-    return _codes(pattern.expression or pattern.literal for pattern in patterns)
+    return ", ".join(map(_pattern, patterns))
+
+
+def _pattern(pattern: TextPattern) -> str:
+    text = pattern.expression or pattern.literal
+    if not text.endswith(OWN_SIZE):
+        return f"`{_escaped(text)}`"
+    return f"`{_escaped(text.removesuffix(OWN_SIZE).removesuffix(OPTION_VALUE))}` with a size"
 
 
 def _setting(setting: SizeSetting) -> str:
     if setting.options:
         return _patterns(setting.options)
-    value = "" if setting.value == ".+" else f" with a value like `{_escaped(setting.value)}`"
+    value = " with a size" if setting.value == NOT_ZERO else f" with a value like `{_escaped(setting.value)}`"
     return f"the variable `{_escaped(setting.variable)}`{value}"

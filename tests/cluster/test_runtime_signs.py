@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.cluster.api.pod import Container, Pod
+from trimtab.cluster.runtime_patterns import Runtime, TextPattern
 from trimtab.cluster.runtime_signs import (
     IndependentRuntime,
     LimitReader,
@@ -21,7 +22,7 @@ from trimtab.cluster.runtime_signs import (
     container_signs,
     find_limit_use,
 )
-from trimtab.cluster.runtimes import RUNTIMES, Runtime, TextPattern
+from trimtab.cluster.runtimes import RUNTIMES
 
 READ, FREE, UNKNOWN = "read", "free", "unknown"
 
@@ -85,6 +86,11 @@ def test_a_percentage_in_any_variable_shows_a_jvm_that_reads_its_limit(name: str
         {"image": "rayproject/ray:2.49", "command": ["ray", "start"]}, {"image": "acme/a", "command": ["ray", "start"]},
         {"image": "ghcr.io/dask/dask:2026.1"}, {"command": ["tini", "--", "dask-worker"]},
         {"env": {"DOTNET_GCHeapHardLimit": "0"}}, {"env": {"DOTNET_GCHeapHardLimitSOHPercent": "0x20"}},
+        {"image": "jruby:9.4"}, {"image": "otel/opentelemetry-collector-contrib:0.150.0"},
+        {"command": ["/otelcol"]}, {"image": "clickhouse/clickhouse-server:24"}, {"image": "pingcap/tikv:v8"},
+        {"image": "pingcap/tidb:v8"}, {"image": "caddy:2"},
+        {"image": "mcr.microsoft.com/dotnet/aspnet:9.0", "env": {"DOTNET_PROCESSOR_COUNT": "0"}},
+        {"image": "victoriametrics/vmagent", "args": ["-memory.allowedBytes=0"]},
     ],
 )  # fmt: skip
 def test_what_sizes_itself_by_both_limits(fields: dict[str, Any]) -> None:
@@ -98,7 +104,7 @@ def test_what_sizes_itself_by_both_limits(fields: dict[str, Any]) -> None:
         {"image": "registry.access.redhat.com/ubi9/nodejs-20"}, {"command": ["node", "server.js"]},
         {"env": {"NODE_OPTIONS": "--max-old-space-size-percentage=60"}}, {"args": ["server.mjs"]},
         {"env": {"NODE_OPTIONS": "--max-old-space-size=400 --max_old_space_size_percentage=60"}},
-        {"image": "mongo:7"}, {"image": "clickhouse/clickhouse-server:24"}, {"env": {"MSSQL_PID": "Express"}},
+        {"image": "mongo:7"}, {"env": {"MSSQL_PID": "Express"}},
     ],
 )  # fmt: skip
 def test_what_sizes_itself_by_the_memory_limit(fields: dict[str, Any]) -> None:
@@ -112,7 +118,11 @@ def test_what_sizes_itself_by_the_memory_limit(fields: dict[str, Any]) -> None:
         {"args": ["--enable-feature=a,auto-gomemlimit"]}, {"args": ["--auto-gomemlimit"]},
         {"args": ["--enable-auto-gomemlimit"]},
         {"args": ["--memory.cache-percent=40"]}, {"args": ["server", "--cache-memory-percentage=40"]},
-        {"args": ["-heap.max.ratio", "0.5"]},
+        {"args": ["-heap.max.ratio", "0.5"]}, {"args": ["--set=processors.memory_limiter.limit_percentage=80"]},
+        {"args": ["--config=yaml:processors::memory_limiter::limit_percentage: 80"]},
+        {"args": ["--config=yaml:processors: {memory_limiter: {check_interval: 1s, limit_percentage: 80}}"]},
+        {"args": ["--cacheMemoryPercent=40"]}, {"args": ["--memory.maxPct", "40"]}, {"args": ["--heap-fraction=0.5"]},
+        {"args": ["--max_server_memory_usage_to_ram_ratio=0.8"]}, {"args": ["--memory-usage-ratio=0.8"]},
     ],
 )  # fmt: skip
 def test_a_name_for_a_share_of_memory_shows_that_the_memory_limit_is_read(fields: dict[str, Any]) -> None:
@@ -124,7 +134,8 @@ def test_a_name_for_a_share_of_memory_shows_that_the_memory_limit_is_read(fields
     [
         {"env": {"FRAME_RATIO": "2"}}, {"env": {"CPU_PERCENT": "2"}}, {"env": {"MEMORY_PERCENTILES": "2"}},
         {"env": {"MEMORY": "1Gi"}}, {"args": ["--diagram-ratio=2"]}, {"args": ["--no-auto-gomemlimit"]},
-        {"args": ["a memory percent"]},
+        {"args": ["a memory percent"]}, {"args": ["--no-enable-auto-gomemlimit"]}, {"args": ["--memory-percentiles=9"]},
+        {"args": ["--memory.ration=2"]}, {"args": ["--diagramPercent=2"]},
     ],
 )  # fmt: skip
 def test_other_shares_and_other_words_for_memory_show_nothing(fields: dict[str, Any]) -> None:
@@ -135,7 +146,8 @@ def test_other_shares_and_other_words_for_memory_show_nothing(fields: dict[str, 
     "fields",
     [{"image": "golang:1.25"}, {"env": {"GOGC": "50"}}, {"env": {"GOMEMLIMIT": "1GiB"}}, {"image": "erlang:27"},
      {"env": {"RUST_LOG": "info"}}, {"image": "rust:1.90"}, {"env": {"RAYON_NUM_THREADS": "2"}},
-     {"env": {"NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE": "1"}},
+     {"env": {"NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE": "1"}}, {"image": "envoyproxy/envoy:v1.37"},
+     {"command": ["envoy", "-c", "/etc/envoy.yaml"]}, {"image": "envoyproxy/envoy:v1", "args": ["--concurrency", "0"]},
      {"env": {"WEB_CONCURRENCY": "auto", "RAILS_ENV": "production"}},
      {"image": "ruby:3.4", "env": {"WEB_CONCURRENCY": "auto"}},
      {"env": {"GOMAXPROCS": "$(CPUS)"}}, {"env": {"AUTOMEMLIMIT": "off"}}, {"env": {"ELIXIR_ERL_OPTIONS": "+K true"}}],
@@ -164,6 +176,16 @@ def test_what_sizes_itself_by_the_cpu_limit(fields: dict[str, Any]) -> None:
         ({"image": "mongo:7", "args": ["--wiredTigerCacheSizeGB", "1"]}, (FREE, FREE)),
         ({"image": "erlang:27", "env": {"ERL_FLAGS": "+S 2:2"}}, (FREE, FREE)),
         ({"env": {"COMPlus_GCHeapHardLimitSOH": "40000000"}}, (READ, FREE)),
+        ({"image": "envoyproxy/envoy:v1.37", "args": ["--concurrency", "2"]}, (FREE, FREE)),
+        ({"image": "envoyproxy/envoy:v1", "env": {"ENVOY_CGROUP_CPU_DETECTION": "False"}}, (FREE, FREE)),
+        ({"image": "pingcap/tikv:v8", "env": {"TIKV_CPU_CORES_QUOTA": "4"}}, (FREE, READ)),
+        (
+            {"image": "otel/opentelemetry-collector", "args": ["--set=processors.memory_limiter.limit_mib=400"]},
+            (READ, FREE),
+        ),
+        ({"image": "mongo:7", "args": ["--wiredTigerCacheSizeGB", "0.5"]}, (FREE, FREE)),
+        ({"image": "app-jdk:1", "env": {"A": "-Xmx$(HEAP)"}}, (READ, FREE)),
+        ({"env": {"JAVA_OPTS": "-Xmx1g -XX:MinHeapFreeRatio=5 -XX:InitiatingHeapOccupancyPercent=9"}}, (READ, FREE)),
         ({"env": {"TOKIO_WORKER_THREADS": "4"}}, (FREE, FREE)),
         ({"env": {"NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE": ""}}, (FREE, FREE)),
         ({"image": "dask/dask", "args": ["dask", "worker", "--nthreads", "2", "--memory-limit", "4GB"]}, (FREE, FREE)),
@@ -181,7 +203,7 @@ def test_a_number_of_workers_shows_no_runtime(value: str) -> None:
 
 @pytest.mark.parametrize(
     ("option", "shown_by"),
-    [("--auto-gomemlimit.ratio=0.8", "--auto-gomemlimit"), ("--enable-auto-gomemlimit", "enable-auto-gomemlimit")],
+    [("--auto-gomemlimit.ratio=0.8", "--auto-gomemlimit"), ("--enable-auto-gomemlimit", "--enable-auto-gomemlimit")],
 )
 def test_an_option_of_several_programs_names_itself_and_none_of_them(option: str, shown_by: str) -> None:
     container: dict[str, Any] = {"image": "quay.io/thanos/thanos:v0.39.2", "args": ["receive", option]}
@@ -251,9 +273,9 @@ def test_long_texts_are_read_up_to_a_maximum() -> None:
     assert uses(args=["x" * 2_000_000, "-XX:MaxRAMPercentage=75"]) == (UNKNOWN, UNKNOWN)
 
 
-@pytest.mark.parametrize("part", ["mem.", "-", " --", "MEM_", "_"])
+@pytest.mark.parametrize("part", ["mem.", "-", " --", "MEM_", "_", "memory_", "aMemory", "-Xmx0", "0", "=0", "enable-"])
 def test_the_time_of_a_search_grows_only_with_the_length_of_the_text(part: str) -> None:
-    text = "--" + part * 8000 + " ercent ratio"
+    text = "--" + part * 8000 + " ".join(literal for pattern in PATTERNS for literal in pattern.literals)
     started = time.process_time()
     uses(args=[text], env={text[:16_000]: text})
     assert time.process_time() - started < 2
@@ -270,7 +292,29 @@ PATTERNS = [pattern for runtime in RUNTIMES for pattern in patterns_of(runtime)]
 @given(st.data())
 def test_each_match_of_a_pattern_contains_its_literal(data: st.DataObject) -> None:
     pattern = data.draw(st.sampled_from([one for one in PATTERNS if one.expression]))
-    assert pattern.literal in data.draw(st.from_regex(pattern.expression, fullmatch=True))
+    text = data.draw(st.from_regex(pattern.expression, fullmatch=True))
+    assert any(literal in text for literal in pattern.literals)
+
+
+SIZES = [
+    (setting, pattern) for runtime in RUNTIMES for setting in runtime.settings if not setting.is_switch
+    for pattern in setting.options or [TextPattern("", setting.value)]
+]  # fmt: skip
+"""(setting that tells a size, pattern of its option or of the whole value of its variable)."""
+
+
+@given(st.data())
+def test_neither_zero_nor_nothing_is_a_size(data: st.DataObject) -> None:
+    setting, pattern = data.draw(st.sampled_from(SIZES))
+    if setting.variable:
+        assert [zero for zero in ("", "0", "00", "0.0", "0Gi", "0x0") if re.fullmatch(pattern.expression, zero)] == []
+        return
+    text = data.draw(st.from_regex(pattern.expression, fullmatch=True))
+    # Any other text may stand for a number that is not in the pod, as `$(HEAP)` does.
+    if text[-1].isdigit():
+        zero = re.sub("[0-9]", "0", text)
+        assert re.search(pattern.expression, zero) is None, zero
+    assert re.search(pattern.expression, pattern.literal + "=") is None
 
 
 def test_each_row_has_a_name_of_its_own_and_a_source() -> None:

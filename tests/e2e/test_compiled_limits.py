@@ -10,6 +10,7 @@ import pytest
 
 from tests.build import policies, policy
 from tests.controlplane.cluster import Cluster
+from tests.windows_specs import NOT_ON_WINDOWS, ON_WINDOWS
 from trimtab.cluster.request_parameters import PARAMETERS_NAME, NamespaceRules, build_parameters
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy
 
@@ -75,6 +76,21 @@ def test_a_label_of_the_pod_shows_the_runtime(whole_cluster: Cluster, namespace:
     labelled = pod_of(namespace, {}, labels={"app.kubernetes.io/runtime": "Java"})
     other = pod_of(namespace, {}, labels={"app": "java"})
     assert (set(limits(whole_cluster, labelled)), limits(whole_cluster, other)) == ({"cpu", "memory"}, {})
+
+
+@pytest.mark.parametrize(
+    ("spec", "resources"),
+    [
+        *(pytest.param(spec, {"cpu", "memory"}, id=f"windows-{name}") for name, spec in ON_WINDOWS.items()),
+        *(pytest.param(spec, set(), id=f"other-{name}") for name, spec in NOT_ON_WINDOWS.items()),
+    ],
+)
+def test_the_limits_of_a_pod_on_windows_stay(
+    whole_cluster: Cluster, namespace: str, spec: Object, resources: set[str]
+) -> None:
+    pod = pod_of(namespace, {})
+    pod["spec"].update(spec)
+    assert set(limits(whole_cluster, pod)) == resources
 
 
 def test_many_variables_do_not_exceed_the_cost_that_the_server_allows(whole_cluster: Cluster, namespace: str) -> None:

@@ -86,6 +86,102 @@ def test_a_pod_label_or_a_volume_name_is_no_mention() -> None:
     assert names(web, item("ConfigMap", "shop", "settings")) == {("ConfigMap", "shop", "settings")}
 
 
+def left_out(*objects: dict[str, object]) -> dict[str, str]:
+    """Name → why the object is not judged."""
+    return {one.name[2]: one.reason.code.name for one in find_orphans([POD, *objects]).unjudged}
+
+
+GATEWAY = {"apiVersion": "networking.istio.io/v1", "spec": {"servers": [{"tls": {"credentialName": "wild"}}]}}
+
+
+def test_a_certificate_may_be_read_where_the_pods_of_a_gateway_run() -> None:
+    """Istio reads the Secret in the namespace of the gateway's pods, which is mostly another one than the Gateway's."""
+    gateway = item("Gateway", "echo", "gw", **GATEWAY)
+    assert left_out(gateway, item("Secret", "istio-system", "wild")) == {"wild": "orphan-named-in-another-namespace"}
+
+
+def test_a_field_for_secrets_counts_also_if_several_namespaces_have_the_name() -> None:
+    secrets = [item("Secret", namespace, "wild") for namespace in ("istio-system", "echo")]
+    assert names(item("Gateway", "echo", "gw", **GATEWAY), *secrets) == set()
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_judged"),
+    [
+        ({"note": "uses wild here"}, False), ({"secretRef": {"name": "wild"}}, False),
+        ({"wild": "x"}, True), ({"note": "wilder"}, True),
+    ],
+)  # fmt: skip
+def test_a_word_of_a_custom_resource_may_name_a_secret_whose_name_is_unique(
+    spec: dict[str, object], is_judged: bool
+) -> None:
+    custom = item("Thing", "echo", "t", apiVersion="acme.example/v1", spec=spec)
+    assert bool(names(custom, item("Secret", "istio-system", "wild"))) is is_judged
+
+
+def test_a_word_that_many_secrets_have_as_their_name_names_none_elsewhere() -> None:
+    custom = item("Thing", "echo", "t", apiVersion="acme.example/v1", spec={"mode": "web"})
+    assert len(names(custom, item("Secret", "a", "web"), item("Secret", "b", "web"))) == 2
+
+
+POLICY_GROUP = "admissionregistration.k8s.io/v1"
+
+
+@pytest.mark.parametrize("kind", ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"])
+@pytest.mark.parametrize(
+    ("param", "used"),
+    [
+        ({"name": "params", "namespace": "shop"}, True), ({"name": "params"}, True),
+        ({"selector": {"matchLabels": {"use": "yes"}}}, True), ({"selector": {"matchLabels": {"use": "no"}}}, False),
+        ({"name": "params", "namespace": "other"}, False), ({"name": "other", "namespace": "shop"}, False),
+    ],
+)  # fmt: skip
+def test_the_parameters_of_an_admission_policy_are_in_use(kind: str, param: dict[str, object], used: bool) -> None:
+    policy = item(kind, "", "p", apiVersion=POLICY_GROUP, spec={"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}})
+    binding = item(f"{kind}Binding", "", "b", apiVersion=POLICY_GROUP, spec={"policyName": "p", "paramRef": param})
+    params = item("ConfigMap", "shop", "params", metadata={"labels": {"use": "yes"}})
+    assert bool(names(policy, binding, params)) is not used
+
+
+def test_parameters_of_an_unknown_kind_may_be_a_config_map() -> None:
+    spec = {"policyName": "p", "paramRef": {"name": "params", "namespace": "shop"}}
+    binding = item("ValidatingAdmissionPolicyBinding", "", "b", apiVersion=POLICY_GROUP, spec=spec)
+    assert names(binding, item("ConfigMap", "shop", "params")) == set()
+
+
+def test_parameters_of_another_kind_are_no_config_map() -> None:
+    policy = item("ValidatingAdmissionPolicy", "", "p", apiVersion=POLICY_GROUP,
+                  spec={"paramKind": {"apiVersion": "acme.example/v1", "kind": "Limit"}})  # fmt: skip
+    spec = {"policyName": "p", "paramRef": {"name": "params", "namespace": "shop"}}
+    binding = item("ValidatingAdmissionPolicyBinding", "", "b", apiVersion=POLICY_GROUP, spec=spec)
+    assert names(policy, binding, item("ConfigMap", "shop", "params")) == {("ConfigMap", "shop", "params")}
+
+
+def test_the_parameters_of_an_ingress_class_are_in_use() -> None:
+    parameters = {"kind": "ConfigMap", "name": "params", "namespace": "shop", "scope": "Namespace"}
+    ingress_class = item("IngressClass", "", "c", apiVersion="networking.k8s.io/v1", spec={"parameters": parameters})
+    used, other = item("ConfigMap", "shop", "params"), item("ConfigMap", "other", "params")
+    assert names(ingress_class, used, other) == {("ConfigMap", "other", "params")}
+
+
+def test_what_programs_read_by_a_fixed_name_or_label_is_left_out() -> None:
+    part_of = {"labels": {"app.kubernetes.io/part-of": "argocd"}}
+    assert left_out(
+        item("ConfigMap", "argocd", "argocd-cm"), item("ConfigMap", "argocd", "extra", metadata=part_of),
+        item("Secret", "argocd", "argocd-initial-admin-secret"),
+        item("ConfigMap", "ingress-nginx", "ingress-controller-leader"),
+        item("ConfigMap", "ingress-nginx", "ingress-controller-leader-nginx"),
+    ) == {
+        "argocd-cm": "orphan-read-by-name", "extra": "orphan-operator-label",
+        "argocd-initial-admin-secret": "orphan-read-by-name", "ingress-controller-leader": "orphan-leader-lock",
+        "ingress-controller-leader-nginx": "orphan-leader-lock",
+    }  # fmt: skip
+
+
+def test_a_leader_in_another_sense_is_no_lock() -> None:
+    assert names(item("ConfigMap", "shop", "leaderboard")) == {("ConfigMap", "shop", "leaderboard")}
+
+
 def test_young_objects_are_left_out() -> None:
     new = item("ConfigMap", "shop", "new", metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})
     assert names(new, now=1767225600 + 60, min_age_seconds=3600) == set()

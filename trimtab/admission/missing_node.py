@@ -12,7 +12,7 @@ from trimtab.admission.quota_headroom import with_class_overhead
 from trimtab.admission.spread_domains import describe_unreachable_domains, has_every_topology, strict_constraints
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement, UnsetType, change, value_or
-from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec, Toleration
+from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec, Toleration, required_node_terms
 from trimtab.cluster.format_count import join_first
 from trimtab.cluster.kinds import DAEMON_SET
 from trimtab.cluster.node import HOSTNAME_LABEL
@@ -23,7 +23,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import Amounts, pod_requests
 from trimtab.cluster.selectors import requirement_matches
 from trimtab.policy import reasons
-from trimtab.policy.affinity_conflicts import describe_requirement, required_terms, selector_requirements
+from trimtab.policy.affinity_conflicts import describe_requirement, selector_requirements
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings, PodContext
 from trimtab.scheduling.node_filters import first_untolerated_taint, format_taint
@@ -100,7 +100,7 @@ def _describe_missing(spec: PodSpec, shapes: tuple[NodeShape, ...], machines: Ma
             keys = dict.fromkeys(constraint.topology_key for constraint in strict_constraints(spec))
             named = _shorten(join_first(tuple(keys), _MAX_NAMED_LABELS))
             return f"no node with the required labels has the topology of the pod's spread constraints: {named}"
-    required, terms = [*selector_requirements(spec)], required_terms(spec)
+    required, terms = [*selector_requirements(spec)], required_node_terms(spec)
     if len(terms) > 1:
         return "no node has all the labels of one of the terms of node affinity that the pod requires"
     required += value_or(terms[0].match_expressions, ()) if terms else ()
@@ -117,7 +117,7 @@ def _name_unmet_labels(spec: PodSpec, shapes: tuple[NodeShape, ...], machines: M
 
     unmet = list(filter(is_unmet, selector_requirements(spec)))
     if not unmet:
-        terms = [value_or(term.match_expressions, ()) for term in required_terms(spec)]
+        terms = [value_or(term.match_expressions, ()) for term in required_node_terms(spec)]
         first = [next(filter(is_unmet, expressions), None) for expressions in terms]
         unmet = [requirement for requirement in first if requirement is not None]
         if len(unmet) < len(first):
@@ -236,7 +236,7 @@ def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool
     # The kubelet rejects a pod of another operating system; the scheduler does not look at this field.
     if not isinstance(spec.os, UnsetType) and shape.operating_system not in ("", spec.os.name):
         return False
-    terms = required_terms(spec)
+    terms = required_node_terms(spec)
     if terms and not any(_term_matches(term, shape, machines) for term in terms):
         return False
     if shape.taints and first_untolerated_taint(value_or(spec.tolerations, ()), shape.taints) is not None:

@@ -7,7 +7,8 @@ all of these conditions hold:
 
     the pod      everything that Trimtab decodes is equal, except names, the nearest owner's name and UID, the name of
                  the token volume, values of labels and annotations, and, if no policy distinguishes images by them,
-                 their tags and digests; the pod has none of Trimtab's own annotations
+                 their tags and digests; the pod has none of Trimtab's own annotations, and no security context
+                 with options for Windows
     metadata     each value of a label or annotation that was read for the decision is equal (`policy.metadata_reads`)
     signs        if the decision read what environments and command lines show, they show the same
     owners       the chain of owners is equal, except the name of the nearest owner if that has an owner itself; each
@@ -41,6 +42,7 @@ from trimtab.policy.field_owners import names_apply
 from trimtab.policy.limit_readers import read_container_signs
 from trimtab.policy.match import reads_image_tags
 from trimtab.policy.metadata_reads import ContainerSigns, MetadataReads
+from trimtab.policy.pod_body import mentions_windows_options
 from trimtab.policy.pod_context import MarkerSigner
 from trimtab.policy.podpolicy import Policies
 
@@ -208,6 +210,9 @@ def read_instance(
     metadata = pod.metadata
     controller = metadata.controller_owner
     if controller is None or len(raw) > _MAX_BYTES or names_apply(raw):
+        return None
+    # The key does not contain the security contexts of containers.
+    if mentions_windows_options(raw):
         return None
     annotations = value_or(metadata.annotations, {})
     if any(key.startswith(_OWN_PREFIX) for key in annotations):

@@ -43,7 +43,6 @@ from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget, WorkloadStatus
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import built_in
-from trimtab.cluster.node import OS_LABELS
 from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.selectors import labels_match
@@ -74,6 +73,9 @@ class LintWorkload:
     replicas: int | None = None
     """The replica count in the manifest; None if it has none, as always for a DaemonSet or a Job."""
     status: WorkloadStatus = field(default_factory=WorkloadStatus)
+    is_windows: bool = False
+    """Whether the pods run on Windows. No limit of theirs should be removed: Windows guarantees no container a share of
+    the cpu, and has no OOM killer (Kubernetes, Resource management for Windows nodes)."""
 
     @property
     def namespace(self) -> str:
@@ -94,15 +96,6 @@ class LintWorkload:
     def is_critical(self) -> bool:
         """Whether the pods have system-cluster-critical or system-node-critical as their priority class."""
         return value_or(self.spec.priority_class_name, "") in ("system-cluster-critical", "system-node-critical")
-
-    @property
-    def is_windows(self) -> bool:
-        """Whether the pods say that they run on Windows: by `spec.os` or by their node selector. No limit of theirs
-        should be removed: Windows guarantees no container a share of the cpu, and has no OOM killer (Kubernetes,
-        Resource management for Windows nodes)."""
-        system, selector = value_or(self.spec.os, None), value_or(self.spec.node_selector, {})
-        names = [system.name if system is not None else "", *(selector.get(key, "") for key in OS_LABELS)]
-        return "windows" in names
 
     def container_path(self, container: LintContainer, *more: str | int) -> Path:
         """Returns the path, in the workload's manifest, of a field of one of its containers."""

@@ -6,7 +6,7 @@ custom one, because the `spec.template` of a custom kind need not be a pod templ
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from trimtab.autoscaling.objects import (
     LintNode,
     LintOwner,
     LintPod,
+    LintPodSpec,
     LintTemplate,
     PolicyView,
     ServiceView,
@@ -31,11 +32,12 @@ from trimtab.autoscaling.rule import LintSubject
 from trimtab.autoscaling.usage_history import UsageHistory
 from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWebhookConfiguration
 from trimtab.cluster.api.autoscaling import CapacityBuffer, HorizontalPodAutoscaler, VerticalPodAutoscaler
-from trimtab.cluster.api.core import LimitRange, Namespace
+from trimtab.cluster.api.core import LimitRange, Namespace, RuntimeClass
 from trimtab.cluster.api.meta import ApiObject, Labels, change, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import POD, REPLICA_SET, GroupKind, built_in
+from trimtab.cluster.operating_system import runs_on_windows
 from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
@@ -49,13 +51,16 @@ from trimtab.cluster.yaml_documents import Document, read_documents
 OWNER_KINDS = (
     "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Rollout",
 )  # fmt: skip
-CLUSTER_KINDS = ("Node", "Namespace", "MutatingWebhookConfiguration", "KubeletConfiguration", "PodPolicy")
+CLUSTER_KINDS = (
+    "Node", "Namespace", "RuntimeClass", "MutatingWebhookConfiguration", "KubeletConfiguration", "PodPolicy",
+)  # fmt: skip
 """Kinds whose objects have no namespace."""
 SHAPES: dict[str, type[ApiObject]] = {
     **dict.fromkeys(OWNER_KINDS, LintOwner),
     "Pod": LintPod,
     "Node": LintNode,
     "Namespace": Namespace,
+    "RuntimeClass": RuntimeClass,
     "LimitRange": LimitRange,
     "ConfigMap": ConfigMap,
     "Service": ServiceView,
@@ -206,6 +211,7 @@ def _read_reservations(config_maps: Iterable[ConfigMap]) -> Iterable[MeasuredRes
 def _read_workloads(collected: _Collected) -> Iterable[LintWorkload]:
     """Yields the topmost controllers and the bare pods, as far as they have a pod template."""
     templates = _templates_by_owner(collected)
+    selectors = {one.metadata.name: one.scheduling.node_selector for one in collected.objects_of("RuntimeClass")}
     for kind in OWNER_KINDS:
         for owner in collected.objects_of(kind):
             subject = LintSubject(built_in(kind), owner.metadata.namespace or DEFAULT_NAMESPACE, owner.metadata.name)
@@ -215,14 +221,14 @@ def _read_workloads(collected: _Collected) -> Iterable[LintWorkload]:
             if not template.spec.containers:
                 template = templates.get(subject, template)
             if template.spec.containers:
-                yield _build_workload(subject, owner, template)
+                yield _build_workload(subject, owner, template, _is_windows(template.spec, selectors))
     for pod in collected.objects_of("Pod"):
         subject = LintSubject(POD, pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.name)
         if subject not in collected.owners and pod.spec.containers:
             yield LintWorkload(
                 subject=subject, api_version="v1", metadata=pod.metadata,
                 pod_labels=value_or(pod.metadata.labels, {}), pod_annotations=value_or(pod.metadata.annotations, {}),
-                spec=pod.spec, template_path=("spec",),
+                spec=pod.spec, template_path=("spec",), is_windows=_is_windows(pod.spec, selectors),
             )  # fmt: skip
 
 
@@ -243,7 +249,11 @@ def _templates_by_owner(collected: _Collected) -> dict[LintSubject, LintTemplate
     return {owner: template for owner, (_, template) in newest.items()}
 
 
-def _build_workload(subject: LintSubject, owner: LintOwner, template: LintTemplate) -> LintWorkload:
+def _is_windows(spec: LintPodSpec, class_selectors: Mapping[str, Labels]) -> bool:
+    return runs_on_windows(spec, class_selectors.get(value_or(spec.runtime_class_name, ""), {}))
+
+
+def _build_workload(subject: LintSubject, owner: LintOwner, template: LintTemplate, is_windows: bool) -> LintWorkload:
     job = subject.kind == "CronJob"
     metadata = template.metadata
     labels = {key: value for key, value in value_or(metadata.labels, {}).items() if key != "pod-template-hash"}
@@ -251,7 +261,7 @@ def _build_workload(subject: LintSubject, owner: LintOwner, template: LintTempla
         subject=subject, api_version=owner.api_version, metadata=owner.metadata, pod_labels=labels,
         pod_annotations=value_or(metadata.annotations, {}), spec=template.spec,
         template_path=("spec", "jobTemplate", "spec", "template", "spec") if job else ("spec", "template", "spec"),
-        replicas=value_or(owner.spec.replicas, None), status=owner.status,
+        replicas=value_or(owner.spec.replicas, None), status=owner.status, is_windows=is_windows,
     )  # fmt: skip
 
 

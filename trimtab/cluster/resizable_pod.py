@@ -21,6 +21,7 @@ import msgspec
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Condition, Container, ContainerStatus, Pod
+from trimtab.cluster.operating_system import runs_on_windows
 from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pod import FINISHED_PHASES, MIRROR_ANNOTATION
 from trimtab.cluster.quantity import NotAQuantity
@@ -294,8 +295,7 @@ def _qos_of(pod: Pod) -> QoS:
 def _find_obstacle(pod: Pod, owner_kind: str) -> str:
     if MIRROR_ANNOTATION in value_or(pod.metadata.annotations, {}) or owner_kind == "Node":
         return "is a static pod, which a file on its node defines"
-    operating_system = value_or(pod.spec.os, None)
-    if operating_system is not None and operating_system.name == "windows":
+    if runs_on_windows(pod.spec):
         return "runs on Windows, where the kubelet does not resize pods"
     return ""
 

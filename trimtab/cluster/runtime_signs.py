@@ -21,7 +21,8 @@ import msgspec
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.bounded_cache import cache_short_strings
 from trimtab.cluster.image_reference import split_registry
-from trimtab.cluster.runtimes import MEMORY, RUNTIMES, Runtime, SizeSetting, TextPattern
+from trimtab.cluster.runtime_patterns import MEMORY, Runtime, SizeSetting, TextPattern
+from trimtab.cluster.runtimes import RUNTIMES
 
 MAX_CHARACTERS = 32 * 1024
 """The length of a variable's value, and of the command line, in characters. What follows is not read."""
@@ -334,13 +335,17 @@ def _read_texts(texts: list[tuple[str, str]], findings: _TextFindings) -> None:
     """Searches (name of a variable or "" for the command line, text) for all patterns of the table."""
     # Nearly no text contains any literal: they are all searched together.
     whole = "\n".join([text for _, text in texts])
+    # A pattern with several literals is searched only once in a text.
+    searched: set[tuple[int, int]] = set()
     for literal, searches in _SEARCHES.items():
         if literal not in whole:
             continue
-        for name, text in texts:
+        for index, (name, text) in enumerate(texts):
             if literal in text:
                 for search in searches:
-                    search.read_text(name, text, findings)
+                    if (key := (index, id(search))) not in searched:
+                        searched.add(key)
+                        search.read_text(name, text, findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,12 +366,16 @@ class _Search:
             return
         name = self.runtime.name
         if self.rank is not None:
-            option = match[0] if self.rank == _LIMIT_OPTION else "an option"
+            option = match[0].strip(_AROUND_OPTIONS) if self.rank == _LIMIT_OPTION else "an option"
             findings.add_shown(name, self.rank, f"{option} in {_place_of(variable, self.runtime)}")
         if self.setting is not None:
             findings.add_freed(name, self.setting.frees)
         if self.overrides:
             findings.overridden.add(name)
+
+
+_AROUND_OPTIONS = "=:,;\"'()[]{} \t\n"
+"""What may be before and after an option that a pattern matches."""
 
 
 # Most processes search no text, and the others few literals: a compiled table would delay the start of each of them.
@@ -388,7 +397,9 @@ def _all_searches() -> dict[str, list[_Search]]:
 
     def add(pattern: TextPattern, runtime: Runtime, **meaning: Any) -> None:
         expression = pattern.expression or re.escape(pattern.literal)
-        searches.setdefault(pattern.literal, []).append(_Search(runtime, expression, **meaning))
+        search = _Search(runtime, expression, **meaning)
+        for literal in pattern.literals:
+            searches.setdefault(literal, []).append(search)
 
     for runtime in RUNTIMES:
         for pattern in runtime.limit_options:

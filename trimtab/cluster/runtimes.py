@@ -8,94 +8,32 @@ All patterns are valid for Python and for RE2, because compiled policies use the
 repetitions, because the texts come from users.
 """
 
-from dataclasses import dataclass
+from trimtab.cluster.runtime_patterns import (
+    CPU,
+    MEMORY,
+    OPTION_VALUE,
+    OWN_SIZE,
+    Runtime,
+    SizeSetting,
+    TellingValue,
+    TextPattern,
+    size_option,
+)
 
-CPU, MEMORY = "cpu", "memory"
-
-
-@dataclass(frozen=True, slots=True)
-class TextPattern:
-    """A pattern that is searched in the values of variables and in each argument of the command line."""
-
-    literal: str
-    """A text that each match contains: a text without it is not searched."""
-    expression: str = ""
-    """The regular expression; empty if the literal itself is searched."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeSetting:
-    """A setting with which a runtime no longer depends on a limit."""
-
-    frees: tuple[str, ...]
-    """The resources whose limits no longer matter."""
-    options: tuple[TextPattern, ...] = ()
-    variable: str = ""
-    """A pattern for the whole name of a variable; empty if the setting is an option."""
-    value: str = ".+"
-    """A pattern for the whole value of the variable."""
-    frees_unseen: bool = True
-    """Whether the variable frees the limits as well if its value is not in the pod (`valueFrom`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class TellingValue:
-    """A variable that several programs read, with the value that only one runtime understands."""
-
-    variable: str
-    """The name of the variable."""
-    expression: str
-    """A pattern for the whole value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """A runtime or server: how it is recognized, and which limits it reads."""
-
-    name: str
-    """The runtime as messages name it, with its article."""
-    reads: tuple[str, ...]
-    """The resources whose limits it reads by default."""
-    source: str
-    """Where this is documented."""
-    words: tuple[str, ...] = ()
-    """Words of an image's name or tag, in lower case and without digits: `java` for `distroless/java17-debian12`."""
-    images: tuple[str, ...] = ()
-    """Last parts of image names, without tag: `cp-kafka` for `confluentinc/cp-kafka:7`."""
-    label_words: tuple[str, ...] = ()
-    """Words in labels that name a runtime or a language, in addition to `words`."""
-    usual_variables: tuple[str, ...] = ()
-    """Variables that only this runtime reads, by their whole names. Messages name them."""
-    variable: str = ""
-    """A pattern that is searched in the names of all other variables."""
-    telling_values: tuple[TellingValue, ...] = ()
-    """Variables that show this runtime only with such a value."""
-    limit_options: tuple[TextPattern, ...] = ()
-    """Options that take a share of a limit."""
-    options: tuple[TextPattern, ...] = ()
-    """Options of this runtime that do not mention limits."""
-    programs: tuple[str, ...] = ()
-    """Names of programs that are started, without a path and a version."""
-    files: tuple[str, ...] = ()
-    """Suffixes of files that only this runtime runs."""
-    settings: tuple[SizeSetting, ...] = ()
-    overriding_options: tuple[TextPattern, ...] = ()
-    """Options that make the runtime read its memory limit whatever `settings` say."""
-
-
-_OPTION_START = "(^|[=,\\s]|--|enable-)"
-"""What is in front of an option's name that switches it on; `--no-` is not among it."""
+_OPTION_START = "(^|[=,\\s])-{0,2}(enable-)?"
+"""What is in front of an option's name that switches it on; neither `--no-` nor `--no-enable-` is among it."""
 _AUTO_MEMORY_LIMIT = TextPattern("auto-gomemlimit", f"{_OPTION_START}auto-gomemlimit")
 
 RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="a JVM",
         reads=(CPU, MEMORY),
-        source="openjdk/jdk: os::Linux::available_memory and active_processor_count in containers (JDK-8146115), "
-        "Arguments::set_heap_size; OpenJ9 documentation, -XX:[+|-]UseContainerSupport; Paketo memory calculator",
+        source="openjdk/jdk, os_linux.cpp: physical and available memory by OSContainer::memory_limit_in_bytes, and "
+        "active_processor_count (JDK-8146115); Arguments::set_heap_size; eclipse-openj9/openj9-docs, "
+        "xxusecontainersupport.md; paketo-buildpacks/libjvm, helper/memory_calculator.go",
         words=("java", "openjdk", "jdk", "jre", "jvm", "temurin", "corretto", "zulu", "liberica", "semeru", "graalvm",
-               "sapmachine", "dragonwell", "kotlin", "scala", "clojure", "groovy", "tomcat", "jetty", "wildfly",
-               "payara", "quarkus", "micronaut", "springboot", "openliberty", "maven", "gradle", "sbt"),
+               "sapmachine", "dragonwell", "jruby", "kotlin", "scala", "clojure", "groovy", "tomcat", "jetty",
+               "wildfly", "payara", "quarkus", "micronaut", "springboot", "openliberty", "maven", "gradle", "sbt"),
         images=("open-liberty", "activemq", "artemis", "cassandra", "cp-kafka", "cp-kafka-connect",
                 "cp-ksqldb-server", "cp-schema-registry", "cp-server", "cp-zookeeper", "druid", "elasticsearch",
                 "flink", "hazelcast", "jboss-eap", "jenkins", "kafka", "kafka-connect", "kafka-ui", "keycloak",
@@ -109,9 +47,9 @@ RUNTIMES: tuple[Runtime, ...] = (
             "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS", "ZK_SERVER_HEAP", "SERVER_JVMFLAGS",
             "JVMFLAGS", "HADOOP_OPTS", "HBASE_OPTS", "ACTIVEMQ_OPTS", "JENKINS_JAVA_OPTS", "JAVA_OPTS_KC_HEAP",
             "JAVA_MAX_MEM_RATIO", "JAVA_INITIAL_MEM_RATIO", "JBOSS_HOME", "JBOSS_JAVA_SIZING", "PREPEND_JAVA_OPTS",
-            "CONTAINER_HEAP_PERCENT", "BPL_JVM_HEAD_ROOM", "BPL_JVM_THREAD_COUNT", "BPL_JVM_LOADED_CLASS_COUNT",
-            "BPL_SPRING_CLOUD_BINDINGS_DISABLED", "SPRING_PROFILES_ACTIVE", "SPRING_APPLICATION_JSON", "MAX_HEAP_SIZE",
-            "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS",
+            "CONTAINER_HEAP_PERCENT", "BPL_JVM_HEADROOM", "BPL_JVM_HEAD_ROOM", "BPL_JVM_THREAD_COUNT",
+            "BPL_JVM_LOADED_CLASS_COUNT", "BPL_SPRING_CLOUD_BINDINGS_DISABLED", "SPRING_PROFILES_ACTIVE",
+            "SPRING_APPLICATION_JSON", "MAX_HEAP_SIZE", "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS",
         ),
         variable="(^|_)(JAVA|JDK|JRE|JVM)(_|$)|^(SPRING|QUARKUS|MICRONAUT|JBOSS|WILDFLY|CATALINA)_",
         limit_options=(
@@ -123,24 +61,24 @@ RUNTIMES: tuple[Runtime, ...] = (
             TextPattern("-XX:"), TextPattern("-javaagent:"), TextPattern("-Xm", "-Xm[snx][0-9]"),
             TextPattern("-Xs", "(^|\\s)-Xs[shc]"), TextPattern("-D", "(^|\\s)-D[a-z]+[.]"),
         ),
-        programs=("java", "spark-submit", "catalina.sh", "mvn", "gradle", "sbt"),
+        programs=("java", "jruby", "spark-submit", "catalina.sh", "mvn", "gradle", "sbt"),
         files=("jar", "war"),
         settings=(
             SizeSetting(frees=(MEMORY,), options=(
-                TextPattern("-Xmx", "-Xmx\\S"), TextPattern("-XX:MaxHeapSize="), TextPattern("-XX:MaxRAM=")
+                size_option("-Xmx", ""), size_option("-XX:MaxHeapSize=", ""), size_option("-XX:MaxRAM=", "")
             )),
             SizeSetting(frees=(MEMORY,), variable="MAX_HEAP_SIZE|.*_?XMX|ES_HEAP_SIZE|LS_HEAP_SIZE"),
-            SizeSetting(frees=(CPU,), options=(
-                TextPattern("-XX:ActiveProcessorCount=", "-XX:ActiveProcessorCount=[1-9]"),
-            )),
-            SizeSetting(frees=(CPU, MEMORY), options=(TextPattern("-XX:-UseContainerSupport"),)),
+            SizeSetting(frees=(CPU,), options=(size_option("-XX:ActiveProcessorCount=", ""),)),
+            SizeSetting(frees=(CPU, MEMORY), options=(TextPattern("-XX:-UseContainerSupport"),), is_switch=True),
         ),
     ),
     Runtime(
         name="the .NET runtime",
         reads=(CPU, MEMORY),
         source="dotnet/docs, docs/core/runtime-config/garbage-collector.md (heap hard limit: 75% of the container's "
-        "limit by default; heap hard limit percent; limits for each heap) and threading.md, DOTNET_PROCESSOR_COUNT",
+        "limit by default; heap hard limit percent; limits for each heap); dotnet/runtime, "
+        "src/coreclr/inc/clrconfignames.h, PROCESSOR_COUNT: the number of processors, if it is between 1 and 65535; "
+        "otherwise by affinity and the cpu limit",
         words=("dotnet", "dotnetcore", "aspnet", "aspnetcore", "csharp"),
         usual_variables=(
             "DOTNET_GCHeapHardLimitPercent", "COMPlus_GCHeapHardLimitPercent", "DOTNET_gcServer", "COMPlus_gcServer",
@@ -157,7 +95,7 @@ RUNTIMES: tuple[Runtime, ...] = (
                 frees=(MEMORY,), variable="(DOTNET|COMPlus)_GCHeapHardLimit(SOH)?",
                 value="(0[xX])?0*[1-9a-fA-F][0-9a-fA-F]*",
             ),
-            SizeSetting(frees=(CPU,), variable="(DOTNET|COMPlus)_PROCESSOR_COUNT"),
+            SizeSetting(frees=(CPU,), variable="(DOTNET|COMPlus)_PROCESSOR_COUNT", value="0*[1-9][0-9]{0,4}"),
         ),
     ),
     Runtime(
@@ -175,7 +113,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         programs=("node", "nodejs", "npm", "npx", "yarn", "pnpm", "pm2-runtime"),
         files=("js", "cjs", "mjs", "ts"),
         settings=(SizeSetting(frees=(MEMORY,), options=(
-            TextPattern("--max", "--max[-_]old[-_]space[-_]size[=\\s]+[0-9]"),
+            TextPattern("--max", f"--max[-_]old[-_]space[-_]size{OPTION_VALUE}{OWN_SIZE}"),
         )),),
         overriding_options=(TextPattern("percentage", "max[-_]old[-_]space[-_]size[-_]percentage"),),
     ),
@@ -193,7 +131,9 @@ RUNTIMES: tuple[Runtime, ...] = (
         programs=("go",),
         settings=(
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
-            SizeSetting(frees=(CPU,), variable="GODEBUG", value=".*containermaxprocs=0.*", frees_unseen=False),
+            SizeSetting(
+                frees=(CPU,), variable="GODEBUG", value=".*containermaxprocs=0.*", frees_unseen=False, is_switch=True
+            ),
         ),
     ),
     Runtime(
@@ -204,31 +144,32 @@ RUNTIMES: tuple[Runtime, ...] = (
         usual_variables=("AUTOMEMLIMIT",),
         settings=(
             SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),
-            SizeSetting(frees=(MEMORY,), variable="AUTOMEMLIMIT", value="off|", frees_unseen=False),
+            SizeSetting(frees=(MEMORY,), variable="AUTOMEMLIMIT", value="off|", frees_unseen=False, is_switch=True),
         ),
     ),
     Runtime(
         name="Prometheus",
         reads=(CPU, MEMORY),
-        source="prometheus.io, command-line flags of Prometheus 3: --auto-gomemlimit and --auto-gomaxprocs are on",
+        source="prometheus/prometheus, CHANGELOG.md of 3.0 (#15373, #15376): GOMEMLIMIT and GOMAXPROCS follow the "
+        "container's limits unless --no-auto-gomemlimit and --no-auto-gomaxprocs are set",
         images=("prometheus",),
         settings=(
-            SizeSetting(frees=(MEMORY,), options=(TextPattern("--no-auto-gomemlimit"),)),
+            SizeSetting(frees=(MEMORY,), options=(TextPattern("--no-auto-gomemlimit"),), is_switch=True),
             SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),
-            SizeSetting(frees=(CPU,), options=(TextPattern("--no-auto-gomaxprocs"),)),
+            SizeSetting(frees=(CPU,), options=(TextPattern("--no-auto-gomaxprocs"),), is_switch=True),
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
         ),
     ),
     Runtime(
         name="VictoriaMetrics",
         reads=(CPU, MEMORY),
-        source="docs.victoriametrics.com: -memory.allowedPercent (60% of the memory that the cgroup allows) and "
-        "-memory.allowedBytes; lib/cgroup",
+        source="VictoriaMetrics/VictoriaMetrics, lib/memory/memory.go: -memory.allowedPercent, 60 by default, unless "
+        "-memory.allowedBytes is above 0; lib/cgroup/cpu.go: GOMAXPROCS by the cgroup's quota",
         images=("victoria-metrics", "victoria-logs", "vmagent", "vminsert", "vmselect", "vmsingle", "vmstorage",
                 "vmalert"),
         limit_options=(TextPattern("memory.allowedPercent"),),
         settings=(
-            SizeSetting(frees=(MEMORY,), options=(TextPattern("-memory.allowedBytes"),)),
+            SizeSetting(frees=(MEMORY,), options=(size_option("-memory.allowedBytes"),)),
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
         ),
     ),
@@ -242,39 +183,108 @@ RUNTIMES: tuple[Runtime, ...] = (
         usual_variables=("ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS", "ELIXIR_ERL_OPTIONS", "RELEASE_COOKIE"),
         variable="^(ERL|ELIXIR|RABBITMQ)_",
         programs=("erl", "elixir", "iex", "mix", "rabbitmq-server"),
-        settings=(SizeSetting(frees=(CPU,), options=(TextPattern("+S", "[+]S\\s*[1-9]"),)),),
+        settings=(SizeSetting(frees=(CPU,), options=(size_option("+S", "\\s{0,4}"),)),),
     ),
     Runtime(
         name="RabbitMQ",
         reads=(MEMORY,),
-        source="rabbitmq.com, memory threshold: vm_memory_high_watermark.relative is a share of the container's limit",
+        source="rabbitmq.com, memory threshold: vm_memory_high_watermark.relative is a share of the container's limit; "
+        "docker-library/rabbitmq, docker-entrypoint.sh of 3.8 computes it from the cgroup's limit",
         images=("rabbitmq",),
         variable="^RABBITMQ_",
         limit_options=(TextPattern("vm_memory_high_watermark.relative"),),
         programs=("rabbitmq-server",),
         settings=(SizeSetting(frees=(MEMORY,), options=(
-            TextPattern("vm_memory_high_watermark.absolute"), TextPattern("total_memory_available_override_value"),
+            size_option("vm_memory_high_watermark.absolute"), size_option("total_memory_available_override_value"),
         )),),
     ),
     Runtime(
         name="MongoDB",
         reads=(MEMORY,),
-        source="mongodb.com, --wiredTigerCacheSizeGB: by default half of the memory that the container may use",
+        source="mongodb.com, hostInfo: a container's memory limit is the memory of which WiredTiger's cache takes half "
+        "by default; the page about WiredTiger says that it may miss the limit, and requires --wiredTigerCacheSizeGB",
         images=("mongo", "mongodb", "percona-server-mongodb", "mongodb-community-server", "mongodb-enterprise-server"),
         programs=("mongod",),
-        settings=(SizeSetting(frees=(MEMORY,), options=(TextPattern("--wiredTigerCacheSizeGB"),)),),
+        settings=(SizeSetting(frees=(MEMORY,), options=(size_option("--wiredTigerCacheSizeGB"),)),),
     ),
     Runtime(
         name="ClickHouse",
-        reads=(MEMORY,),
-        source="clickhouse.com, server settings: max_server_memory_usage_to_ram_ratio, by the cgroup's limit",
+        reads=(CPU, MEMORY),
+        source="ClickHouse/ClickHouse: base/base/getMemoryAmount.cpp reads the cgroup's memory limit, of which "
+        "max_server_memory_usage_to_ram_ratio is a share; src/Common/getNumberOfCPUCoresToUse.cpp obeys the cgroup's "
+        "cpu limit",
         images=("clickhouse", "clickhouse-server"),
         programs=("clickhouse-server",),
     ),
     Runtime(
+        name="Envoy",
+        reads=(CPU,),
+        source="envoyproxy/envoy, source/server/options_impl_platform_linux.cc, and the release notes of 1.37: without "
+        "--concurrency, the number of workers obeys the cgroup's cpu limit, unless ENVOY_CGROUP_CPU_DETECTION is false",
+        images=("envoy", "envoy-contrib", "envoy-distroless"),
+        usual_variables=("ENVOY_CGROUP_CPU_DETECTION", "ENVOY_UID"),
+        programs=("envoy",),
+        settings=(
+            SizeSetting(frees=(CPU,), options=(size_option("--concurrency"),)),
+            SizeSetting(
+                frees=(CPU,), variable="ENVOY_CGROUP_CPU_DETECTION", value="[fF][aA][lL][sS][eE]", frees_unseen=False,
+                is_switch=True,
+            ),
+        ),
+    ),
+    Runtime(
+        name="the OpenTelemetry Collector",
+        reads=(CPU, MEMORY),
+        source="open-telemetry/opentelemetry-collector, memory limiter: limit_percentage is a share of the cgroup's "
+        "memory limit, and limit_mib takes precedence; it is a Go program. Its configuration is mostly in a ConfigMap",
+        words=("otelcol",),
+        images=("opentelemetry-collector", "opentelemetry-collector-contrib", "opentelemetry-collector-k8s",
+                "otel-collector", "aws-otel-collector", "splunk-otel-collector", "dynatrace-otel-collector"),
+        limit_options=(TextPattern("limit_percentage"),),
+        programs=("otelcol", "otelcol-contrib", "otelcol-k8s"),
+        settings=(
+            # Not `spike_limit_mib`, which may be beside a percentage.
+            SizeSetting(frees=(MEMORY,), options=(
+                TextPattern("limit_mib", f"(^|[^_a-z])limit_mib{OPTION_VALUE}{OWN_SIZE}"),
+            )),
+            SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
+        ),
+    ),
+    Runtime(
+        name="TiKV",
+        reads=(CPU, MEMORY),
+        source="tikv/tikv, components/tikv_util/src/sys/mod.rs, SysQuota: cpus and memory are at most those of the "
+        "cgroup, and at most TIKV_CPU_CORES_QUOTA cpus",
+        images=("tikv",),
+        usual_variables=("TIKV_CPU_CORES_QUOTA",),
+        programs=("tikv-server",),
+        settings=(SizeSetting(frees=(CPU,), variable="TIKV_CPU_CORES_QUOTA"),),
+    ),
+    Runtime(
+        name="TiDB",
+        reads=(CPU, MEMORY),
+        source="pingcap/tidb, pkg/util/memory/meminfo.go: in a container, the total memory is at most the cgroup's "
+        "limit; pkg/util/cgmon/cgmon.go sets GOMAXPROCS by the cgroup's quota",
+        images=("tidb",),
+        programs=("tidb-server",),
+    ),
+    Runtime(
+        name="Caddy",
+        reads=(CPU, MEMORY),
+        source="caddyserver/caddy, cmd/main.go: automaxprocs and automemlimit by the cgroup's limits",
+        images=("caddy",),
+        programs=("caddy",),
+        settings=(
+            SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),
+            SizeSetting(frees=(MEMORY,), variable="AUTOMEMLIMIT", value="off", frees_unseen=False, is_switch=True),
+            SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
+        ),
+    ),
+    Runtime(
         name="CockroachDB",
         reads=(CPU, MEMORY),
-        source="cockroachlabs.com, cockroach start: --cache and --max-sql-memory as a share of the cgroup's limit",
+        source="cockroachdb/cockroach: cgroups.AdjustMaxProcs sets GOMAXPROCS, and shares of --cache and "
+        "--max-sql-memory are of cgroups.GetMemoryLimit",
         images=("cockroach",),
         programs=("cockroach",),
     ),
@@ -303,7 +313,8 @@ RUNTIMES: tuple[Runtime, ...] = (
         "variable is not empty",
         usual_variables=("NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE",),
         settings=(SizeSetting(
-            frees=(CPU,), variable="NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE", value="", frees_unseen=False
+            frees=(CPU,), variable="NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE", value="", frees_unseen=False,
+            is_switch=True,
         ),),
     ),
     Runtime(
@@ -313,7 +324,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         images=("rayproject/ray", "ray-ml", "ray-llm"),
         variable="^RAY_",
         programs=("ray",),
-        settings=(SizeSetting(frees=(CPU,), options=(TextPattern("--num-cpus", "--num-cpus[=\\s]+[0-9]"),)),),
+        settings=(SizeSetting(frees=(CPU,), options=(size_option("--num-cpus"),)),),
     ),
     Runtime(
         name="Dask",
@@ -324,9 +335,10 @@ RUNTIMES: tuple[Runtime, ...] = (
         variable="^DASK_",
         programs=("dask", "dask-worker"),
         settings=(
-            SizeSetting(frees=(CPU,), options=(TextPattern("--nthreads", "--nthreads[=\\s]+[1-9]"),)),
+            SizeSetting(frees=(CPU,), options=(size_option("--nthreads"),)),
             SizeSetting(frees=(MEMORY,), options=(
-                TextPattern("--memory-limit", "--memory-limit[=\\s]+[0-9]+[.]?[0-9]*\\s?[kKMGT]"),
+                # Without a unit, a number of at most 1 is a share.
+                TextPattern("--memory-limit", f"--memory-limit{OPTION_VALUE}{OWN_SIZE}[0-9.]{{0,20}}\\s?[kKMGT]"),
             )),
         ),
     ),
@@ -335,13 +347,16 @@ RUNTIMES: tuple[Runtime, ...] = (
         reads=(MEMORY,),
         # A general sign, beside the rows for programs: an option or variable whose name has words for memory and share.
         source="prometheus/alertmanager, --enable-feature=auto-gomemlimit; VictoriaMetrics, -memory.allowedPercent; "
-        "open-telemetry/opentelemetry-collector, memory limiter: limit_percentage",
-        # Repetitions are bounded, so that the time of a search grows only with the length of the text.
+        "open-telemetry/opentelemetry-collector, processors.memory_limiter.limit_percentage",
         variable="(^|_)(MEM|MEMORY|HEAP|RAM)_([A-Z_]{0,30}_)?(PERCENT|PERCENTAGE|PCT|RATIO|FRACTION)($|_)",
         limit_options=(
             _AUTO_MEMORY_LIMIT,
-            TextPattern("ercent", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?[pP]ercent"),
-            TextPattern("ratio", "[.-](mem|memory|heap|ram)[.-]([a-zA-Z.-]{0,30}[.-])?ratio"),
+            TextPattern(
+                "ercent",
+                "[._:-](mem|memory|heap|ram|[a-z]{1,15}(Mem|Memory|Heap|Ram|RAM))([A-Z._:-][a-zA-Z._:-]{0,40})?"
+                "([pP]ercent(age)?|[rR]atio|[fF]raction|[pP]ct)($|[^a-zA-Z0-9])",
+                other_literals=("atio", "raction", "pct", "Pct"),
+            ),
         ),
         settings=(SizeSetting(frees=(MEMORY,), variable="GOMEMLIMIT"),),
     ),

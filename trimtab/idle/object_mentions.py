@@ -13,7 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.kinds import POD, GroupKind, group_kind, kind_of_object
+from trimtab.cluster.selectors import labels_match
 
 Manifest = Mapping[str, Any]
 """One API object as plain values. Of a Secret, only kind and metadata are read."""
@@ -31,13 +35,14 @@ SILENT_KINDS = frozenset((
     "Event", "Lease", "Endpoints", "EndpointSlice", "Node", "Namespace", "Service", "Secret", "PodDisruptionBudget",
     "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "NetworkPolicy", "ResourceQuota", "LimitRange", "RoleBinding",
     "ClusterRoleBinding", "PriorityClass", "CSINode", "CSIDriver", "VolumeAttachment", "RuntimeClass",
-    "ControllerRevision", "IngressClass", "PodMetrics", "NodeMetrics", "ComponentStatus", "CSIStorageCapacity",
+    "ControllerRevision", "PodMetrics", "NodeMetrics", "ComponentStatus", "CSIStorageCapacity",
     "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService",
-    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "FlowSchema",
-    "MutatingAdmissionPolicyBinding", "PriorityLevelConfiguration", "CertificateSigningRequest", "ResourceSlice",
-    "ResourceClaim", "DeviceClass", "ServiceCIDR", "IPAddress", "VolumeAttributesClass", "ForbiddenKind",
+    "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "FlowSchema", "PriorityLevelConfiguration",
+    "CertificateSigningRequest", "ResourceSlice", "ServiceCIDR", "IPAddress", "ForbiddenKind",
 ))  # fmt: skip
 """Built-in kinds of which only the annotations can mention an object of the kinds that are checked here."""
+
+_NO_LABELS: Mapping[str, Any] = {}
 
 
 @dataclass(slots=True)
@@ -50,15 +55,34 @@ class MentionIndex:
     objects."""
     _references: dict[Name, tuple[Name, ...]] = field(default_factory=dict)
     """Object → the objects with a field that refers to it by kind and name."""
+    _selections: list[tuple[GroupKind | str, str, LabelSelector, Name]] = field(default_factory=list)
+    """(kind, namespace or "" for all, selector, the object that selects)."""
+    _custom_words: dict[str, tuple[Name, ...]] = field(default_factory=dict)
+    """Word in a value → the objects of kinds that are not built in, in any namespace, that contain it."""
+    _hints: dict[tuple[str, str], tuple[Name, ...]] = field(default_factory=dict)
+    """(kind, whole value) → the objects of kinds that are not built in with a field for the name of such an object."""
+    param_kinds: Mapping[tuple[str, str], GroupKind] = field(default_factory=dict)
+    """(kind, name) of an admission policy → the kind of its parameters."""
 
-    def find_mention(self, name: Name) -> Name | None:
-        """Returns the first other object that mentions this one, or None if none does."""
+    def find_mention(self, name: Name, labels: Mapping[str, Any] = _NO_LABELS) -> Name | None:
+        """Returns the first other object that mentions this one, or selects it by its labels, or None if none does."""
         kind, namespace, own = name
         places = (
             self._references.get(name, ()), self._references.get((kind, "", own), ()),
             self._words.get((namespace, own), ()), self._words.get(("", own), ()),
         )  # fmt: skip
-        return next((who for place in places for who in place if who != name), None)
+        mention = next((who for place in places for who in place if who != name), None)
+        return mention or next((who for which, where, selector, who in self._selections if which == kind
+                                and where in ("", namespace) and labels_match(selector, labels)), None)  # fmt: skip
+
+    def find_mention_elsewhere(self, name: Name, *, is_unique: bool) -> Name | None:
+        """Returns an object of a kind that is not built in, in any namespace, that may mean this one, or None.
+
+        Operators also read objects in the namespace of their own pods. A field counts if it is meant for names of the
+        kind. Any word counts if `is_unique` is true: then no other object of the kind has the name.
+        """
+        who = self._hints.get((name[0], name[2]), ()) or (self._custom_words.get(name[2], ()) if is_unique else ())
+        return next(iter(who), None)
 
     def add_object(self, manifest: Manifest) -> None:
         """Adds everything that one object mentions."""
@@ -77,11 +101,14 @@ class MentionIndex:
         elif kind in _READERS:
             for reference in _READERS[kind](manifest):
                 self._add_reference(reference, who)
+        elif kind in _POLICIES_BY_BINDING:
+            self._add_parameters(manifest, who)
         else:
             # Kinds that are not built in: an operator may read whatever its object names, also by the object's own
             # name (the Secret of an ExternalSecret has the same name unless its spec names another one).
             if kind != "ConfigMap":
                 self._add_word(who[1], who[2], who)
+                self._add_custom_values(manifest, who)
             self._walk_values({key: value for key, value in manifest.items() if key not in _NOT_FIELDS}, who)
 
     def _add_annotations(self, who: Name, manifest: Manifest) -> None:
@@ -97,6 +124,27 @@ class MentionIndex:
         for volume in _list(_mapping(manifest.get("spec")).get("volumes")):
             if isinstance(volume, Mapping) and "ephemeral" in volume:
                 self._add_reference(("PersistentVolumeClaim", who[1], f"{who[2]}-{volume.get('name')}"), who)
+
+    def _add_parameters(self, binding: Manifest, who: Name) -> None:
+        """Adds the objects that a binding of an admission policy uses as parameters. Without a namespace, they are in
+        the namespaces of the requests. If the policy is not known, they may be of any kind."""
+        spec = _mapping(binding.get("spec"))
+        reference = _mapping(spec.get("paramRef"))
+        policy = _POLICIES_BY_BINDING[who[0]], _text(spec.get("policyName"))
+        kinds = (self.param_kinds[policy],) if policy in self.param_kinds else ("ConfigMap", "Secret")
+        for kind in kinds:
+            if named := _text(reference.get("name")):
+                self._add_reference((kind, _text(reference.get("namespace")), named), who)
+            if (selector := _read_selector(reference.get("selector"))) is not None:
+                self._selections.append((kind, _text(reference.get("namespace")), selector, who))
+
+    def _add_custom_values(self, manifest: Manifest, who: Name) -> None:
+        for key, text in _iterate_values({key: item for key, item in manifest.items() if key not in _NOT_FIELDS}, ""):
+            for word in _WORD.findall(text.lower()):
+                _remember(self._custom_words, word, who)
+            for kind, hint in _FIELD_HINTS.items():
+                if hint.search(key):
+                    _remember(self._hints, (kind, text), who)
 
     def _walk_values(self, value: Any, who: Name) -> None:
         if isinstance(value, str):
@@ -133,6 +181,32 @@ class MentionIndex:
 
 
 _NOT_FIELDS = ("apiVersion", "kind", "metadata")
+_FIELD_HINTS = {
+    "Secret": re.compile("secret|credential|certificate|password|token|tls|auth", re.IGNORECASE),
+    "ConfigMap": re.compile("config_?map", re.IGNORECASE),
+}
+"""Kind → what the names of fields contain that hold the name of such an object."""
+
+
+def _iterate_values(value: Any, key: str) -> Iterator[tuple[str, str]]:
+    """Yields (key, text) of all texts. A text in `name` has the key of the mapping around it: in `secretRef: {name:
+    x}`, the key of `x` is `secretRef`."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for inner_key, inner in value.items():
+            yield from _iterate_values(inner, key if inner_key == "name" else str(inner_key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _iterate_values(inner, key)
+
+
+def _read_selector(value: Any) -> LabelSelector | None:
+    """Returns a label selector, or None if there is none that can be read."""
+    try:
+        return msgspec.convert(value, LabelSelector) if isinstance(value, Mapping) else None
+    except msgspec.ValidationError:
+        return None
 
 
 def _referenced_kind(reference: Mapping[str, Any], kind: str) -> GroupKind:
@@ -149,10 +223,19 @@ def _remember(places: dict[Any, tuple[Name, ...]], key: Any, who: Name) -> None:
 
 def index_mentions(manifests: Iterable[Manifest]) -> MentionIndex:
     """Returns an index of the mentions in all objects."""
-    index = MentionIndex()
-    for manifest in manifests:
+    objects = tuple(manifests)
+    index = MentionIndex(param_kinds=dict(_iterate_param_kinds(objects)))
+    for manifest in objects:
         index.add_object(manifest)
     return index
+
+
+def _iterate_param_kinds(manifests: Iterable[Manifest]) -> Iterator[tuple[tuple[str, str], GroupKind]]:
+    for manifest in manifests:
+        kind, _, own = name_of(manifest)
+        if kind in _POLICIES_BY_BINDING.values():
+            param = _mapping(_mapping(manifest.get("spec")).get("paramKind"))
+            yield (kind, own), group_kind(_text(param.get("apiVersion")), _text(param.get("kind")))
 
 
 def name_of(manifest: Manifest) -> Name:
@@ -253,6 +336,12 @@ def _claim_references(manifest: Manifest) -> Iterator[Name]:
         yield _text(source.get("kind")), _text(source.get("namespace")) or namespace, _text(source.get("name"))
 
 
+def _ingress_class_references(manifest: Manifest) -> Iterator[Name]:
+    parameters = _mapping(_mapping(manifest.get("spec")).get("parameters"))
+    kind = _referenced_kind(parameters, _text(parameters.get("kind")))
+    yield kind, _text(parameters.get("namespace")), _text(parameters.get("name"))
+
+
 def _storage_class_references(manifest: Manifest) -> Iterator[Name]:
     parameters = _mapping(manifest.get("parameters"))
     for key, value in parameters.items():
@@ -275,9 +364,14 @@ _CLAIM = "PersistentVolumeClaim"
 _READERS = {
     "ServiceAccount": _service_account_references, "Ingress": _ingress_references, _CLAIM: _claim_references,
     "PersistentVolume": _volume_references, "StorageClass": _storage_class_references, "Role": _role_references,
-    "ClusterRole": _role_references,
+    "ClusterRole": _role_references, "IngressClass": _ingress_class_references,
 }  # fmt: skip
 """Built-in kind → a function that yields the objects to which its fields refer by kind and name."""
+_POLICIES_BY_BINDING = {
+    "ValidatingAdmissionPolicyBinding": "ValidatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding": "MutatingAdmissionPolicy",
+}
+"""Kind of a binding → kind of its policy, which names the kind of the parameters."""
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

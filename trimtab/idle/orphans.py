@@ -25,6 +25,7 @@ from trimtab.cluster.reason import Code, NotYet, Reason
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.idle.object_mentions import Manifest, MentionIndex, Name, index_mentions, iterate_pod_specs, name_of
 from trimtab.idle.unjudged_objects import (
+    NAMED_ELSEWHERE,
     OWNER_DECIDES,
     SYSTEM_NAMESPACES,
     ReaderFacts,
@@ -205,12 +206,19 @@ def _has_program(spec: Manifest) -> bool:
 
 
 def _config_findings(manifests: Iterable[Manifest], index: MentionIndex, facts: ReaderFacts) -> Iterator[_Finding]:
-    for manifest in manifests:
+    objects = tuple(manifests)
+    namesakes = Counter(name_of(manifest)[2] for manifest in objects)
+    for manifest in objects:
         name = name_of(manifest)
         yield name[0]
-        if index.find_mention(name) is not None:
+        if index.find_mention(name, _mapping(_mapping(manifest.get("metadata")).get("labels"))) is not None:
             continue
         reason = reason_to_leave_out(manifest, facts)
+        # Names of ConfigMaps are ordinary words more often than those of Secrets.
+        is_unique = name[0] == "Secret" and namesakes[name[2]] == 1
+        if reason is None and (who := index.find_mention_elsewhere(name, is_unique=is_unique)) is not None:
+            reason = NAMED_ELSEWHERE(f"{who[0]} {who[1]}/{who[2]} contains the name" if who[1]
+                                     else f"{who[0]} {who[2]} contains the name")  # fmt: skip
         if reason is not None:
             yield UnjudgedObject(name, reason)
         else:

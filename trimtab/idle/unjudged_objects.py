@@ -60,6 +60,23 @@ ACCOUNT_TOKEN = Code(
     "Delete the Secret only if no client outside of the cluster logs in with it.",
 )
 
+NAMED_ELSEWHERE = Code(
+    "orphan-named-in-another-namespace",
+    "An object of a kind that is not built in contains the name, in another namespace. Its operator may read the "
+    "object: Istio, for example, reads the certificates of a Gateway in the namespace of the gateway's pods.",
+    "Find out whether the operator reads the object. If it does not, ask the object's author, then delete it.",
+)
+READ_BY_NAME = Code(
+    "orphan-read-by-name",
+    "A program reads the object by this fixed name.",
+    "If the program is no longer installed, delete the object.",
+)
+LEADER_LOCK = Code(
+    "orphan-leader-lock",
+    "By its name, the object is the lock with which replicas of a controller elect their leader.",
+    "If the controller is no longer installed, or uses a Lease, delete the object.",
+)
+
 SYSTEM_NAMESPACES = frozenset(("kube-system", "kube-public", "kube-node-lease", "gke-managed-system", "gmp-system"))
 ROOT_CA_MAPS = frozenset((
     "kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert", "istio-ca-crl",
@@ -78,6 +95,16 @@ _PLAIN_KEYS = frozenset((
     "argocd.argoproj.io/instance", "argocd.argoproj.io/tracking-id", "argocd.argoproj.io/sync-wave",
     "argocd.argoproj.io/sync-options", "argocd.argoproj.io/compare-options", "argocd.argoproj.io/hook",
 ))  # fmt: skip
+_READING_VALUES = frozenset((("app.kubernetes.io/part-of", "argocd"),))
+"""(label, value) by which a program finds its own objects, although the label itself says nothing (Argo CD, declarative
+setup)."""
+_FIXED_NAMES = {
+    **dict.fromkeys(("argocd-cm", "argocd-cmd-params-cm", "argocd-gpg-keys-cm", "argocd-initial-admin-secret",
+                     "argocd-notifications-cm", "argocd-notifications-secret", "argocd-rbac-cm", "argocd-redis",
+                     "argocd-secret", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"), "Argo CD"),
+}  # fmt: skip
+"""Name of a ConfigMap or Secret → the program that reads it by this name."""
+_LEADER = re.compile(r"[-.]leader([-.]|$)|leader-?election")
 _PEOPLE = re.compile(
     r"kubectl|helm|argocd|kustomize-controller|flux|terraform|pulumi|before-first-apply|ansible|mozilla|k9s|lens|"
     r"openapi-generator|python|node-fetch|okhttp|dashboard|headlamp|rancher|curl|kapp|skaffold|tilt|unknown|trimtab",
@@ -127,7 +154,8 @@ def reason_to_leave_out(manifest: Manifest, facts: ReaderFacts) -> Reason | None
     reported.
 
     These are checked, in this order: an owner, Helm, a service account, the platform, a controller that writes the
-    object, an operator's label, a webhook's certificate, and a pod that may read all objects of the kind.
+    object, an operator's label, a webhook's certificate, a pod that may read all objects of the kind, and names that
+    programs read.
     """
     name = name_of(manifest)
     metadata = _mapping(manifest.get("metadata"))
@@ -142,6 +170,7 @@ def reason_to_leave_out(manifest: Manifest, facts: ReaderFacts) -> Reason | None
         or _reason_by_writer(metadata)
         or _reason_by_label(manifest, facts)
         or _reason_by_namespace(name, facts)
+        or _reason_by_fixed_name(manifest)
     )
 
 
@@ -187,6 +216,17 @@ def _reason_by_namespace(name: Name, facts: ReaderFacts) -> Reason | None:
         return WEBHOOK_CERTIFICATE(f"namespace {namespace} serves a webhook or an aggregated API")
     reader = facts.readable.get((kind, namespace))
     return API_READER(f"the service account {reader} may read every {kind} in {namespace}") if reader else None
+
+
+def _reason_by_fixed_name(manifest: Manifest) -> Reason | None:
+    kind, _, own = name_of(manifest)
+    labels = _mapping(_mapping(manifest.get("metadata")).get("labels"))
+    for key, value in _READING_VALUES:
+        if labels.get(key) == value:
+            return OPERATOR_LABEL(f"the object has the label {key}: {value}")
+    if own in _FIXED_NAMES:
+        return READ_BY_NAME(f"{_FIXED_NAMES[own]} reads a {kind} of this name")
+    return LEADER_LOCK("the name is that of a lock for leaders") if _LEADER.search(own) else None
 
 
 def _labels_of(manifest: Manifest) -> Iterator[str]:

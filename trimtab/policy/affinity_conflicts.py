@@ -6,17 +6,8 @@ Only the conditions are compared with each other. Whether a node with such label
 from collections.abc import Iterable, Iterator
 
 from trimtab.cluster.api.meta import SelectorRequirement, value_or
-from trimtab.cluster.api.pod import NodeSelectorTerm, PodSpec
+from trimtab.cluster.api.pod import NodeSelectorTerm, PodSpec, required_node_terms
 from trimtab.cluster.format_count import join_first
-
-
-def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
-    """Returns the required terms of node affinity, at least one of which a node must match; an empty tuple if there are
-    none."""
-    affinity = value_or(spec.affinity, None)
-    node = value_or(affinity.node_affinity, None) if affinity else None
-    required = value_or(node.required, None) if node else None
-    return required.node_selector_terms if required else ()
 
 
 def is_empty(term: NodeSelectorTerm) -> bool:
@@ -31,7 +22,7 @@ def find_contradiction(spec: PodSpec, more: Iterable[SelectorRequirement] = ()) 
     The time is linear in the size of the input: conditions that hold for every term are tested once, and each term only
     tests the keys that it names.
     """
-    terms, needed = required_terms(spec), [*selector_requirements(spec), *more]
+    terms, needed = required_node_terms(spec), [*selector_requirements(spec), *more]
     if not terms and not needed:
         return None
     common = _CommonRequirements(needed)

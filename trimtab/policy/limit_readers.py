@@ -5,11 +5,9 @@ decisions do not need them. Here they are decoded from the pod's own bytes, once
 removed.
 """
 
-import msgspec
-
-from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.cluster.limit_references import LimitField, env_limit_fields, find_reference_reader, volume_limit_fields
+from trimtab.cluster.runtime_patterns import CPU, MEMORY
 from trimtab.cluster.runtime_signs import (
     IndependentRuntime,
     LimitReader,
@@ -19,9 +17,8 @@ from trimtab.cluster.runtime_signs import (
     container_signs,
     find_limit_use,
 )
-from trimtab.cluster.runtimes import CPU, MEMORY
-from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy.metadata_reads import ContainerSigns
+from trimtab.policy.pod_body import read_containers
 from trimtab.policy.pod_context import ContainerRef, PodContext
 
 
@@ -56,35 +53,13 @@ def read_container_signs(pod: Pod, body: bytes) -> tuple[ContainerSigns, ...]:
 
     body: the pod's own bytes; if they are empty, `pod` itself has been decoded with its variables and command lines.
     """
-    spec = _decode_spec(body) if body else pod.spec
-    return tuple([_signs_of(container) for container in (*spec.containers, *spec.init_containers)])
+    containers = read_containers(body) if body else (*pod.spec.containers, *pod.spec.init_containers)
+    return tuple([_signs_of(container) for container in containers])
 
 
 def _signs_of(container: Container) -> ContainerSigns:
     signs = container_signs(container.runtime_signs, container.image)
     return ContainerSigns(container.name, env_limit_fields(container), signs)
-
-
-class _TextSpec(ApiObject, frozen=True, kw_only=True):
-    containers: tuple[Container, ...] = ()
-    init_containers: tuple[Container, ...] = ()
-
-
-class _TextPod(ApiObject, frozen=True, kw_only=True):
-    """A pod with those fields only that may show a runtime."""
-
-    spec: _TextSpec = _TextSpec()
-
-
-_text_decoder = msgspec.json.Decoder(_TextPod)
-
-
-def _decode_spec(body: bytes) -> _TextSpec:
-    try:
-        return _text_decoder.decode(body).spec
-    except msgspec.ValidationError:
-        # The fast decoder refuses nulls, which the API server treats as absent fields.
-        return msgspec.convert(without_nulls(msgspec.json.decode(body)), _TextPod).spec
 
 
 def _env_fields(subject: PodContext) -> frozenset[LimitField]:

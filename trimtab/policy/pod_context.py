@@ -15,9 +15,10 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from trimtab.cluster.api.meta import Labels, Metadata, SelectorRequirement, value_or
+from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.kinds import DAEMON_SET, kind_name
+from trimtab.cluster.operating_system import runs_on_windows
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage
@@ -25,11 +26,11 @@ from trimtab.cluster.replicas import Replicas
 from trimtab.cluster.resources import QoS, Role, qos_class, role_of
 from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.signature import SigningKeys
-from trimtab.policy.affinity_conflicts import required_terms
 from trimtab.policy.cluster_facts import OWN_NAMESPACE, ClusterFacts
 from trimtab.policy.image_names import image_test
 from trimtab.policy.lazy_property import computed_property
 from trimtab.policy.metadata_reads import MetadataReads, OwnerTest, RecordedValues
+from trimtab.policy.pod_body import mentions_windows_options, read_security_contexts
 
 SLOT_SECONDS = 10
 """The length of a time slot in seconds (see the module's docstring)."""
@@ -77,13 +78,8 @@ OverheadBy = Literal["server", "webhook"]
 
 OPT_OUT = "trimtab.dev/opt-out"
 MIRROR = "kubernetes.io/config.mirror"
-OS_LABEL = "kubernetes.io/os"
 CRITICAL = ("system-cluster-critical", "system-node-critical")
 """The PriorityClasses of pods that the cluster, or a node, cannot work without."""
-
-
-def _requires_windows(requirement: SelectorRequirement) -> bool:
-    return requirement.key == OS_LABEL and requirement.operator == "In" and requirement.values == ("windows",)
 
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -307,19 +303,17 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         name = value_or(self.pod.spec.priority_class_name, "")
         return name if name in CRITICAL else ""
 
-    @property
+    @computed_property
     def is_windows(self) -> bool:
-        """Whether the pod runs on Windows: `spec.os` says so, or it requires nodes with that system."""
+        """Whether the pod runs on Windows."""
         spec = self.pod.spec
-        os = value_or(spec.os, None)
-        # `spec.os` is authoritative where it is set (KEP-2802); the selector is how older manifests choose the system.
-        if os is not None:
-            return os.name == "windows"
-        if value_or(spec.node_selector, {}).get(OS_LABEL) == "windows":
-            return True
-        # Terms are ORed, so all of them must require Windows; the expressions of one term are ANDed.
-        terms = required_terms(spec)
-        return bool(terms) and all(any(map(_requires_windows, value_or(t.match_expressions, ()))) for t in terms)
+        # Where the API server's RuntimeClass plugin is off, the pod does not contain what its class selects.
+        name = value_or(spec.runtime_class_name, "")
+        runtime_class = self.facts.runtime_classes.get(name) if name else None
+        selector = runtime_class.scheduling.node_selector if runtime_class is not None else {}
+        # The pod of a review is decoded without the security contexts of its containers.
+        more = read_security_contexts(self.body) if mentions_windows_options(self.body) else ()
+        return runs_on_windows(spec, selector, more)
 
     @property
     def rollout_identity(self) -> str:

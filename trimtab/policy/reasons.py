@@ -322,7 +322,12 @@ OVERHEAD_MISSING = Code(
     "plugin seems to be off.",
     "Switch the RuntimeClass admission plugin on, or set `overhead: webhook`.",
 )
-WINDOWS = Code("windows-pod", "This action does not apply to Windows pods.", "Nothing to do.")
+WINDOWS = Code(
+    "windows-pod",
+    "This action does not apply to pods that run on Windows. There, limits are the only protection of the node, and "
+    "sandboxes of Linux do not run.",
+    "Nothing to do.",
+)
 ON_ITS_NODE = Code(
     "node-name-set", "The pod itself names the node that it runs on, so placement has no effect.", "Nothing to do."
 )

@@ -148,6 +148,13 @@ def test_a_limit_that_a_runtime_reads_stays():
     assert all("RAMPercentage" in text and "temurin" in text for text in texts if "containers.map" in text)
 
 
+def test_the_limits_of_a_pod_on_windows_stay():
+    variables = compiled("{limits: {memory: remove}}", with_parameters=True).manifests[0]["spec"]["variables"]
+    texts = {item["name"]: item["expression"] for item in variables}
+    assert all(word in texts["windows"] for word in ("beta.kubernetes.io/os", "hostProcess", "NotIn", "spec.os"))
+    assert any("!variables.windows" in text for text in texts.values())
+
+
 def test_what_shows_no_runtime_cannot_be_told_from_what_reads_no_limit():
     problem = compiled("{limits: {cpu: remove, unknownRuntime: keep}}", with_parameters=True).problem
     assert problem.startswith("spec.actions.limits.unknownRuntime")

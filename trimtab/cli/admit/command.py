@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import click
 
+from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.committed_manifest import MAX_COMMITS, preview_commits
 from trimtab.admission.handler import decision_warnings
 from trimtab.admission.pod_templates import (
@@ -19,6 +20,7 @@ from trimtab.admission.pod_templates import (
 from trimtab.admission.preview import Preview, preview_admission
 from trimtab.admission.referenced_templates import add_referenced_templates
 from trimtab.admission.template_owners import find_counted_owners
+from trimtab.admission.vpa_sizing import VpaSizing, size_by_vpa
 from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import show_progress
@@ -105,6 +107,10 @@ def verb(
     Namespaces in the files (or in the snapshot) count as objects of the cluster. -o yaml prints the manifests with the
     changes: admitting them again changes nothing.
 
+    If a VPA in any mode but Off has a recommendation for the workload, the report also says what the VPA's own webhook
+    sets in the same request, and whether a quota or a ratio of a LimitRange refuses the pod with it. The table and the
+    totals do not contain it.
+
     With --running, the command checks the pods of the cluster instead of manifests: which of them lack a change of a
     policy, and why, and which have another overhead than their RuntimeClass.
     """
@@ -126,6 +132,7 @@ def verb(
         return preview_admission(template.pod, inputs.policies, facts, template.namespace, settings)
 
     previews = [preview(template) for template in show_progress(inputs.templates, "Admitting")]
+    sizings = [_size(template, one, inputs.facts) for template, one in zip(inputs.templates, previews, strict=True)]
     if output == "yaml":
         commits = [
             (template, preview_commits(template, first, preview))
@@ -136,10 +143,18 @@ def verb(
             print_text(note, err=True)
         _write_manifests(rewrite_manifests(contents, commits), output_file)
     else:
-        admit_report = _build_report(inputs, previews)
+        admit_report = _build_report(inputs, previews, sizings)
         _emit(output, output_file, admit_report, explain)
-    if strict and any(has_problem(pod_preview) for pod_preview in previews):
+    is_refused_by_size = any(sizing is not None and sizing.refused is not None for sizing in sizings)
+    if strict and (is_refused_by_size or any(has_problem(pod_preview) for pod_preview in previews)):
         sys.exit(EXIT_FOUND)
+
+
+def _size(template: PodTemplateLocation, preview: Preview, facts: ClusterFacts) -> VpaSizing | None:
+    """Returns what the VPA's webhook sets in the pod; None for a pod that is refused anyway."""
+    if not isinstance(preview.result, PodAdmitted):
+        return None
+    return size_by_vpa(preview.result.pod, template.with_owners(facts), template.namespace)
 
 
 def _note_later_changes(decided: Sequence[Decided]) -> Iterator[str]:
@@ -329,11 +344,12 @@ def _list_notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tu
     return tuple(notes)
 
 
-def _build_report(inputs: _AdmitInputs, previews: list[Preview]) -> AdmitReport:
+def _build_report(inputs: _AdmitInputs, previews: list[Preview], sizings: Sequence[VpaSizing | None]) -> AdmitReport:
     pods = []
     counted_owners = find_counted_owners(inputs.templates, inputs.facts)
-    for template, pod_preview, counted_with in zip(inputs.templates, previews, counted_owners, strict=True):
+    rows = zip(inputs.templates, previews, counted_owners, sizings, strict=True)
+    for template, pod_preview, counted_with, sizing in rows:
         warnings = tuple(dict.fromkeys(text for call in pod_preview.calls for text in decision_warnings(call.decision)))
-        pods.append(report_pod(template, pod_preview, warnings, counted_with))
+        pods.append(report_pod(template, pod_preview, warnings, counted_with, sizing))
     names = [policy.name for policy in inputs.policies.all]
     return AdmitReport(policies=names, notes=list(inputs.notes), pods=pods, totals=sum_totals(pods))

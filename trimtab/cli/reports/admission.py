@@ -8,6 +8,7 @@ from trimtab.admission.apiserver.serialization import to_canonical
 from trimtab.admission.json_patch import to_plain_json
 from trimtab.admission.pod_templates import PodTemplateLocation
 from trimtab.admission.preview import Preview
+from trimtab.admission.vpa_sizing import VpaSizing
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import value_or
@@ -57,6 +58,30 @@ class RefusalReport(ReportPart, frozen=True, kw_only=True):
     message: str
 
 
+class VpaAmountReport(ReportPart, frozen=True, kw_only=True):
+    """One request that the VPA sets, with the limit that follows from it."""
+
+    container: str
+    resource: str
+    request_before: str | None
+    """The request without the VPA; null if there is none."""
+    request: str
+    limit_before: str | None
+    limit: str | None
+    """The limit; null if the container has none."""
+
+
+class VpaReport(ReportPart, frozen=True, kw_only=True):
+    """What the VPA's own webhook sets in the same request. `before` and `after` of the pod do not contain it."""
+
+    name: str
+    amounts: list[VpaAmountReport]
+    is_capped: bool
+    """Whether a LimitRange does not permit these amounts, so that the VPA sets others."""
+    refused: RefusalReport | None
+    """The refusal of the pod with these amounts; null if it is admitted, or if the amounts are capped."""
+
+
 class PodReport(ReportPart, frozen=True, kw_only=True):
     """The pods of one manifest, with the changes that policies make to them."""
 
@@ -92,6 +117,8 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     refused."""
     steps: list[str]
     """The steps of admission, including those of the API server, as text."""
+    vpa: VpaReport | None
+    """What the VPA of the pod's owner sets; null if there is none that changes a request."""
 
 
 class Totals(ReportPart, frozen=True, kw_only=True):
@@ -123,7 +150,11 @@ class AdmitReport(ReportPart, frozen=True, kw_only=True):
 
 
 def report_pod(
-    template: PodTemplateLocation, preview: Preview, warnings: tuple[str, ...], counted_with: OwnerKey | None = None
+    template: PodTemplateLocation,
+    preview: Preview,
+    warnings: tuple[str, ...],
+    counted_with: OwnerKey | None = None,
+    sizing: VpaSizing | None = None,
 ) -> PodReport:
     result, unaided = preview.result, preview.unaided
     stored = result.pod if isinstance(result, PodAdmitted) else None
@@ -149,7 +180,20 @@ def report_pod(
         patch=list(preview.patch_operations),
         stored=_stored_manifest(template, stored) if stored else None,
         steps=[str(step) for step in result.steps] if isinstance(result, PodAdmitted) else [],
+        vpa=None if sizing is None else _report_sizing(sizing),
     )
+
+
+def _report_sizing(sizing: VpaSizing) -> VpaReport:
+    amounts = [
+        VpaAmountReport(
+            container=one.container, resource=one.resource, request_before=one.request_before, request=one.request,
+            limit_before=one.limit_before, limit=one.limit,
+        )
+        for one in sizing.amounts
+    ]  # fmt: skip
+    refused = None if sizing.refused is None else _report_refusal(sizing.refused)
+    return VpaReport(name=sizing.name, amounts=amounts, is_capped=sizing.is_capped, refused=refused)
 
 
 def _stored_manifest(template: PodTemplateLocation, pod: Pod) -> dict[str, Any]:

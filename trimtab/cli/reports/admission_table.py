@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.admission.handler import would_change_prefix
-from trimtab.cli.reports.admission import AdmitReport, ChangeReport, PodReport, PodShape
+from trimtab.cli.reports.admission import AdmitReport, ChangeReport, PodReport, PodShape, VpaAmountReport
 from trimtab.cli.reports.running_pods import RunningFindingReport, RunningReport
 from trimtab.cluster import quantity
 from trimtab.cluster.format_count import format_count, join_first
@@ -147,7 +147,7 @@ def _describe_placement(change: ChangeReport) -> str:
 
 
 def _details_panel(pod: PodReport, *, explain: bool) -> RenderableType | None:
-    lines = [*_refusal_lines(pod), *_change_lines(pod), *_warning_lines(pod)]
+    lines = [*_refusal_lines(pod), *_change_lines(pod), *_warning_lines(pod), *_vpa_lines(pod)]
     if explain:
         lines += [*_kept_lines(pod), *_step_lines(pod)]
     if not lines:
@@ -209,6 +209,25 @@ def _warning_lines(pod: PodReport) -> list[Text]:
     if pod.problem:
         lines.append(Text(f"! the pod stays unchanged because of a bug in Trimtab: {pod.problem}", style="red"))
     return lines
+
+
+def _vpa_lines(pod: PodReport) -> list[Text]:
+    """Returns a line with what the VPA's webhook sets, and one with the refusal of the pod that follows from it."""
+    if pod.vpa is None:
+        return []
+    amounts = "; ".join(map(_format_vpa_amount, pod.vpa.amounts))
+    cap = "; a LimitRange does not permit this, so the VPA caps it" if pod.vpa.is_capped else ""
+    lines = [Text(f"! VPA {pod.vpa.name} sizes the pod in the same request: {amounts}{cap}", style="yellow")]
+    if (refused := pod.vpa.refused) is not None:
+        text = f"with these amounts, the pod is refused ({refused.code}, {refused.by}): {refused.message}"
+        lines.append(Text(text, style="red"))
+    return lines
+
+
+def _format_vpa_amount(amount: VpaAmountReport) -> str:
+    request = f"{amount.request_before or 'none'} → {amount.request}"
+    limit = f" (limit {amount.limit_before} → {amount.limit})" if amount.limit != amount.limit_before else ""
+    return f"{amount.container} {amount.resource} {request}{limit}"
 
 
 def _kept_lines(pod: PodReport) -> list[Text]:

@@ -96,6 +96,18 @@ class RestartRule(ApiObject, frozen=True, kw_only=True):
     action: str = ""
 
 
+class WindowsOptions(ApiObject, frozen=True, kw_only=True):
+    """How a process runs on Windows. A kubelet on Linux ignores these fields."""
+
+    host_process: bool | None = None
+    gmsa_credential_spec_name: str = ""
+    run_as_user_name: str = ""
+
+
+class ContainerSecurityContext(ApiObject, frozen=True, kw_only=True):
+    windows_options: WindowsOptions | None = None
+
+
 class Container(ApiObject, frozen=True, kw_only=True):
     """A container. Its environment variables and command line may contain secrets: as soon as it is decoded, they are
     replaced by what they show of the container's runtime (`runtime_signs`)."""
@@ -117,8 +129,12 @@ class Container(ApiObject, frozen=True, kw_only=True):
     volume_mounts: tuple[VolumeMount, ...] = field(default=(), name="---")
     runtime_signs: tuple[RuntimeSign, ...] = field(default=(), name=SIGNS_FIELD)
     """What the environment and the command line show. A capture contains it."""
+    security_context: ContainerSecurityContext | None = None
+    """None, too, if it contains nothing that is decoded: most containers have a security context."""
 
     def __post_init__(self) -> None:
+        if self.security_context is not None and self.security_context.windows_options is None:
+            force_setattr(self, "security_context", None)
         if self.command or self.args or self.env:
             self._replace_text()
 
@@ -232,11 +248,21 @@ def downward_items(volume: Volume) -> Iterator[DownwardItem]:
             yield from part.items
 
 
+def required_node_terms(spec: "PodSpec") -> tuple[NodeSelectorTerm, ...]:
+    """Returns the required terms of node affinity, at least one of which a node must match; an empty tuple if there are
+    none."""
+    affinity = value_or(spec.affinity, None)
+    node = value_or(affinity.node_affinity, None) if affinity else None
+    required = value_or(node.required, None) if node else None
+    return required.node_selector_terms if required else ()
+
+
 class PodOS(ApiObject, frozen=True, kw_only=True):
     name: str = ""
 
 
 class PodSecurityContext(ApiObject, frozen=True, kw_only=True):
+    windows_options: WindowsOptions | None = None
     supplemental_groups_policy: str = ""
 
 
@@ -353,8 +379,8 @@ class ScrapedPod(ApiObject, frozen=True, kw_only=True):
     status: ScrapedPodStatus = ScrapedPodStatus()
 
 
-# Pods without their environment variables, command lines and resize policies. These fields get names that no object
-# has, so msgspec skips their JSON: that halves the time to decode a pod.
+# Pods without their containers' environment variables, command lines, resize policies and security contexts. These
+# fields get names that no object has, so msgspec skips their JSON: that halves the time to decode a pod.
 
 
 class _ContainerWithoutEnv(Container, frozen=True, kw_only=True):
@@ -362,6 +388,7 @@ class _ContainerWithoutEnv(Container, frozen=True, kw_only=True):
     resize_policy: tuple[ResizePolicy, ...] = field(default=(), name="--")
     command: tuple[Any, ...] = field(default=(), name="----")
     args: tuple[Any, ...] = field(default=(), name="-----")
+    security_context: ContainerSecurityContext | None = field(default=None, name="------")
 
 
 class _PodSpecWithoutEnv(PodSpec, frozen=True, kw_only=True):
@@ -370,8 +397,8 @@ class _PodSpecWithoutEnv(PodSpec, frozen=True, kw_only=True):
 
 
 class PodWithoutEnv(Pod, frozen=True, kw_only=True):
-    """A pod whose containers' environment variables, command lines and resize policies are not decoded: they are
-    empty."""
+    """A pod whose containers' environment variables, command lines, resize policies and security contexts are not
+    decoded: they are empty."""
 
     spec: _PodSpecWithoutEnv = _PodSpecWithoutEnv()
 

@@ -50,7 +50,8 @@ class LimitsAction:
     writes more than its limit."""
     unknown_runtime: Literal["remove", "keep"] = "remove"
     """What `remove` does to the limits of cpu and memory of a container if nothing in the pod shows its language
-    runtime: `remove` or `keep`. A limit that a known runtime reads always stays."""
+    runtime: `remove` or `keep`. A limit that a known runtime reads always stays, and so does each limit of cpu or
+    memory of a pod that runs on Windows."""
     required: Required = False
 
 
@@ -91,6 +92,12 @@ def find_unmet_field(settings: LimitsAction, result: PodBeforeAndAfter) -> str |
     return None
 
 
+# Kubernetes, concepts/configuration/windows-resource-management.
+_NEEDED_ON_WINDOWS = {
+    "cpu": "no container has a guaranteed share of the cpu",
+    "memory": "the system does not end a container when memory runs out, but slows down the whole node",
+}
+"""Resource → why its limit stays on a pod that runs on Windows."""
 _NOT_SHOWN = "nothing in the pod shows which runtime container"
 
 
@@ -118,6 +125,10 @@ def _propose_limit(settings: LimitsAction, rule: str, draft: PodChanges, place: 
         reasons.LIMIT_REMOVED("the policy removes the limit") if is_removal else reasons.POLICY_SAYS(f"limit = {rule}")
     )
     if author_limit is not None and not settings.required:
+        if is_removal and resource in _NEEDED_ON_WINDOWS and draft.subject.is_windows:
+            sentence = f"the {resource} limit ({author_limit}) of container {place.container.name} stays: on Windows, "
+            draft.leave_unchanged(field, reasons.WINDOWS(f"{sentence}{_NEEDED_ON_WINDOWS[resource]}"))
+            return
         reader = find_reference(draft.subject, place, resource)
         use = find_runtime_use(draft.subject, place, resource) if reader is None and is_removal else reader
         if isinstance(use, LimitReader):

@@ -16,12 +16,13 @@ from trimtab.cluster.api.pod import (
     PodSpec,
     PreferredTerm,
     Toleration,
+    required_node_terms,
 )
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import is_covered
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement_fields import NodeLabel, PlacementAction, resolve_labels
-from trimtab.policy.affinity_conflicts import find_contradiction, is_empty, required_terms
+from trimtab.policy.affinity_conflicts import find_contradiction, is_empty
 from trimtab.policy.field_owners import grows_applied
 from trimtab.policy.lazy_property import Derived
 from trimtab.policy.pod_changes import PodChanges
@@ -197,7 +198,7 @@ def _find_obstacle(placement: CompiledPlacement, draft: PodChanges) -> Reason | 
         # One group without a contradiction is enough: groups are ORed.
         if all(contradictions):
             return reasons.CONTRADICTION(contradictions[0] or "")
-    terms = required_terms(draft.spec)
+    terms = required_node_terms(draft.spec)
     # An expression is added to terms that are not empty; here there is none to add it to.
     if terms and (needed or placement.groups) and all(map(is_empty, terms)):
         return reasons.CONTRADICTION("all terms of the pod's required node affinity are empty, so they match no node")
@@ -226,7 +227,7 @@ def _apply_node_selector(placement: CompiledPlacement, draft: PodChanges) -> Non
 
 
 def _apply_required(placement: CompiledPlacement, draft: PodChanges) -> None:
-    has_own_terms = bool(required_terms(draft.subject.pod.spec))
+    has_own_terms = bool(required_node_terms(draft.subject.pod.spec))
     for field, requirement, text, _ in placement.require:
         if _has_in_every_term(draft.spec, requirement):
             draft.decide_first(field, text)  # also where it was written down before
@@ -247,7 +248,7 @@ def _groups_name(groups: list[list[SelectorRequirement]]) -> str:
 def _has_any(spec: PodSpec, groups: list[list[SelectorRequirement]]) -> bool:
     """Returns whether every required term that can match a node already contains all expressions of one of the
     groups."""
-    terms = [value_or(term.match_expressions, ()) for term in required_terms(spec) if not is_empty(term)]
+    terms = [value_or(term.match_expressions, ()) for term in required_node_terms(spec) if not is_empty(term)]
     return bool(terms) and all(any(all(r in term for r in group) for group in groups) for term in terms)
 
 
@@ -257,9 +258,9 @@ def _apply_required_any(placement: CompiledPlacement, draft: PodChanges) -> None
     groups, field = placement.groups, placement.groups_field
     if _has_any(draft.spec, groups):
         return
-    has_own_terms = bool(required_terms(draft.subject.pod.spec))
+    has_own_terms = bool(required_node_terms(draft.subject.pod.spec))
     reason = reasons.POLICY_SAYS("the policy requires one of these labels of the pod's node")
-    terms_before = [term for term in required_terms(draft.spec) if not is_empty(term)] or [NodeSelectorTerm()]
+    terms_before = [term for term in required_node_terms(draft.spec) if not is_empty(term)] or [NodeSelectorTerm()]
     if len(terms_before) * len(groups) > _MAX_TERMS:
         draft.leave_unchanged(
             field,
@@ -286,12 +287,12 @@ _MAX_TERMS = 64
 
 
 def _has_in_every_term(spec: PodSpec, requirement: SelectorRequirement) -> bool:
-    terms = [term for term in required_terms(spec) if not is_empty(term)]
+    terms = [term for term in required_node_terms(spec) if not is_empty(term)]
     return bool(terms) and all(requirement in value_or(term.match_expressions, ()) for term in terms)
 
 
 def _add_required(spec: PodSpec, requirement: SelectorRequirement) -> PodSpec:
-    terms = tuple(_add_expression(term, requirement) for term in required_terms(spec))
+    terms = tuple(_add_expression(term, requirement) for term in required_node_terms(spec))
     terms = terms or (NodeSelectorTerm(match_expressions=(requirement,)),)
     return _change_node_affinity(spec, required=NodeSelector(node_selector_terms=terms))
 

@@ -9,26 +9,12 @@ from collections.abc import Iterator
 
 from trimtab.policy.actions.overhead import OverheadAction
 from trimtab.policy.actions.runtime_class import RuntimeClassChoice
-from trimtab.policy.cel import NotExpressible, cel_string, has_entry, join_all
+from trimtab.policy.cel import NotExpressible, cel_string, join_all
 from trimtab.policy.compiled.match_conditions import IS_DAEMON
 from trimtab.policy.compiled.patch_parts import IS_APPLIED, PatchPart, operation, pointer
-from trimtab.policy.pod_context import OS_LABEL
+from trimtab.policy.compiled.windows_parts import HAS_REQUIRED_TERMS, IS_WINDOWS, REQUIRED_TERMS
 
 _CLASS, _SELECTOR = "object.spec.runtimeClassName", "object.spec.nodeSelector"
-_REQUIRED = "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
-_TERMS = f"{_REQUIRED}.nodeSelectorTerms"
-_HAS_TERMS = (
-    "(has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && "
-    f"has({_REQUIRED}) && has({_TERMS}) && {_TERMS}.size() > 0)"
-)
-_NEEDS_WINDOWS = (
-    f"{_TERMS}.all(t, has(t.matchExpressions) && t.matchExpressions.exists(e, e.key == '{OS_LABEL}' && "
-    "e.operator == 'In' && e.values == ['windows']))"
-)
-IS_WINDOWS = (
-    f"(has(object.spec.os) ? object.spec.os.name == 'windows' : (({has_entry(_SELECTOR, OS_LABEL)} && "
-    f"{_SELECTOR}['{OS_LABEL}'] == 'windows') || ({_HAS_TERMS} && {_NEEDS_WINDOWS})))"
-)
 _NEEDED = "(has(params.scheduling) && has(params.scheduling.nodeSelector) ? params.scheduling.nodeSelector : {})"
 
 
@@ -67,7 +53,7 @@ def _fits_the_class() -> Iterator[str]:
         f"(e.operator == 'NotIn' && {value} in e.values))"
     )
     impossible = f"has(t.matchExpressions) && t.matchExpressions.exists(e, {conflict})"
-    yield f"!{_HAS_TERMS} || {_TERMS}.exists(t, !({impossible}))"
+    yield f"!{HAS_REQUIRED_TERMS} || {REQUIRED_TERMS}.exists(t, !({impossible}))"
 
 
 def overhead_parts(settings: OverheadAction) -> Iterator[PatchPart]:

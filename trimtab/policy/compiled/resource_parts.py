@@ -31,6 +31,7 @@ from trimtab.policy.compiled.amounts import (
 from trimtab.policy.compiled.match_conditions import ALL_CONTAINERS, OWNER_KEY, container_test
 from trimtab.policy.compiled.patch_parts import IS_APPLIED, PatchPart, operation
 from trimtab.policy.compiled.runtime_expressions import runtime_reads
+from trimtab.policy.compiled.windows_parts import IS_WINDOWS
 from trimtab.policy.podpolicy import PodPolicy
 
 PARTS = ("containers", "initContainers")
@@ -90,6 +91,8 @@ def resource_parts(policy: PodPolicy, *, with_parameters: bool) -> ResourceVaria
         "bestEffort": best_effort_expression(ALL_CONTAINERS), "guaranteed": guaranteed_expression(ALL_CONTAINERS),
         "podLevel": _ON_POD_LEVEL, "applied": IS_APPLIED,
     }  # fmt: skip
+    if any("variables.windows" in text for text in values.values()):
+        variables["windows"] = IS_WINDOWS
     names: dict[tuple[str, str], str] = {}
     for number, (key, text) in enumerate(values.items()):
         names[key] = f"amount{number}"
@@ -261,6 +264,7 @@ def _limit_values(
                 UNBOUNDED,
                 "!variables.applied",
                 "!variables.guaranteed",
+                *([] if settings.required or resource not in ("cpu", "memory") else ["!variables.windows"]),
                 asks,
                 f"!({_is_read(resource)})",
                 f"!({runtime_reads(resource)})",

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from trimtab.cluster.runtime_patterns import Runtime, TellingValue, TextPattern
 from trimtab.cluster.runtime_signs import INJECTION_KEYS, NEGATIONS, VALUE_KEYS
-from trimtab.cluster.runtimes import RUNTIMES, Runtime, TellingValue, TextPattern
+from trimtab.cluster.runtimes import RUNTIMES
 from trimtab.policy.cel import cel_list, cel_string
 
 

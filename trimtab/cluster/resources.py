@@ -28,6 +28,14 @@ class GrowingAmounts(Amounts):
     """The amounts to which a VPA that resizes the pod in place may raise its requests on its node."""
 
 
+class LeastAmounts(Amounts):
+    """The amounts that a pod's successor requests at least. It may request more, because the template from which its
+    owner creates it is not known."""
+
+
+UNKNOWN_AMOUNTS = LeastAmounts()
+"""The amounts of a successor about which nothing is known."""
+
 POD_LEVEL = ("cpu", "memory")
 """The resources that `spec.resources` may name, besides hugepages-* (KEP-2837)."""
 

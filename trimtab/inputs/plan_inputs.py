@@ -31,6 +31,7 @@ from trimtab.inputs import live_cluster, pools
 from trimtab.inputs.autoscaler_status import read_autoscaler
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.measured_use import read_measured_use
+from trimtab.inputs.owner_templates import may_differ, owners_of_pods, read_templates
 from trimtab.inputs.planned_requests import Readmission
 from trimtab.inputs.price_sources import read_price_sources
 from trimtab.machines.prices import PriceFile
@@ -191,9 +192,7 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
     unread: list[ConfigError] = []
     cluster_documents, mistakes = parse_documents(
         _read_or_collect(
-            lambda: live_cluster.read_live_objects(
-                cluster, live_cluster.WITH_POLICIES, templates=bool(options.policy_paths) or options.resize
-            ),
+            lambda: live_cluster.read_live_objects(cluster, live_cluster.WITH_POLICIES, templates=True),
             unread,
         )
     )
@@ -279,16 +278,21 @@ def _build_readmission(
 ) -> Readmission:
     """Returns the requests that pods would get if they were created again.
 
-    The admission modules are imported only if there is a policy or a VerticalPodAutoscaler, because the import is slow.
+    The admission modules are imported only if there is a policy or a VerticalPodAutoscaler, or if an owner's template
+    may request something else than a pod, because the import is slow.
     """
     has_policies = options.policy_paths or any(document.kind == KIND for document in documents)
     if not has_policies and not snapshot.objects_of(VerticalPodAutoscaler):
-        return Readmission()
+        templates = read_templates(documents, owners_of_pods(inventory))
+        if not may_differ(inventory, snapshot, templates):
+            return Readmission()
     from trimtab.inputs.planned_requests import build_readmission
 
     try:
-        what_for = (found_pools, inventory) if options.resize else (None, None)
-        return build_readmission(documents, snapshot, options.policy_paths, options.admission_settings, now, *what_for)
+        return build_readmission(
+            documents, snapshot, options.policy_paths, options.admission_settings, now, inventory,
+            found_pools if options.resize else None,
+        )  # fmt: skip
     except UsageError as error:
         unread += error.mistakes
         return Readmission()

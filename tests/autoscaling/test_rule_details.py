@@ -250,6 +250,8 @@ def scaled(target: dict[str, str], **spec: Any) -> dict[str, Any]:
     [
         ({"kind": "Deployment"}, ["apps/v1"]), ({"kind": "Deployment", "apiVersion": "v1"}, ["apps/v1"]),
         ({"kind": "StatefulSet"}, []), ({"kind": "Rollout"}, []),
+        ({"kind": "Deployment", "apiVersion": "extensions/v1beta1"}, ["apps/v1"]),
+        ({"kind": "ReplicaSet", "apiVersion": "extensions/v1beta1"}, []),
     ],
 )  # fmt: skip
 def test_an_hpa_without_a_group_gets_that_of_the_workload_it_means(target: dict[str, str], changes: list[str]) -> None:
@@ -260,6 +262,13 @@ def test_an_hpa_without_a_group_gets_that_of_the_workload_it_means(target: dict[
 def test_only_a_replication_controller_is_scaled_without_a_group() -> None:
     assert find("L46", scaled({"kind": "ReplicationController"})) == ()
     assert find("L46", scaled({"kind": "Deployment", "apiVersion": "apps/v1"})) == ()
+    assert find("L46", scaled({"kind": "Deployment", "apiVersion": "apps/v1beta1"})) == ()
+
+
+def test_an_hpa_of_a_former_group_scales_nothing() -> None:
+    former = scaled({"kind": "Deployment", "apiVersion": "extensions/v1beta1"})
+    assert find("L07", workload(replicas=2), former) == ()
+    assert find("L07", workload(replicas=2), scaled({"kind": "Deployment", "apiVersion": "apps/v1"})) != ()
 
 
 @pytest.mark.parametrize(

@@ -424,12 +424,12 @@ def target_without_group(rule: LintRule, snapshot: LintSnapshot) -> FindingItera
         if (group and not is_former_group(group, target.kind_name)) or target.kind_name == REPLICATION_CONTROLLER:
             continue
         namespace = _subject(hpa).namespace
-        where = f"in the group {group}, which no API server serves it in," if group else "without an API group,"
+        where = f"in group {group}, where no API server serves it any more" if group else "without an API group"
         meant = snapshot.workloads_by_subject.get(LintSubject(group_kind("", target.kind_name), namespace, target.name))
         path = ("spec", "scaleTargetRef", "apiVersion")
         yield rule.report_problem(
             _subject(hpa),
-            f"{_subject(hpa)} names {target.kind_name} {target.name} {where} as its target, so it scales nothing.",
+            f"{_subject(hpa)} names {target.kind_name} {target.name} as its target {where}, so it scales nothing.",
             path=path[:2],
             changes=[ManifestChange(_subject(hpa), path, meant.api_version)] if meant is not None else (),
         )

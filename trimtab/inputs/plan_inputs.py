@@ -16,7 +16,9 @@ from trimtab.cluster.cluster_autoscaler import (
 )
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool import Pool, schedulers_of
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
@@ -92,6 +94,8 @@ def list_snapshot_notes(inventory: Inventory, *, is_whole: bool) -> Iterator[str
             f"all pods are in namespace {namespace}: if kubectl printed the snapshot without -A, nodes look emptier "
             "than they are"
         )
+    if note := _fake_nodes_note(inventory):
+        yield note
     if not inventory.pdbs:
         yield "the snapshot contains no PodDisruptionBudget, so Trimtab assumes that none protects a pod"
     if any(claim.driver for claim in inventory.claims.values()) and not any(
@@ -101,6 +105,19 @@ def list_snapshot_notes(inventory: Inventory, *, is_whole: bool) -> Iterator[str
             "the snapshot contains no CSINode with a limit, so Trimtab assumes that a node can attach any number "
             "of volumes"
         )
+
+
+def _fake_nodes_note(inventory: Inventory) -> str:
+    """Returns a note about the nodes that are simulated; empty if there are none."""
+    fake = [(node.name, sign) for node in inventory.nodes if (sign := node.nature.sign_of(NodeKind.FAKE)) is not None]
+    if not fake:
+        return ""
+    names, sign = [name for name, _ in fake], fake[0][1]
+    them = "1 node is" if len(fake) == 1 else f"{len(fake)} nodes are"
+    return (
+        f"{them} simulated by {sign.platform} ({sign.evidence}): {join_first(names, 3)}; the plan treats "
+        "such nodes as machines, but their removal saves no money"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ VPA, TEMPLATE = "VerticalPodAutoscaler", "Template"
 TEMPLATE_KINDS = tuple(f"{kind}{TEMPLATE}" for kind in TEMPLATED_OWNERS)
 SERVER_KINDS = ("LimitRange", "PriorityClass", "RuntimeClass")
 """The kinds by which the API server itself changes what a new pod requests, or without which it admits none."""
+FIRST_KINDS = (POLICY, VPA, *TEMPLATE_KINDS, *SERVER_KINDS)
+"""The kinds that are watched from the beginning. Of policies that files hold, there is no list."""
 WATCHED = WatchTerms(absent_retry_seconds=300.0)
 """The settings of the watches. With them, a CustomResourceDefinition that is installed later is noticed within five
 minutes."""
@@ -299,7 +301,7 @@ def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
 
     Of ReplicaSets and CronJobs only the metadata is read, and ConfigMaps only in Trimtab's own namespace.
     """
-    return fact_list_sources(ALL_KINDS - {VPA, *SERVER_KINDS}, OWNERS, COUNTED, own_namespace)
+    return fact_list_sources(ALL_KINDS.difference(FIRST_KINDS), OWNERS, COUNTED, own_namespace)
 
 
 def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:

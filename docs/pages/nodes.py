@@ -18,6 +18,7 @@ command and process uses the answer.
 | a node of the control plane | never: `{r.CONTROL_PLANE.name}` | if it accepts pods | yes |
 | a node of Karpenter | never: `{r.KARPENTER.name}` | yes | yes |
 | a host of a TPU slice | never: `{r.AS_A_WHOLE.name}` | yes | yes |
+| a simulated node (KWOK) | yes, so that plans can be tried | yes | yes; a note of the plan says that it costs nothing |
 
 A pod *selects* such nodes if its node selector or required node affinity names a label that shows what they are, or
 matches no ordinary machine. A toleration alone does not select a node.
@@ -55,6 +56,7 @@ _NAMES = {
     NodeKind.EDGE: "edge node",
     NodeKind.CONTROL_PLANE: "control plane",
     NodeKind.KARPENTER: "Karpenter",
+    NodeKind.FAKE: "a simulated node",
 }
 
 

@@ -250,6 +250,8 @@ def scaled(target: dict[str, str], **spec: Any) -> dict[str, Any]:
     [
         ({"kind": "Deployment"}, ["apps/v1"]), ({"kind": "Deployment", "apiVersion": "v1"}, ["apps/v1"]),
         ({"kind": "StatefulSet"}, []), ({"kind": "Rollout"}, []),
+        ({"kind": "Deployment", "apiVersion": "extensions/v1beta1"}, ["apps/v1"]),
+        ({"kind": "ReplicaSet", "apiVersion": "extensions/v1beta1"}, []),
     ],
 )  # fmt: skip
 def test_an_hpa_without_a_group_gets_that_of_the_workload_it_means(target: dict[str, str], changes: list[str]) -> None:
@@ -260,6 +262,13 @@ def test_an_hpa_without_a_group_gets_that_of_the_workload_it_means(target: dict[
 def test_only_a_replication_controller_is_scaled_without_a_group() -> None:
     assert find("L46", scaled({"kind": "ReplicationController"})) == ()
     assert find("L46", scaled({"kind": "Deployment", "apiVersion": "apps/v1"})) == ()
+    assert find("L46", scaled({"kind": "Deployment", "apiVersion": "apps/v1beta1"})) == ()
+
+
+def test_an_hpa_of_a_former_group_scales_nothing() -> None:
+    former = scaled({"kind": "Deployment", "apiVersion": "extensions/v1beta1"})
+    assert find("L07", workload(replicas=2), former) == ()
+    assert find("L07", workload(replicas=2), scaled({"kind": "Deployment", "apiVersion": "apps/v1"})) != ()
 
 
 @pytest.mark.parametrize(
@@ -269,3 +278,25 @@ def test_only_a_replication_controller_is_scaled_without_a_group() -> None:
 def test_a_count_that_is_an_hpas_minimum_is_not_called_the_manifests(target: dict[str, str], words: str) -> None:
     (finding,) = find("L29", workload(replicas=3), scaled(target, minReplicas=2))
     assert f"has {words}" in str(finding)
+
+
+def owned(pdb: dict[str, Any], **reference: Any) -> dict[str, Any]:
+    owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "vm", "uid": "u", **reference}
+    return {**pdb, "metadata": {**pdb["metadata"], "ownerReferences": [owner]}}
+
+
+@pytest.mark.parametrize("reference", [{"controller": True}, {}])
+def test_a_budget_that_a_controller_writes_gets_no_advice_to_change_it(reference: dict[str, Any]) -> None:
+    blocking = budget(maxUnavailable=0)
+    assert len(find("L31", workload(replicas=2), blocking)) == 1
+    assert find("L31", workload(replicas=2), owned(blocking, **reference)) == ()
+    (finding,) = find("L30", workload(replicas=2), owned(blocking, **reference))
+    assert finding.changes == ()
+    assert has_facts(finding.fix, "VirtualMachineInstance vm", "undo")
+
+
+def test_two_budgets_over_one_pod_are_one_finding_that_names_both() -> None:
+    other = {**budget(maxUnavailable=1), "metadata": {"name": "other"}}
+    (finding,) = find("L48", workload(replicas=2), budget(maxUnavailable=1), other)
+    assert has_facts(finding.sentence, "2 PodDisruptionBudgets", "other", "web")
+    assert find("L48", workload(replicas=2), budget(maxUnavailable=1)) == ()

@@ -94,3 +94,15 @@ def test_the_fix_does_not_write_an_hpa_that_keda_would_write_anew(folder: Path) 
 def test_objects_that_no_rule_reads_are_named(folder: Path) -> None:
     (folder / "m.yaml").write_text(WORKLOAD + "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")
     assert has_facts(json.dumps(lint(folder / "m.yaml")["notes"]), "not read", "Secret (1)")
+
+
+SEVERAL = SCALED.replace("  triggers:", "  minReplicaCount: 3\n  idleReplicaCount: 0\n  triggers:")
+
+
+@pytest.mark.parametrize(("keda", "says"), [(SEVERAL, True), (SEVERAL.replace("  idleReplicaCount: 0\n", ""), False)])
+def test_an_idle_count_is_said_beside_the_minimum(tmp_path: Path, keda: str, says: bool) -> None:
+    (tmp_path / "all.yaml").write_text(WORKLOAD + keda)
+    findings = lint(tmp_path / "all.yaml")["findings"]
+    (sentence,) = [finding["sentence"] for finding in findings if finding["rule"] == "L29"]
+    assert has_facts(sentence, "at least 3 replicas", "minimum")
+    assert has_facts(sentence, "none otherwise") is says

@@ -41,3 +41,11 @@ def test_without_a_pool_label_the_labels_that_divide_the_nodes_are_named(tmp_pat
     nodes = [node(f"n{n}", labels={"acme.io/pool-id": "ab"[n % 2]}) for n in range(4)]
     notes = told("plan", "--cluster", snapshot(tmp_path, *nodes, pod("web-0", "n0")))["notes"]
     assert any("acme.io/pool-id (2 values)" in note and "trimtab.dev/pool" in note for note in notes)
+
+
+def test_a_simulated_node_is_planned_like_a_machine_and_a_note_says_what_it_is(tmp_path: Path) -> None:
+    fake = {"annotations": {"kwok.x-k8s.io/node": "fake"}}
+    pods = [pod(f"web-{number}", on=f"n{number}") for number in range(2)]
+    report = told("plan", "--cluster", snapshot(tmp_path, node("n0", **fake), node("n1"), *pods), "--pool", "all=keen")
+    assert report["evictions"] == 1
+    assert has_facts(report["notes"], "1 node", "KWOK", "n0", "saves no money")

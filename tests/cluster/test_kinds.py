@@ -55,7 +55,8 @@ def test_each_kind_that_is_listed_is_of_the_group_that_its_name_means() -> None:
 @pytest.mark.parametrize(
     ("version", "kind", "expected"),
     [("", "StatefulSet", "StatefulSet.core"), ("apps/v1", "StatefulSet", "StatefulSet"),
-     ("", "ReplicationController", "ReplicationController"), ("", "Rollout", "Rollout.core")],
+     ("", "ReplicationController", "ReplicationController"), ("", "Rollout", "Rollout.core"),
+     ("extensions/v1beta1", "Deployment", "Deployment.extensions"), ("apps/v1beta1", "Deployment", "Deployment")],
 )  # fmt: skip
-def test_a_scale_target_without_a_version_is_of_the_core_group(version: str, kind: str, expected: str) -> None:
+def test_a_scale_target_is_of_the_group_as_written_or_of_the_core_group(version: str, kind: str, expected: str) -> None:
     assert scale_target_kind(version, kind) == expected

@@ -48,6 +48,30 @@ def test_of_nodes_of_unknown_groups_as_many_remain_as_the_tightest_group_require
     assert assigned(*groups).unmatched_minimum == minimum
 
 
+@pytest.mark.parametrize(
+    ("registered", "min_size", "minimum"),
+    [
+        (3, 2, 1),  # one node matches, so two more may belong to it, of which one may go
+        (3, 3, 2),
+        (3, 1, 0),  # the node that matches is its minimum
+        (1, 1, 0),  # all of its nodes match
+        (None, 2, 0),
+    ],
+)
+def test_a_group_of_which_some_nodes_match_may_have_the_others(
+    registered: int | None, min_size: int, minimum: int
+) -> None:
+    labelled = node("m", labels={"asg": "asg-x"})
+    items = (labelled, node("n0"), node("n1"))
+    assert assigned(group("asg-x", registered, min_size), group("other", 5), items=items).unmatched_minimum == minimum
+
+
+def test_the_only_group_that_can_have_the_nodes_that_do_not_match_has_them() -> None:
+    labelled = node("m", labels={"asg": "asg-x"})
+    groups = assigned(group("asg-x", 3, 2), items=(labelled, node("n0"), node("n1")))
+    assert (groups.counted_nodes, len(groups.by_node)) == (("n0", "n1"), 3)
+
+
 def test_the_control_plane_and_nodes_of_karpenter_are_in_no_group() -> None:
     others = [
         node("c", labels={"node-role.kubernetes.io/control-plane": ""}),

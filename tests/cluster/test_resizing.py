@@ -61,3 +61,23 @@ def test_a_sidecar_that_is_resized_counts_too_an_init_container_that_ended_does_
     created_pod = pod("x-1", "a", "1", spec={"initContainers": [init]})
     created_pod["status"]["initContainerStatuses"] = [{"name": init["name"], "allocatedResources": {"cpu": "500m"}}]
     assert cluster(node("a"), created_pod).pods[0].requirements.requests == {"cpu": counted}
+
+
+@pytest.mark.parametrize(
+    ("reason", "actual", "counted"),
+    [("Infeasible", "1", 1000), ("Infeasible", "3", 3000), ("Deferred", "1", 9000), ("Infeasible", "", 9000)],
+)
+def test_a_resize_that_can_never_happen_does_not_count(reason: str, actual: str, counted: int) -> None:
+    """Without the actual amounts, the scheduler takes the spec."""
+    created_pod = pod("x-1", "a", "9", memory="1Gi")
+    has = {"resources": {"requests": {"cpu": actual}}} if actual else {}
+    created_pod["status"]["containerStatuses"] = [{"name": "c", "allocatedResources": {"cpu": "1"}, **has}]
+    created_pod["status"]["conditions"].append({"type": "PodResizePending", "status": "True", "reason": reason})
+    assert cluster(node("a"), created_pod).pods[0].requirements.requests == {"cpu": counted, "memory": 1 << 30}
+
+
+def test_so_it_is_with_an_infeasible_resize_of_pod_level_resources() -> None:
+    created_pod = pod("x-1", "a", "1", spec={"resources": {"requests": {"cpu": "9"}}})
+    created_pod["status"] |= {"resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "2"}}
+    created_pod["status"]["conditions"].append({"type": "PodResizePending", "status": "True", "reason": "Infeasible"})
+    assert cluster(node("a"), created_pod).pods[0].requirements.requests == {"cpu": 2000}

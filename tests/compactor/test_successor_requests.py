@@ -2,11 +2,14 @@
 
 from tests.admission.test_readmission import RAISE, half_a_core, managed, policies
 from tests.cluster_of import ALL, cluster, node, pod
-from trimtab.cluster.api.workload import PodTemplateSpec
+from trimtab.cluster.api.meta import change
+from trimtab.cluster.api.pod import Condition, Resources
+from trimtab.cluster.api.workload import PodTemplateSpec, Templated, TemplatedSpec, TemplatedStatus
+from trimtab.cluster.next_pod import keep_template
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
-from trimtab.compactor.successor_requests import ReadmissionState
+from trimtab.compactor.successor_requests import TEMPLATE_KINDS, ReadmissionState
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.retained_facts import RetainedNamespace
@@ -18,9 +21,15 @@ TERMS = AdmissionSettings(own_namespace="trimtab-system")
 
 def heard(*changes: WatchEvent) -> ReadmissionState:
     readmission_state = ReadmissionState(TERMS, policies(RAISE))
-    for change in changes:
-        readmission_state.apply_change(change)
+    for event in changes:
+        readmission_state.apply_change(event)
     return readmission_state
+
+
+def requesting(cpu: str) -> PodTemplateSpec:
+    spec = half_a_core().spec
+    resources = Resources(requests={"cpu": cpu})
+    return PodTemplateSpec(spec=change(spec, containers=(change(spec.containers[0], resources=resources),)))
 
 
 def of_web(made: PodTemplateSpec | None) -> WatchEvent:
@@ -75,3 +84,26 @@ def test_a_vpa_alone_is_reason_enough_to_ask() -> None:
     vpas = managed().vpas["team", "ReplicaSet", "web-5d4"]
     one.apply_change(WatchEvent(ChangeType.ADDED, "VerticalPodAutoscaler", ("team", "web"), None, vpas[0]))
     assert one.is_needed
+
+
+def test_without_policies_a_template_that_requests_more_counts() -> None:
+    one = ReadmissionState(TERMS)
+    assert len(two_half_empty(one.requests_lookup()).all_steps) == 1
+    one.apply_change(of_web(half_a_core()))
+    assert len(two_half_empty(one.requests_lookup()).all_steps) == 1
+    one.apply_change(of_web(requesting("1500m")))
+    assert two_half_empty(one.requests_lookup()).all_steps == ()
+
+
+def test_a_template_is_read_of_each_kind_of_owner_that_creates_pods_on_any_node() -> None:
+    assert {"ReplicaSet", "StatefulSet", "ReplicationController", "Job"} == {
+        kind.removesuffix("Template") for kind in TEMPLATE_KINDS
+    }
+
+
+def test_what_creates_no_more_pods_has_no_template() -> None:
+    spec = TemplatedSpec(template=half_a_core())
+    ended = TemplatedStatus(conditions=(Condition(type="Complete", status="True"),))
+    assert keep_template(Templated(spec=spec)) is not None
+    assert keep_template(Templated(spec=change(spec, replicas=0))) is None
+    assert keep_template(Templated(spec=spec, status=ended)) is None

@@ -19,6 +19,7 @@ from trimtab.cluster.anonymize import hash_names
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.storage import PersistentVolume
 from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.next_pod import REVISION_LABEL
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, decode, encode
 from trimtab.cluster.runtime_signs import add_label_signs, container_signs
@@ -188,6 +189,18 @@ def test_an_owner_is_captured_with_its_template_where_that_was_read() -> None:
     assert "template" not in second["spec"], "what wants no pods makes none"
     assert "hunter2" not in json.dumps([first, second])
     assert load_snapshot([("capture", encode_capture(snapshot))]).mistakes == ()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "labels"), [("RollingUpdate", {"a": "b", REVISION_LABEL: "db-2"}), ("OnDelete", {"a": "b"})]
+)
+def test_a_template_of_a_rollout_is_captured_with_its_revision(strategy: str, labels: dict[str, str]) -> None:
+    spec = {"template": {"metadata": {"labels": {"a": "b"}}}, "updateStrategy": {"type": strategy}}
+    status = {"currentRevision": "db-1", "updateRevision": "db-2"}
+    owner = {"metadata": {"name": "db", "namespace": "shop"}, "spec": spec, "status": status}
+    kinds = ("StatefulSet", "StatefulSetTemplate")
+    (first,) = plain_objects(Snapshot({kind: (kept(owner, kind),) for kind in kinds}))
+    assert first["spec"]["template"]["metadata"]["labels"] == labels
 
 
 def test_a_template_that_cannot_be_read_is_captured_as_its_owner_by_name() -> None:

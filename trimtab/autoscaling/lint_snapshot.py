@@ -169,6 +169,8 @@ class LintSnapshot:
     price: MonthlyPrice | None = None
     """The price, or None if costs are not to be shown or nothing is known about usage."""
     documents: Mapping[LintSubject, Document] = field(default_factory=dict)
+    idle_replicas: Mapping[LintSubject, int] = field(default_factory=dict)
+    """Workload → how many replicas KEDA gives it while no trigger is active, if its ScaledObject says so."""
     owners: Mapping[LintSubject, LintSubject] = field(default_factory=dict)
     """Object → its controller, as far as owner references name it."""
 
@@ -318,10 +320,15 @@ class LintSnapshot:
         return max(minima) if minima else 1 if workload.replicas is None else workload.replicas
 
     def describe_replicas(self, workload: LintWorkload) -> str:
-        """Returns the number of `needed_replicas` in words, with the HPA if the number is its minimum."""
+        """Returns the number of `needed_replicas` in words, with the HPA if the number is its minimum, and with the
+        number while KEDA's triggers are idle if that is another one."""
         replicas = self.needed_replicas(workload) or 0
         count = format_count(replicas, "replica")
-        return f"at least {count} by its HPA's minimum" if self.hpas_of(workload.subject) else count
+        if not self.hpas_of(workload.subject):
+            return count
+        idle = self.idle_replicas.get(workload.subject)
+        rest = "" if idle is None else f" while a trigger of KEDA is active, and {idle or 'none'} otherwise"
+        return f"at least {count} by its HPA's minimum{rest}"
 
 
 def subject_of(kind: str, metadata: Metadata, *, namespaced: bool = True) -> LintSubject:

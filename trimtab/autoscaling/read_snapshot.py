@@ -43,7 +43,8 @@ from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.published_reservations import RESERVATIONS_KEY, RESERVATIONS_LABEL, decode_reservations
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.scaled_objects import add_keda_hpas
+from trimtab.cluster.scaled_objects import KIND as SCALED_OBJECT
+from trimtab.cluster.scaled_objects import add_keda_hpas, read_idle_replicas
 from trimtab.cluster.snapshot import ConfigMap, decode_object
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -114,7 +115,11 @@ def read_lint_snapshot(
 ) -> LintReading:
     """Returns the snapshot of all documents. `kinds` are the kinds that were listed, even if there were no objects."""
     collected = _Collected()
+    idle_replicas: dict[LintSubject, int] = {}
     for document in add_keda_hpas(documents):
+        if document.kind == SCALED_OBJECT and (idle := read_idle_replicas(document)) is not None:
+            target, replicas = idle
+            idle_replicas[LintSubject(target.kind, target.namespace, target.name)] = replicas
         if document.kind is not None and document.kind in SHAPES:
             _collect_document(collected, document, document.kind)
     nodes: tuple[LintNode, ...] = collected.objects_of("Node")
@@ -143,6 +148,7 @@ def read_lint_snapshot(
         usage=usage,
         reservations=reservations or tuple(_read_reservations(collected.objects_of("ConfigMap"))),
         documents=collected.documents,
+        idle_replicas=idle_replicas,
         owners=collected.owners,
     )
     return LintReading(snapshot, tuple(collected.mistakes))

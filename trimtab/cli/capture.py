@@ -40,7 +40,7 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
     salt = secrets.token_bytes(32) if hash_names else None
     kinds = live_cluster.WITH_POLICIES if salt is None else tuple(SHAPES_BY_KIND)
     login = live_cluster.ClusterOptions((), kubeconfig, context)
-    capture = live_cluster.capture_cluster(login, kinds, salt, pod_metrics=True)
+    capture = live_cluster.capture_cluster(login, kinds, salt, templates=True, pod_metrics=True)
     if output_file is None:
         print_document(escape_in_json(capture.content.decode()))
     else:

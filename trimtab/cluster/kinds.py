@@ -82,7 +82,8 @@ _FORMER_GROUPS: Mapping[tuple[str, str], str] = {
     # OpenShift 3 served its kinds without a group (docs.openshift.com, "API group-qualified resource names").
     ("", "DeploymentConfig"): "apps.openshift.io",
 }
-"""(former group, kind) → the group of the same objects today."""
+"""(former group, kind) → the group of the same objects today. It is for owner references and stored objects, which name
+the object by its UID, and for the targets of VPAs, whose controllers read only the name of the kind."""
 
 
 CONTROLLER_KINDS: Final = (
@@ -104,11 +105,19 @@ def group_kind(api_version: str, kind: str) -> GroupKind:
     if not api_version and "." not in kind:
         return GroupKind(kind)
     group = api_version.rpartition("/")[0]
-    group = _FORMER_GROUPS.get((group, kind), group)
-    if "." not in kind and GROUPS_BY_KIND.get(kind, "" if api_version else None) == group:
+    return _join_group(_FORMER_GROUPS.get((group, kind), group), kind, is_group_known=bool(api_version))
+
+
+def _join_group(group: str, kind: str, *, is_group_known: bool = True) -> GroupKind:
+    if "." not in kind and GROUPS_BY_KIND.get(kind, "" if is_group_known else None) == group:
         return GroupKind(kind)
     # No kind's name contains a dot (the API server checks this), so what a tenant writes here must equal no other kind.
     return GroupKind(f"{kind.replace('.', '%2E')}.{group or _CORE}")
+
+
+def is_former_group(group: str, kind: str) -> bool:
+    """Returns whether the kind was served in this group once, and is not any more."""
+    return (group, kind) in _FORMER_GROUPS
 
 
 CORE_VERSION: Final = "v1"
@@ -117,8 +126,12 @@ CORE_VERSION: Final = "v1"
 
 def scale_target_kind(api_version: str, kind: str) -> GroupKind:
     """Returns the kind of an HPA's target. Without an `apiVersion`, the HPA's controller looks in the core group (its
-    `ParseGroupVersion` of an empty text), whatever the name of the kind means elsewhere."""
-    return group_kind(api_version or CORE_VERSION, kind)
+    `ParseGroupVersion` of an empty text), whatever the name of the kind means elsewhere.
+
+    The controller asks the server for exactly the group that is written. So a former group stays what it is: a server
+    that no longer serves it scales nothing.
+    """
+    return _join_group((api_version or CORE_VERSION).rpartition("/")[0], kind)
 
 
 def built_in(kind: str) -> GroupKind:

@@ -2,10 +2,11 @@
 
 A node and a group are matched by names: the provider's address of the node, its labels and annotations. Where names do
 not match, the status still says how many nodes each group has. If only one group can have the remaining nodes, and as
-many as there are, they are its nodes. Otherwise each of them may belong to each group of which no node matches, so no
-more of them are removed than the group with the least to spare can lose.
+many as there are, they are its nodes. Otherwise each of them may belong to each group that has more nodes than match
+it, so no more of them are removed than the group with the least to spare can lose.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,7 +31,8 @@ class NodeGroups:
     counted_nodes: tuple[str, ...] = ()
     """The nodes that belong to `counted`."""
     unmatched_nodes: tuple[str, ...] = ()
-    """The nodes that match no group, while a group with a minimum has nodes of which none matches."""
+    """The nodes that match no group, while fewer nodes match a group with a minimum than it has and than its minimum
+    is."""
     possible_groups: tuple[NodeGroupStatus, ...] = ()
     """The groups with a minimum to which `unmatched_nodes` may belong."""
 
@@ -52,8 +54,9 @@ class NodeGroups:
         all."""
         if self.counted is not None:
             return (
-                f"no node matches node group {self.counted.name} of the cluster autoscaler by its name; the group has "
-                f"as many nodes as match no group ({describe_nodes(self.counted_nodes)}), so these count as its nodes",
+                f"{describe_nodes(self.counted_nodes)} {'matches' if len(self.counted_nodes) == 1 else 'match'} no "
+                f"node group of the cluster autoscaler by name; only node group {self.counted.name} has as many more "
+                f"nodes as these, so they count as its nodes",
             )
         if not self.unmatched_nodes:
             return ()
@@ -93,15 +96,13 @@ def assign_node_groups(
             by_node[node.name] = group
         elif node.name not in named_nodes and not any(node.nature.sign_of(kind) for kind in _IN_NO_GROUP):
             unmatched.append(node.name)
-    matched = {group.name for group in by_node.values()}
-    rest = [
-        group for group in groups
-        if group.name not in matched and group.name not in named_groups and _size(group) != 0
-    ]  # fmt: skip
-    limited = tuple(group for group in rest if group.min_size)
+    matches = Counter(group.name for group in by_node.values())
+    rest = [group for group in groups if group.name not in named_groups and _has_more_nodes(group, matches[group.name])]
+    # As many of the matching nodes as the minimum requires are never removed, so then the others may go.
+    limited = tuple(group for group in rest if (group.min_size or 0) > matches[group.name])
     if not unmatched or not limited:
         return NodeGroups(by_node=by_node)
-    if len(rest) == 1 and _size(rest[0]) in (None, len(unmatched)):
+    if len(rest) == 1 and _size(rest[0]) in (None, len(unmatched) + matches[rest[0].name]):
         by_node |= dict.fromkeys(unmatched, rest[0])
         return NodeGroups(by_node=by_node, counted=rest[0], counted_nodes=tuple(sorted(unmatched)))
     return NodeGroups(by_node=by_node, unmatched_nodes=tuple(sorted(unmatched)), possible_groups=limited)
@@ -109,6 +110,13 @@ def assign_node_groups(
 
 def _size(group: NodeGroupStatus) -> int | None:
     return group.target if group.registered is None else group.registered
+
+
+def _has_more_nodes(group: NodeGroupStatus, matches: int) -> bool:
+    """Returns whether the group has more nodes than match it. A group whose size is not known has none if one
+    matches."""
+    size = _size(group)
+    return not matches if size is None else size > matches
 
 
 def _spare_nodes(group: NodeGroupStatus) -> int:

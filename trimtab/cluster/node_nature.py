@@ -33,6 +33,9 @@ class NodeKind(StrEnum):
     """A machine that Karpenter adds and removes."""
     SLICE_HOST = "slice-host"
     """One of several hosts of a TPU slice, which are added and removed together."""
+    FAKE = "fake"
+    """A simulated node. It counts as the machine that it simulates, so that a plan can be tried on it, but a plan says
+    that it costs nothing."""
 
 
 class SignPlace(StrEnum):
@@ -106,6 +109,7 @@ _TPU_TOPOLOGY_LABEL, _TPU_RESOURCE = "cloud.google.com/gke-tpu-topology", "googl
 """The node label with the layout of a TPU slice ("2x2x4"), and the resource that counts the chips of one node."""
 
 _S, _E, _C, _K = NodeKind.SERVERLESS, NodeKind.EDGE, NodeKind.CONTROL_PLANE, NodeKind.KARPENTER
+_F = NodeKind.FAKE
 _LABEL, _TAINT, _ANNOTATION = SignPlace.LABEL, SignPlace.TAINT, SignPlace.ANNOTATION
 SIGN_RULES: tuple[SignRule, ...] = (
     SignRule(_S, _LABEL, "type", ("virtual-kubelet",), "Virtual Kubelet",
@@ -139,6 +143,9 @@ SIGN_RULES: tuple[SignRule, ...] = (
     SignRule(_C, _LABEL, "node-role.kubernetes.io/etcd", (), "Rancher", "RKE, RKE2 and k3s documentation, roles"),
     SignRule(_K, _LABEL, KARPENTER_POOL_LABEL, (), "Karpenter", "Karpenter documentation, NodePools"),
     SignRule(_K, _LABEL, "karpenter.sh/provisioner-name", (), "Karpenter", "Karpenter before 0.32, Provisioners"),
+    SignRule(_F, _ANNOTATION, "kwok.x-k8s.io/node", ("fake",), "KWOK",
+             "KWOK documentation, manage nodes and pods: --manage-nodes-with-annotation-selector of kwokctl"),
+    SignRule(_F, _TAINT, "kwok.x-k8s.io/node", ("fake",), "KWOK", "KWOK documentation, manage nodes and pods"),
 )  # fmt: skip
 
 _AUTOPILOT = re.compile(r"gk3-.+")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from trimtab.cluster.api.autoscaling import TargetRef
+from trimtab.cluster.api.autoscaling import ScaleTargetRef, TargetRef
 from trimtab.cluster.api.meta import Metadata, OwnerReference, value_or
 from trimtab.cluster.kinds import (
     DEPLOYMENT,
@@ -14,6 +14,7 @@ from trimtab.cluster.kinds import (
     group_kind,
     group_name,
     kind_name,
+    scale_target_kind,
 )
 
 
@@ -66,6 +67,8 @@ NO_OWNER_KEY = OwnerKey("", GroupKind(""), "")
 
 def kind_of_reference(reference: OwnerReference | TargetRef) -> GroupKind:
     """Returns the kind, with its group, that a reference names."""
+    if isinstance(reference, ScaleTargetRef):
+        return scale_target_kind(reference.api_version, reference.kind_name)
     return group_kind(reference.api_version, reference.kind_name)
 
 

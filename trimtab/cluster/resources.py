@@ -7,9 +7,10 @@ scheduler's units: millicores for cpu, whole units for any other resource.
 
 While a pod is resized in place, the scheduler counts the largest of what a container requests, what its node has
 allocated to it, and what it actually has (component-helpers `PodRequests` with status, 1.36): a pod that shrinks still
-counts with its old size, a pod that grows counts with its new one. The same holds for sidecars and for pod-level
-resources; an init container that ends cannot be resized. The scheduler compares sums over containers, whereas here each
-container is compared, so a sum can only be larger than the scheduler's.
+counts with its old size, a pod that grows counts with its new one. A resize that the kubelet calls Infeasible never
+happens on this node, so what the container requests does not count then (`IsPodResizeInfeasible`). The same holds for
+sidecars and for pod-level resources; an init container that ends cannot be resized. The scheduler compares sums over
+containers, whereas here each container is compared, so a sum can only be larger than the scheduler's.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +28,14 @@ Amounts = dict[str, int]
 class GrowingAmounts(Amounts):
     """The amounts to which a VPA that resizes the pod in place may raise its requests on its node."""
 
+
+class LeastAmounts(Amounts):
+    """The amounts that a pod's successor requests at least. It may request more, because the template from which its
+    owner creates it is not known."""
+
+
+UNKNOWN_AMOUNTS = LeastAmounts()
+"""The amounts of a successor about which nothing is known."""
 
 POD_LEVEL = ("cpu", "memory")
 """The resources that `spec.resources` may name, besides hugepages-* (KEP-2837)."""
@@ -236,19 +245,22 @@ def with_resize(pod: Pod) -> Pod:
             break
     else:
         return pod
+    is_infeasible = _is_resize_infeasible(status)
     held_by_container, held_by_sidecar = (
         _node_amounts(status.container_statuses),
         _node_amounts(status.init_container_statuses),
     )
     sidecars = [container for container in spec.init_containers if container.restart_policy == "Always"]
-    pod_level = _largest_pod_level(pod)
+    pod_level = _largest_pod_level(pod, is_infeasible)
     has_difference = any(_differs_from_spec(c, held_by_container) for c in spec.containers) or any(
         _differs_from_spec(c, held_by_sidecar) for c in sidecars
     )
     if not has_difference and pod_level is None:
         return pod
-    mains = tuple(_with_largest_requests(container, held_by_container) for container in spec.containers)
-    inits = tuple(_with_largest_requests(c, held_by_sidecar) if c in sidecars else c for c in spec.init_containers)
+    mains = tuple(_with_largest_requests(c, held_by_container, is_infeasible) for c in spec.containers)
+    inits = tuple(
+        _with_largest_requests(c, held_by_sidecar, is_infeasible) if c in sidecars else c for c in spec.init_containers
+    )
     resources = (
         spec.resources if pod_level is None else change(value_or(spec.resources, Resources()), requests=pod_level)
     )
@@ -268,23 +280,39 @@ def _differs_from_spec(container: Container, node_amounts: Held) -> bool:
     return any(node_amount and node_amount != requests for node_amount in node_amounts.get(container.name, ()))
 
 
-def _with_largest_requests(container: Container, node_amounts: Held) -> Container:
-    requests = requests_of(container.resources)
-    for node_amount in node_amounts.get(container.name, ()):
+def _is_resize_infeasible(status: PodStatus) -> bool:
+    """Returns whether the kubelet has found that the resize of the pod can never fit on its node."""
+    pending = next((c for c in status.conditions if c.type == "PodResizePending"), None)
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _counted_requests(requests: ResourceList, actual: ResourceList, is_infeasible: bool) -> ResourceList:
+    """Returns the requests of the spec that count beside the amounts on the node: of an infeasible resize, those that
+    cannot be resized, provided that the status says what the container has."""
+    if not is_infeasible or not actual:
+        return requests
+    return {name: value for name, value in requests.items() if name not in actual}
+
+
+def _with_largest_requests(container: Container, node_amounts: Held, is_infeasible: bool) -> Container:
+    held = node_amounts.get(container.name, ())
+    actual = held[1] if held else {}
+    requests = _counted_requests(requests_of(container.resources), actual, is_infeasible)
+    for node_amount in held:
         requests = _merge_largest(requests, node_amount)
     return change(container, resources=change(value_or(container.resources, Resources()), requests=requests))
 
 
-def _largest_pod_level(pod: Pod) -> ResourceList | None:
-    """Returns the pod-level requests, raised to what the pod has on its node. Returns None if there are no pod-level
-    requests, or if the pod has no more than it requests.
+def _largest_pod_level(pod: Pod, is_infeasible: bool) -> ResourceList | None:
+    """Returns the pod-level requests that count during a resize. Returns None if there are no pod-level requests, or if
+    they are those of the spec.
 
     The amounts in the pod's status include overhead.
     """
     requests, status, overhead = requests_of(pod.spec.resources), pod.status, value_or(pod.spec.overhead, {})
     if not requests:
         return None
-    largest = requests
+    largest = _counted_requests(requests, requests_of(status.resources), is_infeasible)
     for node_amount in (value_or(status.allocated_resources, {}), requests_of(status.resources)):
         largest = _merge_largest(
             largest,

@@ -77,6 +77,17 @@ def render_keda_hpa(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def read_idle_replicas(document: Document) -> tuple[OwnerKey, int] | None:
+    """Returns the target of a ScaledObject, and how many replicas KEDA gives it while no trigger is active; None if the
+    ScaledObject has no `idleReplicaCount`.
+
+    The HPA's minimum then holds only while a trigger is active (pkg/scaling/executor/scale_scaledobjects.go).
+    """
+    manifest = _fields_of(document)
+    idle = _mapping(manifest.get("spec")).get("idleReplicaCount")
+    return (_target_of(manifest), idle) if isinstance(idle, int) and not isinstance(idle, bool) else None
+
+
 def _render_metric(trigger: Any) -> dict[str, Any] | None:
     """Returns the HPA's metric of one trigger, or None for a cpu or memory trigger that KEDA refuses."""
     fields = _mapping(trigger)
@@ -116,6 +127,8 @@ def _name_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
 
 def _target_of(manifest: Mapping[str, Any]) -> OwnerKey:
     target = _mapping(_mapping(manifest.get("spec")).get("scaleTargetRef"))
+    if manifest.get("kind") == KIND:
+        target = {**DEFAULT_TARGET, **{key: value for key, value in target.items() if value}}
     kind = scale_target_kind(str(target.get("apiVersion") or ""), str(target.get("kind", "")))
     return OwnerKey(_name_of(manifest)[0], kind, str(target.get("name", "")))
 

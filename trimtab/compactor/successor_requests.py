@@ -1,8 +1,9 @@
-"""Determines what evicted pods would request if they were admitted again now, according to policies and to VPAs that
-act.
+"""Determines what the successors of evicted pods would request, according to the pod templates of their owners, to
+policies and to VPAs that act.
 
-Policies and VPAs are watched from the beginning. The facts on which they depend, and the pod templates of owners, are
-watched only while there is a policy or a VPA. No plan is made until all of that has been read once.
+Pod templates, policies, VPAs, and the objects by which the API server itself changes requests are watched from the
+beginning. The other facts on which policies depend are watched only while there is a policy or a VPA. No plan is made
+until all of that has been read once.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from typing import Any
 
 from trimtab.admission.readmission import requests_if_readmitted
 from trimtab.admission.running_requests import policies_that_resize, requests_of_running_pods
-from trimtab.cluster.api.meta import ApiObject, value_or
-from trimtab.cluster.api.workload import PodTemplateSpec, Templated
+from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import built_in
+from trimtab.cluster.next_pod import (
+    TEMPLATED_OWNERS,
+    has_requests,
+    is_of_template,
+    keep_template,
+    requests_of_template,
+)
 from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey, owners_from
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.resizable_pod import ResizablePod
-from trimtab.cluster.resources import Amounts
+from trimtab.cluster.resources import UNKNOWN_AMOUNTS, Amounts, GrowingAmounts, LeastAmounts
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.wanted_requests import WantedRequests
 from trimtab.compactor.reasons import POLICIES_UNSEEN
@@ -45,7 +52,11 @@ from trimtab.runtime.files import RuntimeFault
 from trimtab.scheduling.cluster_model import Again
 
 VPA, TEMPLATE = "VerticalPodAutoscaler", "Template"
-TEMPLATE_KINDS = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
+TEMPLATE_KINDS = tuple(f"{kind}{TEMPLATE}" for kind in TEMPLATED_OWNERS)
+SERVER_KINDS = ("LimitRange", "PriorityClass", "RuntimeClass")
+"""The kinds by which the API server itself changes what a new pod requests, or without which it admits none."""
+FIRST_KINDS = (POLICY, VPA, *TEMPLATE_KINDS, *SERVER_KINDS)
+"""The kinds that are watched from the beginning. Of policies that files hold, there is no list."""
 WATCHED = WatchTerms(absent_retry_seconds=300.0)
 """The settings of the watches. With them, a CustomResourceDefinition that is installed later is noticed within five
 minutes."""
@@ -66,6 +77,9 @@ class ReadmissionState:
     """The policies from files; None: those of the cluster are used."""
     _watched: WatchedPolicies = field(init=False)
     _templates: dict[OwnerKey, PodTemplateSpec] = field(default_factory=dict)
+    _assumed_templates: set[OwnerKey] = field(default_factory=set)
+    """The owners whose template is not known, so that one of their pods serves as the template."""
+    _template_requests: dict[OwnerKey, tuple[PodTemplateSpec, Amounts | None]] = field(default_factory=dict)
     _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
     _requests_by_owner: dict[OwnerKey, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
     _wanted_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
@@ -86,7 +100,7 @@ class ReadmissionState:
         namespace, name = change.key
         is_deleted = change.change_type is ChangeType.DELETED
         if change.kind in TEMPLATE_KINDS:
-            self._apply_template(
+            self.put_template(
                 OwnerKey(namespace, built_in(change.kind.removesuffix(TEMPLATE)), name),
                 None if is_deleted else change.after,
             )
@@ -95,10 +109,16 @@ class ReadmissionState:
         else:
             self._watched.put(change.kind, change.key, change.after)
 
-    def _apply_template(self, key: OwnerKey, pod_template: PodTemplateSpec | None) -> None:
-        self._templates.pop(key, None)
+    def put_template(self, owner: OwnerKey, pod_template: PodTemplateSpec | None, *, is_assumed: bool = False) -> None:
+        """Stores the template of an owner's next pod; None if there is none any more. `is_assumed`: whether a pod of
+        the owner serves as the template."""
+        self._templates.pop(owner, None)
+        self._template_requests.pop(owner, None)
+        self._assumed_templates.discard(owner)
         if pod_template is not None:
-            self._templates[key] = pod_template
+            self._templates[owner] = pod_template
+            if is_assumed:
+                self._assumed_templates.add(owner)
 
     @property
     def is_needed(self) -> bool:
@@ -106,8 +126,8 @@ class ReadmissionState:
         return bool(self.in_force.all or self._watched.build_facts(vpa_reach=()).vpas)
 
     def requests_lookup(self, now: Seconds | None = None) -> Again:
-        """Returns a function for the present state that returns a successor's requests. One decision serves all pods of
-        an owner, and is cached while nothing changes.
+        """Returns a function for the present state that returns a successor's requests: LeastAmounts if the template
+        of its owner is not known. One decision serves all pods of an owner, and is cached while nothing changes.
 
         `now` is the time, for the age of a VPA without a recommendation. None: such a VPA counts as young.
         """
@@ -124,9 +144,24 @@ class ReadmissionState:
             key: entry for key, entry in self._requests_by_owner.items() if not isinstance(entry[1], Unreadable)
         }
 
+        has_changes = self.is_needed
+
         def requests_of(pod: PodInfo) -> Amounts | Unreadable | None:
-            requests = self._requests_after_readmission(pod, *rests_on, now)
-            return None if requests is None or _is_not_larger(requests, pod) else requests
+            owner = pod.owner
+            if owner is None or pod.is_daemon or pod.is_static:
+                return None
+            pod_template = self._templates.get(owner)
+            if pod_template is None:
+                return UNKNOWN_AMOUNTS
+            is_known = owner not in self._assumed_templates and is_of_template(pod, pod_template)
+            # The admission of a template is computed only where it says something else than the pod has.
+            is_plain = not has_changes and pod.namespace not in facts.limit_ranges
+            if is_plain and has_requests(pod, self._requests_of_template(owner, pod_template)):
+                return None if is_known else UNKNOWN_AMOUNTS
+            requests = self._requests_after_readmission(owner, pod_template, *rests_on, now)
+            if is_known or isinstance(requests, (Unreadable, GrowingAmounts)):
+                return None if _is_not_larger(requests, pod) else requests
+            return LeastAmounts(requests)
 
         return requests_of
 
@@ -167,19 +202,20 @@ class ReadmissionState:
         facts = self._watched.build_facts(vpa_reach=())
         return f"{pod.namespace}/{owners_from(pod.owner, pod.labels, facts.find_controller)[-1]}"
 
+    def _requests_of_template(self, owner: OwnerKey, pod_template: PodTemplateSpec) -> Amounts | None:
+        entry = self._template_requests.get(owner)
+        if entry is None:
+            entry = self._template_requests[owner] = (pod_template, requests_of_template(pod_template))
+        return entry[1]
+
     def _requests_after_readmission(
-        self, pod: PodInfo, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings, now: Seconds | None
-    ) -> Amounts | Unreadable | None:
-        """Returns the requests after readmission, or None if the template of the pod's owner has not been read."""
-        owner = pod.owner
-        key = owner or NO_OWNER_KEY
-        pod_template = self._templates.get(key)
-        if owner is None or pod_template is None:
-            return None
-        entry = self._requests_by_owner.get(key)
+        self, owner: OwnerKey, pod_template: PodTemplateSpec, policies: Policies, facts: ClusterFacts,
+        terms: AdmissionSettings, now: Seconds | None,
+    ) -> Amounts | Unreadable:  # fmt: skip
+        entry = self._requests_by_owner.get(owner)
         if entry is None or entry[0] is not pod_template:
             requests = requests_if_readmitted(pod_template, owner, policies, facts, terms, now)
-            entry = self._requests_by_owner[key] = (pod_template, requests)
+            entry = self._requests_by_owner[owner] = (pod_template, requests)
         return entry[1]
 
 
@@ -194,7 +230,12 @@ class ReadmissionWatcher:
     _fact_informers: ClusterInformers | None = None
 
     def __enter__(self) -> ReadmissionWatcher:
-        stored: Holds = {VPA: retain_vpa_with_growth}  # type: ignore[dict-item]
+        named = projections_by_kind(self.state.settings.own_namespace)
+        stored: Holds = {
+            VPA: retain_vpa_with_growth,  # type: ignore[dict-item]
+            **dict.fromkeys(TEMPLATE_KINDS, keep_template),  # type: ignore[arg-type]
+            **{kind: named[kind] for kind in SERVER_KINDS},
+        }
         if self.state.policies is None:
             stored = {POLICY: load_object, **stored}  # type: ignore[dict-item]
         self._policy_informers = self._start_informers(tuple(LIST_SOURCES[kind] for kind in stored), stored)
@@ -207,20 +248,18 @@ class ReadmissionWatcher:
             if watch is not None:
                 watch.stop()
 
-    def requests_lookup(self) -> Again | NotYet | None:
-        """Returns the function for a plan that returns a successor's requests; None if there is no policy and no VPA;
-        NotYet while not everything has been read."""
+    def requests_lookup(self) -> Again | NotYet:
+        """Returns the function for a plan that returns a successor's requests; NotYet while not everything has been
+        read."""
         if self._policy_informers is not None and not self._policy_informers.is_synced:
-            reason = POLICIES_UNSEEN("the compactor has not read policies and VPAs yet")
-            return NotYet(reason=reason, have="no list", need="all policies and VPAs")
+            reason = POLICIES_UNSEEN("the compactor has not read pod templates, policies and VPAs yet")
+            return NotYet(reason=reason, have="no list", need="all pod templates, policies and VPAs")
         self._apply_changes()
         if not self.state.is_needed:
-            return None
+            return self.state.requests_lookup(int(clock.utc_now().timestamp()))
         if self._fact_informers is None:
             own = self.state.settings.own_namespace
-            self._fact_informers = self._start_informers(
-                list_sources(own), {**projections_by_kind(own), **dict.fromkeys(TEMPLATE_KINDS, keep_template)}
-            )
+            self._fact_informers = self._start_informers(list_sources(own), projections_by_kind(own))
         if not self._fact_informers.is_synced:
             reason = POLICIES_UNSEEN("the compactor has not read the objects on which policies depend yet")
             return NotYet(reason=reason, have="some lists", need="all lists")
@@ -257,20 +296,12 @@ def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> b
     return all(requests.get(name, 0) >= amount for name, amount in readmitted_requests.items())
 
 
-def keep_template(owner: ApiObject) -> PodTemplateSpec | None:
-    """Returns the part of an owner that is stored: the template of its next pod, or None if the owner wants no pods,
-    like an old ReplicaSet."""
-    assert isinstance(owner, Templated)
-    return owner.spec.template if value_or(owner.spec.replicas, 1) else None
-
-
 def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
-    """Returns every list on which decisions depend, except VPAs, which are watched from the beginning.
+    """Returns every list on which policies depend, except those that are watched from the beginning.
 
     Of ReplicaSets and CronJobs only the metadata is read, and ConfigMaps only in Trimtab's own namespace.
     """
-    facts = fact_list_sources(ALL_KINDS - {VPA}, OWNERS, COUNTED, own_namespace)
-    return (*facts, *(LIST_SOURCES[kind] for kind in TEMPLATE_KINDS))
+    return fact_list_sources(ALL_KINDS.difference(FIRST_KINDS), OWNERS, COUNTED, own_namespace)
 
 
 def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:

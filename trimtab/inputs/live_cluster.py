@@ -98,9 +98,9 @@ def capture_cluster(
 ) -> Capture:
     """Returns the objects of these kinds that the API server lists now, as a snapshot file.
 
-    Pod templates of owners are included if `templates` is set or if the cluster has policies, because only policies
-    need them. With `pod_metrics`, the present usage of pods is included if the metrics API can be read. With a `salt`,
-    names are hashed. Raises UsageError without a login, and RuntimeFailure if the cluster cannot be read.
+    Pod templates of owners are included if `templates` is set or if the cluster has policies or VPAs. With
+    `pod_metrics`, the present usage of pods is included if the metrics API can be read. With a `salt`, names are
+    hashed. Raises UsageError without a login, and RuntimeFailure if the cluster cannot be read.
     """
     # Imported here because most commands read files only, and the HTTP client is slow to import.
     from trimtab.kube.capture import encode_capture, read_cluster

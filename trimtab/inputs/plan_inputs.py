@@ -16,7 +16,9 @@ from trimtab.cluster.cluster_autoscaler import (
 )
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool import Pool, schedulers_of
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
@@ -31,6 +33,7 @@ from trimtab.inputs import live_cluster, pools
 from trimtab.inputs.autoscaler_status import read_autoscaler
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.measured_use import read_measured_use
+from trimtab.inputs.owner_templates import may_differ, owners_of_pods, read_templates
 from trimtab.inputs.planned_requests import Readmission
 from trimtab.inputs.price_sources import read_price_sources
 from trimtab.machines.prices import PriceFile
@@ -91,6 +94,8 @@ def list_snapshot_notes(inventory: Inventory, *, is_whole: bool) -> Iterator[str
             f"all pods are in namespace {namespace}: if kubectl printed the snapshot without -A, nodes look emptier "
             "than they are"
         )
+    if note := _fake_nodes_note(inventory):
+        yield note
     if not inventory.pdbs:
         yield "the snapshot contains no PodDisruptionBudget, so Trimtab assumes that none protects a pod"
     if any(claim.driver for claim in inventory.claims.values()) and not any(
@@ -100,6 +105,19 @@ def list_snapshot_notes(inventory: Inventory, *, is_whole: bool) -> Iterator[str
             "the snapshot contains no CSINode with a limit, so Trimtab assumes that a node can attach any number "
             "of volumes"
         )
+
+
+def _fake_nodes_note(inventory: Inventory) -> str:
+    """Returns a note about the nodes that are simulated; empty if there are none."""
+    fake = [(node.name, sign) for node in inventory.nodes if (sign := node.nature.sign_of(NodeKind.FAKE)) is not None]
+    if not fake:
+        return ""
+    names, sign = [name for name, _ in fake], fake[0][1]
+    them = "1 node is" if len(fake) == 1 else f"{len(fake)} nodes are"
+    return (
+        f"{them} simulated by {sign.platform} ({sign.evidence}): {join_first(names, 3)}; the plan treats "
+        "such nodes as machines, but their removal saves no money"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +209,7 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
     unread: list[ConfigError] = []
     cluster_documents, mistakes = parse_documents(
         _read_or_collect(
-            lambda: live_cluster.read_live_objects(
-                cluster, live_cluster.WITH_POLICIES, templates=bool(options.policy_paths) or options.resize
-            ),
+            lambda: live_cluster.read_live_objects(cluster, live_cluster.WITH_POLICIES, templates=True),
             unread,
         )
     )
@@ -279,16 +295,21 @@ def _build_readmission(
 ) -> Readmission:
     """Returns the requests that pods would get if they were created again.
 
-    The admission modules are imported only if there is a policy or a VerticalPodAutoscaler, because the import is slow.
+    The admission modules are imported only if there is a policy or a VerticalPodAutoscaler, or if an owner's template
+    may request something else than a pod, because the import is slow.
     """
     has_policies = options.policy_paths or any(document.kind == KIND for document in documents)
     if not has_policies and not snapshot.objects_of(VerticalPodAutoscaler):
-        return Readmission()
+        templates = read_templates(documents, owners_of_pods(inventory))
+        if not may_differ(inventory, snapshot, templates):
+            return Readmission()
     from trimtab.inputs.planned_requests import build_readmission
 
     try:
-        what_for = (found_pools, inventory) if options.resize else (None, None)
-        return build_readmission(documents, snapshot, options.policy_paths, options.admission_settings, now, *what_for)
+        return build_readmission(
+            documents, snapshot, options.policy_paths, options.admission_settings, now, inventory,
+            found_pools if options.resize else None,
+        )  # fmt: skip
     except UsageError as error:
         unread += error.mistakes
         return Readmission()

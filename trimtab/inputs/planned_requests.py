@@ -1,39 +1,41 @@
 """Computes from a snapshot the requests that evicted pods would get when they are created again, as the compactor does.
 
-Policies, VerticalPodAutoscalers, facts and pod templates are passed to the compactor's own code as watch events. If
-there are VerticalPodAutoscalers, an owner whose pod template is not in the snapshot is assumed to create pods like its
-present one.
+Policies, VerticalPodAutoscalers and facts are passed to the compactor's own code as watch events, and pod templates as
+they are. If there are VerticalPodAutoscalers, an owner whose pod template is not in the snapshot is assumed to create
+pods like its present ones.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import ApiObject, Metadata, value_or
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.api.workload import PodTemplateSpec, Templated
+from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.format_count import format_count
-from trimtab.cluster.owner import kind_of_reference
+from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.next_pod import TEMPLATED_OWNERS
+from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_labels import POOL_LABEL as POOL
 from trimtab.cluster.resizable_pod import read_resizable_pods
-from trimtab.cluster.snapshot import ConfigMap, Snapshot, decode_object
+from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
 from trimtab.compaction.resize.propose import ResizeContext, propose_resizes
 from trimtab.compaction.resize.types import ResizeAdvice
-from trimtab.compactor.successor_requests import TEMPLATE, TEMPLATE_KINDS, ReadmissionState, keep_template
+from trimtab.compactor.successor_requests import ReadmissionState
 from trimtab.inputs import live_cluster
+from trimtab.inputs.owner_templates import Templates, may_differ, owners_of_pods, read_templates
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.load import load_document, load_policies
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import KIND, Policies
 from trimtab.policy.retained_facts import projections_by_kind
-from trimtab.scheduling.cluster_model import Again
+from trimtab.scheduling.cluster_model import Again, with_largest_requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +43,12 @@ class Readmission:
     """The requests that pods would get if they were created again, with the notes and mistakes of the policies."""
 
     readmitted_requests: Again | None = None
-    """Returns the requests of a pod that is created again; None if there is no policy, so that pods keep their present
-    requests."""
+    """Returns the requests of a pod that is created again; None if pods keep their present requests, because there is
+    no policy and no VPA, and pod templates say nothing else."""
     notes: tuple[str, ...] = ()
     mistakes: tuple[ConfigError, ...] = ()
     resizes: ResizeAdvice | None = None
     """The resizes that policies permit for running pods, or None if no policy does, or if they were not requested."""
-
-
-Key = tuple[str, str]
-"""(namespace, name) of an object."""
-TEMPLATE_OWNERS = tuple(kind.removesuffix(TEMPLATE) for kind in TEMPLATE_KINDS)
-"""The kinds whose controller replaces a lost pod by a new one from its pod template."""
 
 
 def build_readmission(
@@ -61,28 +57,31 @@ def build_readmission(
     paths: Sequence[str],
     terms: AdmissionSettings,
     now: Seconds | None,
+    inventory: Inventory,
     pools: Sequence[Pool] | None = None,
-    inventory: Inventory | None = None,
 ) -> Readmission:
-    """Returns the requests that pods would get from policies and from VPAs if they were created again.
+    """Returns the requests that pods would get from the templates of their owners, from policies and from VPAs if they
+    were created again.
 
-    The policies are those of `paths`, or else of the snapshot; the VPAs are those of the snapshot that act. `pools` and
-    `inventory` are needed to propose resizes of running pods; without them none is proposed.
+    The policies are those of `paths`, or else of the snapshot; the VPAs are those of the snapshot that act. `pools` are
+    needed to propose resizes of running pods; without them none is proposed.
     """
     policies, notes, mistakes = _load_policies(documents, paths)
     all_vpas = snapshot.objects_of(VerticalPodAutoscaler)
     vpas = [vpa for vpa in all_vpas if vpa.spec.update_policy.update_mode != "Off"]
-    if mistakes or not (policies.all or all_vpas):
+    if mistakes:
         return Readmission(notes=tuple(notes), mistakes=tuple(mistakes))
+    templates = read_templates(documents, owners_of_pods(inventory))
+    if not (policies.all or all_vpas or may_differ(inventory, snapshot, templates)):
+        return Readmission(notes=tuple(notes))
     # No policy applies to pods of Trimtab's own namespace, so the namespace has to be that of the captured cluster.
     state = ReadmissionState(
         replace(terms, own_namespace=_installation_namespace(snapshot, terms.own_namespace)), policies
     )
     for event in _fact_events(snapshot, state.settings.own_namespace):
         state.apply_change(event)
-    templates = list(_template_events(documents))
-    for event in templates:
-        state.apply_change(event)
+    for owner, template in templates.items():
+        state.put_template(owner, template)
     if policies.all:
         whose = "of --policies" if paths else "of the snapshot"
         count = format_count(len(policies.all), "policy", "policies")
@@ -90,14 +89,29 @@ def build_readmission(
         if not templates:
             notes.append("the snapshot contains no pod templates, so Trimtab assumes that policies change no pod")
     resizes = None
-    if pools is not None and inventory is not None:
+    if pools is not None:
         resizes = _propose_resizes(state, snapshot, inventory, pools, now)
     if all_vpas:
         # These pods are admitted already: they mostly have what policies set, but a VPA may recommend more by now.
-        for event in _templates_of_pods(snapshot, {(event.kind, event.key) for event in templates}):
-            state.apply_change(event)
+        for owner, template in _templates_of_pods(snapshot, templates):
+            state.put_template(owner, template, is_assumed=True)
         notes += _vpa_notes(vpas) if vpas else []
-    return Readmission(readmitted_requests=state.requests_lookup(now), notes=tuple(notes), resizes=resizes)
+    lookup = with_largest_requests(inventory, state.requests_lookup(now))
+    if lookup is not None and not (policies.all or all_vpas):
+        notes += _template_notes(inventory, lookup)
+    return Readmission(readmitted_requests=lookup, notes=tuple(notes), resizes=resizes)
+
+
+def _template_notes(inventory: Inventory, lookup: Again) -> list[str]:
+    larger = [pod for pod in inventory.pods if not pod.is_finished and lookup(pod) is not None]
+    if not larger:
+        return []
+    count, they = format_count(len(larger), "pod"), "it" if len(larger) == 1 else "they"
+    return [
+        f"the plan counts {count} with what the pod templates of the owners request, because {they} "
+        f"{'requests' if len(larger) == 1 else 'request'} less, as after a resize in place: "
+        f"{join_first([pod.key for pod in larger], 3)}"
+    ]
 
 
 def _propose_resizes(
@@ -124,19 +138,17 @@ def _vpa_notes(vpas: Sequence[VerticalPodAutoscaler]) -> list[str]:
     return notes
 
 
-def _templates_of_pods(snapshot: Snapshot, known_templates: Collection[tuple[str, Key]]) -> Iterator[WatchEvent[Any]]:
-    """Yields an event for each owner without a known pod template; the first of its pods by name serves as template."""
-    first_pods: dict[tuple[str, Key], Pod] = {}
+def _templates_of_pods(snapshot: Snapshot, templates: Templates) -> Iterator[tuple[OwnerKey, PodTemplateSpec]]:
+    """Yields a template for each owner without a known one; the first of its pods by name serves as template."""
+    first_pods: dict[OwnerKey, Pod] = {}
     # Sorted, so that a plan does not depend on the order of objects in the snapshot.
     for pod in sorted(snapshot.objects_of(Pod), key=lambda pod: pod.metadata.name):
-        owner = pod.metadata.controller_owner
-        owner_kind = kind_of_reference(owner) if owner is not None else None
-        if owner is not None and owner_kind in TEMPLATE_OWNERS:
-            first_pods.setdefault((f"{owner_kind}{TEMPLATE}", (pod.metadata.namespace, owner.name)), pod)
-    for (kind, key), pod in first_pods.items():
-        if (kind, key) not in known_templates:
-            meta = Metadata(labels=pod.metadata.labels, annotations=pod.metadata.annotations)
-            yield WatchEvent(ChangeType.ADDED, kind, key, None, PodTemplateSpec(metadata=meta, spec=pod.spec))
+        owner = controller_key(pod.metadata, pod.metadata.namespace)
+        if owner is not None and owner.kind in TEMPLATED_OWNERS and owner not in templates:
+            first_pods.setdefault(owner, pod)
+    for owner, pod in first_pods.items():
+        meta = Metadata(labels=pod.metadata.labels, annotations=pod.metadata.annotations)
+        yield owner, PodTemplateSpec(metadata=meta, spec=pod.spec)
 
 
 def _load_policies(
@@ -171,17 +183,6 @@ def _fact_events(snapshot: Snapshot, own_namespace: str) -> Iterator[WatchEvent[
     for kind, extract in projections_by_kind(own_namespace).items():
         for shape in snapshot.objects.get(kind, ()):
             yield _added_event(kind, shape, extract(shape))
-
-
-def _template_events(documents: Iterable[Document]) -> Iterator[WatchEvent[Any]]:
-    """Yields an event for every owner in the snapshot that has a pod template."""
-    for document in documents:
-        kind = document.kind
-        spec = document.value.get("spec") if kind in TEMPLATE_OWNERS else None
-        if isinstance(spec, dict) and spec.get("template"):
-            owner = decode_object(document, Templated)
-            if not isinstance(owner, ConfigError):
-                yield _added_event(f"{kind}{TEMPLATE}", owner, keep_template(owner))
 
 
 def _added_event(kind: str, shape: ApiObject, content: Any) -> WatchEvent[Any]:

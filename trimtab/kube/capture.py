@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from trimtab.cluster.anonymize import hash_names
-from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import Templated
+from trimtab.cluster.next_pod import keep_template
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import CAPTURE_KIND, FORBIDDEN_KIND, UNREADABLE_FIELD, Snapshot
 from trimtab.kube import decode
@@ -36,8 +36,7 @@ def read_cluster(
     templates: bool = False,
 ) -> ClusterListing:
     """Returns all objects of these kinds; of ConfigMaps, only Trimtab's own and the statuses of cluster autoscalers.
-    The pod templates of owners are included if they are requested, or if a
-    policy or a VPA exists."""
+    The pod templates of owners are included if they are requested, or if a policy or a VPA exists."""
     kinds = tuple(kinds)
     statuses = status_sources(client) if "ConfigMap" in kinds else ()
     cluster_listing = list_kinds(client, (*list_sources(kinds), *statuses), on_list)
@@ -74,13 +73,12 @@ def plain_objects(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def _templates(snapshot: Snapshot, kind: str) -> dict[Key, dict[str, Any]]:
-    """Returns owner → its pod template. Owners without replicas, such as old ReplicaSets, are left out."""
+    """Returns owner → its pod template. Owners that create no more pods, such as old ReplicaSets, are left out."""
     owners = snapshot.objects.get(kind + TEMPLATE, ())
-    return {
-        decode.object_key(owner.metadata): _to_plain(owner.spec.template)
-        for owner in owners
-        if isinstance(owner, Templated) and value_or(owner.spec.replicas, 1)
+    templates = {
+        decode.object_key(owner.metadata): keep_template(owner) for owner in owners if isinstance(owner, Templated)
     }
+    return {key: _to_plain(template) for key, template in templates.items() if template is not None}
 
 
 def _with_template(item: dict[str, Any], templates: Mapping[Key, dict[str, Any]]) -> dict[str, Any]:

@@ -19,13 +19,14 @@ from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.pod import ScrapedPod
 from trimtab.cluster.api.workload import Templated
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
+from trimtab.cluster.next_pod import TEMPLATED_OWNERS
 from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, ConfigMap
 from trimtab.kube.client import path_segment
 
 CONFIG_MAP_LABELS = (RECOMMENDATIONS, "trimtab.dev/pool", "trimtab.dev/state")
 """The labels of Trimtab's own ConfigMaps."""
-OWNER_TEMPLATES = ("ReplicaSetTemplate", "StatefulSetTemplate", "ReplicationControllerTemplate")
+OWNER_TEMPLATES = tuple(f"{kind}Template" for kind in TEMPLATED_OWNERS)
 """Lists of owners that are read for the owners' pod templates. (The kind PodTemplate is not among them.)"""
 SHAPES: dict[str, type[ApiObject]] = {
     **SHAPES_BY_KIND,

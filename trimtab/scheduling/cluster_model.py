@@ -13,10 +13,11 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.daemon_sets import DaemonPods
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.measured_use import owner_key
+from trimtab.cluster.next_pod import largest_requests
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pod import FINISHED_PHASES, PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.resources import Amounts, GrowingAmounts
+from trimtab.cluster.resources import Amounts, GrowingAmounts, LeastAmounts, larger_amounts
 from trimtab.scheduling.classify_pods import PodClassifier
 from trimtab.scheduling.pod_class import PodClass
 from trimtab.scheduling.topology import TopologyGroup
@@ -26,7 +27,8 @@ __all__ = ["Again", "ClusterModel", "SchedulingRequirements", "build_cluster_mod
 
 Again = Callable[[PodInfo], Amounts | Unreadable | None]
 """A function that returns what a pod would request if it were admitted again now; None if that is what it already
-requests; Unreadable if it cannot be determined, so that the pod's successor cannot be placed."""
+requests; Unreadable if it cannot be determined, so that the pod's successor cannot be placed; LeastAmounts if the
+template of the pod's owner is not known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +85,8 @@ class ClusterModel:
 def build_cluster_model(inventory: Inventory, again: Again | None = None) -> ClusterModel:
     """Returns the model of one snapshot. Building it takes a few microseconds per pod.
 
-    `again` returns the requests of a pod's successor. Without it, successors request what the pods request now.
+    `again` returns the requests of a pod's successor. Without it, successors request what the pods request now. Where
+    it does not know the template of the owner, the largest requests of the owner's pods count.
     """
     nodes = inventory.nodes
     index = {node.name: number for number, node in enumerate(nodes)}
@@ -96,7 +99,7 @@ def build_cluster_model(inventory: Inventory, again: Again | None = None) -> Clu
     waiting = [pod for pod in unplaced if not pod.node and pod.phase not in FINISHED_PHASES]
     classifier = PodClassifier(inventory)
     classes = classifier.classify_all(placed)
-    again = _with_assumed(inventory, again)
+    again = _with_assumed(inventory, with_largest_requests(inventory, again))
     answers = [again(pod) for pod in placed] if again is not None else []
     next_classes = (
         classes
@@ -137,6 +140,29 @@ def _sum_growth(model: ClusterModel, pods: Iterable[int]) -> None:
         major, minor = model.growth_by_node.get(node, (0, 0))
         more = max(0, later.major - now.major), max(0, later.minor - now.minor)
         model.growth_by_node[node] = (major + more[0], minor + more[1])
+
+
+def with_largest_requests(inventory: Inventory, again: Again | None) -> Again | None:
+    """Returns a function like `again`. Where the template of the owner is not known, the largest requests of the
+    owner's pods count."""
+    if again is None:
+        return None
+    largest = largest_requests(inventory.pods)
+
+    def expected(pod: PodInfo) -> Amounts | Unreadable | None:
+        requests = again(pod)
+        if not isinstance(requests, LeastAmounts):
+            return requests
+        owner = pod.owner
+        others = None if owner is None else largest.get(owner)
+        if others is not None:
+            requests = LeastAmounts(larger_amounts(requests, others))
+        own = pod.requirements.requests
+        if isinstance(own, Unreadable) or all(own.get(name, 0) >= amount for name, amount in requests.items()):
+            return None
+        return Amounts(requests)
+
+    return expected
 
 
 def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Again | None:

@@ -189,7 +189,7 @@ FOLLOWED = {
     "compactor": [
         *cluster_reader.list_sources(compactor_settings.Settings()),
         *successor_requests.list_sources("trimtab-system"),
-        *(resources.LIST_SOURCES[kind] for kind in ("PodPolicy", successor_requests.VPA)),
+        *(resources.LIST_SOURCES[kind] for kind in successor_requests.FIRST_KINDS),
     ],
     "recommender": [*recommender_following.watched_lists()],
 }

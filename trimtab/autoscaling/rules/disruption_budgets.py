@@ -84,10 +84,23 @@ def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         subject = subject_of("PodDisruptionBudget", pdb.metadata)
         problem, change = _blocking_problem(pdb, subject, replicas)
         if problem:
+            writer = _writer_of(pdb)
             yield rule.report_problem(
                 subject, problem, path=change[0],
-                changes=[ManifestChange(subject, change[0], change[1])],
+                fix=f"{writer} has created the budget and would undo a change of it: see its own settings."
+                if writer else "",
+                changes=() if writer else [ManifestChange(subject, change[0], change[1])],
             )  # fmt: skip
+
+
+def _writer_of(pdb: PodDisruptionBudget) -> str:
+    """Returns the kind and name of the object from whose settings a controller writes the budget; empty if none does.
+
+    Some controllers do not mark their owner reference as the controller's, so every owner counts.
+    """
+    owners = pdb.metadata.owner_references
+    owner = pdb.metadata.controller_owner or (owners[0] if owners else None)
+    return "" if owner is None else f"{owner.kind_name} {owner.name}"
 
 
 def _most_replicas(snapshot: LintSnapshot, workloads: Iterable[LintWorkload]) -> int | None:
@@ -149,9 +162,10 @@ def _round_up_percent(text: str, replicas: int) -> int | None:
     fix="Set unhealthyPodEvictionPolicy to AlwaysAllow.",
 )  # fmt: skip
 def protected_unhealthy_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each budget whose unhealthyPodEvictionPolicy is not AlwaysAllow."""
+    """Yields a finding for each budget whose unhealthyPodEvictionPolicy is not AlwaysAllow. A budget that a controller
+    writes is left out: the controller would undo the change, and may protect pods that are not ready yet on purpose."""
     for pdb in snapshot.pdbs:
-        if pdb.spec.unhealthy_pod_eviction_policy != "AlwaysAllow":
+        if not _writer_of(pdb) and pdb.spec.unhealthy_pod_eviction_policy != "AlwaysAllow":
             subject = subject_of("PodDisruptionBudget", pdb.metadata)
             path = ("spec", "unhealthyPodEvictionPolicy")
             yield rule.report_problem(
@@ -174,7 +188,32 @@ def daemon_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     for workload in snapshot.workloads:
         if workload.subject.kind == "DaemonSet":
             for pdb in snapshot.pdbs_of(workload):
-                subject = subject_of("PodDisruptionBudget", pdb.metadata)
+                subject, writer = subject_of("PodDisruptionBudget", pdb.metadata), _writer_of(pdb)
                 yield rule.report_problem(
-                    subject, f"{subject} selects pods of the DaemonSet {workload.subject}.", path=("spec", "selector")
+                    subject,
+                    f"{subject} selects pods of the DaemonSet {workload.subject}.",
+                    path=("spec", "selector"),
+                    fix=f"{writer} has created the budget: see its own settings." if writer else "",
                 )
+
+
+@lint_rule(
+    "L48", LintSeverity.ERROR, "Several PodDisruptionBudgets over one pod",
+    why=
+        "The eviction API refuses every eviction of a pod that several budgets select, whatever the budgets allow: "
+        "drains, node upgrades, the cluster autoscaler and the VPA's updater wait.",
+    source="Kubernetes eviction API, pkg/registry/core/pod/storage/eviction.go: \"This pod has more than one "
+        "PodDisruptionBudget, which the eviction subresource does not support\"",
+    fix="Keep one budget, or let the selectors of the budgets select different pods.",
+)  # fmt: skip
+def several_budgets(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields a finding for each workload, or pod without a workload, whose pods several budgets select."""
+    for workload in snapshot.workloads:
+        if workload.subject.kind == "DaemonSet":
+            continue
+        pdbs = snapshot.pdbs_of(workload)
+        if len(pdbs) > 1:
+            names = ", ".join(sorted(pdb.metadata.name for pdb in pdbs))
+            yield rule.report_problem(
+                workload.subject, f"{len(pdbs)} PodDisruptionBudgets select the pods of {workload.subject}: {names}."
+            )

@@ -73,6 +73,15 @@ class DaemonSet(Workload, frozen=True, kw_only=True):
 class TemplatedSpec(ApiObject, frozen=True, kw_only=True):
     replicas: int | UnsetType = UNSET
     template: PodTemplateSpec = PodTemplateSpec()
+    update_strategy: Strategy = Strategy()
+    """Of these owners, only a StatefulSet has this field."""
+
+
+class TemplatedStatus(ApiObject, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
+    current_revision: str = ""
+    """The revision of the pods that a StatefulSet has not replaced yet. Only StatefulSets have revisions."""
+    update_revision: str = ""
 
 
 class Templated(ApiObject, frozen=True, kw_only=True):
@@ -80,6 +89,7 @@ class Templated(ApiObject, frozen=True, kw_only=True):
 
     metadata: Metadata = Metadata()
     spec: TemplatedSpec = TemplatedSpec()
+    status: TemplatedStatus = TemplatedStatus()
 
 
 class BudgetSpec(ApiObject, frozen=True, kw_only=True):

@@ -139,7 +139,7 @@ class NodeGroupMinimums:
         if self.remaining_unmatched > minimum:
             return None
         others = len(self.groups.possible_groups) - 1
-        more = f" or to one of {format_count(others, 'other group')}" if others else ""
+        more = ("", " or to another group")[others] if others < 2 else f" or to one of {others} other groups"
         return UNKNOWN_NODE_GROUP(
             f"node {self.model.nodes[node].name} cannot be matched by name to a node group of the autoscaler; it may "
             f"belong to {describe_minimum(self.groups.possible_groups[0])}{more}, and the autoscaler removes no node "

@@ -1,0 +1,93 @@
+"""What an owner's pod template says about its next pod, and whether the pods that the owner has now request the same.
+
+They differ if a pod was resized in place, or if the owner replaces its pods by its present template only when they end,
+like a StatefulSet with `updateStrategy: OnDelete`. The next pod is then created as the template says, so a node needs
+room for that.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from trimtab.cluster.api.meta import change, value_or
+from trimtab.cluster.api.workload import PodTemplateSpec, Templated
+from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.quantity import NotAQuantity
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.resources import Amounts, all_containers, larger_amounts, limits_of, pod_requests, requests_of
+
+TEMPLATED_OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
+"""The built-in kinds whose controller creates a new pod from its pod template, on any node, when a pod is lost. (The
+pods of Deployments and Rollouts are those of their ReplicaSets.)"""
+REVISION_LABEL = "controller-revision-hash"
+"""The label by which a StatefulSet marks its pods with the revision of the template from which it created them."""
+_ENDED = ("Complete", "Failed")
+
+
+def keep_template(owner: Templated) -> PodTemplateSpec | None:
+    """Returns the template of the owner's next pod, or None if the owner creates no more pods, like an old ReplicaSet
+    or a Job that has ended.
+
+    While a StatefulSet rolls out a new template, it may create a lost pod from the old one (pkg/controller/statefulset,
+    `newVersionedStatefulSetPod`). Its template then has the revision as a label, as its pods have. With OnDelete, the
+    present template is used for every pod.
+    """
+    spec, status = owner.spec, owner.status
+    has_ended = any(c.type in _ENDED and c.status == "True" for c in status.conditions)
+    if has_ended or not value_or(spec.replicas, 1):
+        return None
+    is_rolling = status.update_revision and status.current_revision != status.update_revision
+    if not is_rolling or spec.update_strategy.type == "OnDelete":
+        return spec.template
+    labels = {**value_or(spec.template.metadata.labels, {}), REVISION_LABEL: status.update_revision}
+    return change(spec.template, metadata=change(spec.template.metadata, labels=labels))
+
+
+def is_of_template(pod: PodInfo, template: PodTemplateSpec) -> bool:
+    """Returns whether the owner would create this pod from the template, and not from an older one."""
+    revision = value_or(template.metadata.labels, {}).get(REVISION_LABEL)
+    return revision is None or pod.requirements.labels.get(REVISION_LABEL, revision) == revision
+
+
+def requests_of_template(template: PodTemplateSpec) -> Amounts | None:
+    """Returns what a pod of the template requests where no LimitRange and no RuntimeClass changes it; None if that can
+    be known only by admission, because the template names a RuntimeClass or pod-level resources, or an amount that
+    cannot be read."""
+    spec = template.spec
+    if spec.runtime_class_name or value_or(spec.resources, None) is not None:
+        return None
+    try:
+        if all(limits_of(c.resources).keys() <= requests_of(c.resources).keys() for c in all_containers(spec)):
+            return pod_requests(spec)
+    except NotAQuantity:
+        return None
+    return None
+
+
+def has_requests(pod: PodInfo, requests: Amounts | None) -> bool:
+    """Returns whether the pod requests exactly these amounts."""
+    own = pod.requirements.requests
+    if requests is None or isinstance(own, Unreadable):
+        return False
+    return own == requests or all(own.get(name, 0) == requests.get(name, 0) for name in own.keys() | requests.keys())
+
+
+def largest_requests(pods: Iterable[PodInfo]) -> Mapping[OwnerKey, Amounts]:
+    """Returns owner → the largest requests of its pods, for owners whose pods do not all request the same.
+
+    An owner creates all its pods from one template, so the template of an owner whose template is not known requests as
+    much as some of its pods.
+    """
+    first: dict[OwnerKey, PodInfo] = {}
+    largest: dict[OwnerKey, Amounts] = {}
+    for pod in pods:
+        owner, requests = pod.owner, pod.requirements.requests
+        if owner is None or isinstance(requests, Unreadable) or pod.is_daemon or pod.is_static:
+            continue
+        other = first.setdefault(owner, pod)
+        if other.requirements is pod.requirements or has_requests(other, requests):
+            continue
+        known = largest.get(owner)
+        if known is None:
+            known = other.requirements.requests  # type: ignore[assignment]
+        largest[owner] = larger_amounts(known, requests)  # type: ignore[arg-type]
+    return largest

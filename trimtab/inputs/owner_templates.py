@@ -1,0 +1,61 @@
+"""Reads from a snapshot the templates from which owners create their next pods, and finds whether these request the
+same as the pods that the owners have now."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from trimtab.cluster.api.core import LimitRange
+from trimtab.cluster.api.workload import PodTemplateSpec, Templated
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.next_pod import (
+    has_requests,
+    is_of_template,
+    keep_template,
+    largest_requests,
+    requests_of_template,
+)
+from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.snapshot import Snapshot, decode_object
+from trimtab.cluster.yaml_documents import Document
+
+Templates = Mapping[OwnerKey, PodTemplateSpec]
+"""Owner → the template of its next pod."""
+
+
+def read_templates(documents: Sequence[Document], owners: Collection[OwnerKey]) -> Templates:
+    """Returns the templates of these owners, whatever their kind is, as far as the documents have them."""
+    kinds = {owner.kind for owner in owners}
+    templates: dict[OwnerKey, PodTemplateSpec] = {}
+    for document in documents:
+        if document.kind is None or document.kind not in kinds:
+            continue
+        owner = decode_object(document, Templated)
+        # An owner of another project may have something else at the place of a template.
+        if isinstance(owner, ConfigError) or not owner.spec.template.spec.containers:
+            continue
+        key = OwnerKey(owner.metadata.namespace or "default", document.kind, owner.metadata.name)
+        template = keep_template(owner) if key in owners else None
+        if template is not None:
+            templates[key] = template
+    return templates
+
+
+def owners_of_pods(inventory: Inventory) -> frozenset[OwnerKey]:
+    """Returns the owners of the pods that a plan may move."""
+    return frozenset(pod.owner for pod in inventory.pods if pod.owner is not None and not pod.is_daemon)
+
+
+def may_differ(inventory: Inventory, snapshot: Snapshot, templates: Templates) -> bool:
+    """Returns whether an owner's next pod may request something else than one of its pods does."""
+    if any(owner not in templates for owner in largest_requests(inventory.pods)):
+        return True
+    ranged = {item.metadata.namespace or "default" for item in snapshot.objects_of(LimitRange)}
+    requests = {owner: requests_of_template(template) for owner, template in templates.items()}
+    for pod in inventory.pods:
+        template = templates.get(pod.owner) if pod.owner is not None and not pod.is_daemon else None
+        if template is not None and pod.owner is not None:
+            if pod.namespace in ranged or not is_of_template(pod, template):
+                return True
+            if not has_requests(pod, requests[pod.owner]):
+                return True
+    return False

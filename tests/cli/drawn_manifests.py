@@ -52,6 +52,13 @@ def limit_ranges(draw: st.DrawFn) -> Item:
 
 
 @st.composite
+def ratios(draw: st.DrawFn) -> Item:
+    """A LimitRange that bounds only the ratio of limit to request."""
+    ratio = {draw(st.sampled_from(("cpu", "memory"))): draw(st.sampled_from(RATIOS))}
+    return namespaced("v1", "LimitRange", spec={"limits": [{"type": "Container", "maxLimitRequestRatio": ratio}]})
+
+
+@st.composite
 def vpas(draw: st.DrawFn) -> Item:
     policy: Item = {"containerName": draw(st.sampled_from(("*", "app")))}
     low, high = sorted(draw(st.tuples(st.sampled_from(MEMORY), st.sampled_from(MEMORY))), key=_ORDER.__getitem__)
@@ -113,7 +120,8 @@ def namespaces(draw: st.DrawFn) -> list[Item]:
     replicas = draw(st.sampled_from(({}, {"replicas": 0}, {"replicas": 1}, {"replicas": 3})))
     template = {"metadata": {"labels": {"app": "web"}}, "spec": draw(pod_specs())}
     spec = {**replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
-    others = [one for drawn in (limit_ranges(), vpas(), hpas(), budgets()) if (one := draw(st.none() | drawn))]
+    ranges = limit_ranges() | ratios()
+    others = [one for drawn in (ranges, vpas(), hpas(), budgets()) if (one := draw(st.none() | drawn))]
     return [namespaced("apps/v1", "Deployment", spec=spec), *others]
 
 
@@ -122,7 +130,7 @@ def bounding_limit_ranges(draw: st.DrawFn) -> Item:
     """A LimitRange for containers or for whole pods, with any of its bounds, of cpu or of memory."""
     resource, texts = draw(st.sampled_from((("cpu", CPU), ("memory", MEMORY))))
     low, middle, high = sorted(draw(st.lists(st.sampled_from(texts), min_size=3, max_size=3)), key=_ORDER.__getitem__)
-    bounds = {"min": low, "default": middle, "max": high, "maxLimitRequestRatio": draw(st.sampled_from(RATIOS))}
+    bounds: Item = {"min": low, "default": middle, "max": high, "maxLimitRequestRatio": draw(st.sampled_from(RATIOS))}
     of_pods = (("max",), ("min", "max"), ("maxLimitRequestRatio",))
     kind = draw(st.sampled_from(("Container", "Container", "Pod")))
     parts = draw(st.sampled_from(of_pods if kind == "Pod" else (*of_pods, ("default",), ("min",), tuple(bounds))))
@@ -141,7 +149,8 @@ def quotas(draw: st.DrawFn) -> Item:
 @st.composite
 def pod_level_resources(draw: st.DrawFn) -> Item:
     """The field `resources` of a pod, or nothing."""
-    return draw(st.just({}) | st.builds(lambda amount: {"resources": amount} if amount else {}, amounts()))
+    amount = draw(amounts()) if draw(st.booleans()) else {}
+    return {"resources": amount} if amount else {}
 
 
 @st.composite

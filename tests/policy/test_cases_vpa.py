@@ -140,8 +140,8 @@ def test_pod_level_resources_stand_above_both():
 
 def test_a_vpas_maximum_below_what_the_limit_range_requires_leaves_the_request():
     """With a request of 1 below a limit of 3, the API server would refuse the pod."""
-    world = facts(SEEN, WEB, vpa(policies=(ContainerPolicy(controlled_values="RequestsOnly", max_allowed={"cpu": "1"}),)),
-                  limit_range(max_limit_request_ratio={"cpu": "2"}))  # fmt: skip
+    bounded = vpa(policies=(ContainerPolicy(controlled_values="RequestsOnly", max_allowed={"cpu": "1"}),))
+    world = facts(SEEN, WEB, bounded, limit_range(max_limit_request_ratio={"cpu": "2"}))
     came = owned(container(requests={"cpu": "2"}, limits={"cpu": "3"}))
     decision = decided(came, FROM_USAGE, world)
     assert (CPU in changed(decision), codes(decision, loud=True)) == (False, {"limitrange-refuses"})

@@ -16,8 +16,7 @@ from trimtab.autoscaling.container_amounts import (
     QualityOfService,
     amount_in,
     quality_of,
-    request_of,
-    running_containers,
+    running_request,
 )
 from trimtab.autoscaling.objects import (
     KubeletConfiguration,
@@ -277,8 +276,7 @@ class LintSnapshot:
         }
         for pod in self.pods:
             for resource in RESOURCES if (pod.spec.node_name, CPU) in free else ():
-                requests = (request_of(container, resource) or 0 for container in running_containers(pod.spec))
-                free[pod.spec.node_name, resource] -= sum(requests)
+                free[pod.spec.node_name, resource] -= running_request(pod.spec, resource)
         return free
 
     def topmost_owner(self, subject: LintSubject) -> LintSubject:

@@ -9,6 +9,7 @@ from tests.cluster_of import Item
 CPU = ("5m", "50m", "0.5", "1", "2500m", "8")
 MEMORY = ("1Mi", "100M", "200Mi", "1Gi", "3e9", "16Gi")
 _ORDER = {text: number for texts in (CPU, MEMORY) for number, text in enumerate(texts)}
+RATIOS = ("1", "1.5", "2", "10")
 MODES = ("Off", "Initial", "Recreate", "Auto", "InPlaceOrRecreate")
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
@@ -48,6 +49,13 @@ def limit_ranges(draw: st.DrawFn) -> Item:
     parts = draw(st.sampled_from((("min",), ("max",), ("default", "max"), ("min", "defaultRequest", "default", "max"))))
     limit = {"type": "Container", **{name: wanted[name] for name in parts}}
     return namespaced("v1", "LimitRange", spec={"limits": [limit]})
+
+
+@st.composite
+def ratios(draw: st.DrawFn) -> Item:
+    """A LimitRange that bounds only the ratio of limit to request."""
+    ratio = {draw(st.sampled_from(("cpu", "memory"))): draw(st.sampled_from(RATIOS))}
+    return namespaced("v1", "LimitRange", spec={"limits": [{"type": "Container", "maxLimitRequestRatio": ratio}]})
 
 
 @st.composite
@@ -112,5 +120,47 @@ def namespaces(draw: st.DrawFn) -> list[Item]:
     replicas = draw(st.sampled_from(({}, {"replicas": 0}, {"replicas": 1}, {"replicas": 3})))
     template = {"metadata": {"labels": {"app": "web"}}, "spec": draw(pod_specs())}
     spec = {**replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
-    others = [one for drawn in (limit_ranges(), vpas(), hpas(), budgets()) if (one := draw(st.none() | drawn))]
+    ranges = limit_ranges() | ratios()
+    others = [one for drawn in (ranges, vpas(), hpas(), budgets()) if (one := draw(st.none() | drawn))]
     return [namespaced("apps/v1", "Deployment", spec=spec), *others]
+
+
+@st.composite
+def bounding_limit_ranges(draw: st.DrawFn) -> Item:
+    """A LimitRange for containers or for whole pods, with any of its bounds, of cpu or of memory."""
+    resource, texts = draw(st.sampled_from((("cpu", CPU), ("memory", MEMORY))))
+    low, middle, high = sorted(draw(st.lists(st.sampled_from(texts), min_size=3, max_size=3)), key=_ORDER.__getitem__)
+    bounds: Item = {"min": low, "default": middle, "max": high, "maxLimitRequestRatio": draw(st.sampled_from(RATIOS))}
+    of_pods = (("max",), ("min", "max"), ("maxLimitRequestRatio",))
+    kind = draw(st.sampled_from(("Container", "Container", "Pod")))
+    parts = draw(st.sampled_from(of_pods if kind == "Pod" else (*of_pods, ("default",), ("min",), tuple(bounds))))
+    limit = {"type": kind, **{name: {resource: bounds[name]} for name in parts}}
+    return namespaced("v1", "LimitRange", spec={"limits": [limit]})
+
+
+@st.composite
+def quotas(draw: st.DrawFn) -> Item:
+    """A ResourceQuota without a status, as in a file."""
+    names = {"requests.cpu": CPU, "limits.cpu": CPU, "requests.memory": MEMORY, "limits.memory": MEMORY}
+    name = draw(st.sampled_from(tuple(names)))
+    return namespaced("v1", "ResourceQuota", spec={"hard": {name: draw(st.sampled_from(names[name]))}})
+
+
+@st.composite
+def pod_level_resources(draw: st.DrawFn) -> Item:
+    """The field `resources` of a pod, or nothing."""
+    amount = draw(amounts()) if draw(st.booleans()) else {}
+    return {"resources": amount} if amount else {}
+
+
+@st.composite
+def bounded_namespaces(draw: st.DrawFn) -> list[Item]:
+    """A Deployment of three pods in a namespace with bounds: LimitRanges, a quota, pod-level resources."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {**draw(pod_specs()), **draw(pod_level_resources())}}
+    template["spec"].pop("priorityClassName", None)
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    ranges = draw(st.lists(bounding_limit_ranges(), max_size=2))
+    for number, one in enumerate(ranges):
+        one["metadata"] = {"name": f"bounds-{number}", "namespace": "shop"}
+    others = [one for drawn in (quotas(), hpas()) if (one := draw(st.none() | drawn))]
+    return [namespaced("apps/v1", "Deployment", spec=spec), *ranges, *others]

@@ -172,3 +172,34 @@ def test_an_hpa_on_cpu_utilization_keeps_the_vpa_away_from_cpu(tmp_path: Path, u
 
 def test_a_wrong_version_is_named(usage: Path) -> None:
     assert run_verb("vpa", "propose", "--usage", usage, "--server-version", "new").exit_code == 2
+
+
+def bounded(path: Path, kind: str, limit: str, level: dict[str, Any] | None = None, **bounds: Any) -> Path:
+    """A snapshot of web with a cpu request of 1500m and a limit, under a LimitRange."""
+    amounts = {"requests": {"cpu": "1500m", "memory": "200Mi"}, "limits": {"cpu": limit, "memory": "1Gi"}}
+    pod = {"containers": [{"name": "app", "resources": amounts}], **({"resources": level} if level else {})}
+    limits = item("LimitRange", "shop", "ratio", spec={"limits": [{"type": kind, **bounds}]})
+    return write(path, node("n", cpu="4", memory="16Gi"), workload("Deployment", "shop", "web", pod), limits)
+
+
+def test_the_minimum_of_a_vpa_keeps_the_ratio_of_a_limit_range(tmp_path: Path, usage: Path) -> None:
+    cluster = bounded(tmp_path, "Container", "2", maxLimitRequestRatio={"cpu": "4"})
+    (row,) = read_report("vpa", "propose", "--usage", usage, "--cluster", cluster)["proposals"]
+    printed = run_verb("vpa", "propose", "--usage", usage, "--cluster", cluster, "--manifests").stdout
+    (manifest,) = yaml.safe_load_all(printed)
+    (policy,) = manifest["spec"]["resourcePolicy"]["containerPolicies"]
+    assert (policy["minAllowed"], "LimitRange ratio" in row["reason"]["text"]) == ({"cpu": "500m"}, True)
+    low = {**manifest, "spec": {**manifest["spec"], "resourcePolicy": {
+        "containerPolicies": [{**policy, "minAllowed": {"cpu": "100m"}}]}}}  # fmt: skip
+    objects = json.loads(cluster.read_text())["items"]
+    (row,) = read_report("vpa", "propose", "--usage", usage, "--cluster", write(tmp_path, *objects, low))["proposals"]
+    assert (row["action"], row["reason"]["code"]) == ("change", "vpa-differs")
+
+
+def test_no_vpa_is_proposed_with_which_the_api_server_refuses_pods(tmp_path: Path, usage: Path) -> None:
+    of_pods = bounded(tmp_path, "Pod", "2", maxLimitRequestRatio={"cpu": "1500m"})
+    (row,) = read_report("vpa", "propose", "--usage", usage, "--cluster", of_pods)["proposals"]
+    assert (row["action"], row["reason"]["code"]) == ("none", "vpa-requests-refused")
+    whole = bounded(tmp_path, "Container", "2", level={"requests": {"cpu": "2"}}, max={"cpu": "4"})
+    (row,) = read_report("vpa", "propose", "--usage", usage, "--cluster", whole)["proposals"]
+    assert (row["action"], row["reason"]["code"]) == ("none", "vpa-pod-level-resources")

@@ -136,3 +136,12 @@ def test_f22_a_container_that_the_vpa_boosts_keeps_its_cpu():
 def test_pod_level_resources_stand_above_both():
     came = owned(resources=resources({"cpu": "1"}, {"cpu": "1"}))
     assert codes(decided(came, FROM_USAGE, facts(SEEN, vpa()))) == {"pod-level-resources"}
+
+
+def test_a_vpas_maximum_below_what_the_limit_range_requires_leaves_the_request():
+    """With a request of 1 below a limit of 3, the API server would refuse the pod."""
+    bounded = vpa(policies=(ContainerPolicy(controlled_values="RequestsOnly", max_allowed={"cpu": "1"}),))
+    world = facts(SEEN, WEB, bounded, limit_range(max_limit_request_ratio={"cpu": "2"}))
+    came = owned(container(requests={"cpu": "2"}, limits={"cpu": "3"}))
+    decision = decided(came, FROM_USAGE, world)
+    assert (CPU in changed(decision), codes(decision, loud=True)) == (False, {"limitrange-refuses"})

@@ -1,5 +1,5 @@
 """Declares the reason codes of the admission package: why an action that a ResourceQuota may refuse is not applied, or
-is applied nevertheless."""
+is applied nevertheless; and why a proposed request is changed or left out because of the whole pod."""
 
 from trimtab.cluster.reason import Code
 
@@ -33,4 +33,29 @@ QUOTA_MAY_REFUSE = Code(
     "refuse the pod because of the quota.",
     "Raise the quota by the amount that the message names, for example the overhead of the RuntimeClass, or run "
     "fewer pods.",
+)
+
+REQUEST_REFUSED = Code(
+    "request-refused",
+    "The API server would refuse the pod with the recommended request, because of a LimitRange, a quota or another "
+    "limit of the pod, so the request stays unchanged.",
+    "Change the LimitRange, the quota or the limit that the message names.",
+)
+POD_LEVEL_CAPS = Code(
+    "pod-level-limit",
+    "The containers would together request more than the pod-level limit (`spec.resources.limits`), so their requests "
+    "rise only as far as the limit allows.",
+    "Raise the pod-level limit.",
+)
+POD_LEVEL_RISES = Code(
+    "pod-level-request-rises",
+    "The containers together request more than the pod-level request (`spec.resources.requests`), which the API "
+    "server does not accept, so the pod-level request rises with their sum.",
+    "Apply the pod-level request together with those of the containers; `trimtab recommend --patch` writes both.",
+)
+CONTAINER_NOT_IN_TEMPLATE = Code(
+    "container-not-in-template",
+    "A webhook adds the container to the pods, so the template of the workload does not have it, and a patch would add "
+    "a container without an image.",
+    "Change the request where the container is configured, for example in the settings of the service mesh.",
 )

@@ -57,6 +57,18 @@ def running_containers(spec: PodSpec) -> tuple[Container, ...]:
     return (*spec.containers, *(c for c in spec.init_containers if c.restart_policy == ALWAYS))
 
 
+def running_request(spec: PodSpec, resource: str) -> int:
+    """Returns what a pod requests while it runs, without overhead: its pod-level request, otherwise the sum of its main
+    containers and sidecars."""
+    whole = value_or(spec.resources, None)
+    pod_level = None if whole is None else amount_in(whole.requests, resource)
+    if pod_level is not None:
+        return pod_level
+    total = sum(request_of(container, resource) or 0 for container in running_containers(spec))
+    # With a pod-level limit alone, the API server takes the sum or, without any request, the limit.
+    return total or (0 if whole is None else amount_in(whole.limits, resource) or 0)
+
+
 def vpa_containers(spec: PodSpec) -> tuple[Container, ...]:
     """Returns the containers whose requests a VPA recommends and sets: its recommender and its webhook leave out init
     containers, sidecars included."""

@@ -16,8 +16,7 @@ from trimtab.autoscaling.container_amounts import (
     QualityOfService,
     amount_in,
     quality_of,
-    request_of,
-    running_containers,
+    running_request,
 )
 from trimtab.autoscaling.objects import (
     KubeletConfiguration,
@@ -43,6 +42,7 @@ from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget, WorkloadStatus
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import built_in
+from trimtab.cluster.limit_ranges import LimitRangeBounds, container_bounds
 from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.selectors import labels_match
@@ -271,8 +271,7 @@ class LintSnapshot:
         }
         for pod in self.pods:
             for resource in RESOURCES if (pod.spec.node_name, CPU) in free else ():
-                requests = (request_of(container, resource) or 0 for container in running_containers(pod.spec))
-                free[pod.spec.node_name, resource] -= sum(requests)
+                free[pod.spec.node_name, resource] -= running_request(pod.spec, resource)
         return free
 
     def topmost_owner(self, subject: LintSubject) -> LintSubject:
@@ -299,6 +298,17 @@ class LintSnapshot:
             if (limit_range.metadata.namespace or DEFAULT_NAMESPACE) == namespace
             for item in limit_range.spec.limits
         )
+
+    @cached_property
+    def _bounds_by_namespace(self) -> dict[str, dict[str, LimitRangeBounds]]:
+        ranges_by_namespace: dict[str, list[LimitRange]] = defaultdict(list)
+        for limit_range in self.limit_ranges:
+            ranges_by_namespace[limit_range.metadata.namespace or DEFAULT_NAMESPACE].append(limit_range)
+        return {namespace: container_bounds(ranges) for namespace, ranges in ranges_by_namespace.items()}
+
+    def bounds_in(self, namespace: str, resource: str) -> LimitRangeBounds:
+        """Returns the bounds that the LimitRanges of a namespace set for containers."""
+        return self._bounds_by_namespace.get(namespace, {}).get(resource, LimitRangeBounds())
 
     def document_value(self, subject: LintSubject) -> dict[str, Any]:
         """Returns the manifest of an object as JSON values, or an empty mapping if there is none."""

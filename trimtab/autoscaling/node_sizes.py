@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from trimtab.autoscaling.container_amounts import RESOURCES, amount_in, request_of, running_containers
+from trimtab.autoscaling.container_amounts import RESOURCES, amount_in, running_request
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.objects import LintNode
 from trimtab.cluster.api.meta import value_or
@@ -27,10 +27,9 @@ def largest_allocatable(snapshot: LintSnapshot) -> Mapping[str, int] | None:
 def _daemon_requests(snapshot: LintSnapshot, resource: str) -> int:
     """Returns what the DaemonSets without a node selector, which run on every node, request together."""
     return sum(
-        request_of(container, resource) or 0
+        running_request(workload.spec, resource)
         for workload in snapshot.workloads
         if workload.subject.kind == "DaemonSet" and not value_or(workload.spec.node_selector, {})
-        for container in running_containers(workload.spec)
     )
 
 

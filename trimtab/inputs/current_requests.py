@@ -14,6 +14,7 @@ from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.kinds import DAEMON_SET, JOB, POD, REPLICA_SET, built_in
+from trimtab.cluster.limit_ranges import LimitRangeBounds
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as read_node
 from trimtab.cluster.node_shapes import shape_of
@@ -22,7 +23,8 @@ from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import VpaRecommendation
-from trimtab.cluster.resources import Amounts, limits_of, pod_requests, requests_of
+from trimtab.cluster.request_bounds import RequestBound, held_limit, request_ceilings, request_floors
+from trimtab.cluster.resources import Amounts, QoS, all_containers, limits_of, pod_requests, requests_of
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.cluster.utilization_metrics import utilization_metrics
 from trimtab.cluster.yaml_documents import Document
@@ -163,6 +165,8 @@ class CurrentContainer:
         """
         manager = autoscalers.find_managing_vpa(self.pod_context)
         request, limit = self.scheduler_amount("request", resource), self.scheduler_amount("limit", resource)
+        bounds = self.pod_context.facts.bounds.get(self.pod_context.namespace, {}).get(resource)
+        floors, ceilings = ((), ()) if bounds is None else self._limit_range_bounds(resource, bounds)
         return CurrentResources(
             resource=resource,
             request=request if request is not None else limit,
@@ -175,7 +179,25 @@ class CurrentContainer:
             vpa_down=_inactive_vpa_name(self.pod_context),
             advice=autoscalers.find_vpa_recommendation(self.pod_context, self.container_ref, resource) or other,
             most=self._largest_request(nodes, resource),
+            floors=floors,
+            ceilings=ceilings,
         )
+
+    def _limit_range_bounds(
+        self, resource: str, bounds: LimitRangeBounds
+    ) -> tuple[tuple[RequestBound, ...], tuple[RequestBound, ...]]:
+        """Returns the lower and the upper bounds of the container's request."""
+        # The limit of a Guaranteed pod changes with its request.
+        if self.pod_context.qos is QoS.GUARANTEED:
+            written, limit = None, None
+        else:
+            written = limits_of(self.container_ref.container.resources).get(resource)
+            limit = held_limit(bounds, written)
+        try:
+            ceilings = request_ceilings(resource, bounds, limit, is_added=written is None)
+            return request_floors(resource, bounds, limit), ceilings
+        except NotAQuantity:
+            return (), ()
 
     def _largest_request(self, nodes: EligibleNodes, resource: str) -> int | None:
         requests = {
@@ -244,7 +266,21 @@ class CurrentRequests:
     """The OOM kills, as the status of pods shows them."""
     nodes: EligibleNodes = field(default_factory=EligibleNodes)
     price: ResourcePrice = LIST_PRICE
+    templates: dict[OwnerKey, PodTemplateLocation] = field(default_factory=dict)
+    """Workload → its pod template, if the snapshot has the workload itself."""
     notes: list[str] = field(default_factory=list)
+
+    def find_pod(self, owner: OwnerKey, containers: Iterable[ContainerKey]) -> Pod | None:
+        """Returns a pod of a workload as its template describes it; the newest running pod if the template is not known
+        or does not have all of these containers. None if none of the containers is in the snapshot."""
+        known = {key.name: self.containers[key] for key in containers if key in self.containers}
+        if not known:
+            return None
+        template = self.templates.get(owner)
+        if template is not None and known.keys() <= {one.name for one in all_containers(template.pod.spec)}:
+            return template.pod
+        pods = (one.pod_context.pod for one in known.values())
+        return max(pods, key=lambda pod: pod.metadata.creation_timestamp or "")
 
     def owner_index(self) -> OwnerIndex:
         """Returns what the snapshot knows about the owners of pods, including those that are gone."""
@@ -312,7 +348,8 @@ def _add_templates(
         for template in chain.from_iterable(map(read_templates, documents))
         if isinstance(template, PodTemplateLocation) and template.path
     ]
-    own_templates = {template.key for template in located}
+    current.templates = {template.key: template for template in located}
+    own_templates = current.templates.keys()
     for template in located:
         subject = PodContext(pod=template.pod, namespace=template.namespace, facts=template.with_owners(facts))
         top = _top(subject)

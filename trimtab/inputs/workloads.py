@@ -21,6 +21,7 @@ from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.inputs.plan_inputs import parse_documents
+from trimtab.inputs.vpa_requests import find_floors, has_pod_level, refuse_by_api_server
 from trimtab.policy.cluster_facts import from_snapshot, hpa_target
 from trimtab.usage.series import Series, container_key
 
@@ -180,6 +181,9 @@ def build_histories(
                 containers=tuple(summarize_container(key.name, grouped[key], containers=count) for key in keys),
                 max_allowed={key.name: _largest_request(workloads.current, key) for key in keys},
                 hpa_resources=workloads.hpa_resources.get(workload, frozenset()),
+                has_pod_level=has_pod_level(workloads.current, workload, keys),
+                floors={key.name: find_floors(workloads.current, key) for key in keys},
+                refuse_requests=refuse_by_api_server(workloads.current, workload, keys),
                 vpas=workloads.vpas.get(workload, ()), taken_names=frozenset(taken_names[workload.namespace]),
             )
         )  # fmt: skip

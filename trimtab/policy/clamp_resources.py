@@ -16,6 +16,7 @@ from trimtab.cluster import quantity
 from trimtab.cluster.limit_ranges import LimitRangeBounds, quota_counting_limit
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.request_bounds import RequestBound, held_limit, request_ceilings, request_floors, round_down
 from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, requests_of
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.changed_annotation import is_defaulted
@@ -181,8 +182,7 @@ def _fixed_limit(draft: PodChanges, state: _ContainerResource, obstacles: "_Obst
     """Returns the limit that will hold whatever the request becomes. None if there will be no limit, or if it follows
     the request."""
     if state.limit is None:
-        default_limit = state.bounds.default
-        return state.written_limit if state.written_limit is not None or default_limit is None else default_limit.value
+        return held_limit(state.bounds, state.written_limit)
     if state.limit.factor is not None:
         return None
     obstacle = obstacles.obstacle_for(state)
@@ -257,19 +257,17 @@ def _clamp_request(
     number = quantity.scheduler_value(state.resource, wanted.value)
     bound_reason = None
     floors, ceilings = _request_floors(state, fixed_limit), _request_ceilings(state, fixed_limit)
-    for floor, sentence in floors:
-        if number < floor:
-            number, bound_reason = floor, reasons.REQUEST_RAISED(f"{wanted.reason}; {sentence} {_format(state, floor)}")
+    for floor in floors:
+        if number < floor.amount:
+            number = floor.amount
+            bound_reason = reasons.REQUEST_RAISED(f"{wanted.reason}; {floor.phrase} {_format(state, number)}")
     # Ceilings after floors: a request above its limit or above the largest node is worse than one below a minimum.
-    for ceiling, sentence in ceilings:
-        if number > ceiling:
-            number, bound_reason = (
-                ceiling,
-                reasons.REQUEST_CAPPED(f"{wanted.reason}; {sentence} {_format(state, ceiling)}"),
-            )
-    limit_range_floors = [floor for floor, sentence in floors if sentence.startswith("LimitRange")] if floors else ()
-    # A LimitRange is enforced by the API server; a policy's wish is not worth a refused pod.
-    if number <= 0 or any(number < floor for floor in limit_range_floors):
+    for ceiling in ceilings:
+        if number > ceiling.amount:
+            number = ceiling.amount
+            bound_reason = reasons.REQUEST_CAPPED(f"{wanted.reason}; {ceiling.phrase} {_format(state, number)}")
+    # A policy's wish is not worth a refused pod.
+    if number <= 0 or any(floor.is_enforced and number < floor.amount for floor in floors):
         reason = reasons.LIMIT_RANGE_REFUSES(f"no {state.resource} request satisfies both the LimitRange and the limit")
         draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
         return state.written_request, None
@@ -284,42 +282,28 @@ def _unchanged_request(state: _ContainerResource, fixed_limit: Written | None) -
     return state.written_request
 
 
-def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> list[tuple[int, str]]:
-    """Returns all lower bounds of the request, each as (amount in the scheduler's unit, phrase for the reason)."""
-    floors: list[tuple[int, str]] = []
+def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> tuple[RequestBound, ...]:
+    """Returns all lower bounds of the request."""
     vpa = state.vpa
     if vpa is None and state.bounds is _NO_BOUNDS:  # nearly every pod
+        return ()
+    floors = request_floors(state.resource, state.bounds, fixed_limit)
+    if vpa is None:
         return floors
-    if vpa is not None:
-        floors.append((vpa.floor, f"VPA {vpa.name} would not leave the request below"))
-    minimum, ratio = state.bounds.min, state.bounds.ratio
-    if ratio is not None and fixed_limit is not None:
-        floor = -(-quantity.parse(fixed_limit) * quantity.NANO_PER_UNIT // quantity.parse(ratio.value))
-        floors.append(
-            (_round_up_nano(state, floor), f"the limit:request ratio of LimitRange {ratio.by} requires at least")
-        )
-    if minimum is not None:
-        floors.append(
-            (quantity.scheduler_value(state.resource, minimum.value), f"LimitRange {minimum.by} requires at least")
-        )
-    return floors
+    return RequestBound(vpa.floor, f"VPA {vpa.name} would not leave the request below", is_enforced=False), *floors
 
 
-def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) -> list[tuple[int, str]]:
-    """Returns all upper bounds of the request, each as (amount in the scheduler's unit, phrase for the reason)."""
-    ceilings = []
-    vpa, maximum = state.vpa, state.bounds.max
-    largest = state.subject.facts.largest_node.get(state.resource)
+def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) -> tuple[RequestBound, ...]:
+    """Returns all upper bounds of the request."""
+    ceilings = list[RequestBound]()
+    vpa, largest = state.vpa, state.subject.facts.largest_node.get(state.resource)
     # A device is not capped: a container that asks for four of them cannot work with two.
     if largest and "/" not in state.resource:
-        ceilings.append((largest, "the capacity of the largest node is"))
+        ceilings.append(RequestBound(largest, "the capacity of the largest node is", is_enforced=False))
     if vpa is not None and vpa.ceiling is not None:
-        ceilings.append((vpa.ceiling, f"VPA {vpa.name} allows at most"))
-    if maximum is not None:
-        ceilings.append((_round_down(state, maximum.value), f"LimitRange {maximum.by} allows at most"))
-    if fixed_limit is not None:
-        ceilings.append((_round_down(state, fixed_limit), "the limit is"))
-    return ceilings
+        ceilings.append(RequestBound(vpa.ceiling, f"VPA {vpa.name} allows at most", is_enforced=False))
+    is_added = state.written_limit is None
+    return *ceilings, *request_ceilings(state.resource, state.bounds, fixed_limit, is_added=is_added)
 
 
 def _clamp_limit(
@@ -360,7 +344,7 @@ def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Writt
     if usage is not None and peak is not None:
         # Whole MiB, rounded up: `-(-a // b)` divides and rounds up.
         lowest = -(-peak * (100 + PEAK_HEADROOM_PERCENT) // 100 // (1 << 20)) * (1 << 20)
-        highest = None if state.bounds.max is None else _round_down(state, state.bounds.max.value)
+        highest = None if state.bounds.max is None else round_down(state.resource, state.bounds.max.value)
         if amount < lowest and highest is not None and highest < lowest:
             reason = reasons.LIMIT_BELOW_PEAK(
                 f"a LimitRange allows at most {_format(state, highest)}, but the container's peak is {usage.max}"
@@ -417,7 +401,7 @@ def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, reques
         factor = min(factor, Fraction(quantity.parse(ratio.value), quantity.NANO_PER_UNIT))
     amount = _multiply(quantity.scheduler_value(state.resource, request), factor)
     if state.bounds.max is not None:
-        amount = min(amount, _round_down(state, state.bounds.max.value))
+        amount = min(amount, round_down(state.resource, state.bounds.max.value))
     # A limit equal to the request repeats its text, so that rounding cannot make the two differ.
     return (
         request
@@ -431,17 +415,6 @@ def _multiply(number: int, factor: Fraction) -> int:
     terms at each multiplication, which costs more time than everything else about a limit."""
     product = number * factor.numerator
     return product // factor.denominator if product >= 0 else -(-product // factor.denominator)
-
-
-def _round_down(state: _ContainerResource, amount: Written) -> int:
-    """Returns the amount in the scheduler's unit, rounded down, for use as an upper bound."""
-    # Amounts are parsed in nano units; the scheduler counts cpu in millicores and everything else in whole units.
-    return quantity.parse(amount) // (10**6 if state.resource == "cpu" else quantity.NANO_PER_UNIT)
-
-
-def _round_up_nano(state: _ContainerResource, nano: int) -> int:
-    """Returns the amount (nano-units) in the scheduler's unit, rounded up, for use as a lower bound."""
-    return -(-nano // (10**6 if state.resource == "cpu" else quantity.NANO_PER_UNIT))
 
 
 def _format(state: _ContainerResource, number: int) -> str:

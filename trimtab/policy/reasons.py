@@ -212,8 +212,9 @@ REQUEST_RAISED = Code(
 )
 LIMIT_RANGE_REFUSES = Code(
     "limitrange-refuses",
-    "A LimitRange does not allow the value that a policy would set, so the container stays unchanged.",
-    "Change the LimitRange or the policy's bounds.",
+    "A LimitRange does not allow the value that a policy or a recommendation would set, so the container stays "
+    "unchanged.",
+    "Change the LimitRange, the limit of the container, or the policy's bounds.",
 )
 RECOMMENDATION_ENDED = Code(
     "recommendation-expired",

@@ -17,6 +17,7 @@ from trimtab.cluster import quantity
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import VpaRecommendation
+from trimtab.cluster.request_bounds import RequestBound
 from trimtab.cluster.resources import QoS, Role
 from trimtab.cluster.usage_rule import ADAPTIVE as ADAPTIVE
 from trimtab.cluster.usage_rule import UsageRule
@@ -24,6 +25,7 @@ from trimtab.policy.autoscalers import VpaConstraints
 from trimtab.policy.reasons import (
     FROM_USAGE,
     GUARANTEED_LEFT_ALONE,
+    LIMIT_RANGE_REFUSES,
     OOM_KILLED,
     REQUEST_CAPPED,
     REQUEST_RAISED,
@@ -101,6 +103,11 @@ class CurrentResources:
     most: int | None = None
     """The largest request of this container with which the pod fits on a node that it may use, after DaemonSets and the
     pod's other containers; None if unknown."""
+    floors: tuple[RequestBound, ...] = ()
+    """The lower bounds of the request that LimitRanges set."""
+    ceilings: tuple[RequestBound, ...] = ()
+    """The upper bounds of the request that LimitRanges set; for a pod that is not Guaranteed, a limit that a LimitRange
+    adds is one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +188,11 @@ def propose_request(
     for bounded, reason in _apply_bounds(current, settings, target):
         target = bounded
         proposal_reasons.append(reason)
+    unmet = next((floor for floor in current.floors if target < floor.amount), None)
+    if unmet is not None:
+        return Unchanged(
+            LIMIT_RANGE_REFUSES(f"{unmet.phrase} {_format(current, unmet.amount)}, but {proposal_reasons[-1].sentence}")
+        )
     # The limit of a Guaranteed pod rises with its request, so it cannot be too small.
     if limit_too_small is not None and current.qos is not QoS.GUARANTEED:
         if target == current.request:
@@ -303,6 +315,10 @@ def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: i
     if vpa is not None and target < vpa.floor:
         target = vpa.floor
         yield target, REQUEST_RAISED(f"VPA {vpa.name} evicts pods whose request is below {_format(current, target)}")
+    for floor in current.floors:
+        if target < floor.amount:
+            target = floor.amount
+            yield target, REQUEST_RAISED(f"{floor.phrase} {_format(current, target)}")
     if vpa is not None and vpa.ceiling is not None and target > vpa.ceiling:
         target = vpa.ceiling
         yield target, REQUEST_CAPPED(f"VPA {vpa.name} allows at most {_format(current, target)}")
@@ -317,6 +333,10 @@ def _apply_bounds(current: CurrentResources, settings: SizingSettings, target: i
     if current.limit is not None and target > current.limit and current.qos is not QoS.GUARANTEED:
         target = current.limit
         yield target, REQUEST_CAPPED(f"the limit is {_format(current, target)}")
+    for ceiling in current.ceilings:
+        if target > ceiling.amount:
+            target = ceiling.amount
+            yield target, REQUEST_CAPPED(f"{ceiling.phrase} {_format(current, target)}")
 
 
 def _weigh_change(

@@ -19,6 +19,7 @@ from trimtab.cluster.resources import is_pod_level, limits_of, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
 
 PLUGIN = "ResourceQuota"
+_EXCEEDED = "exceeded quota:"
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _COUNTED_NAMES = {
     "count/pods",
@@ -119,7 +120,12 @@ def _check_exceeded(quota: ResourceQuota, charged: ResourceList) -> PodRejected 
         return None
     parts = [("requested", charged), ("used", used), ("limited", hard)]
     amounts = ", ".join(f"{word}: {_format_amounts(values, exceeded)}" for word, values in parts)
-    return PodRejected(403, PLUGIN, f"exceeded quota: {quota.metadata.name}, {amounts}")
+    return PodRejected(403, PLUGIN, f"{_EXCEEDED} {quota.metadata.name}, {amounts}")
+
+
+def is_exceeded_quota(rejected: PodRejected | None) -> bool:
+    """Returns whether a pod was rejected because the namespace would use more than a quota allows."""
+    return rejected is not None and rejected.plugin == PLUGIN and rejected.message.startswith(_EXCEEDED)
 
 
 def _format_amounts(values: ResourceList, names: list[str]) -> str:

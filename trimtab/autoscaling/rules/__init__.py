@@ -3,6 +3,7 @@
 hpa_with_vpa        HPA and VPA on one workload
 hpa_settings        metrics, bounds and behavior of an HPA
 vpa_bounds          minAllowed, maxAllowed and limits under a VPA
+vpa_refused_requests  requests of a VPA that the API server refuses
 vpa_targets         what a VPA targets, and whether it can act
 disruption_budgets  PodDisruptionBudgets and replicas
 quality_of_service  requests, limits and what they do to a pod
@@ -25,12 +26,13 @@ from trimtab.autoscaling.rules import (
     scheduling,
     trimtab_itself,
     vpa_bounds,
+    vpa_refused_requests,
     vpa_targets,
 )
 
 _THEMES = (
-    hpa_with_vpa, hpa_settings, vpa_bounds, vpa_targets, disruption_budgets, quality_of_service, request_sizes,
-    scheduling, nodes, cluster_autoscaler, trimtab_itself,
+    hpa_with_vpa, hpa_settings, vpa_bounds, vpa_refused_requests, vpa_targets, disruption_budgets, quality_of_service,
+    request_sizes, scheduling, nodes, cluster_autoscaler, trimtab_itself,
 )  # fmt: skip
 
 ALL_RULES: tuple[LintRule, ...] = tuple(

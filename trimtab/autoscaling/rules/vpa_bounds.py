@@ -29,6 +29,7 @@ from trimtab.autoscaling.lint_snapshot import (
 )
 from trimtab.autoscaling.node_sizes import largest_allocatable
 from trimtab.autoscaling.objects import LintContainer
+from trimtab.autoscaling.ratio_minima import minimum_changes, unmet_minima, wildcard_policy
 from trimtab.autoscaling.request_changes import cap_at_limit, change_request
 from trimtab.autoscaling.rule import (
     FindingIterator,
@@ -123,8 +124,22 @@ def multiplied_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
                     path=policies_path(vpa, container.name),
                     outcome=f"If the VPA doubles the request, the limit rises from {format_amount(resource, limit)} "
                     f"to {format_amount(resource, 2 * limit)}.",
-                    changes=[requests_only_change(vpa, subject, container.name)],
+                    changes=_requests_only_changes(snapshot, vpa, subject, workload, container),
                 )
+
+
+def _requests_only_changes(
+    snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, subject: LintSubject, workload: LintWorkload,
+    container: LintContainer,
+) -> list[ManifestChange]:  # fmt: skip
+    """Returns the changes that give the container RequestsOnly. Under a LimitRange's ratio of limit to request it also
+    needs a minimum, so only its own policy is changed."""
+    path = policies_path(vpa, container.name)
+    governed = [one for one in vpa_containers(workload.spec) if policies_path(vpa, one.name) == path]
+    if not any(unmet_minima(snapshot, vpa, workload, one) for one in governed):
+        return [requests_only_change(vpa, subject, container.name)]
+    minima = unmet_minima(snapshot, vpa, workload, container)
+    return minimum_changes(snapshot, vpa, subject, container.name, minima)
 
 
 @lint_rule(
@@ -188,7 +203,7 @@ def _idle_minimum(
         if name in present:
             changes.append(ManifestChange(subject, (*base, present.index(name), "minAllowed"), amounts))
         else:
-            policy = {**_wildcard_policy(snapshot, subject), "containerName": name, "minAllowed": amounts}
+            policy = {**wildcard_policy(snapshot, subject), "containerName": name, "minAllowed": amounts}
             changes.append(ManifestChange(subject, (*base, added), policy))
             added += 1
         for resource, minimum in minima.items():
@@ -208,14 +223,6 @@ def _idle_amounts(snapshot: LintSnapshot, workload: LintWorkload | None, contain
         for resource, usage in amounts.items()
         if usage is not None and usage.idle is not None
     }
-
-
-def _wildcard_policy(snapshot: LintSnapshot, subject: LintSubject) -> dict[str, Any]:
-    """Returns the VPA's policy for all containers (`*`) as plain values. A policy for one container would replace it
-    for that container."""
-    resource_policy = snapshot.document_value(subject).get("spec", {}).get("resourcePolicy") or {}
-    policies = resource_policy.get("containerPolicies") or ()
-    return next((dict(policy) for policy in policies if policy.get("containerName") == "*"), {})
 
 
 def _raise_request(

@@ -8,7 +8,7 @@ whose utilization an HPA scales.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import ceil
@@ -18,8 +18,9 @@ from trimtab.autoscaling.container_amounts import format_amount
 from trimtab.autoscaling.simulation.simulate_vpa import RESOURCES, PodSeries, recommend_from_series
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.free_name import choose_free_name
-from trimtab.cluster.quantity import format_quantity
+from trimtab.cluster.quantity import format_quantity, is_quantity, scheduler_value
 from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.request_bounds import RequestBound
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags
 
 SMALL = {"cpu": 50, "memory": 100_000_000}
@@ -74,6 +75,19 @@ VPA_OWNED_BY_HPA = Code(
     "react to each other.",
     "Let the HPA scale on averageValue or on a custom metric, then add a VPA.",
 )
+VPA_POD_LEVEL = Code(
+    "vpa-pod-level-resources",
+    "The pod sets resources for the pod as a whole (`spec.resources`). A VPA changes only the containers, so the API "
+    "server refuses a pod as soon as the sum of the containers is above the pod-level request.",
+    "Size the containers together with the pod (`trimtab recommend --patch`), or remove the pod-level resources and "
+    "add a VPA then.",
+)
+VPA_REFUSED = Code(
+    "vpa-requests-refused",
+    "The API server would refuse the pods with requests that the VPA may set, because of a LimitRange that the VPA "
+    "does not respect. The VPA would evict pods, and their successors could not be created.",
+    "Change the LimitRange or the limits of the containers, then add a VPA.",
+)
 
 
 class VpaAction(StrEnum):
@@ -101,6 +115,17 @@ class ContainerHistory:
     samples: int
 
 
+RequestRange = tuple[int, int | None]
+"""(minAllowed, maxAllowed or None) of a container, in millicores or bytes."""
+RefuseRequests = Callable[[str, Mapping[str, RequestRange]], str]
+"""A function of a resource and of the ranges of the containers. It returns why the API server would refuse the pod with
+requests within the ranges; empty if it accepts them."""
+
+
+def _accept_all(resource: str, ranges: Mapping[str, RequestRange]) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadHistory:
     """One workload, with everything on which the proposal for its VPA depends."""
@@ -117,6 +142,13 @@ class WorkloadHistory:
     """The resources by whose utilization an HPA scales the workload."""
     vpas: tuple[Mapping[str, Any], ...] = ()
     """Existing VPAs of the workload, as manifests."""
+    has_pod_level: bool = False
+    """Whether the pod sets resources for all its containers together."""
+    floors: Mapping[str, Mapping[str, RequestBound]] = field(default_factory=dict)
+    """Container → resource → the smallest request that LimitRanges allow. A VPA does not respect their
+    maxLimitRequestRatio."""
+    refuse_requests: RefuseRequests = _accept_all
+    """Returns why the API server would refuse requests that a VPA may set."""
     taken_names: frozenset[str] = frozenset()
     """The names that a new VPA cannot have: those of other VPAs of the namespace, existing or proposed."""
 
@@ -191,11 +223,19 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
     free = {name: tuple(r for r in resources if r not in workload.hpa_resources) for name, resources in varying.items()}
     if not any(free.values()):
         return decide(remove, VPA_OWNED_BY_HPA(f"an HPA scales on {' and '.join(sorted(workload.hpa_resources))}"))
+    if workload.has_pod_level:
+        return decide(remove, VPA_POD_LEVEL("the pod sets resources for all its containers together"))
+    refusals = {resource: _find_refusal(workload, free, resource) for resource in RESOURCES}
+    accepted = {name: tuple(r for r in resources if not refusals[r]) for name, resources in free.items()}
+    if not any(accepted.values()):
+        return decide(remove, VPA_REFUSED(next(refusal for refusal in refusals.values() if refusal)))
+    free = accepted
     name = existing or choose_free_name(workload.name, workload.kind, workload.taken_names)
     manifest = _render_vpa(workload, free, name, version)
     if not existing:
-        return decide(VpaAction.ADD, VPA_WORTH_IT(_describe_usage(workload, free)), manifest)
-    differences = _list_differences(workload.vpas[0], manifest)
+        because = [_describe_usage(workload, free), *_describe_floors(workload, free)]
+        return decide(VpaAction.ADD, VPA_WORTH_IT("; ".join(because)), manifest)
+    differences = _list_differences(workload, workload.vpas[0], manifest)
     if not differences:
         return decide(VpaAction.KEEP, VPA_FITS("the VPA is already the one that Trimtab would propose"), manifest)
     return decide(VpaAction.CHANGE, VPA_DIFFERS(", ".join(differences)), manifest)
@@ -236,10 +276,7 @@ def _render_vpa(
             "controlledValues": "RequestsOnly",
         }
         most = workload.max_allowed.get(container.name, {})
-        least = {
-            resource: min(_round_up(resource, container.idle_target.get(resource, 0)), most.get(resource, 1 << 62))
-            for resource in controlled
-        }
+        least = {resource: _least_request(workload, container, resource) for resource in controlled}
         policy["minAllowed"] = {resource: format_quantity(resource, amount) for resource, amount in least.items()}
         if upper := {name: format_quantity(name, most[name]) for name in controlled if name in most}:
             policy["maxAllowed"] = upper
@@ -255,14 +292,50 @@ def _render_vpa(
     }  # fmt: skip
 
 
+def _least_request(workload: WorkloadHistory, container: ContainerHistory, resource: str) -> int:
+    """Returns the minAllowed of a container: what it needs when idle, at most what a node holds, and at least what
+    LimitRanges require."""
+    idle = _round_up(resource, container.idle_target.get(resource, 0))
+    most = workload.max_allowed.get(container.name, {}).get(resource, idle)
+    floor = workload.floors.get(container.name, {}).get(resource)
+    return max(min(idle, most), 0 if floor is None else floor.amount)
+
+
+def _find_refusal(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]], resource: str) -> str:
+    """Returns why a VPA must not control this resource; empty if it may."""
+    ranges = dict[str, RequestRange]()
+    for container in workload.containers:
+        if resource in resources[container.name]:
+            least = _least_request(workload, container, resource)
+            most = workload.max_allowed.get(container.name, {}).get(resource)
+            if most is not None and least > most:
+                phrase = workload.floors[container.name][resource].phrase
+                required, room = (format_quantity(resource, amount) for amount in (least, most))
+                return f"{phrase} {required}, but a node holds only {room}"
+            ranges[container.name] = (least, most)
+    return workload.refuse_requests(resource, ranges) if ranges else ""
+
+
+def _describe_floors(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]]) -> list[str]:
+    """Returns a phrase for each minAllowed that LimitRanges raise."""
+    return [
+        f"{container.name}: {floor.phrase} {format_quantity(resource, floor.amount)}"
+        for container in workload.containers for resource in resources[container.name]
+        if (floor := workload.floors.get(container.name, {}).get(resource)) is not None
+        and floor.amount == _least_request(workload, container, resource)
+    ]  # fmt: skip
+
+
 def choose_update_mode(version: tuple[int, int] | None) -> str:
     """Returns InPlaceOrRecreate if the API server can resize pods in place, otherwise Recreate."""
     return "InPlaceOrRecreate" if version is not None and version >= IN_PLACE_VERSION else "Recreate"
 
 
-def _list_differences(existing: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[str]:
+def _list_differences(
+    workload: WorkloadHistory, existing: Mapping[str, Any], proposed: Mapping[str, Any]
+) -> list[str]:
     """Returns the fields in which an existing VPA differs from the proposed one. Bounds that its author has set are
-    accepted."""
+    accepted, except for a minAllowed with which the API server would refuse the pods."""
     old, new = _mapping(existing.get("spec")), _mapping(proposed.get("spec"))
     mode = _mapping(old.get("updatePolicy")).get("updateMode")
     differences = []
@@ -284,7 +357,18 @@ def _list_differences(existing: Mapping[str, Any], proposed: Mapping[str, Any]) 
             for part in ("minAllowed", "maxAllowed")
             if part in policy and not own.get(part)
         ]
+        differences += [
+            f"{policy['containerName']} has minAllowed {own['minAllowed'][resource]} of {resource}, but {floor.phrase} "
+            f"{format_quantity(resource, floor.amount)}"
+            for resource, floor in workload.floors.get(policy["containerName"], {}).items()
+            if resource in policy["minAllowed"] and _is_below(own.get("minAllowed"), resource, floor.amount)
+        ]
     return differences
+
+
+def _is_below(amounts: Any, resource: str, floor: int) -> bool:
+    text = _mapping(amounts).get(resource)
+    return text is not None and is_quantity(text) and scheduler_value(resource, text) < floor
 
 
 def _round_up(resource: str, amount: int) -> int:

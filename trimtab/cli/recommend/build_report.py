@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from math import ceil
 
 from trimtab.cli.output import report_reason
+from trimtab.cli.recommend.fit_decisions import ContainerDecision, ResourceDecision, fit_decisions
 from trimtab.cli.recommend.report import (
     ContainerReport,
     DayReport,
@@ -173,9 +175,15 @@ def _report_history(
         if question.selection.includes_container(container, cluster.containers.get(container))
     ]
     reported = [container for container in selected_containers if not has_snapshot or container in cluster.containers]
-    lines = [_report_container(history, runs, cluster, container, question, value) for container in reported]
+    lines, notes = list[TotalsLine](), list[str]()
+    # One workload at a time, because the windows of a large cluster do not fit into the memory together.
+    for owner, containers in groupby(reported, key=lambda container: container.owner):
+        decisions, pod_notes = fit_decisions(
+            owner, {one: _decide_container(history, cluster, one, question) for one in containers}, cluster
+        )
+        notes += pod_notes
+        lines += [_report_container(part, history, runs, cluster, one, value) for one, part in decisions.items()]
     lines = [line for line in lines if SizingSeverity(line.row.severity).rank >= question.least_severity.rank]
-    notes = []
     if all_containers and not selected_containers:
         namespaces, kinds = (
             {getattr(container, name) for container in all_containers} for name in ("namespace", "kind")
@@ -199,19 +207,11 @@ def _format_names(names: Iterable[str], limit: int = MAX_NAMES) -> str:
     )
 
 
-def _report_container(
-    history: BatchHistory,
-    running_time: RunningTime,
-    cluster: CurrentRequests,
-    container: ContainerKey,
-    question: Question,
-    value: str | None,
-) -> TotalsLine:
-    current, parts = cluster.containers.get(container), dict[str, ResourceReport]()
-    replicas = current.replicas if current else None
-    hours = running_time.hours_per_month(container, history, replicas)
-    pods = hours / HOURS_PER_MONTH if hours is not None else float(1 if replicas is None else replicas)
-    now, proposed = [], []
+def _decide_container(
+    history: BatchHistory, cluster: CurrentRequests, container: ContainerKey, question: Question
+) -> ContainerDecision:
+    """Returns the proposals for one container, by its own bounds."""
+    current, parts = cluster.containers.get(container), dict[str, ResourceDecision]()
     for resource in RESOURCES:
         resources = _current_resources(
             current, resource, cluster, history.vpa_recommendations.get((container, resource))
@@ -219,10 +219,33 @@ def _report_container(
         window = history.compressed_window(container, resource)
         statistics = _usage_statistics(history, container, resource, window, question.now, question.settings)
         proposal = propose_request(resources, statistics, question.settings)
-        resource_severity = _severity(resources, proposal, max(pods, 1.0), is_current=current is not None)
-        parts[resource] = _report_resource(resources, statistics, proposal, window, resource_severity)
-        now.append(resources.request or 0)
-        proposed.append(proposal.request if isinstance(proposal, Proposal) else now[-1])
+        parts[resource] = ResourceDecision(
+            resources=resources, statistics=statistics, proposal=proposal, window=window,
+            now=resources.request or 0,
+            after=proposal.request if isinstance(proposal, Proposal) else resources.request or 0,
+        )  # fmt: skip
+    return parts
+
+
+def _report_container(
+    decision: ContainerDecision,
+    history: BatchHistory,
+    running_time: RunningTime,
+    cluster: CurrentRequests,
+    container: ContainerKey,
+    value: str | None,
+) -> TotalsLine:
+    current = cluster.containers.get(container)
+    replicas = current.replicas if current else None
+    hours = running_time.hours_per_month(container, history, replicas)
+    pods = hours / HOURS_PER_MONTH if hours is not None else float(1 if replicas is None else replicas)
+    parts = {
+        resource: _report_resource(
+            part, _severity(part.resources, part.proposal, max(pods, 1.0), is_current=current is not None)
+        )
+        for resource, part in decision.items()
+    }
+    now, proposed = ([getattr(decision[name], which) for name in RESOURCES] for which in ("now", "after"))
     paid, cost = (cluster.price.monthly_cost(*amounts) * pods for amounts in (now, proposed))
     is_priced = current is not None and not (container.kind in ENDING_KINDS and hours is None)
     row = ContainerReport(
@@ -283,13 +306,8 @@ def _no_usage(resource: str) -> NotYet:
     )
 
 
-def _report_resource(
-    resources: CurrentResources,
-    statistics: UsageStatistics | NotYet,
-    proposal_or_reason: Proposal | Unchanged | NotYet,
-    window: DailyHistograms,
-    resource_severity: SizingSeverity,
-) -> ResourceReport:
+def _report_resource(part: ResourceDecision, resource_severity: SizingSeverity) -> ResourceReport:
+    resources, statistics, proposal_or_reason = part.resources, part.statistics, part.proposal
     percentiles = statistics if isinstance(statistics, UsageStatistics) else None
     proposal = proposal_or_reason if isinstance(proposal_or_reason, Proposal) else None
 
@@ -308,7 +326,7 @@ def _report_resource(
         p99=shown("p99"),
         max=shown("max"),
         days=percentiles.observed_days if percentiles else None,
-        samples=window.merge_days().total_count,
+        samples=part.window.merge_days().total_count,
         confidence=_confidence(statistics, proposal),
         reasons=[report_reason(reason) for reason in _reasons(proposal_or_reason)],
         missing=MissingReport(
@@ -316,7 +334,7 @@ def _report_resource(
         )
         if isinstance(proposal_or_reason, NotYet)
         else None,
-        curve=list(_report_days(window)),
+        curve=list(_report_days(part.window)),
     )
 
 

@@ -139,23 +139,29 @@ def verb(
             recommend_report, against=comparison.compare_reports(earlier, recommend_report, question)
         )
     if more["folder"]:
-        patches, unmergeable, doubtful = export.write_patches(recommend_report, more["folder"], more["min_confidence"])
-        count = f"{len(patches)} patch{'' if len(patches) == 1 else 'es'}"
-        print_text(f"Wrote {count} and a kustomization.yaml to the folder {more['folder']}", err=True)
-        if unmergeable:
-            print_text(
-                "These workloads get no patch, because kustomize cannot merge their containers: "
-                f"{', '.join(unmergeable)}",
-                err=True,
-            )
-        if doubtful:
-            why = f"less than {more['min_confidence']:.0%} confidence (--min-confidence)"
-            print_text(f"These requests are not lowered, because they have {why}: {', '.join(doubtful)}", err=True)
+        patches = export.write_patches(recommend_report, more["folder"], more["min_confidence"], current)
+        _print_patches(patches, more["folder"], more["min_confidence"])
     if more["export"]:
         exported = export.build_vpa_checkpoints(book, current)
         output.write_text(output.format_manifests(exported), more["export"])
         print_text(f"Wrote {format_count(len(exported), 'checkpoint')} to {more['export']}", err=True)
     _emit(more["form"], more["output_file"], recommend_report)
+
+
+def _print_patches(patches: export.WrittenPatches, folder: str, min_confidence: float) -> None:
+    count = format_count(len(patches.files), "patch", "patches")
+    print_text(f"Wrote {count} and a kustomization.yaml to the folder {folder}", err=True)
+    if patches.unmergeable:
+        print_text(
+            "These workloads get no patch, because kustomize cannot merge their containers: "
+            f"{', '.join(patches.unmergeable)}",
+            err=True,
+        )
+    if patches.doubtful:
+        why = f"less than {min_confidence:.0%} confidence (--min-confidence)"
+        print_text(f"These requests are not lowered, because they have {why}: {', '.join(patches.doubtful)}", err=True)
+    for sentence in patches.refused:
+        print_text(f"This request has no patch: {sentence}", err=True)
 
 
 def _read_current_requests(cluster: live_cluster.ClusterOptions, vpa_down: bool) -> current_requests.CurrentRequests:

@@ -6,20 +6,25 @@ KRR's (`robusta_krr/formatters/csv.py` and `core/models/severity.py`). In additi
 has the limits that belong to its proposal.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import structs
 
+from trimtab.admission.fitted_requests import FittedRequests, ProposedAmounts
+from trimtab.admission.reasons import CONTAINER_NOT_IN_TEMPLATE
 from trimtab.cli.csv_table import Cell, format_csv_table
 from trimtab.cli.output import format_manifests
+from trimtab.cli.recommend.fit_decisions import fit_changes
 from trimtab.cli.recommend.report import ContainerNames, ContainerReport, RecommendReport, ResourceReport
 from trimtab.cluster import quantity
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import GroupKind
 from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.resources import all_containers
 from trimtab.histogram import vpa
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.inputs.command_faults import UsageError
@@ -34,36 +39,50 @@ _VERSIONS = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "ap
 For a custom kind (an Argo `Rollout`), a patch would replace the whole list of containers, including the images."""
 
 
-def write_patches(
-    report: RecommendReport, folder: str, min_confidence: float
-) -> tuple[list[str], list[str], list[str]]:
-    """Write a patch for every workload that changes, and a kustomization that lists all patches.
+@dataclass(frozen=True, slots=True)
+class WrittenPatches:
+    """The patches of a run, and what has no patch."""
 
-    Returns the names of the files, the workloads that change but cannot be patched, and the requests that are not
-    lowered because the confidence is too low.
-    """
+    files: list[str]
+    unmergeable: list[str]
+    """The workloads that change but whose kind cannot be patched."""
+    doubtful: list[str]
+    """The requests that are not lowered because the confidence is too low."""
+    refused: list[str]
+    """The requests that are left out, each with the reason."""
+
+
+def write_patches(
+    report: RecommendReport, folder: str, min_confidence: float, cluster: CurrentRequests
+) -> WrittenPatches:
+    """Write a patch for every workload that changes, and a kustomization that lists all patches."""
     names = ContainerNames(report.containers)
     doubtful = [f"{names.name_of(row)} {name}" for row in report.containers
                 for name, part in (("cpu", row.cpu), ("memory", row.memory))
                 if _is_doubtful(part, min_confidence)]  # fmt: skip
     changing = list(_group_by_workload([_without_doubtful(row, min_confidence) for row in report.containers]))
-    patched = [rows for rows in changing if rows[0].kind in _VERSIONS]
-    patches = {_patch_file_name(rows[0]): _build_patch(rows) for rows in patched}
+    patches = [_build_patch(rows, cluster) for rows in changing if rows[0].kind in _VERSIONS]
+    refused = [sentence for patch in patches for sentence in patch.refused]
+    patches = [patch for patch in patches if patch.pod]
+    targets = [patch.row for patch in patches]
+    contents = {_patch_file_name(patch.row): patch.content for patch in patches}
     # A Component has no resources of its own: an overlay includes it beside its base.
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component",
-        "patches": [{"path": _patch_file_name(rows[0]), "target": _patch_target(rows[0], patched)} for rows in patched],
+        "patches": [{"path": _patch_file_name(row), "target": _patch_target(row, targets)} for row in targets],
     }  # fmt: skip
     root = Path(folder)
     try:
         root.mkdir(parents=True, exist_ok=True)
-        for name, content in {**patches, "kustomization.yaml": kustomization}.items():
+        for name, content in {**contents, "kustomization.yaml": kustomization}.items():
             write_private_file(str(root / name), format_manifests([content]).encode())
     except OSError as error:
         got = (error.strerror or type(error).__name__).lower()
         raise UsageError([ConfigError(file=folder, expected="a folder that can be written", got=got)]) from None
-    unmergeable = [f"{rows[0].kind} {rows[0].namespace}/{rows[0].workload}" for rows in changing if rows not in patched]
-    return sorted(patches), unmergeable, doubtful
+    unmergeable = [
+        f"{rows[0].kind} {rows[0].namespace}/{rows[0].workload}" for rows in changing if rows[0].kind not in _VERSIONS
+    ]
+    return WrittenPatches(sorted(contents), unmergeable, doubtful, refused)
 
 
 def _is_doubtful(part: ResourceReport, min_confidence: float) -> bool:
@@ -83,13 +102,13 @@ def _without_doubtful(row: ContainerReport, min_confidence: float) -> ContainerR
     return structs.replace(row, **parts)
 
 
-def _patch_target(row: ContainerReport, patched: list[list[ContainerReport]]) -> dict[str, str]:
+def _patch_target(row: ContainerReport, targets: list[ContainerReport]) -> dict[str, str]:
     """Returns the target of the workload's patch: kind and name, and the namespace only if several patched workloads
     have the same kind and name.
 
     The namespace is left out if possible, because in Git an overlay often sets it."""
     selector = {"kind": row.kind, "name": row.workload}
-    same_name_count = sum((rows[0].kind, rows[0].workload) == (row.kind, row.workload) for rows in patched)
+    same_name_count = sum((other.kind, other.workload) == (row.kind, row.workload) for other in targets)
     return selector if same_name_count == 1 else {**selector, "namespace": row.namespace}
 
 
@@ -97,35 +116,87 @@ def _group_by_workload(rows: Iterable[ContainerReport]) -> Iterable[list[Contain
     rows_by_workload: dict[OwnerKey, list[ContainerReport]] = {}
     for row in rows:
         if row.cpu.proposed or row.memory.proposed:
-            rows_by_workload.setdefault(OwnerKey(row.namespace, GroupKind(row.kind), row.workload), []).append(row)
+            rows_by_workload.setdefault(_owner_of(row), []).append(row)
     return rows_by_workload.values()
+
+
+def _owner_of(row: ContainerReport) -> OwnerKey:
+    return OwnerKey(row.namespace, GroupKind(row.kind), row.workload)
 
 
 def _patch_file_name(row: ContainerReport) -> str:
     return f"{row.namespace}-{row.kind.lower()}-{row.workload}.yaml"
 
 
-def _build_patch(rows: list[ContainerReport]) -> dict[str, Any]:
-    """Returns a strategic merge patch with these containers, which are merged by name."""
-    first = rows[0]
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    """A strategic merge patch of one workload. Containers are merged by name."""
+
+    row: ContainerReport
+    pod: dict[str, Any]
+    """The pod's spec; empty if nothing is left to change."""
+    refused: list[str]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        first = self.row
+        spec: dict[str, Any] = {"template": {"spec": self.pod}}
+        if first.kind == "CronJob":
+            spec = {"jobTemplate": {"spec": spec}}
+        metadata = {"name": first.workload, "namespace": first.namespace}
+        return {"apiVersion": _VERSIONS[first.kind], "kind": first.kind, "metadata": metadata, "spec": spec}
+
+
+def _build_patch(rows: list[ContainerReport], cluster: CurrentRequests) -> _Patch:
+    """Returns the patch of a workload, with those changes that the API server accepts together."""
+    owner = _owner_of(rows[0])
+    template = cluster.templates.get(owner)
+    templated = None if template is None else {one.name for one in all_containers(template.pod.spec)}
+    foreign = [row for row in rows if templated is not None and row.container not in templated]
+    patched = [row for row in rows if row not in foreign]
+    refused = [f"{row.namespace}/{row.workload}/{row.container}: {CONTAINER_NOT_IN_TEMPLATE.means}" for row in foreign]
+    keys = [ContainerKey(row.namespace, owner.kind, row.workload, row.container) for row in patched]
+    proposed = {
+        (row.container, name): ProposedAmounts(
+            quantity.scheduler_value(name, part.proposed),
+            None if part.proposed_limit is None else quantity.scheduler_value(name, part.proposed_limit),
+        )
+        for row in patched for name, part in (("cpu", row.cpu), ("memory", row.memory)) if part.proposed is not None
+    }  # fmt: skip
+    fitted = fit_changes(owner, keys, cluster, proposed)
+    refused += [
+        f"{rows[0].namespace}/{rows[0].workload}/{container} {resource}: {fitted.reasons[container, resource]}"
+        for container, resource in proposed
+        if (container, resource) not in fitted.changes
+    ]
     # A sidecar is an init container with restartPolicy Always (KEP-753).
     main, sidecars = (
-        [_patch_container(row) for row in rows if (row.role == "sidecar") is side] for side in (False, True)
+        [
+            entry
+            for row in patched
+            if (row.role == "sidecar") is side and (entry := _patch_container(row.container, fitted))
+        ]
+        for side in (False, True)
     )
     lists = {"containers": main, "initContainers": sidecars}
-    pod: dict[str, Any] = {"spec": {name: containers for name, containers in lists.items() if containers}}
-    spec: dict[str, Any] = {"template": pod}
-    if first.kind == "CronJob":
-        spec = {"jobTemplate": {"spec": spec}}
-    metadata = {"name": first.workload, "namespace": first.namespace}
-    return {"apiVersion": _VERSIONS[first.kind], "kind": first.kind, "metadata": metadata, "spec": spec}
+    pod: dict[str, Any] = {name: containers for name, containers in lists.items() if containers}
+    if pod and fitted.pod_requests:
+        pod["resources"] = {"requests": _written(fitted.pod_requests)}
+    return _Patch(rows[0], pod, refused)
 
 
-def _patch_container(row: ContainerReport) -> dict[str, Any]:
-    parts: dict[str, ResourceReport] = {"cpu": row.cpu, "memory": row.memory}
-    requests = {name: part.proposed for name, part in parts.items() if part.proposed}
-    limits = {name: part.proposed_limit for name, part in parts.items() if part.proposed_limit}
-    return {"name": row.container, "resources": {"requests": requests, **({"limits": limits} if limits else {})}}
+def _patch_container(name: str, fitted: FittedRequests) -> dict[str, Any]:
+    """Returns the changes of one container; empty if there are none."""
+    own = {resource: amounts for (container, resource), amounts in fitted.changes.items() if container == name}
+    if not own:
+        return {}
+    limits = _written({resource: one.limit for resource, one in own.items() if one.limit is not None})
+    requests = _written({resource: one.request for resource, one in own.items()})
+    return {"name": name, "resources": {"requests": requests, **({"limits": limits} if limits else {})}}
+
+
+def _written(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {name: quantity.format_quantity(name, amount) for name, amount in amounts.items()}
 
 
 UNSET, UNKNOWN = "unset", "?"

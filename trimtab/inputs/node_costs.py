@@ -1,4 +1,5 @@
-"""TODO"""
+"""What each node costs, by its price or, if no price is known at all, by its cores. How it is written in a report is in
+`trimtab.cli.reports.node_costs`."""
 
 from collections.abc import Sequence
 
@@ -6,12 +7,7 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Unreadable
-from trimtab.machines.prices import (
-    MachinePrice,
-    amount_of,
-    quote_price,
-    with_estimates,
-)
+from trimtab.machines.prices import MachinePrice, amount_of, quote_price, with_estimates
 
 
 def compute_node_costs(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dict[str, int], str]:

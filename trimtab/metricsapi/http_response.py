@@ -141,11 +141,10 @@ class Response:
             key = name.lower()
             if key in _HEAD_NAMES:
                 text = value.strip().lower()
-                before = values.setdefault(key, text)
-                if key == b"connection":
+                if key == b"connection" and key in values:
                     # A list, of which each header has a part (RFC 9110, 5.3).
-                    values[key] = before + b"," + text
-                elif before != text:
+                    values[key] += b"," + text
+                elif values.setdefault(key, text) != text:
                     raise BadResponse(f"the header {key.decode()} has two values")
         self.is_gzip = values.get(b"content-encoding") in (b"gzip", b"x-gzip")
         options = [option.strip() for option in values.get(b"connection", b"").split(b",")]

@@ -223,15 +223,14 @@ def _read_body(
     if response.status != 200:
         return SCRAPE_FAILED(f"{address}: status {response.status}")
     reader = BodyReader(filters)
-    late = SCRAPE_FAILED(f"{address}: the body was not complete before the timeout")
     for part in unpack_parts(response.parts(), PART_BYTES) if response.is_gzip else response.parts():
         if (problem := reader.read_part(part)) is not None:
             return problem
         if elapsed_seconds() > deadline:
-            return late
+            break
     # At the deadline another thread ends the connection, and that looks like the end of a body without a length.
     if elapsed_seconds() > deadline:
-        return late
+        return SCRAPE_FAILED(f"{address}: the body was not complete before the timeout")
     if response.missing_bytes:
         return BODY_MALFORMED(f"the connection ended {response.missing_bytes} bytes before the end of the body")
     return reader.finish_body(may_be_cut=response.ends_with_connection)

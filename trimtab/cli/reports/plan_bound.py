@@ -1,10 +1,7 @@
 """The most that any plan could save, in reports."""
 
 from trimtab.cli.output import ReportPart
-from trimtab.cli.reports.node_costs import (
-    Saving,
-    convert_saving,
-)
+from trimtab.cli.reports.node_costs import Saving, convert_saving
 from trimtab.cluster.format_count import format_count
 from trimtab.compaction.plan_types import Bound
 

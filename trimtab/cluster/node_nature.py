@@ -254,3 +254,7 @@ def _describe_sign(place: SignPlace, key: str, value: str) -> str:
 
 SIGN_LABELS = frozenset(rule.key for rule in SIGN_RULES if rule.place is _LABEL) | {_EDGE_ROLE, _AGENT_ROLE}
 """The labels that can show what a node is. A pod that requires one of them names the kind of node on which it runs."""
+SIGN_TAINTS = frozenset(rule.key for rule in SIGN_RULES if rule.place is _TAINT)
+"""The keys of taints that can show what a node is."""
+SIGN_ANNOTATIONS = {rule.key: rule.values for rule in SIGN_RULES if rule.place is _ANNOTATION}
+"""Annotation that can show what a node is → the values that do; if there are none, every value does."""

@@ -300,3 +300,15 @@ def test_two_budgets_over_one_pod_are_one_finding_that_names_both() -> None:
     (finding,) = find("L48", workload(replicas=2), budget(maxUnavailable=1), other)
     assert has_facts(finding.sentence, "2 PodDisruptionBudgets", "other", "web")
     assert find("L48", workload(replicas=2), budget(maxUnavailable=1)) == ()
+
+
+@pytest.mark.parametrize(("kind", "count"), [("CloneSet", 1), ("DaemonSet", 0)])
+def test_two_budgets_over_the_pods_of_an_owner_of_another_project_are_one_finding(kind: str, count: int) -> None:
+    version = "apps/v1" if kind == "DaemonSet" else "apps.kruise.io/v1alpha1"
+    owner = {"apiVersion": version, "kind": kind, "name": "web", "uid": "u", "controller": True}
+    metadata = {"labels": {"app": "web"}, "ownerReferences": [owner]}
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{n}", **metadata},
+             "spec": {"containers": [{"name": "c"}]}} for n in range(2)]  # fmt: skip
+    other = {**budget(maxUnavailable=1), "metadata": {"name": "other"}}
+    assert len(find("L48", *pods, budget(maxUnavailable=1), other)) == count
+    assert find("L48", *pods, budget(maxUnavailable=1)) == ()

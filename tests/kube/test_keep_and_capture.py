@@ -16,10 +16,12 @@ from tests.bench.population import pod as full_pod
 from tests.reasons import has_facts
 from trimtab.cluster import cluster_autoscaler
 from trimtab.cluster.anonymize import hash_names
+from trimtab.cluster.api.core import Node
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.storage import PersistentVolume
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.next_pod import REVISION_LABEL
+from trimtab.cluster.node_nature import SIGN_RULES, SignPlace, SignRule, nature_of_node
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, decode, encode
 from trimtab.cluster.runtime_signs import add_label_signs, container_signs
@@ -371,3 +373,17 @@ def test_a_capture_shows_which_limits_are_read_and_no_text(salt: bytes | None) -
     assert (signs, "token" in text.decode()) == ({"a JVM": ("memory",), "Node.js": ()}, False)
     assert add_label_signs((), pod.metadata.labels)[0].runtime == "a JVM"
     assert salt is None or b"hunter2" not in text
+
+
+@pytest.mark.parametrize("rule", SIGN_RULES, ids=lambda rule: f"{rule.place} {rule.key}")
+@pytest.mark.parametrize("salt", [None, b"0" * 32], ids=["names", "hashed"])
+def test_a_capture_shows_what_a_node_is(rule: SignRule, salt: bytes | None) -> None:
+    value = rule.values[0] if rule.values else "anything"
+    node: dict[str, Any] = {"metadata": {"name": "n"}, "spec": {}}
+    if rule.place is SignPlace.TAINT:
+        node["spec"]["taints"] = [{"key": rule.key, "value": value, "effect": "NoSchedule"}]
+    else:
+        node["metadata"][f"{rule.place}s"] = {rule.key: value}
+    content = encode_capture(Snapshot({"Node": (kept(node, "Node"),)}), salt=salt)
+    (read,) = load_snapshot([("capture", content)]).snapshot.objects_of(Node)
+    assert nature_of_node(read).sign_of(rule.kind) is not None

@@ -5,7 +5,7 @@ topmost controllers of pods, and pods without a controller. Objects that a workl
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -256,6 +256,14 @@ class LintSnapshot:
         for pod in self.pods:
             pods_by_owner[self.topmost_owner(subject_of("Pod", pod.metadata))].append(pod)
         return pods_by_owner
+
+    @property
+    def other_owners(self) -> Iterator[tuple[LintSubject, LintPod]]:
+        """Yields each topmost owner of pods that is no workload of the snapshot, such as a custom resource, and one of
+        its pods."""
+        for owner, pods in self._pods_by_owner.items():
+            if owner not in self.workloads_by_subject:
+                yield owner, pods[0]
 
     def pods_of(self, workload: LintWorkload) -> tuple[LintPod, ...]:
         """Returns the pods that run for this workload."""

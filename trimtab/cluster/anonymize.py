@@ -20,7 +20,7 @@ from msgspec import convert, structs, to_builtins
 
 from trimtab.cluster import cluster_autoscaler, recommendation
 from trimtab.cluster.kinds import GROUPS_BY_KIND
-from trimtab.cluster.node_nature import SIGN_LABELS
+from trimtab.cluster.node_nature import SIGN_ANNOTATIONS, SIGN_KEYS
 from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, machine_set_of
 from trimtab.cluster.pool_config import SETTINGS_KEY, read_settings
 from trimtab.cluster.pool_labels import POOL_LABELS
@@ -110,7 +110,7 @@ PUBLIC_LABELS = frozenset(
        for name in ("zone", "region")}
     | {"node.kubernetes.io/windows-build", "endpointslice.kubernetes.io/managed-by"}
     # How a node is paid for, and what it is: documentation of Karpenter, EKS, AKS and GKE.
-    | SIGN_LABELS
+    | SIGN_KEYS
     | {"karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType"}
     | {"kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible"}
     | {"cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-accelerator"}
@@ -438,8 +438,7 @@ def _replace_text(field: str, text: str, rename: Any) -> str:
 
 
 def _replace_annotation(name: str, text: str, rename: Any) -> str:
-    """Returns the annotation's text with names replaced. Plain values such as `true` stay, because decisions depend on
-    them; a list of volumes is read as a list of names."""
+    """Returns the annotation's text with names replaced. Plain values such as `true` stay: decisions depend on them."""
     if name == LOCAL_VOLUMES:
         return ",".join(rename(word.strip()) for word in text.split(","))
     if name == OPENSHIFT_MACHINE and (machine_set := machine_set_of(text)):
@@ -451,7 +450,8 @@ def _replace_annotation(name: str, text: str, rename: Any) -> str:
     if text.startswith("{") and isinstance(parsed := _parse_json(text), dict):
         # A note of the compactor. Its signature is not valid for other names, and nothing trusts it.
         return json.dumps(_replace_in_note(parsed, rename))
-    return str(_replace_plain(text, rename) if name in PLAIN_ANNOTATIONS else rename(text))
+    is_sign = text in SIGN_ANNOTATIONS.get(name, ())
+    return text if is_sign else str(_replace_plain(text, rename) if name in PLAIN_ANNOTATIONS else rename(text))
 
 
 def _parse_json(text: str) -> Any:

@@ -144,7 +144,7 @@ SIGN_RULES: tuple[SignRule, ...] = (
     SignRule(_K, _LABEL, KARPENTER_POOL_LABEL, (), "Karpenter", "Karpenter documentation, NodePools"),
     SignRule(_K, _LABEL, "karpenter.sh/provisioner-name", (), "Karpenter", "Karpenter before 0.32, Provisioners"),
     SignRule(_F, _ANNOTATION, "kwok.x-k8s.io/node", ("fake",), "KWOK",
-             "KWOK documentation, manage nodes and pods: --manage-nodes-with-annotation-selector of kwokctl"),
+             "KWOK documentation, manage nodes and pods: the selector of the nodes that it manages"),
     SignRule(_F, _TAINT, "kwok.x-k8s.io/node", ("fake",), "KWOK", "KWOK documentation, manage nodes and pods"),
 )  # fmt: skip
 
@@ -254,3 +254,7 @@ def _describe_sign(place: SignPlace, key: str, value: str) -> str:
 
 SIGN_LABELS = frozenset(rule.key for rule in SIGN_RULES if rule.place is _LABEL) | {_EDGE_ROLE, _AGENT_ROLE}
 """The labels that can show what a node is. A pod that requires one of them names the kind of node on which it runs."""
+SIGN_KEYS = SIGN_LABELS | {rule.key for rule in SIGN_RULES if rule.place is _TAINT}
+"""The keys of labels and taints that can show what a node is."""
+SIGN_ANNOTATIONS = {rule.key: rule.values for rule in SIGN_RULES if rule.place is _ANNOTATION}
+"""Annotation that can show what a node is → the values that do; if there are none, every value does."""

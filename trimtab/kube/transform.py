@@ -38,6 +38,7 @@ from trimtab.cluster.api.pod import (
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.workload import FAILURE, Templated, TemplatedSpec, Workload, WorkloadStatus
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
+from trimtab.cluster.node_nature import SIGN_ANNOTATIONS
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.pod_groups import GROUP_ANNOTATIONS
 from trimtab.cluster.runtime_signs import can_name_runtime
@@ -169,6 +170,7 @@ def _is_read(name: str) -> bool:
     domain = name.partition("/")[0]
     return (
         name in GROUP_ANNOTATIONS
+        or name in SIGN_ANNOTATIONS
         or can_name_runtime(name)
         or (
             not name.startswith(DROPPED_PREFIXES)

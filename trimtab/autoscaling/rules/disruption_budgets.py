@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from math import ceil
 from typing import Any
 
-from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, subject_of
+from trimtab.autoscaling.lint_snapshot import DEFAULT_NAMESPACE, LintSnapshot, LintWorkload, subject_of
+from trimtab.autoscaling.objects import LintPod
 from trimtab.autoscaling.rule import (
     FindingIterator,
     Fix,
@@ -19,7 +20,8 @@ from trimtab.autoscaling.rule import (
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
 from trimtab.cluster.free_name import choose_free_name
-from trimtab.cluster.kinds import built_in
+from trimtab.cluster.kinds import DAEMON_SET, built_in
+from trimtab.cluster.selectors import labels_match
 
 _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practices.md)"
 _SLEEPING = 1 << 30
@@ -207,13 +209,23 @@ def daemon_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     fix="Keep one budget, or let the selectors of the budgets select different pods.",
 )  # fmt: skip
 def several_budgets(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each workload, or pod without a workload, whose pods several budgets select."""
-    for workload in snapshot.workloads:
-        if workload.subject.kind == "DaemonSet":
-            continue
-        pdbs = snapshot.pdbs_of(workload)
-        if len(pdbs) > 1:
+    """Yields a finding for each owner of pods, or pod without an owner, whose pods several budgets select. Pods of
+    DaemonSets are not evicted."""
+    budgets = {workload.subject: snapshot.pdbs_of(workload) for workload in snapshot.workloads}
+    for owner, pod in snapshot.other_owners if snapshot.pdbs else ():
+        budgets[owner] = tuple(pdb for pdb in snapshot.pdbs if _selects(pdb, pod))
+    for subject, pdbs in budgets.items():
+        if len(pdbs) > 1 and subject.kind != DAEMON_SET:
             names = ", ".join(sorted(pdb.metadata.name for pdb in pdbs))
             yield rule.report_problem(
-                workload.subject, f"{len(pdbs)} PodDisruptionBudgets select the pods of {workload.subject}: {names}."
+                subject, f"{len(pdbs)} PodDisruptionBudgets select the pods of {subject}: {names}."
             )
+
+
+def _selects(pdb: PodDisruptionBudget, pod: LintPod) -> bool:
+    selector = value_or(pdb.spec.selector, None)
+    return (
+        selector is not None
+        and (pdb.metadata.namespace or DEFAULT_NAMESPACE) == (pod.metadata.namespace or DEFAULT_NAMESPACE)
+        and labels_match(selector, value_or(pod.metadata.labels, {}))
+    )

@@ -19,6 +19,7 @@ _THEMES = {
     "hpa_with_vpa": "HPA and VPA on one workload",
     "hpa_settings": "Settings of an HPA",
     "vpa_bounds": "Bounds of a VPA",
+    "vpa_refused_requests": "Requests of a VPA that the API server refuses",
     "vpa_targets": "Targets of a VPA, and whether it can act",
     "disruption_budgets": "PodDisruptionBudgets",
     "quality_of_service": "Requests, limits and quality of service",

@@ -87,3 +87,11 @@ def test_what_a_pod_requests_is_its_pod_level_request() -> None:
     assert share_pod_level(two(requests={"cpu": "1200m"}).spec, "cpu", amounts) == {"app": 1000, "proxy": 200}
     assert share_pod_level(two().spec, "cpu", amounts) == amounts
     assert share_pod_level(two(requests={"cpu": "1"}).spec, "cpu", {"app": 0, "proxy": 0}) == {"app": 1000, "proxy": 0}
+
+
+def test_a_pod_does_not_become_guaranteed_by_its_requests() -> None:
+    """As by policies: the class decides which pods are evicted first, and to which cpus a pod is bound."""
+    subject = pod(container(requests={"cpu": "1", "memory": "1Gi"}, limits={"cpu": "1", "memory": "2Gi"}))
+    changes = {("app", "memory"): ProposedAmounts(2 << 30), APP: ProposedAmounts(1000)}
+    fitted = fit_requests(subject, facts(), NAMESPACE, changes)
+    assert (set(fitted.changes), codes(fitted)) == ({APP}, {"qos-would-change"})

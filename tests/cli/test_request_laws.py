@@ -120,7 +120,8 @@ def requests_of_vpa(pod: Item, vpa: Item, ranges: list[Item], resource: str, *, 
         if resource in policy.get("maxAllowed", {}):
             amount = min(amount, quantity.scheduler_value(resource, policy["maxAllowed"][resource]))
         limit = container.get("resources", {}).get("limits", {}).get(resource)
-        default = bound("default", lambda values: values[0])
+        # Without a default, the API server takes the maximum.
+        default = bound("default", lambda values: values[0]) or high
         held = quantity.scheduler_value(resource, limit) if limit else default
         amount = min(amount, held or amount)
         resources = container.setdefault("resources", {})

@@ -1,8 +1,9 @@
 """Brings the requests that are proposed for the containers of one pod within what bounds the pod as a whole.
 
 A container's own bounds are already in a proposal. Here the sums count: pod-level resources (`spec.resources`,
-KEP-2837), LimitRanges of type Pod, and quotas. The pod-level request rises with the sum of its containers, and the sum
-stays within the pod-level limit. A change with which the API server would still refuse the pod is left out.
+KEP-2837), LimitRanges of type Pod, quotas, and the QoS class. The pod-level request rises with the sum of its
+containers, and the sum stays within the pod-level limit. A change with which the API server would still refuse the pod,
+or with which the pod would become Guaranteed, is left out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,8 +17,9 @@ from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec, Resources
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.resources import POD_LEVEL, limits_of, requests_of
+from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, qos_class, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.reasons import QOS_WOULD_CHANGE
 
 Key = tuple[str, str]
 """(container, resource)."""
@@ -65,18 +67,31 @@ def _fit(pod: Pod, facts: ClusterFacts, namespace: str, proposed: Changes) -> Fi
         resource: _within_pod_level(pod, facts, namespace, resource, _only(proposed, (resource,)))
         for resource in resources
     }
-    first_message = ""
+    first_reason: Reason | None = None
     for chosen in _subsets(resources):
         fitted = _join(by_resource[resource] for resource in chosen)
-        refused = refuse_resources(changed_pod(pod, fitted), facts, namespace)
+        changed = changed_pod(pod, fitted)
+        refused = refuse_resources(changed, facts, namespace)
         # A full quota refuses the pod without the change as well, and a smaller request is what helps.
-        if refused is None or all(map(resourcequota.is_exceeded_quota, (refused, refused_before))):
-            dropped = {key: REQUEST_REFUSED(first_message) for key in proposed if key[1] not in chosen}
+        is_accepted = refused is None or all(map(resourcequota.is_exceeded_quota, (refused, refused_before)))
+        if refused is not None and not is_accepted:
+            reason = REQUEST_REFUSED(f"the API server would refuse the pod: {refused.message}")
+        elif _becomes_guaranteed(pod, changed):
+            reason = QOS_WOULD_CHANGE(f"the pod would change to the QoS class {QoS.GUARANTEED}")
+        else:
+            dropped = {key: first_reason for key in proposed if key[1] not in chosen and first_reason is not None}
             return FittedRequests(
                 changes=fitted.changes, pod_requests=fitted.pod_requests, reasons={**fitted.reasons, **dropped}
             )
-        first_message = first_message or f"the API server would refuse the pod: {refused.message}"
-    return FittedRequests(changes={}, reasons={key: REQUEST_REFUSED(first_message) for key in proposed})
+        first_reason = first_reason or reason
+    assert first_reason is not None
+    return FittedRequests(changes={}, reasons=dict.fromkeys(proposed, first_reason))
+
+
+def _becomes_guaranteed(pod: Pod, changed: Pod) -> bool:
+    """Returns whether the changes give the pod the QoS class Guaranteed, as policies do not either: it changes which
+    pods are evicted first, and to which cpus a pod is bound."""
+    return qos_class(changed.spec) is QoS.GUARANTEED and qos_class(pod.spec) is not QoS.GUARANTEED
 
 
 def _subsets(resources: list[str]) -> list[list[str]]:

@@ -150,7 +150,7 @@ CIRCULAR = Code(
 )
 QOS_WOULD_CHANGE = Code(
     "qos-would-change",
-    "The change would give the pod another QoS class (Guaranteed or BestEffort), which no policy requests.",
+    "The change would give the pod another QoS class (Guaranteed or BestEffort), which is not requested.",
     "If the pod would become Guaranteed, also remove the limit, or set the request and the limit yourself. If "
     "the pod would become BestEffort, give the container a request above zero.",
 )

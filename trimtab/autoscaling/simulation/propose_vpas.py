@@ -331,9 +331,7 @@ def choose_update_mode(version: tuple[int, int] | None) -> str:
     return "InPlaceOrRecreate" if version is not None and version >= IN_PLACE_VERSION else "Recreate"
 
 
-def _list_differences(
-    workload: WorkloadHistory, existing: Mapping[str, Any], proposed: Mapping[str, Any]
-) -> list[str]:
+def _list_differences(workload: WorkloadHistory, existing: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[str]:
     """Returns the fields in which an existing VPA differs from the proposed one. Bounds that its author has set are
     accepted, except for a minAllowed with which the API server would refuse the pods."""
     old, new = _mapping(existing.get("spec")), _mapping(proposed.get("spec"))

@@ -15,7 +15,8 @@ everything else is in one ConfigMap per pool.
     drainer                  executes the next step of every drain
     planner                  makes the plan, and starts drains
     soft_taint               the taints that keep successors off nodes that are drained next or reserved
-    successor_requests       what evicted pods would request if they were admitted now
+    readmission_state        what evicted pods would request if they were admitted now
+    successor_requests       the watches from which that is known
     node_signatures          the signing keys of the compactor
     loop, error_guard        runs round after round; an unexpected error in one pool does not stop the others
     decision_events, metrics  history entries as Events, and as metrics

@@ -25,11 +25,12 @@ from trimtab.compactor.node_signatures import open_signer as opened_keys
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import ConfigMapPoolStateStore, PoolStates
 from trimtab.compactor.pool_status_writer import PoolStatusWriter
+from trimtab.compactor.readmission_state import ReadmissionState
 from trimtab.compactor.resize_reader import ResizeReader
 from trimtab.compactor.resizer import Resizer
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.soft_taint import SoftTaints
-from trimtab.compactor.successor_requests import ReadmissionState, ReadmissionWatcher, load_policy_files
+from trimtab.compactor.successor_requests import ReadmissionWatcher, load_policy_files
 from trimtab.compactor.use_reader import UseReader
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.events import Recorder

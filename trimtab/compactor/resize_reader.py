@@ -16,8 +16,9 @@ from trimtab.cluster.resizable_pod import ResizablePod, ResizablePodReader
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.resize.reasons import NOT_SUPPORTED, REJECTED
 from trimtab.compaction.resize.types import NOT_MEASURED, MeasuredUse
+from trimtab.compactor.readmission_state import RunningRequests
 from trimtab.compactor.reasons import STALE, UNSEEN
-from trimtab.compactor.successor_requests import ReadmissionWatcher, RunningRequests
+from trimtab.compactor.successor_requests import ReadmissionWatcher
 from trimtab.kube import resize
 from trimtab.kube.client import Client
 from trimtab.kube.errors import KubeFault

@@ -54,7 +54,7 @@ from trimtab.compactor.actuator import (
 )
 from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.successor_requests import RunningRequests
+from trimtab.compactor.readmission_state import RunningRequests
 from trimtab.kube.resize import ResizeOutcome, ResizeStatus
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 

@@ -8,51 +8,36 @@ until all of that has been read once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from trimtab.admission.readmission import requests_if_readmitted
-from trimtab.admission.running_requests import policies_that_resize, requests_of_running_pods
-from trimtab.cluster.api.workload import PodTemplateSpec
+from trimtab.admission.running_requests import policies_that_resize
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.kinds import built_in
 from trimtab.cluster.next_pod import (
-    TEMPLATED_OWNERS,
-    has_requests,
-    is_of_template,
     keep_template,
-    requests_of_template,
 )
-from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey, owners_from
-from trimtab.cluster.pod import PodInfo
-from trimtab.cluster.reason import NotYet, Unreadable
-from trimtab.cluster.resizable_pod import ResizablePod
-from trimtab.cluster.resources import UNKNOWN_AMOUNTS, Amounts, GrowingAmounts, LeastAmounts
-from trimtab.cluster.timestamps import Seconds
-from trimtab.cluster.wanted_requests import WantedRequests
+from trimtab.cluster.reason import NotYet
+from trimtab.compactor.readmission_state import TEMPLATE_KINDS, ReadmissionState, RunningRequests
 from trimtab.compactor.reasons import POLICIES_UNSEEN
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ClusterInformers, Holds
 from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources
-from trimtab.kube.watch_state import ChangeType, WatchEvent
+from trimtab.kube.watch_state import WatchEvent
 from trimtab.kube.watch_state import WatchSettings as WatchTerms
-from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
+from trimtab.policy.cluster_facts import ALL_KINDS
 from trimtab.policy.load import load_policies
-from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import load_object
 from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind, retain_vpa_with_growth
-from trimtab.policy.watched_policies import POLICY, WatchedPolicies
+from trimtab.policy.watched_policies import POLICY
 from trimtab.runtime import clock, files
 from trimtab.runtime.files import RuntimeFault
 from trimtab.scheduling.cluster_model import Again
 
-VPA, TEMPLATE = "VerticalPodAutoscaler", "Template"
-TEMPLATE_KINDS = tuple(f"{kind}{TEMPLATE}" for kind in TEMPLATED_OWNERS)
+VPA = "VerticalPodAutoscaler"
 SERVER_KINDS = ("LimitRange", "PriorityClass", "RuntimeClass")
 """The kinds by which the API server itself changes what a new pod requests, or without which it admits none."""
 FIRST_KINDS = (POLICY, VPA, *TEMPLATE_KINDS, *SERVER_KINDS)
@@ -60,163 +45,6 @@ FIRST_KINDS = (POLICY, VPA, *TEMPLATE_KINDS, *SERVER_KINDS)
 WATCHED = WatchTerms(absent_retry_seconds=300.0)
 """The settings of the watches. With them, a CustomResourceDefinition that is installed later is noticed within five
 minutes."""
-
-WANTED_SECONDS = 60
-"""For how many seconds a decision about the running pods of an owner is cached."""
-
-RunningRequests = Callable[[ResizablePod], WantedRequests | Unreadable | None]
-"""A function that returns what policies want for a running pod, or None if the template of its owner is not known."""
-
-
-@dataclass(slots=True)
-class ReadmissionState:
-    """The policies, facts and templates that watches have reported. Not thread-safe."""
-
-    settings: AdmissionSettings
-    policies: Policies | None = None
-    """The policies from files; None: those of the cluster are used."""
-    _watched: WatchedPolicies = field(init=False)
-    _templates: dict[OwnerKey, PodTemplateSpec] = field(default_factory=dict)
-    _assumed_templates: set[OwnerKey] = field(default_factory=set)
-    """The owners whose template is not known, so that one of their pods serves as the template."""
-    _template_requests: dict[OwnerKey, tuple[PodTemplateSpec, Amounts | None]] = field(default_factory=dict)
-    _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
-    _requests_by_owner: dict[OwnerKey, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
-    _wanted_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
-    _wanted_by_owner: dict[OwnerKey, tuple[PodTemplateSpec, Seconds, WantedRequests | Unreadable]] = field(
-        default_factory=dict
-    )
-
-    def __post_init__(self) -> None:
-        self._watched = WatchedPolicies(self.settings.own_namespace, self.policies)
-
-    @property
-    def in_force(self) -> Policies:
-        """The policies that are in force now."""
-        return self._watched.policies
-
-    def apply_change(self, change: WatchEvent[Any]) -> None:
-        """Applies one change that a watch has reported."""
-        namespace, name = change.key
-        is_deleted = change.change_type is ChangeType.DELETED
-        if change.kind in TEMPLATE_KINDS:
-            self.put_template(
-                OwnerKey(namespace, built_in(change.kind.removesuffix(TEMPLATE)), name),
-                None if is_deleted else change.after,
-            )
-        elif is_deleted:
-            self._watched.drop(change.kind, change.key)
-        else:
-            self._watched.put(change.kind, change.key, change.after)
-
-    def put_template(self, owner: OwnerKey, pod_template: PodTemplateSpec | None, *, is_assumed: bool = False) -> None:
-        """Stores the template of an owner's next pod; None if there is none any more. `is_assumed`: whether a pod of
-        the owner serves as the template."""
-        self._templates.pop(owner, None)
-        self._template_requests.pop(owner, None)
-        self._assumed_templates.discard(owner)
-        if pod_template is not None:
-            self._templates[owner] = pod_template
-            if is_assumed:
-                self._assumed_templates.add(owner)
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether there is a policy or a VPA that may raise the requests of a pod's successor."""
-        return bool(self.in_force.all or self._watched.build_facts(vpa_reach=()).vpas)
-
-    def requests_lookup(self, now: Seconds | None = None) -> Again:
-        """Returns a function for the present state that returns a successor's requests: LeastAmounts if the template
-        of its owner is not known. One decision serves all pods of an owner, and is cached while nothing changes.
-
-        `now` is the time, for the age of a VPA without a recommendation. None: such a VPA counts as young.
-        """
-        # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
-        facts = self._watched.build_facts(vpa_reach=())
-        terms = replace(self.settings, paused=self.settings.paused or self._watched.is_paused)
-        rests_on = (self.in_force, facts, terms)
-        if self._decided_with != rests_on:
-            self._decided_with = rests_on
-            self._requests_by_owner.clear()
-
-        # A VPA that is too young to be left out of account today is not so for ever.
-        self._requests_by_owner = {
-            key: entry for key, entry in self._requests_by_owner.items() if not isinstance(entry[1], Unreadable)
-        }
-
-        has_changes = self.is_needed
-
-        def requests_of(pod: PodInfo) -> Amounts | Unreadable | None:
-            owner = pod.owner
-            if owner is None or pod.is_daemon or pod.is_static:
-                return None
-            pod_template = self._templates.get(owner)
-            if pod_template is None:
-                return UNKNOWN_AMOUNTS
-            is_known = owner not in self._assumed_templates and is_of_template(pod, pod_template)
-            # The admission of a template is computed only where it says something else than the pod has.
-            is_plain = not has_changes and pod.namespace not in facts.limit_ranges
-            if is_plain and has_requests(pod, self._requests_of_template(owner, pod_template)):
-                return None if is_known else UNKNOWN_AMOUNTS
-            requests = self._requests_after_readmission(owner, pod_template, *rests_on, now)
-            if is_known or isinstance(requests, (Unreadable, GrowingAmounts)):
-                return None if _is_not_larger(requests, pod) else requests
-            return LeastAmounts(requests)
-
-        return requests_of
-
-    def running_requests_lookup(self, now: Seconds | None = None) -> RunningRequests | None:
-        """Returns a function that returns what policies want for a running pod, or None if no policy says `running:
-        resize`. One decision serves all pods of an owner.
-
-        `now` is the time, for recommendations that are no longer valid. None: all of them count as valid.
-        """
-        if not policies_that_resize(self.in_force):
-            return None
-        facts = self._watched.build_facts(vpa_reach=())
-        terms = replace(self.settings, paused=self.settings.paused or self._watched.is_paused)
-        rests_on = (self.in_force, facts, terms)
-        if self._wanted_with != rests_on:
-            self._wanted_with = rests_on
-            self._wanted_by_owner.clear()
-
-        def wanted_of(pod: ResizablePod) -> WantedRequests | Unreadable | None:
-            owner = pod.owner
-            key = owner or NO_OWNER_KEY
-            pod_template = self._templates.get(key)
-            if owner is None or pod_template is None:
-                return None
-            entry = self._wanted_by_owner.get(key)
-            # A recommendation ends while nothing else changes, so an answer holds for a minute only.
-            if entry is None or entry[0] is not pod_template or (now or 0) - entry[1] >= WANTED_SECONDS:
-                wanted = requests_of_running_pods(pod_template, owner, *rests_on, now)
-                entry = self._wanted_by_owner[key] = (pod_template, now or 0, wanted)
-            return entry[2]
-
-        return wanted_of
-
-    def top_owner_of(self, pod: ResizablePod) -> str:
-        """Returns namespace/Kind/name of the pod's topmost owner, or of the pod itself if it has no owner."""
-        if pod.owner is None:
-            return f"{pod.namespace}/Pod/{pod.name}"
-        facts = self._watched.build_facts(vpa_reach=())
-        return f"{pod.namespace}/{owners_from(pod.owner, pod.labels, facts.find_controller)[-1]}"
-
-    def _requests_of_template(self, owner: OwnerKey, pod_template: PodTemplateSpec) -> Amounts | None:
-        entry = self._template_requests.get(owner)
-        if entry is None:
-            entry = self._template_requests[owner] = (pod_template, requests_of_template(pod_template))
-        return entry[1]
-
-    def _requests_after_readmission(
-        self, owner: OwnerKey, pod_template: PodTemplateSpec, policies: Policies, facts: ClusterFacts,
-        terms: AdmissionSettings, now: Seconds | None,
-    ) -> Amounts | Unreadable:  # fmt: skip
-        entry = self._requests_by_owner.get(owner)
-        if entry is None or entry[0] is not pod_template:
-            requests = requests_if_readmitted(pod_template, owner, policies, facts, terms, now)
-            entry = self._requests_by_owner[owner] = (pod_template, requests)
-        return entry[1]
 
 
 @dataclass(slots=True)
@@ -285,15 +113,6 @@ class ReadmissionWatcher:
     def _apply_changes(self) -> None:
         for _ in range(self._changes.qsize()):
             self.state.apply_change(self._changes.get())
-
-
-def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> bool:
-    """Returns whether these requests are not larger than the pod's present requests, so that the successor belongs to
-    the same pod class."""
-    requests = pod.requirements.requests
-    if isinstance(readmitted_requests, Unreadable) or isinstance(requests, Unreadable):
-        return False
-    return all(requests.get(name, 0) >= amount for name, amount in readmitted_requests.items())
 
 
 def list_sources(own_namespace: str) -> tuple[ListSource, ...]:

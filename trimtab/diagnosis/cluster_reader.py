@@ -49,11 +49,11 @@ from trimtab.inputs.compiled_policy_state import read_compiled_policies
 from trimtab.installation.deployments import WORKERS
 from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
 from trimtab.kube import objects
-from trimtab.kube.client import Client, Exchange, path_segment
+from trimtab.kube.client import Client, Exchange
 from trimtab.kube.errors import Unreachable, refusal_of_response
 from trimtab.kube.listing import iter_pages
 from trimtab.kube.objects import decode_as
-from trimtab.kube.resources import LIST_SOURCES, collection_path
+from trimtab.kube.resources import LIST_SOURCES, collection_path, path_segment
 from trimtab.machines.expander_map import MAP_NAME
 from trimtab.policy import vpa_webhook
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, OPT_OUT

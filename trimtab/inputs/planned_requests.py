@@ -27,7 +27,7 @@ from trimtab.cluster.yaml_documents import Document
 from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
 from trimtab.compaction.resize.propose import ResizeContext, propose_resizes
 from trimtab.compaction.resize.types import ResizeAdvice
-from trimtab.compactor.successor_requests import ReadmissionState
+from trimtab.compactor.readmission_state import ReadmissionState
 from trimtab.inputs import live_cluster
 from trimtab.inputs.owner_templates import Templates, may_differ, owners_of_pods, read_templates
 from trimtab.kube.watch_state import ChangeType, WatchEvent

@@ -31,7 +31,6 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 import urllib3
 from kubernetes import config
@@ -392,11 +391,6 @@ def _client_of(configuration: Configuration, deadlines: Deadlines | None) -> Cli
     configuration.retries = False
     configuration.connection_pool_maxsize = 64
     return Client(ApiClient(configuration), deadlines)
-
-
-def path_segment(name: str) -> str:
-    """Returns a name, escaped for use as a segment of a path."""
-    return quote(name, safe="")
 
 
 def _read_body(response: urllib3.HTTPResponse, deadline: float, patience: float, doing: str) -> bytes:

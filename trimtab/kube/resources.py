@@ -7,6 +7,7 @@ may hold secrets.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
+from urllib.parse import quote
 
 from trimtab.cluster.api.admissionregistration import (
     SERVICE_LABEL,
@@ -22,7 +23,6 @@ from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
 from trimtab.cluster.next_pod import TEMPLATED_OWNERS
 from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, ConfigMap
-from trimtab.kube.client import path_segment
 
 CONFIG_MAP_LABELS = (RECOMMENDATIONS, "trimtab.dev/pool", "trimtab.dev/state")
 """The labels of Trimtab's own ConfigMaps."""
@@ -80,6 +80,11 @@ class ListSource:
     def __str__(self) -> str:
         selector = self.label_selector or self.field_selector
         return f"{self.plural} ({selector})" if selector else self.plural
+
+
+def path_segment(name: str) -> str:
+    """Returns a name, escaped for use as a segment of a path."""
+    return quote(name, safe="")
 
 
 def collection_path(source: ListSource, namespace: str = "") -> str:

@@ -16,9 +16,9 @@ import msgspec
 from trimtab.cluster import quantity
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.kube import listing
-from trimtab.kube.client import Client, path_segment
+from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse, KubeFault
-from trimtab.kube.resources import LIST_SOURCES
+from trimtab.kube.resources import LIST_SOURCES, path_segment
 from trimtab.usage.series import PodRef, Series, counter_rate, single_sample
 
 MAX_CONCURRENT_NODES = 8

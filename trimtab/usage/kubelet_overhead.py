@@ -19,8 +19,9 @@ import msgspec
 from trimtab.cluster import quantity
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.timestamps import parse_timestamp
-from trimtab.kube.client import Client, path_segment
+from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse, KubeFault
+from trimtab.kube.resources import path_segment
 from trimtab.usage.kubelet import MAX_CONCURRENT_NODES
 from trimtab.usage.series import MAX_GAP_SECONDS
 

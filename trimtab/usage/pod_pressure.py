@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from trimtab.kube.client import Client, path_segment
+from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse, KubeFault
+from trimtab.kube.resources import path_segment
 from trimtab.usage.series import PodRef
 
 PodKey = tuple[str, str]

@@ -9,7 +9,7 @@ from trimtab.cluster.next_pod import keep_template
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
-from trimtab.compactor.successor_requests import TEMPLATE_KINDS, ReadmissionState
+from trimtab.compactor.readmission_state import TEMPLATE_KINDS, ReadmissionState
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.retained_facts import RetainedNamespace

@@ -34,6 +34,7 @@ def empty(cluster: Cluster, name: str) -> list[str]:
 def test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken(cluster: Cluster, tmp_path: Path) -> None:
     name = f"many-{cluster.namespace[-5:]}"
     filled(cluster, name, count=30, apps=12, replicas=5)
+    unused = 30 - len({one["spec"]["nodeName"] for one in cluster.running()})
     cluster.apply(pool(cluster, name))
     auditor = cluster.auditor
     with Eye(cluster, every=0.2) as eye, compactor(cluster, tmp_path, MOVE_COOLDOWN_SECONDS="0") as one:
@@ -41,7 +42,7 @@ def test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken(cluster: C
         promised = int(first["why"].split()[0])
         cluster.eventually(lambda: len(empty(cluster, name)) >= promised, within=150, every=0.5)
         order = [line["node"] for line in one.told("started")]
-    assert promised >= 19, "sixty pods of 600m need ten nodes"
+    assert promised + unused >= 19, "sixty pods of 600m need ten nodes; a busy scheduler leaves some without a pod"
     assert min(eye.fewest.values()) >= 4, "no budget of one was ever broken"
     assert eye.longest_wait < 5
     evictions = auditor.writes(user="compactor", resource="pods/eviction")

@@ -158,8 +158,8 @@ class VpaConstraintsIndex:
     """How one VPA affects the containers of one pod. Each result is computed once for all policies."""
 
     def __init__(self, vpa: VerticalPodAutoscaler | None, subject: PodContext) -> None:
-        self._containers = len(subject.pod.spec.containers)
         self._vpa = None if vpa is None else _read_vpa(vpa, subject)
+        self._containers = len(subject.pod.spec.containers)
         self._cache: dict[tuple[str, str], VpaConstraints | None] = {}
 
     def constraints_for(self, place: ContainerRef, resource: str) -> VpaConstraints | None:
@@ -175,7 +175,13 @@ class VpaConstraintsIndex:
 
 def index_vpa_constraints(subject: PodContext) -> VpaConstraintsIndex:
     """Returns the effects of the VPA that manages the pod."""
-    return VpaConstraintsIndex(subject.compute_once(find_managing_vpa), subject)
+    vpa = subject.compute_once(find_managing_vpa)
+    # The facts hold the VPA as long as contexts share what is computed with them, so its id names it.
+    key = (index_vpa_constraints, id(vpa), len(subject.pod.spec.containers))
+    index: VpaConstraintsIndex | None = subject.computed_of_owners.get(key)
+    if index is None:
+        index = subject.computed_of_owners[key] = VpaConstraintsIndex(vpa, subject)
+    return index
 
 
 def vpa_constraints_for(

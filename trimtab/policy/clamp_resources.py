@@ -290,20 +290,38 @@ def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> t
     floors = request_floors(state.resource, state.bounds, fixed_limit)
     if vpa is None:
         return floors
-    return RequestBound(vpa.floor, f"VPA {vpa.name} would not leave the request below", is_enforced=False), *floors
+    return _floor_of_vpa(vpa.floor, vpa.name), *floors
 
 
-def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) -> tuple[RequestBound, ...]:
+def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) -> list[RequestBound]:
     """Returns all upper bounds of the request."""
     ceilings = list[RequestBound]()
     vpa, largest = state.vpa, state.subject.facts.largest_node.get(state.resource)
     # A device is not capped: a container that asks for four of them cannot work with two.
     if largest and "/" not in state.resource:
-        ceilings.append(RequestBound(largest, "the capacity of the largest node is", is_enforced=False))
+        ceilings.append(_capacity_of_node(largest))
     if vpa is not None and vpa.ceiling is not None:
-        ceilings.append(RequestBound(vpa.ceiling, f"VPA {vpa.name} allows at most", is_enforced=False))
-    is_added = state.written_limit is None
-    return *ceilings, *request_ceilings(state.resource, state.bounds, fixed_limit, is_added=is_added)
+        ceilings.append(_ceiling_of_vpa(vpa.ceiling, vpa.name))
+    if fixed_limit is not None or state.bounds is not _NO_BOUNDS:
+        is_added = state.written_limit is None
+        ceilings += request_ceilings(state.resource, state.bounds, fixed_limit, is_added=is_added)
+    return ceilings
+
+
+# A VPA gives all containers without a policy of their own the same bounds, and nodes have few sizes.
+@lru_cache(maxsize=256)
+def _floor_of_vpa(amount: int, name: str) -> RequestBound:
+    return RequestBound(amount, f"VPA {name} would not leave the request below", is_enforced=False)
+
+
+@lru_cache(maxsize=256)
+def _ceiling_of_vpa(amount: int, name: str) -> RequestBound:
+    return RequestBound(amount, f"VPA {name} allows at most", is_enforced=False)
+
+
+@lru_cache(maxsize=64)
+def _capacity_of_node(amount: int) -> RequestBound:
+    return RequestBound(amount, "the capacity of the largest node is", is_enforced=False)
 
 
 def _clamp_limit(

@@ -173,9 +173,15 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     def _computed(self) -> dict[Any, Any]:
         return {}
 
+    @computed_property
+    def computed_of_owners(self) -> dict[Any, Any]:
+        """What was computed from nothing but the owners, the facts and its own key. All states of the pod with the same
+        owners share it."""
+        return {}
+
     def with_pod(self, pod: Pod) -> "PodContext":
-        """Returns the context of the same pod after a change. Owners and usage are not computed again if labels and
-        owner references are the same."""
+        """Returns the context of the same pod after a change. Owners are not computed again if labels and owner
+        references are the same, and what depends on owners is not if these are the same."""
         # A decision, and the check that deciding again changes nothing, ask for the same state.
         if self._last_successor is not None and self._last_successor.pod is pod:
             return self._last_successor
@@ -186,7 +192,9 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         before, after = self.pod.metadata, pod.metadata
         if before.owner_references == after.owner_references and before.labels == after.labels:
             context.__dict__["owners"] = self.owners  # where `computed_property` stores its value
+        if context.owners == self.owners:
             context.__dict__["_usage"] = self._usage
+            context.__dict__["computed_of_owners"] = self.computed_of_owners
         self.__dict__["_last_successor"] = context
         return context
 
@@ -201,7 +209,8 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
             pod=self.pod, namespace=self.namespace, facts=self.facts, settings=self.settings, withheld=withheld,
             body=self.body, reads=self.reads,
         )  # fmt: skip
-        self._computed, self._usage  # noqa: B018 - computed now, so that both contexts share the same dicts
+        # Computed now, so that both contexts share the same dicts.
+        self._computed, self._usage, self.computed_of_owners  # noqa: B018
         context.__dict__.update(self.__dict__)
         # The next state has other actions withheld.
         context.__dict__["_last_successor"] = None

@@ -15,7 +15,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.troubled import relay
 from tests.e2e import vpa
-from tests.e2e.compactors import USER, Compactor, Object, ask, budget, compactor, pool, state
+from tests.e2e.compactors import USER, Compactor, Object, ask, budget, compactor, planned, pool, state
 from tests.e2e.ours import install_crd
 from tests.e2e.resizing_kubelet import ResizingKubelet
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, encode
@@ -350,3 +350,33 @@ def _is_over(stage: Stage) -> bool:
 def _is_known(stage: Stage, pod: Object) -> bool:
     records = stage.records()
     return pod["metadata"]["uid"] in records.get("open", {}) or records.get("verified", 0) > 0
+
+
+def test_a_pod_that_was_resized_below_its_template_needs_room_for_the_template(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Three nodes of four cores; the pod of three cores requests a tenth after its resize, so that it would fit beside
+    the one that stays."""
+    name = f"less-{cluster.namespace[-5:]}"
+    cluster.pool(name, nodes=3, cpu="4", memory="16Gi")
+    stays = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    for app, cpu, marks in (("large", "3", {}), ("stays", "2", stays), ("small", "1500m", {})):
+        cluster.deployment(app, replicas=1, cpu=cpu, annotations=marks, spec={"nodeSelector": {"pool": name}})
+        cluster.eventually(lambda app=app: len(cluster.running(f"app={app}")) == 1, within=30)
+    [large], [small] = cluster.running("app=large"), cluster.running("app=small")
+    with ResizingKubelet(cluster, name):
+        cluster.eventually(lambda: _allocated(cluster, large) == "3", within=20, what="a node that can resize")
+        container = {"name": large["spec"]["containers"][0]["name"], "resources": {"requests": {"cpu": "100m"}}}
+        cluster.patch("Pod", large["metadata"]["name"], {"spec": {"containers": [container]}}, sub="resize")
+        cluster.eventually(lambda: _allocated(cluster, large) == "100m", within=20, what="the resize")
+    cluster.apply(pool(cluster, name, mode="rehearse", protect={"singleReplicas": False}))
+    with compactor(cluster, tmp_path) as one:
+        cluster.eventually(lambda: one.told("started"), within=30)
+        assert state(cluster, name)["plan"] == [small["spec"]["nodeName"]]
+        assert planned(cluster, name) == [small["spec"]["nodeName"]]
+
+
+def _allocated(cluster: Cluster, pod: Object) -> str:
+    status = cluster.get("Pod", pod["metadata"]["name"])["status"]["containerStatuses"][0]
+    requests: dict[str, str] = status.get("resources", {}).get("requests", {})
+    return requests.get("cpu", "")

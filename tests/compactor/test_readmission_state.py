@@ -14,7 +14,7 @@ from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.retained_facts import RetainedNamespace
 from trimtab.scheduling.cluster_model import build_cluster_model
-from trimtab.scheduling.reasons import UNJUDGED
+from trimtab.scheduling.reasons import NO_SUCCESSOR
 
 TERMS = AdmissionSettings(own_namespace="trimtab-system")
 
@@ -75,7 +75,7 @@ def test_a_pod_whose_successor_nobody_can_speak_for_keeps_its_node():
     world = build_cluster_model(
         cluster(node("n0"), pod("web-0", on="n0")), lambda pod: Unreadable("the next pod", "denied")
     )
-    assert [kind.unjudged_reason for kind in world.successor_class_of] == [UNJUDGED("the next pod: denied")]
+    assert [kind.unjudged_reason for kind in world.successor_class_of] == [NO_SUCCESSOR("the next pod: denied")]
 
 
 def test_a_vpa_alone_is_reason_enough_to_ask() -> None:

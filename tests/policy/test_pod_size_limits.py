@@ -15,7 +15,7 @@ from trimtab.admission.admission_result import AdmissionOutcome
 from trimtab.admission.audit.drift import audit_template
 from trimtab.admission.audit.original_pod import PodTemplateKey
 from trimtab.admission.handler import answer_review
-from trimtab.admission.readmission import requests_if_readmitted
+from trimtab.admission.readmission import admit_next_pod
 from trimtab.cluster.api.pod import Pod, Toleration
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.reason import Unreadable
@@ -131,7 +131,7 @@ def test_a_running_pod_over_the_gate_is_left_out_by_name():
 
 def test_a_template_over_the_gate_is_unreadable_so_that_nothing_is_moved_on_a_guess():
     template = PodTemplateSpec(spec=tolerating(257).spec)
-    result = requests_if_readmitted(template, owner_key("ReplicaSet/web"), LABELLED, facts())
+    result = admit_next_pod(template, owner_key("ReplicaSet/web"), LABELLED, facts())
     assert isinstance(result, Unreadable)
     assert "too-large" in str(result)
 

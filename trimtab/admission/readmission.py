@@ -1,13 +1,14 @@
-"""Computes what an owner's next pod would request if the pod were created now.
+"""Computes what an owner's next pod would be, and request, if the pod were created now.
 
 The pod is built as its controller would send it. It then goes through the API server's two passes with the present
 policies and facts, and with the recommendation of a VerticalPodAutoscaler (VPA).
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from trimtab.admission.apiserver.outcome import PodAdmitted
+from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
+from trimtab.admission.apiserver.resourcequota import is_exceeded_quota
 from trimtab.admission.preview import Preview, preview_admission
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import change, value_or
@@ -15,6 +16,7 @@ from trimtab.cluster.api.pod import Container, Pod, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.kinds import STATEFUL_SET
 from trimtab.cluster.owner import OwnerKey, reference_to
+from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ContainerUsage
@@ -29,19 +31,29 @@ from trimtab.policy.reasons import TOO_LARGE
 from trimtab.policy.vpa_webhook import EVERYWHERE
 
 
-def requests_if_readmitted(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextPod:
+    """The pod that an owner would create now, as the API server would store it."""
+
+    requests: Amounts
+    """What the scheduler would count for it."""
+    stored: Pod
+    requirements: SchedulingRequirements
+    """Where it may run; its requests are those of `stored`, without the room of a VPA."""
+
+
+def admit_next_pod(
     template: PodTemplateSpec,
     owner: OwnerKey,
     policies: Policies,
     facts: ClusterFacts,
     terms: AdmissionSettings = DEFAULT_SETTINGS,
     now: Seconds | None = None,
-) -> Amounts | Unreadable:
-    """Returns the amounts that the scheduler would count for the owner's next pod; Unreadable, with the reason, if
-    there would be no such pod.
+) -> NextPod | Unreadable:
+    """Returns the owner's next pod; Unreadable, with the reason, if there would be no such pod.
 
     A template that is too large for the webhook to decide is Unreadable. For each container and resource, the largest
-    of three amounts is used:
+    of three amounts is requested:
 
     - the template's request;
     - the request that the policies set;
@@ -66,16 +78,30 @@ def requests_if_readmitted(
     denied = next((call.decision.denied for call in previewed.calls if call.decision.denied is not None), None)
     if denied is not None:
         return Unreadable(where, f"a policy would deny the pod: {denied}")
-    # The quota still counts the pod that is to be replaced, so a rejection by the simulated server is no obstacle here.
+    if isinstance(previewed.result, PodRejected) and _prevents_successor(previewed.result):
+        return Unreadable(where, f"the API server would refuse the pod: {previewed.result.message}")
     admitted = previewed.result.pod if isinstance(previewed.result, PodAdmitted) else last_decided_pod(previewed)
     sized = with_vpa_targets(admitted, namespace, facts, now)
     if isinstance(sized, str):
         return Unreadable(where, sized)
     try:
         amounts = with_known_usage(pod_requests(sized.spec), sized, namespace, facts)
-        return GrowingAmounts(amounts) if _is_resized_in_place(admitted, namespace, facts) else amounts
     except NotAQuantity as error:
         return Unreadable(where, str(error))
+    if _is_resized_in_place(admitted, namespace, facts):
+        amounts = GrowingAmounts(amounts)
+    return NextPod(requests=amounts, stored=admitted, requirements=PodReader().read_pod(admitted).requirements)
+
+
+def _prevents_successor(rejected: PodRejected) -> bool:
+    """Returns whether this rejection means that an evicted pod would not be created again.
+
+    A full quota does not mean that: it still counts the pod that is to be replaced (see `find_refusing_quota`). And of
+    what validation finds, only amounts count, because a snapshot need not contain the rest of a template.
+    """
+    if is_exceeded_quota(rejected):
+        return False
+    return rejected.code == 403 or ".resources" in rejected.message
 
 
 MAX_SILENCE_SECONDS = 24 * 3600

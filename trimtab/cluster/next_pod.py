@@ -1,16 +1,17 @@
-"""What an owner's pod template says about its next pod, and whether the pods that the owner has now request the same.
+"""What an owner's pod template says about its next pod, and whether the pods that the owner has now request the same
+and may run on the same nodes.
 
 They differ if a pod was resized in place, or if the owner replaces its pods by its present template only when they end,
 like a StatefulSet with `updateStrategy: OnDelete`. The next pod is then created as the template says, so a node needs
 room for that.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.owner import OwnerKey
-from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts, all_containers, larger_amounts, limits_of, pod_requests, requests_of
@@ -29,23 +30,52 @@ def keep_template(owner: Templated) -> PodTemplateSpec | None:
 
     While a StatefulSet rolls out a new template, it may create a lost pod from the old one (pkg/controller/statefulset,
     `newVersionedStatefulSetPod`). Its template then has the revision as a label, as its pods have. With OnDelete, the
-    present template is used for every pod.
+    present template is used for every pod, also for those of an older revision; it then has its revision as an
+    annotation.
     """
-    spec, status = owner.spec, owner.status
+    spec, status, template = owner.spec, owner.status, owner.spec.template
     has_ended = any(c.type in _ENDED and c.status == "True" for c in status.conditions)
     if has_ended or not value_or(spec.replicas, 1):
         return None
-    is_rolling = status.update_revision and status.current_revision != status.update_revision
-    if not is_rolling or spec.update_strategy.type == "OnDelete":
-        return spec.template
-    labels = {**value_or(spec.template.metadata.labels, {}), REVISION_LABEL: status.update_revision}
-    return change(spec.template, metadata=change(spec.template.metadata, labels=labels))
+    if not status.update_revision or status.current_revision == status.update_revision:
+        return template
+    side = "annotations" if spec.update_strategy.type == "OnDelete" else "labels"
+    marks = {**value_or(getattr(template.metadata, side), {}), REVISION_LABEL: status.update_revision}
+    return change(template, metadata=change(template.metadata, **{side: marks}))
+
+
+def has_revision_of(pod: PodInfo, template: PodTemplateSpec) -> bool:
+    """Returns whether the pod was created from this revision of the template, as far as it can be told."""
+    meta, own = template.metadata, pod.requirements.labels.get(REVISION_LABEL)
+    revision = value_or(meta.labels, {}).get(REVISION_LABEL) or value_or(meta.annotations, {}).get(REVISION_LABEL)
+    return revision is None or own is None or own == revision
 
 
 def is_of_template(pod: PodInfo, template: PodTemplateSpec) -> bool:
     """Returns whether the owner would create this pod from the template, and not from an older one."""
     revision = value_or(template.metadata.labels, {}).get(REVISION_LABEL)
     return revision is None or pod.requirements.labels.get(REVISION_LABEL, revision) == revision
+
+
+def find_placement_change(pod: SchedulingRequirements, next_pod: SchedulingRequirements) -> str | None:
+    """Returns the field of the spec by which the next pod may not run where this one may, or None if there is none. A
+    field that demands less of a node than before is no such field."""
+    changed = {
+        "nodeSelector": not next_pod.node_selector.items() <= pod.node_selector.items(),
+        "affinity.nodeAffinity": next_pod.node_affinity not in (None, pod.node_affinity),
+        "affinity.podAffinity": not _contains(pod.required_affinity, next_pod.required_affinity),
+        "affinity.podAntiAffinity": not _contains(pod.required_anti_affinity, next_pod.required_anti_affinity),
+        "tolerations": not _contains(next_pod.tolerations, pod.tolerations),
+        "topologySpreadConstraints": not _contains(pod.hard_spreads, next_pod.hard_spreads),
+        "hostPort": not _contains(pod.host_ports, next_pod.host_ports),
+        "schedulerName": pod.scheduler != next_pod.scheduler,
+        "runtimeClassName, os or volumes": pod.runtime_needs != next_pod.runtime_needs,
+    }
+    return next((name for name, is_changed in changed.items() if is_changed), None)
+
+
+def _contains(items: Sequence[object], others: Sequence[object]) -> bool:
+    return all(other in items for other in others)
 
 
 def requests_of_template(template: PodTemplateSpec) -> Amounts | None:

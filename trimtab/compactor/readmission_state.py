@@ -10,11 +10,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trimtab.admission.readmission import requests_if_readmitted
+from trimtab.admission.apiserver.priority import BUILT_IN
+from trimtab.admission.apiserver.resourcequota import find_refusing_quota
+from trimtab.admission.readmission import NextPod, admit_next_pod, submitted_pod
 from trimtab.admission.running_requests import policies_that_resize, requests_of_running_pods
+from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.kinds import built_in
-from trimtab.cluster.next_pod import TEMPLATED_OWNERS, has_requests, is_of_template, requests_of_template
+from trimtab.cluster.next_pod import (
+    TEMPLATED_OWNERS,
+    find_placement_change,
+    has_requests,
+    has_revision_of,
+    is_of_template,
+    requests_of_template,
+)
 from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey, owners_from
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
@@ -23,7 +34,7 @@ from trimtab.cluster.resources import UNKNOWN_AMOUNTS, Amounts, GrowingAmounts, 
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.wanted_requests import WantedRequests
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.watched_policies import WatchedPolicies
@@ -45,13 +56,15 @@ class ReadmissionState:
     settings: AdmissionSettings
     policies: Policies | None = None
     """The policies from files; None: those of the cluster are used."""
+    listed_kinds: frozenset[str] = ALL_KINDS
+    """The kinds of facts of which absence means something: a snapshot may lack all objects of a kind."""
     _watched: WatchedPolicies = field(init=False)
     _templates: dict[OwnerKey, PodTemplateSpec] = field(default_factory=dict)
     _assumed_templates: set[OwnerKey] = field(default_factory=set)
     """The owners whose template is not known, so that one of their pods serves as the template."""
     _template_requests: dict[OwnerKey, tuple[PodTemplateSpec, Amounts | None]] = field(default_factory=dict)
     _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
-    _requests_by_owner: dict[OwnerKey, tuple[PodTemplateSpec, Amounts | Unreadable]] = field(default_factory=dict)
+    _next_pods: dict[OwnerKey, tuple[PodTemplateSpec, NextPod | Unreadable]] = field(default_factory=dict)
     _wanted_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
     _wanted_by_owner: dict[OwnerKey, tuple[PodTemplateSpec, Seconds, WantedRequests | Unreadable]] = field(
         default_factory=dict
@@ -97,22 +110,21 @@ class ReadmissionState:
 
     def requests_lookup(self, now: Seconds | None = None) -> Again:
         """Returns a function for the present state that returns a successor's requests: LeastAmounts if the template
-        of its owner is not known. One decision serves all pods of an owner, and is cached while nothing changes.
+        of its owner is not known, Unreadable if there would be no successor, or if it may run on other nodes than the
+        pod. One decision serves all pods of an owner, and is cached while nothing changes.
 
         `now` is the time, for the age of a VPA without a recommendation. None: such a VPA counts as young.
         """
         # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
-        facts = self._watched.build_facts(vpa_reach=())
+        facts = self._watched.build_facts(vpa_reach=(), listed_kinds=self.listed_kinds)
         terms = replace(self.settings, paused=self.settings.paused or self._watched.is_paused)
         rests_on = (self.in_force, facts, terms)
         if self._decided_with != rests_on:
             self._decided_with = rests_on
-            self._requests_by_owner.clear()
+            self._next_pods.clear()
 
         # A VPA that is too young to be left out of account today is not so for ever.
-        self._requests_by_owner = {
-            key: entry for key, entry in self._requests_by_owner.items() if not isinstance(entry[1], Unreadable)
-        }
+        self._next_pods = {key: entry for key, entry in self._next_pods.items() if not isinstance(entry[1], Unreadable)}
 
         has_changes = self.is_needed
 
@@ -123,13 +135,28 @@ class ReadmissionState:
             pod_template = self._templates.get(owner)
             if pod_template is None:
                 return UNKNOWN_AMOUNTS
+            is_present = has_revision_of(pod, pod_template)
             is_known = owner not in self._assumed_templates and is_of_template(pod, pod_template)
             # The admission of a template is computed only where it says something else than the pod has.
-            is_plain = not has_changes and pod.namespace not in facts.limit_ranges
+            is_plain = (
+                not has_changes
+                and is_present
+                and pod.namespace not in facts.limit_ranges
+                and not _lacks_priority_class(pod_template, facts)
+            )
             if is_plain and has_requests(pod, self._requests_of_template(owner, pod_template)):
-                return None if is_known else UNKNOWN_AMOUNTS
-            requests = self._requests_after_readmission(owner, pod_template, *rests_on, now)
-            if is_known or isinstance(requests, (Unreadable, GrowingAmounts)):
+                refusal = _refusal_by_quota(pod, owner, submitted_pod(pod_template, owner), {}, facts)
+                return refusal or (None if is_known else UNKNOWN_AMOUNTS)
+            next_pod = self._next_pod_of(owner, pod_template, *rests_on, now)
+            if isinstance(next_pod, Unreadable):
+                return next_pod
+            refusal = _why_not_replaced(pod, owner, next_pod, is_present=is_present) or _refusal_by_quota(
+                pod, owner, next_pod.stored, next_pod.requests, facts
+            )
+            if refusal is not None:
+                return refusal
+            requests = next_pod.requests
+            if is_known or isinstance(requests, GrowingAmounts):
                 return None if _is_not_larger(requests, pod) else requests
             return LeastAmounts(requests)
 
@@ -178,21 +205,59 @@ class ReadmissionState:
             entry = self._template_requests[owner] = (pod_template, requests_of_template(pod_template))
         return entry[1]
 
-    def _requests_after_readmission(
+    def _next_pod_of(
         self, owner: OwnerKey, pod_template: PodTemplateSpec, policies: Policies, facts: ClusterFacts,
         terms: AdmissionSettings, now: Seconds | None,
-    ) -> Amounts | Unreadable:  # fmt: skip
-        entry = self._requests_by_owner.get(owner)
+    ) -> NextPod | Unreadable:  # fmt: skip
+        entry = self._next_pods.get(owner)
         if entry is None or entry[0] is not pod_template:
-            requests = requests_if_readmitted(pod_template, owner, policies, facts, terms, now)
-            entry = self._requests_by_owner[owner] = (pod_template, requests)
+            next_pod = admit_next_pod(pod_template, owner, policies, facts, terms, now)
+            entry = self._next_pods[owner] = (pod_template, next_pod)
         return entry[1]
 
 
-def _is_not_larger(readmitted_requests: Amounts | Unreadable, pod: PodInfo) -> bool:
+def _lacks_priority_class(template: PodTemplateSpec, facts: ClusterFacts) -> bool:
+    name = value_or(template.spec.priority_class_name, "")
+    is_listed = "PriorityClass" in facts.listed_kinds
+    return bool(name) and is_listed and name not in facts.priority_classes and name not in BUILT_IN
+
+
+def _why_not_replaced(pod: PodInfo, owner: OwnerKey, next_pod: NextPod, *, is_present: bool) -> Unreadable | None:
+    """Returns why the next pod may need another node than those that are known to fit this pod, or None.
+
+    Only a pod of an older revision can differ in every field. A pod of the present template may have more than it,
+    which another webhook has added; but a RuntimeClass may demand labels of nodes that it did not demand before.
+    """
+    before, after = pod.requirements, next_pod.requirements
+    field_name = find_placement_change(before, after)
+    if field_name is None or (is_present and field_name != "nodeSelector"):
+        return None
+    source = "its RuntimeClass" if is_present else "the pod template"
+    sentence = f"{source} has another {field_name} than pod {pod.key}, so it may need another node"
+    return Unreadable(f"the next pod of {owner.described}", sentence)
+
+
+def _refusal_by_quota(
+    pod: PodInfo, owner: OwnerKey, next_pod: Pod, requests: Amounts, facts: ClusterFacts
+) -> Unreadable | None:
+    """Returns why a quota would refuse the next pod after this one is gone, or None. `requests`: what the next pod
+    requests; empty if that is what this pod requests."""
+    quotas = facts.quotas.get(pod.namespace, ())
+    own = pod.requirements.requests
+    if not quotas or isinstance(own, Unreadable):
+        return None
+    growth = {name: max(0, amount - own.get(name, 0)) for name, amount in requests.items()}
+    quota = find_refusing_quota(quotas, next_pod, growth)
+    if quota is None:
+        return None
+    sentence = f"ResourceQuota {quota} would refuse it, because the namespace uses more than the quota allows"
+    return Unreadable(f"the next pod of {owner.described}", sentence)
+
+
+def _is_not_larger(readmitted_requests: Amounts, pod: PodInfo) -> bool:
     """Returns whether these requests are not larger than the pod's present requests, so that the successor belongs to
     the same pod class."""
     requests = pod.requirements.requests
-    if isinstance(readmitted_requests, Unreadable) or isinstance(requests, Unreadable):
+    if isinstance(requests, Unreadable):
         return False
     return all(requests.get(name, 0) >= amount for name, amount in readmitted_requests.items())

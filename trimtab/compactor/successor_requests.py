@@ -38,8 +38,8 @@ from trimtab.runtime.files import RuntimeFault
 from trimtab.scheduling.cluster_model import Again
 
 VPA = "VerticalPodAutoscaler"
-SERVER_KINDS = ("LimitRange", "PriorityClass", "RuntimeClass")
-"""The kinds by which the API server itself changes what a new pod requests, or without which it admits none."""
+SERVER_KINDS = ("LimitRange", "PriorityClass", "ResourceQuota", "RuntimeClass")
+"""The kinds by which the API server itself changes what a new pod requests, or refuses it."""
 FIRST_KINDS = (POLICY, VPA, *TEMPLATE_KINDS, *SERVER_KINDS)
 """The kinds that are watched from the beginning. Of policies that files hold, there is no list."""
 WATCHED = WatchTerms(absent_retry_seconds=300.0)

@@ -1,15 +1,17 @@
-"""Reads from a snapshot the templates from which owners create their next pods, and finds whether these request the
-same as the pods that the owners have now."""
+"""Reads from a snapshot the templates from which owners create their next pods, and finds whether these may be others
+than the pods that the owners have now."""
 
 from collections.abc import Collection, Mapping, Sequence
 
-from trimtab.cluster.api.core import LimitRange
+from trimtab.cluster import quantity
+from trimtab.cluster.api.core import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.next_pod import (
     has_requests,
-    is_of_template,
+    has_revision_of,
     keep_template,
     largest_requests,
     requests_of_template,
@@ -17,6 +19,8 @@ from trimtab.cluster.next_pod import (
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.snapshot import Snapshot, decode_object
 from trimtab.cluster.yaml_documents import Document
+from trimtab.policy.cluster_facts import ALL_KINDS
+from trimtab.policy.pod_context import CRITICAL
 
 Templates = Mapping[OwnerKey, PodTemplateSpec]
 """Owner → the template of its next pod."""
@@ -46,16 +50,40 @@ def owners_of_pods(inventory: Inventory) -> frozenset[OwnerKey]:
 
 
 def may_differ(inventory: Inventory, snapshot: Snapshot, templates: Templates) -> bool:
-    """Returns whether an owner's next pod may request something else than one of its pods does."""
+    """Returns whether an owner's next pod may be another than one of its pods, or may not be created at all."""
     if any(owner not in templates for owner in largest_requests(inventory.pods)):
+        return True
+    if any(map(_is_exceeded, snapshot.objects_of(ResourceQuota))) or _has_lost_classes(snapshot, templates):
         return True
     ranged = {item.metadata.namespace or "default" for item in snapshot.objects_of(LimitRange)}
     requests = {owner: requests_of_template(template) for owner, template in templates.items()}
     for pod in inventory.pods:
         template = templates.get(pod.owner) if pod.owner is not None and not pod.is_daemon else None
         if template is not None and pod.owner is not None:
-            if pod.namespace in ranged or not is_of_template(pod, template):
+            if pod.namespace in ranged or not has_revision_of(pod, template):
                 return True
             if not has_requests(pod, requests[pod.owner]):
                 return True
     return False
+
+
+def _is_exceeded(quota: ResourceQuota) -> bool:
+    used = quota.status.used
+    return any(
+        name in used and quantity.compare_quantities(used[name], hard) > 0 for name, hard in quota.status.hard.items()
+    )
+
+
+def _has_lost_classes(snapshot: Snapshot, templates: Templates) -> bool:
+    names = {item.metadata.name for item in snapshot.objects_of(PriorityClass)}
+    wanted = {value_or(template.spec.priority_class_name, "") for template in templates.values()}
+    return bool(names) and not wanted <= names | {"", *CRITICAL}
+
+
+def complete_kinds(snapshot: Snapshot) -> frozenset[str]:
+    """Returns the kinds of facts of which the snapshot has all objects as far as can be told: a snapshot of a few kinds
+    has no PriorityClass, although every cluster has some, and a class that it does not have may exist."""
+    unseen = {
+        kind.__name__ for kind in (PriorityClass, RuntimeClass) if not any(True for _ in snapshot.objects_of(kind))
+    }
+    return ALL_KINDS - unseen

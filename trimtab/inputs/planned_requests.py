@@ -5,7 +5,7 @@ they are. If there are VerticalPodAutoscalers, an owner whose pod template is no
 pods like its present ones.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from trimtab.compaction.resize.propose import ResizeContext, propose_resizes
 from trimtab.compaction.resize.types import ResizeAdvice
 from trimtab.compactor.readmission_state import ReadmissionState
 from trimtab.inputs import live_cluster
-from trimtab.inputs.owner_templates import Templates, may_differ, owners_of_pods, read_templates
+from trimtab.inputs.owner_templates import Templates, complete_kinds, may_differ, owners_of_pods, read_templates
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.load import load_document, load_policies
 from trimtab.policy.pod_context import AdmissionSettings
@@ -75,9 +75,8 @@ def build_readmission(
     if not (policies.all or all_vpas or may_differ(inventory, snapshot, templates)):
         return Readmission(notes=tuple(notes))
     # No policy applies to pods of Trimtab's own namespace, so the namespace has to be that of the captured cluster.
-    state = ReadmissionState(
-        replace(terms, own_namespace=_installation_namespace(snapshot, terms.own_namespace)), policies
-    )
+    settings = replace(terms, own_namespace=_installation_namespace(snapshot, terms.own_namespace))
+    state = ReadmissionState(settings, policies, complete_kinds(snapshot))
     for event in _fact_events(snapshot, state.settings.own_namespace):
         state.apply_change(event)
     for owner, template in templates.items():
@@ -103,13 +102,13 @@ def build_readmission(
 
 
 def _template_notes(inventory: Inventory, lookup: Again) -> list[str]:
-    larger = [pod for pod in inventory.pods if not pod.is_finished and lookup(pod) is not None]
+    larger = [pod for pod in inventory.pods if not pod.is_finished and isinstance(lookup(pod), Mapping)]
     if not larger:
         return []
-    count, they = format_count(len(larger), "pod"), "it" if len(larger) == 1 else "they"
+    count, they = format_count(len(larger), "pod"), "it requests" if len(larger) == 1 else "they request"
     return [
-        f"the plan counts {count} with what the pod templates of the owners request, because {they} "
-        f"{'requests' if len(larger) == 1 else 'request'} less, as after a resize in place: "
+        f"the plan counts {count} with what the pod templates of the owners request, because {they} less, as after a "
+        "resize in place or before an update: "
         f"{join_first([pod.key for pod in larger], 3)}"
     ]
 

@@ -10,7 +10,7 @@ from typing import Any
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.timestamps import Seconds
 from trimtab.policy import vpa_webhook
-from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
 from trimtab.policy.facts_cache import FactsCache
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import PolicyStore
@@ -92,16 +92,18 @@ class WatchedPolicies:
         self._leases.clear()
 
     def build_facts(
-        self, vpa_reach: tuple[WebhookReach, ...] | None = None, now: Seconds | None = None
-    ) -> ClusterFacts:
+        self, vpa_reach: tuple[WebhookReach, ...] | None = None, now: Seconds | None = None,
+        listed_kinds: frozenset[str] = ALL_KINDS,
+    ) -> ClusterFacts:  # fmt: skip
         """Returns the facts from everything received so far; the same object as last time if nothing differs.
 
         `vpa_reach`: the pods for which the VPA's webhook is assumed to act; None: as its configurations and endpoints
-        say. `now`: the time, which decides which Leases are fresh; None: no Leases are watched.
+        say. `now`: the time, which decides which Leases are fresh; None: no Leases are watched. `listed_kinds`: the
+        kinds of which all objects are known.
         """
         if vpa_reach is None:
             vpa_reach = vpa_webhook.find_webhook_reach(self._targets, self._slices)
-        return self._facts_cache.build_facts(vpa_reach=vpa_reach, fresh_leases=self._fresh_leases(now))
+        return self._facts_cache.build_facts(listed_kinds, vpa_reach=vpa_reach, fresh_leases=self._fresh_leases(now))
 
     def _fresh_leases(self, now: Seconds | None) -> frozenset[str] | None:
         if now is None:

@@ -21,7 +21,7 @@ from trimtab.scheduling import node_filters
 from trimtab.scheduling.node_filters import selects_copied_labels, shared_exclusive_claims
 from trimtab.scheduling.pod_class import PodAffinityRule, PodClass, SpreadRule
 from trimtab.scheduling.preferences import PreferenceScores
-from trimtab.scheduling.reasons import UNJUDGED, VOLUME_IN_USE
+from trimtab.scheduling.reasons import NO_SUCCESSOR, UNJUDGED, VOLUME_IN_USE
 from trimtab.scheduling.run_conditions import (
     ANYWHERE,
     RunConditions,
@@ -130,7 +130,7 @@ class PodClassifier:
         pod_class = self.classes_by_key.get((id(pod.requirements), reason))
         if pod_class is None:
             pod_class = self._create((id(pod.requirements), reason), pod, {}, self.inventory.claims_of(pod))
-            pod_class.unjudged_reason = UNJUDGED(str(reason))
+            pod_class.unjudged_reason = NO_SUCCESSOR(str(reason))
         return pod_class
 
     def _create(

@@ -87,6 +87,13 @@ UNEVEN = Code(
     "Raise maxSkew, use ScheduleAnyway, or set nodeTaintsPolicy: Honor, so that a node that is being drained no "
     "longer counts.",
 )
+NO_SUCCESSOR = Code(
+    "no-successor",
+    "The pod would not be created again, or Trimtab does not know on which nodes.",
+    "The message names the cause: what the API server would refuse today (by a LimitRange, a quota, or a PriorityClass "
+    "or RuntimeClass that does not exist any more), a policy that denies the pod, a VPA without a recommendation, or a "
+    "template of the owner that selects nodes otherwise than this pod does.",
+)
 UNJUDGED = Code(
     "unknown-placement-rule",
     "Trimtab does not know all conditions under which this pod can be scheduled.",

@@ -7,6 +7,8 @@ status, as in a file that was never applied, `spec.hard` is used: the required a
 unknown, and no pod is rejected because of it.
 """
 
+from collections.abc import Iterable
+
 from trimtab.admission.apiserver import resource_sums
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.apiserver.resource_sums import round_quantities
@@ -15,7 +17,7 @@ from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec
 from trimtab.cluster.limit_ranges import effective_hard, quota_covers, unnamed_resources
-from trimtab.cluster.resources import is_pod_level, limits_of, requests_of
+from trimtab.cluster.resources import Amounts, is_pod_level, limits_of, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
 
 PLUGIN = "ResourceQuota"
@@ -121,6 +123,26 @@ def _check_exceeded(quota: ResourceQuota, charged: ResourceList) -> PodRejected 
     parts = [("requested", charged), ("used", used), ("limited", hard)]
     amounts = ", ".join(f"{word}: {_format_amounts(values, exceeded)}" for word, values in parts)
     return PodRejected(403, PLUGIN, f"{_EXCEEDED} {quota.metadata.name}, {amounts}")
+
+
+def find_refusing_quota(quotas: Iterable[ResourceQuota], pod: Pod, growth: Amounts) -> str | None:
+    """Returns the name of a quota that would refuse `pod` although the pod that it replaces is gone, or None if there
+    is none.
+
+    `growth`: how much more the pod requests than the one that it replaces, in the scheduler's units. Without growth, a
+    quota refuses the pod only if the namespace uses more than the quota allows now, as after the quota was lowered.
+    """
+    for quota in quotas:
+        if not quota_covers(quota, pod):
+            continue
+        hard, used = quota.status.hard, quota.status.used
+        for name in quota_usage(pod).keys() & hard.keys() & used.keys():
+            resource = name.removeprefix("requests.").removeprefix("limits.")
+            more = 0 if name.startswith("limits.") else growth.get(resource, 0)
+            in_use = quantity.scheduler_value(resource, used[name]) + more
+            if in_use > quantity.scheduler_value(resource, hard[name]):
+                return quota.metadata.name
+    return None
 
 
 def is_exceeded_quota(rejected: PodRejected | None) -> bool:

@@ -10,7 +10,7 @@ PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --co
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-all fuzz check audit generate golden docs image clean
+.PHONY: help demo test test-slow test-quick test-all fuzz check audit generate golden docs image clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +37,10 @@ test-quick: $(READY) ## the tests of the decisions, in less than a minute
 	@HYPOTHESIS_PROFILE=brief $(PYTHON) -m pytest -n auto tests/cluster tests/policy tests/compaction tests/sizing tests/scheduling tests/autoscaling tests/docs/test_links.py tests/docs/test_commands.py --ignore tests/autoscaling/simulation --ignore tests/compaction/test_openb.py --ignore tests/sizing/test_drift.py --ignore tests/autoscaling/test_real_manifests.py
 
 test: $(READY) ## all tests that need no cluster (PYTEST_ARGS="-x --durations=60": further options of pytest)
-	@$(PYTHON) -m pytest -n auto $(PYTEST_ARGS)
+	@$(PYTHON) -m pytest -n auto -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(READY) ## what `make test` leaves out: every output format of every verb on a large cluster
+	@$(PYTHON) -m pytest -n auto -m slow $(PYTEST_ARGS)
 
 fuzz: $(READY) ## 100 000 damaged reviews, and certificate rotations in any order (FUZZ_SEED=2: others)
 	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_cert_manager.py

@@ -47,17 +47,20 @@ class GoldenRuns:
         self.snapshot = load_snapshot(name)
         self.folder = folder
 
-    def render_command(self, words: str, command: click.Command, is_whole: bool = False) -> str:
-        """Returns the outputs of all runs and forms of a command, as the text that is stored."""
-        return "".join(self._iter_parts(words, command, is_whole))
+    def render_command(
+        self, words: str, command: click.Command, is_whole: bool = False, has_brief_runs: bool = False
+    ) -> str:
+        """Returns the outputs of all runs and forms of a command, as the text that is stored; of brief runs, the narrow
+        table and JSON."""
+        return "".join(self._iter_parts(words, command, is_whole, has_brief_runs))
 
-    def _iter_parts(self, words: str, command: click.Command, is_whole: bool) -> Iterator[str]:
+    def _iter_parts(self, words: str, command: click.Command, is_whole: bool, has_brief_runs: bool) -> Iterator[str]:
         runs = ARGUMENTS[words][:1] if self.snapshot.name == "large" else ARGUMENTS[words]
         for number, arguments in enumerate(runs):
             line = [word.format_map(self.snapshot.names) if "{" in word else word for word in arguments]
             yield f"$ trimtab {' '.join([words, *line])}\n"
             earlier: dict[str, Form] = {}
-            is_brief = number > 0 or (self.snapshot.name, words) in LONG_RUNS
+            is_brief = has_brief_runs or number > 0 or (self.snapshot.name, words) in LONG_RUNS
             for form in list_brief_forms(command) if is_brief else list_forms(command):
                 text = self._run([*words.split(), *line], form)
                 if text in earlier:
@@ -101,6 +104,18 @@ def shorten_text(text: str) -> str:
         lines = [*lines[:FIRST_LINES], f"… {len(lines)} lines", *lines[-LAST_LINES:]]
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return "\n".join([*lines, f"── sha256 of the whole output: {digest}", ""])
+
+
+def select_brief_forms(text: str, command: click.Command) -> str:
+    """Returns what is stored of the narrow table and of JSON, of all that is stored of one run."""
+    brief = list_brief_forms(command)
+    is_brief_form = {f"── {form}": form in brief for form in list_forms(command)}
+    selected, is_selected = [], True
+    for line in text.splitlines(keepends=True):
+        is_selected = is_brief_form.get(line.rstrip("\n").partition(": the same as ")[0], is_selected)
+        if is_selected:
+            selected.append(line)
+    return "".join(selected)
 
 
 @cache

@@ -1,4 +1,7 @@
-"""Every command prints what is stored, in every format and on five clusters. `make golden` stores it anew."""
+"""Every command prints what is stored, in every format and on five clusters. `make golden` stores it anew.
+
+On the large cluster, the narrow table and JSON are compared with every change; `make test-slow` compares every format.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,21 @@ from pathlib import Path
 import pytest
 
 from tests.golden.commands import ARGUMENTS, LEFT_OUT, iter_commands
-from tests.golden.outputs import FOLDER, GoldenRuns, list_cases, open_runs, output_file, shorten_text
+from tests.golden.outputs import (
+    FOLDER,
+    GoldenRuns,
+    list_cases,
+    open_runs,
+    output_file,
+    select_brief_forms,
+    shorten_text,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = dict(iter_commands())
+HINT = "`make golden` shows and stores the difference"
+SMALL = [case for case in list_cases() if case[0] != "large"]
+LARGE = [words for name, words in list_cases() if name == "large"]
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +37,29 @@ def enter_snapshot() -> Iterator[Callable[[str], GoldenRuns]]:
         yield enter
 
 
-@pytest.mark.parametrize(("name", "words"), list_cases(), ids=[f"{words} of {name}" for name, words in list_cases()])
+@pytest.mark.parametrize(("name", "words"), SMALL, ids=[f"{words} of {name}" for name, words in SMALL])
 def test_a_command_prints_what_is_stored(enter_snapshot: Callable[[str], GoldenRuns], name: str, words: str) -> None:
     text = enter_snapshot(name).render_command(words, COMMANDS[words])
-    assert text == output_file(name, words).read_text(encoding="utf-8"), "`make golden` shows and stores the difference"
+    assert text == output_file(name, words).read_text(encoding="utf-8"), HINT
+
+
+@pytest.mark.parametrize("words", LARGE)
+def test_a_command_prints_of_a_large_cluster_what_is_stored(
+    enter_snapshot: Callable[[str], GoldenRuns], words: str
+) -> None:
+    text = enter_snapshot("large").render_command(words, COMMANDS[words], has_brief_runs=True)
+    stored = select_brief_forms(output_file("large", words).read_text(encoding="utf-8"), COMMANDS[words])
+    # The empty line after a run is that of its last form.
+    assert text.rstrip("\n") == stored.rstrip("\n"), HINT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", LARGE)
+def test_a_command_prints_of_a_large_cluster_what_is_stored_in_every_format(
+    enter_snapshot: Callable[[str], GoldenRuns], words: str
+) -> None:
+    text = enter_snapshot("large").render_command(words, COMMANDS[words])
+    assert text == output_file("large", words).read_text(encoding="utf-8"), HINT
 
 
 def test_every_command_has_stored_outputs_or_a_reason_why_it_has_none() -> None:

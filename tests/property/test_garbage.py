@@ -19,9 +19,7 @@ from trimtab.admission.admission_result import decide_pod
 def _objects_of_other_tests_stay():
     """Keep what other tests of this process left out of each collection, which takes most of the time otherwise."""
     gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
+    gc.freeze()  # for good, as tests/conftest.py does with the tests themselves
 
 
 @settings(max_examples=60)

@@ -40,7 +40,7 @@ test: $(READY) ## all tests that need no cluster (PYTEST_ARGS="-x --durations=60
 	@$(PYTHON) -m pytest -n auto -m "not slow" $(PYTEST_ARGS)
 
 test-slow: $(READY) ## what `make test` leaves out: every output format of every verb on a large cluster
-	@$(PYTHON) -m pytest -n auto -m slow $(PYTEST_ARGS)
+	@$(PYTHON) -m pytest -n auto -m slow tests/golden $(PYTEST_ARGS)
 
 fuzz: $(READY) ## 100 000 damaged reviews, and certificate rotations in any order (FUZZ_SEED=2: others)
 	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_cert_manager.py

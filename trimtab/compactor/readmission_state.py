@@ -6,14 +6,15 @@ that a plan from a file imports no client of the API server.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trimtab.admission.apiserver.priority import BUILT_IN
-from trimtab.admission.apiserver.resourcequota import find_refusing_quota
+from trimtab.admission.apiserver.resourcequota import find_refusing_quota, is_exceeded
 from trimtab.admission.readmission import NextPod, admit_next_pod, submitted_pod
 from trimtab.admission.running_requests import policies_that_resize, requests_of_running_pods
+from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import PodTemplateSpec
@@ -127,6 +128,7 @@ class ReadmissionState:
         self._next_pods = {key: entry for key, entry in self._next_pods.items() if not isinstance(entry[1], Unreadable)}
 
         has_changes = self.is_needed
+        quotas = _Quotas(facts.quotas)
 
         def requests_of(pod: PodInfo) -> Amounts | Unreadable | None:
             owner = pod.owner
@@ -145,13 +147,15 @@ class ReadmissionState:
                 and not _lacks_priority_class(pod_template, facts)
             )
             if is_plain and has_requests(pod, self._requests_of_template(owner, pod_template)):
-                refusal = _refusal_by_quota(pod, owner, submitted_pod(pod_template, owner), {}, facts)
+                refusal = None
+                if quotas.exceeded_in(pod.namespace):
+                    refusal = quotas.refusal_of(pod, owner, submitted_pod(pod_template, owner))
                 return refusal or (None if is_known else UNKNOWN_AMOUNTS)
             next_pod = self._next_pod_of(owner, pod_template, *rests_on, now)
             if isinstance(next_pod, Unreadable):
                 return next_pod
-            refusal = _why_not_replaced(pod, owner, next_pod, is_present=is_present) or _refusal_by_quota(
-                pod, owner, next_pod.stored, next_pod.requests, facts
+            refusal = _why_not_replaced(pod, owner, next_pod, is_present=is_present) or quotas.refusal_of(
+                pod, owner, next_pod.stored, next_pod.requests
             )
             if refusal is not None:
                 return refusal
@@ -237,21 +241,35 @@ def _why_not_replaced(pod: PodInfo, owner: OwnerKey, next_pod: NextPod, *, is_pr
     return Unreadable(f"the next pod of {owner.described}", sentence)
 
 
-def _refusal_by_quota(
-    pod: PodInfo, owner: OwnerKey, next_pod: Pod, requests: Amounts, facts: ClusterFacts
-) -> Unreadable | None:
-    """Returns why a quota would refuse the next pod after this one is gone, or None. `requests`: what the next pod
-    requests; empty if that is what this pod requests."""
-    quotas = facts.quotas.get(pod.namespace, ())
-    own = pod.requirements.requests
-    if not quotas or isinstance(own, Unreadable):
-        return None
-    growth = {name: max(0, amount - own.get(name, 0)) for name, amount in requests.items()}
-    quota = find_refusing_quota(quotas, next_pod, growth)
-    if quota is None:
-        return None
-    sentence = f"ResourceQuota {quota} would refuse it, because the namespace uses more than the quota allows"
-    return Unreadable(f"the next pod of {owner.described}", sentence)
+@dataclass(slots=True)
+class _Quotas:
+    """The quotas of all namespaces, asked once for each pod."""
+
+    by_namespace: Mapping[str, tuple[ResourceQuota, ...]]
+    _exceeded: dict[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
+
+    def exceeded_in(self, namespace: str) -> tuple[ResourceQuota, ...]:
+        """Returns the quotas of a namespace that allow less than is used now. Nearly every namespace has none."""
+        if namespace not in self._exceeded:
+            self._exceeded[namespace] = tuple(filter(is_exceeded, self.by_namespace.get(namespace, ())))
+        return self._exceeded[namespace]
+
+    def refusal_of(
+        self, pod: PodInfo, owner: OwnerKey, next_pod: Pod, requests: Amounts | None = None
+    ) -> Unreadable | None:
+        """Returns why a quota would refuse the next pod after this one is gone, or None. `requests`: what the next pod
+        requests; None if that is what this pod requests."""
+        quotas, own = self.by_namespace.get(pod.namespace, ()), pod.requirements.requests
+        if not quotas or isinstance(own, Unreadable):
+            return None
+        growth = {name: more for name, amount in (requests or {}).items() if (more := amount - own.get(name, 0)) > 0}
+        if not growth:
+            quotas = self.exceeded_in(pod.namespace)
+        quota = find_refusing_quota(quotas, next_pod, growth)
+        if quota is None:
+            return None
+        sentence = f"ResourceQuota {quota} would refuse it, because the namespace uses more than the quota allows"
+        return Unreadable(f"the next pod of {owner.described}", sentence)
 
 
 def _is_not_larger(readmitted_requests: Amounts, pod: PodInfo) -> bool:

@@ -3,7 +3,7 @@ than the pods that the owners have now."""
 
 from collections.abc import Collection, Mapping, Sequence
 
-from trimtab.cluster import quantity
+from trimtab.admission.apiserver.resourcequota import is_exceeded
 from trimtab.cluster.api.core import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
@@ -53,7 +53,7 @@ def may_differ(inventory: Inventory, snapshot: Snapshot, templates: Templates) -
     """Returns whether an owner's next pod may be another than one of its pods, or may not be created at all."""
     if any(owner not in templates for owner in largest_requests(inventory.pods)):
         return True
-    if any(map(_is_exceeded, snapshot.objects_of(ResourceQuota))) or _has_lost_classes(snapshot, templates):
+    if any(map(is_exceeded, snapshot.objects_of(ResourceQuota))) or _has_lost_classes(snapshot, templates):
         return True
     ranged = {item.metadata.namespace or "default" for item in snapshot.objects_of(LimitRange)}
     requests = {owner: requests_of_template(template) for owner, template in templates.items()}
@@ -65,13 +65,6 @@ def may_differ(inventory: Inventory, snapshot: Snapshot, templates: Templates) -
             if not has_requests(pod, requests[pod.owner]):
                 return True
     return False
-
-
-def _is_exceeded(quota: ResourceQuota) -> bool:
-    used = quota.status.used
-    return any(
-        name in used and quantity.compare_quantities(used[name], hard) > 0 for name, hard in quota.status.hard.items()
-    )
 
 
 def _has_lost_classes(snapshot: Snapshot, templates: Templates) -> bool:

@@ -145,6 +145,12 @@ def find_refusing_quota(quotas: Iterable[ResourceQuota], pod: Pod, growth: Amoun
     return None
 
 
+def is_exceeded(quota: ResourceQuota) -> bool:
+    """Returns whether a namespace uses more than its quota allows, as after the quota was lowered."""
+    hard, used = quota.status.hard, quota.status.used
+    return any(name in used and quantity.compare_quantities(used[name], limit) > 0 for name, limit in hard.items())
+
+
 def is_exceeded_quota(rejected: PodRejected | None) -> bool:
     """Returns whether a pod was rejected because the namespace would use more than a quota allows."""
     return rejected is not None and rejected.plugin == PLUGIN and rejected.message.startswith(_EXCEEDED)

@@ -14,7 +14,8 @@ from tests.cli.worlds import DEPLOYMENT, POLICY, write
 from trimtab.cli import output
 from trimtab.cli.doctor.command import DoctorFindingReport, DoctorReport, draw_findings
 from trimtab.cli.output import ReasonReport
-from trimtab.cli.savings.report import build_savings_report, draw_savings
+from trimtab.cli.reporting.draw import draw_report
+from trimtab.cli.savings.report import VIEW, build_savings_report
 
 
 def doctor_page() -> str:
@@ -34,7 +35,7 @@ def doctor_page() -> str:
 
 def savings_page() -> str:
     report = build_savings_report(STATES, 0, NOW, str)
-    return output.render_report("html", report, partial(draw_savings, report=report), "trimtab savings")
+    return output.render_report("html", report, partial(draw_report, report=report, view=VIEW), "trimtab savings")
 
 
 def _write_rollout(folder: Path) -> Path:

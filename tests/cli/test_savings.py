@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from tests.reasons import has_facts
-from trimtab.cli.savings.report import build_savings_report, draw_savings, parse_day
+from trimtab.cli.reporting.draw import draw_report
+from trimtab.cli.savings.report import VIEW, build_savings_report, parse_day
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.savings import MONEY
 
@@ -73,7 +74,7 @@ def test_one_pool_can_be_asked_for_alone() -> None:
 
 def test_what_is_drawn_says_the_total_first_and_that_it_is_a_bound() -> None:
     text = StringIO()
-    draw_savings(Console(file=text, width=120), build_savings_report(STATES, NOW - 30 * DAY, NOW, str))
+    draw_report(Console(file=text, width=120), build_savings_report(STATES, NOW - 30 * DAY, NOW, str), VIEW)
     lines = text.getvalue().splitlines()
     assert has_facts(lines[0], "2 nodes", "$219 a month", "at most $50.40")
     assert any(line.split() == ["web", "2", "$219", "a", "month", "$50.40"] for line in lines)

@@ -39,14 +39,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 def add_list_output_options(function: F) -> F:
     """Decorate a click command that lists objects with the options of `add_output_options`, and with `-o wide`, `-o
     name` and `--no-headers`."""
-    function = click.option(
+    return _add_output_options(add_no_headers_option(function), LIST_FORMS)
+
+
+def add_no_headers_option(function: F) -> F:
+    """Decorate a click command with `--no-headers`."""
+    return click.option(
         "--no-headers",
         is_flag=True,
         expose_value=False,
         callback=_note_no_headers,
         help="Print plain columns without the line of headers.",
     )(function)
-    return _add_output_options(function, LIST_FORMS)
 
 
 def _note_no_headers(context: click.Context, parameter: click.Parameter, is_chosen: bool) -> None:
@@ -57,7 +61,8 @@ _NO_HEADERS = f"{__name__}.no_headers"
 """The key of the option --no-headers in click's context."""
 
 
-def _has_headers() -> bool:
+def has_headers() -> bool:
+    """Return whether tables have a line of headers: False with `--no-headers`."""
     context = click.get_current_context(silent=True)
     return context is None or not context.meta.get(_NO_HEADERS, False)
 
@@ -157,11 +162,11 @@ def create_console() -> Console:
 
     In a pipe, text is wrapped at COLUMNS or 120 characters; tables are as wide as their cells.
     """
-    console, has_headers = ReportConsole(), _has_headers()
-    if console.is_terminal and has_headers:
+    console = ReportConsole()
+    if console.is_terminal and has_headers():
         return console
     width = None if "COLUMNS" in os.environ or console.is_terminal else 120
-    return PlainConsole(has_headers=has_headers, width=width)
+    return PlainConsole(has_headers=has_headers(), width=width)
 
 
 def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
@@ -175,7 +180,7 @@ def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> 
         page_console = PageConsole()
         draw(page_console)
         return page_console.render_page(title)
-    console = PlainConsole(has_headers=_has_headers(), record=True, width=160, file=StringIO())
+    console = PlainConsole(has_headers=has_headers(), record=True, width=160, file=StringIO())
     draw(console)
     return console.export_text()
 

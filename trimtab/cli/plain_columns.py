@@ -48,8 +48,8 @@ class PlainConsole(ReportConsole):
 def format_columns(table: Table, *, has_headers: bool = True) -> list[str]:
     """Return the lines of the table: its title, its headers, and one line for each row."""
     columns = [
-        [_cell_text(column.header).upper(), *map(_cell_text, column.cells)] if table.show_header and has_headers
-        else [*map(_cell_text, column.cells)]
+        [cell_text(column.header).upper(), *map(cell_text, column.cells)] if table.show_header and has_headers
+        else [*map(cell_text, column.cells)]
         for column in table.columns
     ]  # fmt: skip
     widths = [max(map(len, cells), default=0) for cells in columns]
@@ -61,13 +61,13 @@ def format_columns(table: Table, *, has_headers: bool = True) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-    return [*([_cell_text(table.title)] if table.title else []), *aligned]
+    return [*([cell_text(table.title)] if table.title else []), *aligned]
 
 
-def _cell_text(cell: RenderableType) -> str:
+def cell_text(cell: RenderableType) -> str:
     """Return the cell on one line; the lines of a cell are joined by a semicolon."""
     if isinstance(cell, Group):
-        lines = [_cell_text(part) for part in cell.renderables]
+        lines = [cell_text(part) for part in cell.renderables]
     elif isinstance(cell, Text):
         lines = cell.plain.splitlines()
     elif isinstance(cell, str):

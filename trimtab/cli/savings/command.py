@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from trimtab.cli import output
 from trimtab.cli.complete_names import complete_pools
-from trimtab.cli.savings.report import build_savings_report, draw_savings, parse_day
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.savings.report import VIEW, build_savings_report, parse_day
 from trimtab.cli.shared_options import add_login_options, parse_since
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
@@ -35,9 +35,9 @@ from trimtab.inputs.command_faults import UsageError
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )
 @add_login_options
-@output.add_output_options
+@add_report_options(VIEW)
 def verb(
-    since: str, pool: str | None, team_label: str | None, output: str, output_file: str | None, **login: Any
+    since: str, pool: str | None, team_label: str | None, form: str, output_file: str | None, **login: Any
 ) -> None:
     """Show what removed nodes saved, by pool and by team.
 
@@ -61,11 +61,7 @@ def verb(
 
     begin = _parse_since(since, compactor_state.read_at)
     report = build_savings_report(compactor_state.pool_states, begin, compactor_state.read_at, team_of, only=pool)
-    _emit(output, output_file, report)
-
-
-def _emit(form: str, output_file: str | None, report: Any) -> None:
-    output.emit_report(form, output_file, report, lambda console: draw_savings(console, report), "trimtab savings")
+    emit_rows(form, output_file, report, VIEW)
 
 
 def _parse_since(text: str, now: Seconds) -> Seconds:

@@ -7,10 +7,8 @@ amount may be lower.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from rich.console import Console
-from rich.table import Table
-
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
 from trimtab.compaction.drain.pool_state import PoolState
@@ -137,17 +135,6 @@ def _dollars(micro_dollars_an_hour: int, day: DaySavings, now: Seconds) -> float
     return micro_dollars_an_hour / 1e6 * max(0, now - day.at) / HOUR_SECONDS
 
 
-def draw_savings(console: Console, report: SavingsReport) -> None:
-    """Draw the total, a table by pool, and a table by team."""
-    console.print(f"Since {report.since[:10]}: {_describe(report.total)}")
-    if report.pools:
-        console.print(_draw_parts("pool", report.pools))
-    if report.teams:
-        console.print(_draw_parts("team", report.teams))
-    for note in report.notes:
-        console.print(note, style="dim")
-
-
 def _describe(total: SavingsPart) -> str:
     amounts = "".join(f", {format_amount(each.amount, each.unit)}" for each in total.saves)
     money = f", at most {_money(total)} saved so far" if total.dollars_so_far is not None else ""
@@ -158,13 +145,38 @@ def _money(part: SavingsPart) -> str:
     return "–" if part.dollars_so_far is None else f"${part.dollars_so_far:,.2f}"
 
 
-def _draw_parts(what: str, parts: Iterable[SavingsPart]) -> Table:
-    has_nodes = what == "pool"
-    table = Table(what, *(("nodes",) if has_nodes else ()), "saves", "saved so far, at most", box=None, pad_edge=False)
-    for part in parts:
-        saves = ", ".join(format_amount(each.amount, each.unit) for each in part.saves) or "–"
-        table.add_row(part.name, *((str(part.nodes),) if has_nodes else ()), saves, _money(part))
-    return table
+def _describe_amounts(part: SavingsPart) -> str:
+    return ", ".join(format_amount(each.amount, each.unit) for each in part.saves) or "–"
+
+
+_NODES: Column[SavingsPart] = Column(title="nodes", cell=lambda part: str(part.nodes), value=lambda part: part.nodes)
+_SAVES: Column[SavingsPart] = Column(title="saves", cell=_describe_amounts)
+_SAVED: Column[SavingsPart] = Column(
+    title="saved so far, at most", cell=_money, value=lambda part: part.dollars_so_far, rank=1
+)
+
+
+def _name_column(title: str) -> Column[SavingsPart]:
+    return Column(title=title, cell=lambda part: part.name)
+
+
+VIEW: ReportView[SavingsReport] = ReportView(
+    title="trimtab savings",
+    before=lambda report: [f"Since {report.since[:10]}: {_describe(report.total)}"],
+    sections=(
+        Section(
+            rows=lambda report: report.pools,
+            columns=fixed(_name_column("pool"), _NODES, _SAVES, _SAVED),
+            name=lambda part: f"pool/{part.name}",
+            frame=Frame.NONE,
+        ),
+        Section(
+            rows=lambda report: report.teams, columns=fixed(_name_column("team"), _SAVES, _SAVED), frame=Frame.NONE
+        ),
+    ),
+    notes=lambda report: report.notes,
+)
+"""How the savings are shown: the total, a table by pool, and a table by team."""
 
 
 def parse_day(text: str) -> Seconds | None:

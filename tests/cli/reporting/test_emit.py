@@ -1,0 +1,66 @@
+"""Names and CSV follow from the same columns as the table."""
+
+import click
+import msgspec
+from click.testing import CliRunner
+
+from trimtab.cli.output import ReportPart
+from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
+
+
+class NodeRow(ReportPart, frozen=True, kw_only=True):
+    name: str
+    cost: float
+
+
+class NodesReport(ReportPart, frozen=True, kw_only=True):
+    nodes: list[NodeRow]
+
+
+NAME: Column[NodeRow] = Column(title="node", cell=lambda row: row.name)
+COST: Column[NodeRow] = Column(title="$ a month", cell=lambda row: f"${row.cost:,.2f}", value=lambda row: row.cost)
+SECTION: Section[NodesReport, NodeRow] = Section(
+    rows=lambda report: report.nodes, columns=fixed(NAME, COST), name=lambda row: f"node/{row.name}"
+)
+VIEW: ReportView[NodesReport] = ReportView(title="nodes", sections=(SECTION,))
+UNNAMED: ReportView[NodesReport] = ReportView(
+    title="nodes", sections=(Section(rows=lambda report: report.nodes, columns=fixed(COST)),)
+)
+REPORT = NodesReport(nodes=[NodeRow(name="n1", cost=1234.5), NodeRow(name="=n2", cost=0.5)])
+
+
+def run(*arguments: str, view: ReportView[NodesReport] = VIEW) -> tuple[int, str]:
+    @click.command()
+    @add_report_options(view)
+    def verb(form: str, output_file: str | None) -> None:
+        emit_rows(form, output_file, REPORT, view)
+
+    result = CliRunner().invoke(verb, arguments)
+    return result.exit_code, result.output
+
+
+def test_a_table_in_a_pipe_has_plain_columns() -> None:
+    assert run() == (0, "NODE   $ A MONTH\nn1     $1,234.50\n=n2    $0.50\n")
+
+
+def test_no_headers_are_printed_if_none_are_wanted() -> None:
+    assert run("--no-headers") == (0, "n1    $1,234.50\n=n2   $0.50\n")
+    assert run("-o", "csv", "--no-headers") == (0, '"n1","1234.5"\n"\'=n2","0.5"\n')
+
+
+def test_csv_has_numbers_and_no_formulas() -> None:
+    assert run("-o", "csv") == (0, '"node","$ a month"\n"n1","1234.5"\n"\'=n2","0.5"\n')
+
+
+def test_names_are_one_per_line() -> None:
+    assert run("-o", "name") == (0, "node/n1\nnode/=n2\n")
+
+
+def test_rows_that_are_no_objects_have_no_names() -> None:
+    code, text = run("-o", "name", view=UNNAMED)
+    assert (code, "'name' is not one of" in text) == (2, True)
+
+
+def test_json_is_the_report_itself() -> None:
+    assert msgspec.json.decode(run("-o", "json")[1], type=NodesReport) == REPORT

@@ -1,0 +1,88 @@
+"""What a report with rows consists of. JSON and YAML are the report's value itself; everything else follows from here.
+
+A report is read on a terminal of 80 columns, in a pipe, as a page and in a spreadsheet. So a column says what it shows,
+which value a program gets, and how much its reader would miss it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Generic, Literal, TypeVar
+
+from rich.console import RenderableType
+
+from trimtab.cli.csv_table import Cell
+
+R = TypeVar("R")
+Row = TypeVar("Row")
+Paragraph = RenderableType
+"""A text of a report; a `rich.text.Text` may have styles."""
+
+
+class Frame(Enum):
+    """How a table is drawn on a terminal."""
+
+    BOX = "box"
+    """Lines around all cells."""
+    NONE = "none"
+    """Columns separated by blanks, as kubectl prints them."""
+
+
+def no_paragraphs(report: Any) -> Iterable[Paragraph]:
+    """Returns no texts."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column(Generic[Row]):
+    """A column of a table."""
+
+    title: str
+    cell: Callable[[Row], RenderableType]
+    """Returns what the table shows of a row."""
+    value: Callable[[Row], Cell] | None = None
+    """Returns what CSV contains of a row: a number without its unit; None for the text that the table shows."""
+    rank: int = 0
+    """In a narrow terminal, the column with the highest rank is left out first; one of rank 0 never is."""
+    align: Literal["left", "right"] = "left"
+    is_wide: bool = False
+    """Whether the column is shown with `-o wide` only (and in CSV)."""
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section(Generic[R, Row]):
+    """A part of a report: a table, with the texts before and after it."""
+
+    rows: Callable[[R], Sequence[Row]]
+    columns: Callable[[R], tuple[Column[Row], ...]]
+    """Returns the columns, which may depend on the report: a column without any value helps nobody."""
+    title: Callable[[R], str] | None = None
+    name: Callable[[Row], str] | None = None
+    """Returns KIND/NAME of the row's object, for `-o name`; None if the rows are no objects."""
+    before: Callable[[R], Iterable[Paragraph]] = no_paragraphs
+    after: Callable[[R], Iterable[Paragraph]] = no_paragraphs
+    empty: Callable[[R], Iterable[Paragraph]] = no_paragraphs
+    """Returns what is printed instead if there are no rows."""
+    frame: Frame = Frame.BOX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportView(Generic[R]):
+    """How a report is shown. The first section is the one whose rows `-o name` and `-o csv` list."""
+
+    title: str
+    """The title of the page."""
+    sections: tuple[Section[R, Any], ...]
+    before: Callable[[R], Iterable[Paragraph]] = no_paragraphs
+    notes: Callable[[R], Iterable[str]] = field(default=no_paragraphs)  # type: ignore[assignment]
+
+    @property
+    def main(self) -> Section[R, Any]:
+        """The section that names and CSV list."""
+        return self.sections[0]
+
+
+def fixed(*columns: Column[Row]) -> Callable[[Any], tuple[Column[Row], ...]]:
+    """Returns a function that gives these columns for every report."""
+    return lambda report: columns

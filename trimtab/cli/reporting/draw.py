@@ -1,0 +1,94 @@
+"""Draws a report with rows on a console. No other module makes tables.
+
+A table that does not fit is not squeezed: words would be broken, and a name in two halves can be neither read nor
+copied. Columns are left out instead, in the order of their ranks, and the last line names them. If the remaining ones
+do not fit either, each row becomes a card: one line for each cell.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cli.page.console_page import PageConsole
+from trimtab.cli.plain_columns import PlainConsole, cell_text
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
+
+R = TypeVar("R")
+_ANY_WIDTH = 100_000
+
+
+def draw_report(console: Console, report: R, view: ReportView[R], *, is_wide: bool = False) -> None:
+    """Draws all sections with their texts, and the notes."""
+    _print_all(console, view.before(report))
+    for section in view.sections:
+        draw_section(console, report, section, is_wide=is_wide)
+    for note in view.notes(report):
+        console.print(note, style="dim")
+
+
+def draw_section(console: Console, report: R, section: Section[R, Any], *, is_wide: bool = False) -> None:
+    """Draws one section: its table as far as it fits, with its texts."""
+    rows = section.rows(report)
+    if not rows:
+        _print_all(console, section.empty(report))
+        return
+    _print_all(console, section.before(report))
+    columns = [column for column in section.columns(report) if is_wide or not column.is_wide]
+    title = section.title(report) if section.title is not None else None
+    shown = list(columns)
+    while not _fits(console, build_table(rows, shown, title, section.frame)):
+        least = max(shown, key=lambda column: column.rank)
+        if not least.rank:
+            _print_cards(console, rows, columns, title)
+            _print_all(console, section.after(report))
+            return
+        shown.remove(least)
+    console.print(build_table(rows, shown, title, section.frame))
+    missing = [column.title for column in columns if column not in shown]
+    if missing:
+        names = ", ".join(missing)
+        console.print(f"Not shown, because the terminal is narrow: {names} (see -o json or -o csv).", style="dim")
+    _print_all(console, section.after(report))
+
+
+def build_table(rows: Sequence[Any], columns: Sequence[Column[Any]], title: str | None, frame: Frame) -> Table:
+    """Returns the table of these rows and columns."""
+    options: dict[str, Any] = {"title": title, "title_justify": "left"} if title else {}
+    options |= {"header_style": "bold"} if frame is Frame.BOX else {"box": None, "pad_edge": False}
+    table = Table(**options)
+    for column in columns:
+        table.add_column(column.title, justify=column.align, overflow="fold", style=column.style)
+    for row in rows:
+        table.add_row(*(column.cell(row) for column in columns))
+    return table
+
+
+def _fits(console: Console, table: Table) -> bool:
+    """Returns whether the console shows the table without breaking a word."""
+    if isinstance(console, PlainConsole | PageConsole):
+        # Their lines may have any length.
+        return True
+    return console.measure(table, options=console.options.update(width=_ANY_WIDTH)).minimum <= console.width
+
+
+def _print_cards(console: Console, rows: Sequence[Any], columns: Sequence[Column[Any]], title: str | None) -> None:
+    """Prints each row as lines of a title and a cell. A word that is longer than a line stays whole."""
+    if title:
+        console.print(title, style="italic")
+    first, *others = columns
+    for row in rows:
+        lines = [Text(cell_text(first.cell(row)), "bold")]
+        for column in others:
+            content = cell_text(column.cell(row))
+            if content:
+                lines.append(Text.assemble((f"  {column.title}: ", "dim"), content))
+        console.print(Text("\n").join(lines), overflow="ignore", crop=False)
+
+
+def _print_all(console: Console, paragraphs: Any) -> None:
+    paragraph: RenderableType
+    for paragraph in paragraphs:
+        console.print(paragraph)

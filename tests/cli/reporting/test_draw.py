@@ -23,8 +23,8 @@ ROWS = [("shop/a-deployment-with-a-name", "no usage", "eu-central-1"), ("shop/we
 
 def view_of(rows: list[Row], frame: Frame = Frame.BOX) -> ReportView[list[Row]]:
     section: Section[list[Row], Row] = Section(
-        rows=lambda report: report, columns=fixed(*COLUMNS), title=lambda report: "Workloads", frame=frame,
-        empty=lambda report: ["No workload."], after=lambda report: ["That is all."],
+        key="workloads", rows=lambda report: report, columns=fixed(*COLUMNS), title=lambda report: "Workloads",
+        frame=frame, empty=lambda report: ["No workload."], after=lambda report: ["That is all."],
     )  # fmt: skip
     return ReportView(title="a report", sections=(section,), notes=lambda report: ["A note."])
 

@@ -21,11 +21,11 @@ class NodesReport(ReportPart, frozen=True, kw_only=True):
 NAME: Column[NodeRow] = Column(title="node", cell=lambda row: row.name)
 COST: Column[NodeRow] = Column(title="$ a month", cell=lambda row: f"${row.cost:,.2f}", value=lambda row: row.cost)
 SECTION: Section[NodesReport, NodeRow] = Section(
-    rows=lambda report: report.nodes, columns=fixed(NAME, COST), name=lambda row: f"node/{row.name}"
+    key="nodes", rows=lambda report: report.nodes, columns=fixed(NAME, COST), name=lambda row: f"node/{row.name}"
 )
 VIEW: ReportView[NodesReport] = ReportView(title="nodes", sections=(SECTION,))
 UNNAMED: ReportView[NodesReport] = ReportView(
-    title="nodes", sections=(Section(rows=lambda report: report.nodes, columns=fixed(COST)),)
+    title="nodes", sections=(Section(key="costs", rows=lambda report: report.nodes, columns=fixed(COST)),)
 )
 REPORT = NodesReport(nodes=[NodeRow(name="n1", cost=1234.5), NodeRow(name="=n2", cost=0.5)])
 
@@ -51,6 +51,14 @@ def test_no_headers_are_printed_if_none_are_wanted() -> None:
 
 def test_csv_has_numbers_and_no_formulas() -> None:
     assert run("-o", "csv") == (0, '"node","$ a month"\n"n1","1234.5"\n"\'=n2","0.5"\n')
+
+
+def test_several_tables_are_one_in_csv() -> None:
+    both: ReportView[NodesReport] = ReportView(title="nodes", sections=(SECTION, *UNNAMED.sections))
+    assert run("-o", "csv", view=both)[1].splitlines() == [
+        '"table","node","$ a month"', '"nodes","n1","1234.5"', '"nodes","\'=n2","0.5"',
+        '"costs","","1234.5"', '"costs","","0.5"',
+    ]  # fmt: skip
 
 
 def test_names_are_one_per_line() -> None:

@@ -11,8 +11,9 @@ import click
 from trimtab.cli import output
 from trimtab.cli.idle import report as parts
 from trimtab.cli.idle.report import IdleReport, select_rows
-from trimtab.cli.idle.table import draw_idle_report
+from trimtab.cli.idle.table import VIEW
 from trimtab.cli.quantity_option import add_quantity_option
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.shared_options import add_cluster_options, parse_minor_version
 from trimtab.cluster.config_error import ConfigError
@@ -78,7 +79,7 @@ from trimtab.usage.series import Series, container_key
 )
 @click.option("--now", metavar="TIME", help="The time of the snapshot, RFC 3339 or `now`. Default: now.")
 @click.option("--manifests", is_flag=True, help="Print only the proposed objects, as YAML.")
-@output.add_output_options
+@add_report_options(VIEW)
 def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **options: Any) -> None:
     """Show which workloads could sleep, which claims are mostly empty, and which objects no pod names.
 
@@ -125,10 +126,7 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
                *(f"This sleep schedule cannot be read: {problem}" for problem in unreadable)],
     )  # fmt: skip
     report = select_rows(report, selection, manifests)
-    output.emit_report(
-        options["output"], options["output_file"], report, lambda console: draw_idle_report(console, report),
-        "trimtab idle",
-    )  # fmt: skip
+    emit_rows(options["form"], options["output_file"], report, VIEW)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

@@ -1,110 +1,133 @@
-"""The report of `trimtab idle` as tables."""
+"""How the report of `trimtab idle` is shown: a table for each part that is not empty, with the saving in its title."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from trimtab.cli.idle.report import IdleReport, ObjectName
+from trimtab.cli.idle.report import (
+    ClaimRow,
+    IdleReport,
+    MissedSleepRow,
+    ObjectName,
+    OrphanRow,
+    SleeperRow,
+)
+from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed
 
 _GIB = 1 << 30
-
-
-def draw_idle_report(console: Console, report: IdleReport) -> None:
-    """Draw every part of the report that is not empty, with the saving in its title."""
-    _draw_sleepers(console, report)
-    _draw_missed(console, report)
-    _draw_claims(console, report)
-    _draw_orphans(console, report)
-    left_out = Counter(row.reason.code for row in report.unjudged)
-    if left_out:
-        kinds = ", ".join(f"{count} {code}" for code, count in sorted(left_out.items()))
-        console.print(
-            "Objects of these kinds were not checked, because a component may read such objects although no "
-            f"other object names them: {kinds}."
-        )
-    for row in report.unknown:
-        sentence = f"Trimtab cannot decide about {row.subject}: {row.reason.text} (have {row.have}, need {row.need})."
-        console.print(sentence)
-    for note in report.notes:
-        console.print(note)
-
-
-def _draw_sleepers(console: Console, report: IdleReport) -> None:
-    if not report.sleepers:
-        return
-    total = sum(row.dollars_per_month or 0.0 for row in report.sleepers)
-    table = _table(
-        f"Workloads that could sleep ({report.zone}): ${total:,.2f} a month",
-        "Workload",
-        "Quiet",
-        "Hours a week",
-        "$ a month",
-    )
-    for row in report.sleepers:
-        table.add_row(
-            _format(row.object), ", ".join(row.windows), str(row.hours_per_week), _money(row.dollars_per_month)
-        )
-    console.print(table)
-
-
-def _draw_missed(console: Console, report: IdleReport) -> None:
-    if not report.missed_sleep:
-        return
-    table = _table(
-        "Sleep schedules that do not match the usage",
-        "Workload",
-        "Schedule",
-        "Quiet, but running",
-        "Asleep, but busy",
-        "$ a month",
-    )
-    for row in report.missed_sleep:
-        table.add_row(_format(row.object), row.schedule, ", ".join(row.awake_and_quiet) or "–",
-                      ", ".join(row.asleep_and_busy) or "–", _money(row.dollars_per_month))  # fmt: skip
-    console.print(table)
-
-
-def _draw_claims(console: Console, report: IdleReport) -> None:
-    if not report.claims:
-        return
-    table = _table("Claims", "Claim", "Used", "Size", "What", "$ a month")
-    for row in report.claims:
-        table.add_row(_format(row.object), f"{row.used_bytes / _GIB:.1f} GiB", f"{row.capacity_bytes / _GIB:.1f} GiB",
-                      row.reason.text, _money(row.dollars_per_month))  # fmt: skip
-    console.print(table)
-
-
-def _draw_orphans(console: Console, report: IdleReport) -> None:
-    judged = ", ".join(f"{count} {kind}" for kind, count in report.checked.items())
-    if not report.orphans:
-        console.print(f"Every object that was checked is named by another object (checked: {judged or 'nothing'}).")
-        return
-    total = sum(row.dollars_per_month or 0.0 for row in report.orphans)
-    table = _table(
-        f"Objects that no pod names (of {judged}): ${total:,.2f} a month",
-        "Object",
-        "What is known",
-        "Since",
-        "$ a month",
-    )
-    for row in report.orphans:
-        table.add_row(_format(row.object), row.reason.text, row.created or "–", _money(row.dollars_per_month))
-    console.print(table)
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for column in columns:
-        table.add_column(
-            column, overflow="fold", justify="right" if column in ("$ a month", "Hours a week") else "left"
-        )
-    return table
+IdleRow = OrphanRow | SleeperRow | MissedSleepRow | ClaimRow
 
 
 def _format(name: ObjectName) -> str:
     return f"{name.kind} {name.namespace}/{name.name}" if name.namespace else f"{name.kind} {name.name}"
 
 
+def _name_row(row: IdleRow) -> str:
+    return f"{row.object.kind}/{row.object.name}"
+
+
 def _money(dollars: float | None) -> str:
     return "–" if dollars is None else f"{dollars:,.2f}"
+
+
+def _sum_money(rows: Sequence[SleeperRow] | Sequence[OrphanRow]) -> str:
+    return f"${sum(row.dollars_per_month or 0.0 for row in rows):,.2f} a month"
+
+
+def _object_column(title: str) -> Column[Any]:
+    return Column(title=title, csv_title="object", cell=lambda row: _format(row.object))
+
+
+_COST: Column[Any] = Column(
+    title="$ a month", cell=lambda row: _money(row.dollars_per_month), value=lambda row: row.dollars_per_month,
+    align="right", rank=1,
+)  # fmt: skip
+
+
+def _gibibytes(title: str, read: Callable[[ClaimRow], int]) -> Column[ClaimRow]:
+    return Column(
+        title=title, cell=lambda row: f"{read(row) / _GIB:.1f} GiB", value=lambda row: f"{read(row) / _GIB:.1f}Gi"
+    )
+
+
+_SLEEPERS: Section[IdleReport, SleeperRow] = Section(
+    key="sleepers",
+    rows=lambda report: report.sleepers,
+    title=lambda report: f"Workloads that could sleep ({report.zone}): {_sum_money(report.sleepers)}",
+    columns=fixed(
+        _object_column("Workload"),
+        Column(title="Quiet", cell=lambda row: ", ".join(row.windows)),
+        Column(
+            title="Hours a week", cell=lambda row: str(row.hours_per_week), value=lambda row: row.hours_per_week,
+            align="right", rank=2,
+        ),
+        _COST,
+    ),
+    name=_name_row,
+)  # fmt: skip
+_MISSED: Section[IdleReport, MissedSleepRow] = Section(
+    key="missed sleep",
+    rows=lambda report: report.missed_sleep,
+    title=lambda report: "Sleep schedules that do not match the usage",
+    columns=fixed(
+        _object_column("Workload"),
+        Column(title="Schedule", cell=lambda row: row.schedule),
+        Column(title="Quiet, but running", cell=lambda row: ", ".join(row.awake_and_quiet) or "–", rank=2),
+        Column(title="Asleep, but busy", cell=lambda row: ", ".join(row.asleep_and_busy) or "–", rank=3),
+        _COST,
+    ),
+    name=_name_row,
+)
+_CLAIMS: Section[IdleReport, ClaimRow] = Section(
+    key="claims",
+    rows=lambda report: report.claims,
+    title=lambda report: "Claims",
+    columns=fixed(
+        _object_column("Claim"),
+        _gibibytes("Used", lambda row: row.used_bytes),
+        _gibibytes("Size", lambda row: row.capacity_bytes),
+        Column(title="What", cell=lambda row: row.reason.text),
+        _COST,
+    ),
+    name=_name_row,
+)
+
+
+def _checked(report: IdleReport) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in report.checked.items())
+
+
+_ORPHANS: Section[IdleReport, OrphanRow] = Section(
+    key="orphans",
+    rows=lambda report: report.orphans,
+    title=lambda report: f"Objects that no pod names (of {_checked(report)}): {_sum_money(report.orphans)}",
+    columns=fixed(
+        _object_column("Object"),
+        Column(title="What is known", cell=lambda row: row.reason.text),
+        Column(title="Since", cell=lambda row: row.created or "–", rank=2),
+        _COST,
+    ),
+    name=_name_row,
+    empty=lambda report: [
+        f"Every object that was checked is named by another object (checked: {_checked(report) or 'nothing'})."
+    ],
+)
+
+
+def _describe_rest(report: IdleReport) -> Iterator[str]:
+    """Yields what was not checked, what is not known, and the notes."""
+    left_out = Counter(row.reason.code for row in report.unjudged)
+    if left_out:
+        kinds = ", ".join(f"{count} {code}" for code, count in sorted(left_out.items()))
+        yield (
+            "Objects of these kinds were not checked, because a component may read such objects although no "
+            f"other object names them: {kinds}."
+        )
+    for row in report.unknown:
+        yield f"Trimtab cannot decide about {row.subject}: {row.reason.text} (have {row.have}, need {row.need})."
+    yield from report.notes
+
+
+VIEW: ReportView[IdleReport] = ReportView(
+    title="trimtab idle", sections=(_SLEEPERS, _MISSED, _CLAIMS, _ORPHANS), after=_describe_rest
+)

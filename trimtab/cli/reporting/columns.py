@@ -42,6 +42,8 @@ class Column(Generic[Row]):
     """Returns what the table shows of a row."""
     value: Callable[[Row], Cell] | None = None
     """Returns what CSV contains of a row: a number without its unit; None for the text that the table shows."""
+    csv_title: str = ""
+    """The title in CSV, where columns of several tables with one title are one column; empty for `title`."""
     rank: int = 0
     """In a narrow terminal, the column with the highest rank is left out first; one of rank 0 never is."""
     align: Literal["left", "right"] = "left"
@@ -54,6 +56,8 @@ class Column(Generic[Row]):
 class Section(Generic[R, Row]):
     """A part of a report: a table, with the texts before and after it."""
 
+    key: str
+    """The name of the table in CSV, if the report has several."""
     rows: Callable[[R], Sequence[Row]]
     columns: Callable[[R], tuple[Column[Row], ...]]
     """Returns the columns, which may depend on the report: a column without any value helps nobody."""
@@ -69,18 +73,14 @@ class Section(Generic[R, Row]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView(Generic[R]):
-    """How a report is shown. The first section is the one whose rows `-o name` and `-o csv` list."""
+    """How a report is shown."""
 
     title: str
     """The title of the page."""
     sections: tuple[Section[R, Any], ...]
     before: Callable[[R], Iterable[Paragraph]] = no_paragraphs
+    after: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     notes: Callable[[R], Iterable[str]] = field(default=no_paragraphs)  # type: ignore[assignment]
-
-    @property
-    def main(self) -> Section[R, Any]:
-        """The section that names and CSV list."""
-        return self.sections[0]
 
 
 def fixed(*columns: Column[Row]) -> Callable[[Any], tuple[Column[Row], ...]]:

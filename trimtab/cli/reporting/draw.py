@@ -8,7 +8,8 @@ do not fit either, each row becomes a card: one line for each cell.
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -25,6 +26,7 @@ def draw_report(console: Console, report: R, view: ReportView[R], *, is_wide: bo
     _print_all(console, view.before(report))
     for section in view.sections:
         draw_section(console, report, section, is_wide=is_wide)
+    _print_all(console, view.after(report))
     for note in view.notes(report):
         console.print(note, style="dim")
 
@@ -39,14 +41,17 @@ def draw_section(console: Console, report: R, section: Section[R, Any], *, is_wi
     columns = [column for column in section.columns(report) if is_wide or not column.is_wide]
     title = section.title(report) if section.title is not None else None
     shown = list(columns)
-    while not _fits(console, build_table(rows, shown, title, section.frame)):
+    while True:
+        table = build_table(rows, shown, title, section.frame)
         least = max(shown, key=lambda column: column.rank)
-        if not least.rank:
-            _print_cards(console, rows, columns, title)
-            _print_all(console, section.after(report))
-            return
+        if _fit_words(console, table) or not least.rank:
+            break
         shown.remove(least)
-    console.print(build_table(rows, shown, title, section.frame))
+    if not _fit_words(console, table):
+        _print_cards(console, rows, columns, title)
+        _print_all(console, section.after(report))
+        return
+    console.print(table)
     missing = [column.title for column in columns if column not in shown]
     if missing:
         names = ", ".join(missing)
@@ -66,12 +71,35 @@ def build_table(rows: Sequence[Any], columns: Sequence[Column[Any]], title: str 
     return table
 
 
-def _fits(console: Console, table: Table) -> bool:
-    """Returns whether the console shows the table without breaking a word."""
+def _fit_words(console: Console, table: Table) -> bool:
+    """Returns whether the console can show the table without breaking a word, and sets the widths of its columns so
+    that it does: each has its longest word, and what is left goes to the columns that wrap, by what they lack. Left to
+    itself, a table shortens its widest column, also below a word."""
     if isinstance(console, PlainConsole | PageConsole):
         # Their lines may have any length.
         return True
-    return console.measure(table, options=console.options.update(width=_ANY_WIDTH)).minimum <= console.width
+    options = console.options.update(width=_ANY_WIDTH)
+    needs = [_measure(console, options, table, number) for number in range(len(table.columns))]
+    frame_width = console.measure(table, options=options).minimum - sum(need.minimum for need in needs)
+    space = console.width - frame_width - sum(need.minimum for need in needs)
+    missing = sum(need.maximum - need.minimum for need in needs)
+    if space < 0 or missing <= space:
+        return space >= 0
+    for column, need in zip(table.columns, needs, strict=True):
+        column.width = need.minimum + (need.maximum - need.minimum) * space // missing
+    return True
+
+
+def _measure(console: Console, options: ConsoleOptions, table: Table, number: int) -> Measurement:
+    """Returns the widths of a column without the blanks beside it."""
+    column = table.columns[number]
+    parts = [*([column.header] if table.show_header else []), *column.cells]
+    measured = [Measurement.get(console, options, _renderable(console, part)) for part in parts]
+    return Measurement(max(each.minimum for each in measured), max(each.maximum for each in measured))
+
+
+def _renderable(console: Console, part: RenderableType) -> RenderableType:
+    return console.render_str(part) if isinstance(part, str) else part
 
 
 def _print_cards(console: Console, rows: Sequence[Any], columns: Sequence[Column[Any]], title: str | None) -> None:

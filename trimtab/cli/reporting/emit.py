@@ -1,6 +1,6 @@
 """The options of a verb whose report has rows, and the output in each format."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import click
@@ -9,7 +9,7 @@ import msgspec
 from trimtab.cli import output
 from trimtab.cli.csv_table import Cell, format_csv_table
 from trimtab.cli.plain_columns import cell_text
-from trimtab.cli.reporting.columns import Column, ReportView, Section
+from trimtab.cli.reporting.columns import Column, ReportView
 from trimtab.cli.reporting.draw import draw_report
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -19,7 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def add_report_options(view: ReportView[Any]) -> Callable[[F], F]:
     """Returns a decorator of a click command that adds the options `-o`, `-O` and `--no-headers`, with the formats that
     the report has. The command receives them as `form` and `output_file`."""
-    forms = ["table", "wide", *(["name"] if view.main.name is not None else []), "json", "yaml", "csv", "html"]
+    has_names = any(section.name is not None for section in view.sections)
+    forms = ["table", "wide", *(["name"] if has_names else []), "json", "yaml", "csv", "html"]
 
     def decorate(function: F) -> F:
         function = output.add_no_headers_option(output.add_output_file_option(function))
@@ -34,9 +35,9 @@ def add_report_options(view: ReportView[Any]) -> Callable[[F], F]:
 def emit_rows(form: str, output_file: str | None, report: R, view: ReportView[R]) -> None:
     """Prints the report in this format, or writes it to the file."""
     if form == "csv":
-        output.write_text(render_csv(report, view.main, has_headers=output.has_headers()), output_file)
+        output.write_text(render_csv(report, view, has_headers=output.has_headers()), output_file)
     elif form == "name":
-        output.write_lines(_names(report, view.main), output_file)
+        output.write_lines(_names(report, view), output_file)
     else:
         output.emit_report(
             form,
@@ -47,18 +48,28 @@ def emit_rows(form: str, output_file: str | None, report: R, view: ReportView[R]
         )
 
 
-def render_csv(report: R, section: Section[R, Any], *, has_headers: bool = True) -> str:
-    """Returns the rows of a section as CSV, with all its columns."""
-    columns = section.columns(report)
-    header: list[Iterable[Cell]] = [[column.title for column in columns]] if has_headers else []
-    return format_csv_table([*header, *([_value(column, row) for column in columns] for row in section.rows(report))])
+def render_csv(report: R, view: ReportView[R], *, has_headers: bool = True) -> str:
+    """Returns the rows of all sections as one table in CSV, with all their columns. If there are several sections, the
+    first column names the section of a row, and a cell of another section's column is empty."""
+    tables = [(section, section.columns(report)) for section in view.sections]
+    titles = list(dict.fromkeys(_csv_title(column) for _, columns in tables for column in columns))
+    has_keys = len(tables) > 1
+    lines: list[list[Cell]] = [[*(["table"] if has_keys else []), *titles]] if has_headers else []
+    for section, columns in tables:
+        for row in section.rows(report):
+            cells = {_csv_title(column): _value(column, row) for column in columns}
+            lines.append([*([section.key] if has_keys else []), *map(cells.get, titles)])
+    return format_csv_table(lines)
+
+
+def _csv_title(column: Column[Any]) -> str:
+    return column.csv_title or column.title
 
 
 def _value(column: Column[Any], row: Any) -> Cell:
     return cell_text(column.cell(row)) if column.value is None else column.value(row)
 
 
-def _names(report: R, section: Section[R, Any]) -> Iterator[str]:
-    assert section.name is not None
-    for row in section.rows(report):
-        yield section.name(row)
+def _names(report: R, view: ReportView[R]) -> Iterator[str]:
+    names = (section.name(row) for section in view.sections if section.name for row in section.rows(report))
+    return iter(dict.fromkeys(names))

@@ -165,13 +165,17 @@ VIEW: ReportView[SavingsReport] = ReportView(
     before=lambda report: [f"Since {report.since[:10]}: {_describe(report.total)}"],
     sections=(
         Section(
+            key="pools",
             rows=lambda report: report.pools,
             columns=fixed(_name_column("pool"), _NODES, _SAVES, _SAVED),
             name=lambda part: f"pool/{part.name}",
             frame=Frame.NONE,
         ),
         Section(
-            rows=lambda report: report.teams, columns=fixed(_name_column("team"), _SAVES, _SAVED), frame=Frame.NONE
+            key="teams",
+            rows=lambda report: report.teams,
+            columns=fixed(_name_column("team"), _SAVES, _SAVED),
+            frame=Frame.NONE,
         ),
     ),
     notes=lambda report: report.notes,

@@ -23,9 +23,15 @@ class Frame(Enum):
     """How a table is drawn on a terminal."""
 
     BOX = "box"
-    """Lines around all cells."""
+    """Lines around the table, and between its columns."""
+    ROWS = "rows"
+    """Lines around all cells, for rows of several lines."""
     NONE = "none"
     """Columns separated by blanks, as kubectl prints them."""
+    SCREEN = "screen"
+    """The whole width of a live screen. A cell that is too long ends with an ellipsis."""
+    GRID = "grid"
+    """Columns without titles."""
 
 
 def no_paragraphs(report: Any) -> Iterable[Paragraph]:
@@ -49,7 +55,25 @@ class Column(Generic[Row]):
     align: Literal["left", "right"] = "left"
     is_wide: bool = False
     """Whether the column is shown with `-o wide` only (and in CSV)."""
+    is_below: bool = False
+    """Whether the cells are printed below the table if the column is left out."""
+    min_width: int = 0
+    """The width below which a text of several words cannot be read well."""
+    ratio: int | None = None
+    """The share of the column in a table that has the whole width."""
     style: str = ""
+
+
+def number_column(
+    title: str, value: Callable[[Row], int | float | None], form: str = "{:,}", *, none: str = "–", **options: Any
+) -> Column[Row]:
+    """Returns a column of numbers, aligned to the right. `form` is a format string; `none` is shown for None."""
+
+    def cell(row: Row) -> str:
+        number = value(row)
+        return none if number is None else form.format(number)
+
+    return Column(title=title, cell=cell, value=value, **{"align": "right", **options})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +90,14 @@ class Section(Generic[R, Row]):
     """Returns KIND/NAME of the row's object, for `-o name`; None if the rows are no objects."""
     before: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     after: Callable[[R], Iterable[Paragraph]] = no_paragraphs
-    empty: Callable[[R], Iterable[Paragraph]] = no_paragraphs
-    """Returns what is printed instead if there are no rows."""
+    empty: Callable[[R], Iterable[Paragraph]] | None = no_paragraphs
+    """Returns what is printed instead if there are no rows; None for a table without rows."""
+    drawn: Callable[[R], Sequence[Row]] | None = None
+    """Returns the rows that are drawn, if these are not all."""
+    lines: Callable[[R], Iterable[Paragraph]] | None = None
+    """Returns what is drawn instead of a table."""
+    csv_columns: Callable[[R], tuple[Column[Row], ...]] | None = None
+    """Returns the columns in CSV, if these are others than those of the table; none leave the table out."""
     frame: Frame = Frame.BOX
 
 
@@ -81,6 +111,8 @@ class ReportView(Generic[R]):
     before: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     after: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     notes: Callable[[R], Iterable[str]] = field(default=no_paragraphs)  # type: ignore[assignment]
+    page: Callable[[R], str] | None = None
+    """Returns the page, if it is not what is drawn on a terminal."""
 
 
 def fixed(*columns: Column[Row]) -> Callable[[Any], tuple[Column[Row], ...]]:

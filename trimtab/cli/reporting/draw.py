@@ -5,7 +5,7 @@ copied. Columns are left out instead, in the order of their ranks, and the last 
 do not fit either, each row becomes a card: one line for each cell.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -33,45 +33,76 @@ def draw_report(console: Console, report: R, view: ReportView[R], *, is_wide: bo
 
 def draw_section(console: Console, report: R, section: Section[R, Any], *, is_wide: bool = False) -> None:
     """Draws one section: its table as far as it fits, with its texts."""
-    rows = section.rows(report)
-    if not rows:
+    rows = (section.drawn or section.rows)(report)
+    if not rows and section.lines is None and section.empty is not None:
         _print_all(console, section.empty(report))
         return
     _print_all(console, section.before(report))
-    columns = [column for column in section.columns(report) if is_wide or not column.is_wide]
-    title = section.title(report) if section.title is not None else None
-    shown = list(columns)
-    while True:
-        table = build_table(rows, shown, title, section.frame)
-        least = max(shown, key=lambda column: column.rank)
-        if _fit_words(console, table) or not least.rank:
-            break
-        shown.remove(least)
-    if not _fit_words(console, table):
-        _print_cards(console, rows, columns, title)
-        _print_all(console, section.after(report))
-        return
-    console.print(table)
-    missing = [column.title for column in columns if column not in shown]
-    if missing:
-        names = ", ".join(missing)
-        console.print(f"Not shown, because the terminal is narrow: {names} (see -o json or -o csv).", style="dim")
+    if section.lines is not None:
+        _print_all(console, section.lines(report))
+    else:
+        columns = [column for column in section.columns(report) if is_wide or not column.is_wide]
+        title = section.title(report) if section.title is not None else None
+        draw_table(console, rows, columns, title, section.frame)
     _print_all(console, section.after(report))
 
 
-def build_table(rows: Sequence[Any], columns: Sequence[Column[Any]], title: str | None, frame: Frame) -> Table:
-    """Returns the table of these rows and columns."""
+def draw_table(
+    console: Console,
+    rows: Sequence[Any],
+    columns: Sequence[Column[Any]],
+    title: str | None = None,
+    frame: Frame = Frame.BOX,
+) -> None:
+    """Draws the rows with as many columns as fit, and names the other columns."""
+    shown = list(columns)
+    while True:
+        table = build_table(rows, shown, title, frame)
+        least = max(shown, key=lambda column: column.rank)
+        is_fitting = _fit_words(console, table, shown)
+        if is_fitting or not least.rank:
+            break
+        shown.remove(least)
+    if not is_fitting:
+        _print_cards(console, rows, columns, title)
+        return
+    console.print(table)
+    below = [column for column in columns if column.is_below and column not in shown]
+    if below:
+        _print_cards(console, rows, [columns[0], *below], None, has_titles=False)
+    missing = [column.title for column in columns if column not in shown and not column.is_below]
+    if missing:
+        names = ", ".join(missing)
+        console.print(f"Not shown, because the terminal is narrow: {names} (see -o json or -o csv).", style="dim")
+
+
+_FRAMES: dict[Frame, dict[str, Any]] = {
+    Frame.BOX: {"header_style": "bold"},
+    Frame.ROWS: {"header_style": "bold", "show_lines": True},
+    Frame.NONE: {"box": None, "pad_edge": False},
+    Frame.SCREEN: {"box": None, "pad_edge": False, "expand": True, "header_style": "bold"},
+    Frame.GRID: {"box": None, "pad_edge": False, "show_edge": False, "padding": (0, 2), "collapse_padding": True},
+}
+
+
+def build_table(
+    rows: Iterable[Any], columns: Sequence[Column[Any]], title: str | None = None, frame: Frame = Frame.BOX
+) -> Table:
+    """Returns the table of these rows and columns. Titles are shown if there are any."""
     options: dict[str, Any] = {"title": title, "title_justify": "left"} if title else {}
-    options |= {"header_style": "bold"} if frame is Frame.BOX else {"box": None, "pad_edge": False}
-    table = Table(**options)
+    table = Table(**options, **_FRAMES[frame], show_header=any(column.title for column in columns))
+    is_screen = frame is Frame.SCREEN
     for column in columns:
-        table.add_column(column.title, justify=column.align, overflow="fold", style=column.style)
+        table.add_column(
+            column.title, justify=column.align, style=column.style, ratio=column.ratio,
+            overflow="ellipsis" if is_screen else "fold", no_wrap=is_screen,
+        )  # fmt: skip
     for row in rows:
         table.add_row(*(column.cell(row) for column in columns))
     return table
 
 
-def _fit_words(console: Console, table: Table) -> bool:
+def _fit_words(console: Console, table: Table, columns: Sequence[Column[Any]]) -> bool:
     """Returns whether the console can show the table without breaking a word, and sets the widths of its columns so
     that it does: each has its longest word, and what is left goes to the columns that wrap, by what they lack. Left to
     itself, a table shortens its widest column, also below a word."""
@@ -79,8 +110,12 @@ def _fit_words(console: Console, table: Table) -> bool:
         # Their lines may have any length.
         return True
     options = console.options.update(width=_ANY_WIDTH)
-    needs = [_measure(console, options, table, number) for number in range(len(table.columns))]
-    frame_width = console.measure(table, options=options).minimum - sum(need.minimum for need in needs)
+    words = [_measure(console, options, table, number) for number in range(len(columns))]
+    frame_width = console.measure(table, options=options).minimum - sum(need.minimum for need in words)
+    needs = [
+        Measurement(max(need.minimum, min(column.min_width, need.maximum)), need.maximum)
+        for need, column in zip(words, columns, strict=True)
+    ]
     space = console.width - frame_width - sum(need.minimum for need in needs)
     missing = sum(need.maximum - need.minimum for need in needs)
     if space < 0 or missing <= space:
@@ -102,7 +137,9 @@ def _renderable(console: Console, part: RenderableType) -> RenderableType:
     return console.render_str(part) if isinstance(part, str) else part
 
 
-def _print_cards(console: Console, rows: Sequence[Any], columns: Sequence[Column[Any]], title: str | None) -> None:
+def _print_cards(
+    console: Console, rows: Sequence[Any], columns: Sequence[Column[Any]], title: str | None, *, has_titles: bool = True
+) -> None:
     """Prints each row as lines of a title and a cell. A word that is longer than a line stays whole."""
     if title:
         console.print(title, style="italic")
@@ -112,7 +149,7 @@ def _print_cards(console: Console, rows: Sequence[Any], columns: Sequence[Column
         for column in others:
             content = cell_text(column.cell(row))
             if content:
-                lines.append(Text.assemble((f"  {column.title}: ", "dim"), content))
+                lines.append(Text.assemble((f"  {column.title}: " if has_titles else "  ", "dim"), content))
         console.print(Text("\n").join(lines), overflow="ignore", crop=False)
 
 

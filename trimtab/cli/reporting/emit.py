@@ -45,13 +45,15 @@ def emit_rows(form: str, output_file: str | None, report: R, view: ReportView[R]
             report,
             lambda console: draw_report(console, report, view, is_wide=form == "wide"),
             view.title,
+            page=None if view.page is None else lambda: view.page(report),
         )
 
 
 def render_csv(report: R, view: ReportView[R], *, has_headers: bool = True) -> str:
     """Returns the rows of all sections as one table in CSV, with all their columns. If there are several sections, the
     first column names the section of a row, and a cell of another section's column is empty."""
-    tables = [(section, section.columns(report)) for section in view.sections]
+    tables = [(section, (section.csv_columns or section.columns)(report)) for section in view.sections]
+    tables = [(section, columns) for section, columns in tables if columns]
     titles = list(dict.fromkeys(_csv_title(column) for _, columns in tables for column in columns))
     has_keys = len(tables) > 1
     lines: list[list[Cell]] = [[*(["table"] if has_keys else []), *titles]] if has_headers else []

@@ -13,16 +13,17 @@ from trimtab.cli import output
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.shared_options import add_cluster_options, needs_cluster, parse_minor_version
 from trimtab.cli.vpa.lint_proposals import lint_proposals
 from trimtab.cli.vpa.report import (
+    PROPOSE_VIEW,
+    SIMULATE_VIEW,
     VpaProposeReport,
     VpaSimulateReport,
     build_proposed_vpa,
     build_reaction_row,
     build_simulated_container,
-    draw_proposals,
-    draw_simulation,
 )
 from trimtab.cluster.config_error import ConfigError
 from trimtab.histogram.batch_history import ContainerKey
@@ -63,7 +64,7 @@ def verb() -> None:
 @click.option("--mode", type=click.Choice(MODES), default="Recreate", show_default=True,
               help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.")  # fmt: skip
 @_NAMESPACE
-@output.add_output_options
+@add_report_options(SIMULATE_VIEW)
 def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
     """Show what a VPA with the given flags would have done to your workloads.
 
@@ -96,10 +97,7 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
         ],
         notes=notes,
     )  # fmt: skip
-    output.emit_report(
-        options["output"], options["output_file"], report, lambda console: draw_simulation(console, report),
-        "trimtab vpa simulate",
-    )  # fmt: skip
+    emit_rows(options["form"], options["output_file"], report, SIMULATE_VIEW)
 
 
 def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workloads: ClusterWorkloads) -> int:
@@ -134,7 +132,7 @@ def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
               help="The Kubernetes version, such as 1.33. From 1.33 on pods can be resized in place.")  # fmt: skip
 @click.option("--manifests", is_flag=True, help="Print only the VPAs to add and to change, as YAML.")
 @_NAMESPACE
-@output.add_output_options
+@add_report_options(PROPOSE_VIEW)
 def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
     """Show which VPAs to add, to change and to remove.
 
@@ -178,7 +176,4 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
             "resized in place."
         )
     report = VpaProposeReport(proposals=[build_proposed_vpa(one) for one in proposals], notes=notes)
-    output.emit_report(
-        options["output"], options["output_file"], report, lambda console: draw_proposals(console, report),
-        "trimtab vpa propose",
-    )  # fmt: skip
+    emit_rows(options["form"], options["output_file"], report, PROPOSE_VIEW)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from trimtab.autoscaling.container_amounts import format_amount, read_amount
 from trimtab.autoscaling.simulation.propose_vpas import VpaProposal
 from trimtab.autoscaling.simulation.simulate_vpa import VpaOutcome
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
 from trimtab.cluster.quantity import format_quantity
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.histogram.batch_history import ContainerKey
@@ -175,51 +174,104 @@ def _shorten(part: ResourceResult, amount: str) -> str:
     return amount if number is None else format_amount(part.resource, number)
 
 
-def draw_simulation(console: Console, report: VpaSimulateReport) -> None:
-    """Draw the reaction times, then for every container and resource a row per set of flags."""
-    times = _table(
-        "Minutes until cpu requests follow a step in usage", "Flags", "Rise, old pod", "Rise, young pod", "Drop"
-    )
-    for row in report.reaction:
-        minutes = (row.rise_old_pod_minutes, row.rise_young_pod_minutes, row.drop_minutes)
-        times.add_row(row.flags, *(f"{value:g}" for value in minutes))
-    console.print(times)
-    table = _table("What the VPA would have done", "Container", "Flags", "Resource", "Target", "Bounds",
-        "Minutes with too little cpu",
-                   "Longest", "Waste", "Evictions", "Resizes")  # fmt: skip
-    for container in report.containers:
-        name = f"{container.namespace}/{container.workload}/{container.container}"
-        for result in container.results:
-            for part in result.resources:
-                table.add_row(
-                    name, result.flags, part.resource, _shorten(part, part.target),
-                    f"{_shorten(part, part.lower_bound)}–{_shorten(part, part.upper_bound)}",
-                    f"{part.starved_minutes} ({part.starved_share:.1%})", str(part.longest_starved_minutes),
-                    f"{part.waste_share:.0%}", str(result.evictions), str(result.resizes),
-                )  # fmt: skip
-    console.print(table)
-    blocked = [row for container in report.containers for row in container.results if row.blocked_rounds]
-    if blocked:
-        console.print(
+class _SimulationRow(NamedTuple):
+    container: SimulatedContainer
+    result: FlagsResult
+    part: ResourceResult
+
+
+def _simulation_rows(report: VpaSimulateReport) -> list[_SimulationRow]:
+    return [
+        _SimulationRow(container, result, part)
+        for container in report.containers
+        for result in container.results
+        for part in result.resources
+    ]
+
+
+def _explain_blocked(report: VpaSimulateReport) -> Iterator[str]:
+    if any(row.blocked_rounds for container in report.containers for row in container.results):
+        yield (
             "Some pods were never updated although they should have been, because their workload has fewer pods "
             "than --min-replicas."
         )
-    for note in report.notes:
-        console.print(note)
 
 
-def draw_proposals(console: Console, report: VpaProposeReport) -> None:
-    """Draw a row per workload."""
-    table = _table("VPAs", "Workload", "Action", "VPA", "Why")
-    for row in report.proposals:
-        table.add_row(f"{row.namespace}/{row.workload}", row.action, row.existing or "–", row.reason.text)
-    console.print(table)
-    for note in report.notes:
-        console.print(note)
+def _minutes(title: str, value: Callable[[ReactionRow], float], rank: int) -> Column[ReactionRow]:
+    return number_column(title, value, "{:g}", rank=rank, align="left")
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def _amount(title: str, read: Callable[[ResourceResult], str]) -> Column[_SimulationRow]:
+    return Column(title=title, cell=lambda row: _shorten(row.part, read(row.part)), value=lambda row: read(row.part))
+
+
+_REACTION: Section[VpaSimulateReport, ReactionRow] = Section(
+    key="reaction",
+    title=lambda report: "Minutes until cpu requests follow a step in usage",
+    rows=lambda report: report.reaction,
+    columns=fixed(
+        Column(title="Flags", cell=lambda row: row.flags),
+        _minutes("Rise, old pod", lambda row: row.rise_old_pod_minutes, 1),
+        _minutes("Rise, young pod", lambda row: row.rise_young_pod_minutes, 2),
+        _minutes("Drop", lambda row: row.drop_minutes, 3),
+    ),
+    empty=None,
+)
+_SIMULATED: Section[VpaSimulateReport, _SimulationRow] = Section(
+    key="containers",
+    title=lambda report: "What the VPA would have done",
+    rows=_simulation_rows,
+    columns=fixed(
+        Column(
+            title="Container",
+            cell=lambda row: f"{row.container.namespace}/{row.container.workload}/{row.container.container}",
+        ),
+        Column(title="Flags", cell=lambda row: row.result.flags),
+        Column(title="Resource", cell=lambda row: row.part.resource),
+        _amount("Target", lambda part: part.target),
+        Column(
+            title="Bounds",
+            cell=lambda row: f"{_shorten(row.part, row.part.lower_bound)}–{_shorten(row.part, row.part.upper_bound)}",
+            value=lambda row: f"{row.part.lower_bound}–{row.part.upper_bound}",
+            rank=5,
+        ),
+        Column(
+            title="Minutes with too little cpu",
+            cell=lambda row: f"{row.part.starved_minutes} ({row.part.starved_share:.1%})",
+            value=lambda row: row.part.starved_minutes,
+            rank=1,
+        ),
+        number_column("Longest", lambda row: row.part.longest_starved_minutes, "{}", align="left", rank=6),
+        number_column("Waste", lambda row: row.part.waste_share, "{:.0%}", align="left", rank=2),
+        number_column("Evictions", lambda row: row.result.evictions, "{}", align="left", rank=3),
+        number_column("Resizes", lambda row: row.result.resizes, "{}", align="left", rank=4),
+    ),
+    name=lambda row: row.container.workload,
+    empty=None,
+)
+SIMULATE_VIEW: ReportView[VpaSimulateReport] = ReportView(
+    title="trimtab vpa simulate",
+    sections=(_REACTION, _SIMULATED),
+    after=lambda report: [*_explain_blocked(report), *report.notes],
+)
+"""The reaction times, then for every container and resource a row per set of flags."""
+
+PROPOSE_VIEW: ReportView[VpaProposeReport] = ReportView(
+    title="trimtab vpa propose",
+    sections=(
+        Section(
+            key="proposals",
+            title=lambda report: "VPAs",
+            rows=lambda report: report.proposals,
+            columns=fixed(
+                Column(title="Workload", cell=lambda row: f"{row.namespace}/{row.workload}"),
+                Column(title="Action", cell=lambda row: row.action),
+                Column(title="VPA", cell=lambda row: row.existing or "–", value=lambda row: row.existing, rank=2),
+                Column(title="Why", cell=lambda row: row.reason.text, rank=1, is_below=True, min_width=30),
+            ),
+            name=lambda row: row.workload,
+            empty=None,
+        ),
+    ),
+    after=lambda report: report.notes,
+)

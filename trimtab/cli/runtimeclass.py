@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from trimtab.admission.audit.stale_overhead import class_overheads
-from trimtab.cli import output
 from trimtab.cli.main import SuggestingGroup
-from trimtab.cli.output import ReportPart, format_manifests
+from trimtab.cli.output import API_VERSION, ReportPart, format_manifests
 from trimtab.cli.print_text import print_document, print_text
+from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
@@ -68,7 +67,7 @@ class TeamCost(ReportPart, frozen=True, kw_only=True):
 class RuntimeClassCostReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab runtimeclass cost`. Published as deploy/schemas/runtime-class-cost-report.schema.json."""
 
-    api_version: str = output.API_VERSION
+    api_version: str = API_VERSION
     kind: str = "RuntimeClassCostReport"
     by: str
     teams: list[TeamCost]
@@ -98,31 +97,6 @@ class _Sum:
         self.memory_bytes += requests.get("memory", 0)
         self.sandbox_millicores += overhead.get("cpu", 0)
         self.sandbox_memory_bytes += overhead.get("memory", 0)
-
-
-@click.command("cost")
-@add_cluster_options
-@click.option(
-    "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
-    help="Sum the costs by namespace, or by a label of the pod or of its namespace, such as team.",
-)  # fmt: skip
-@output.add_output_options
-def report_cost(cluster: live_cluster.ClusterOptions, by: str, output: str, output_file: str | None) -> None:
-    """Show what running pods cost in a month by their requests, with the share of the sandboxes listed separately.
-
-    The prices of a core and a GiB are derived from the nodes: from the label trimtab.dev/price, or from the list price
-    of the machine type.
-    """
-    from trimtab.cli import output as printed
-
-    report = _build_cost_report(live_cluster.read_snapshot(cluster, ("Pod", "Namespace", "Node")), by)
-    printed.emit_report(
-        output,
-        output_file,
-        report,
-        lambda console: _draw_cost(console, report),
-        "trimtab runtimeclass cost",
-    )
 
 
 def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
@@ -190,38 +164,20 @@ def _price_amount(price: ResourcePrice, millicores: int, memory_bytes: int, pods
     )  # fmt: skip
 
 
-def _draw_cost(console: Console, report: RuntimeClassCostReport) -> None:
-    for title, first, rows in (
-        (f"Cost in a month by {report.by}", report.by.capitalize(), report.teams),
-        ("Cost in a month by RuntimeClass", "RuntimeClass", report.classes),
-    ):
-        table = Table(title=title, title_justify="left", header_style="bold")
-        table.add_column(first, overflow="fold")
-        for column in ("Pods", "Containers", "Sandboxes", "Sandboxes' share"):
-            table.add_column(column, justify="right")
-        for row in rows:
-            table.add_row(
-                row.name,
-                str(row.pods),
-                _cost_text(row.workload),
-                _cost_text(row.sandbox),
-                _sandbox_share(row),
-            )
-        console.print(table)
+def _describe_cost(report: RuntimeClassCostReport) -> Iterator[str]:
     for row in report.classes:
         if row.name != WITHOUT_LABEL:
-            console.print(
+            yield (
                 f"A pod with RuntimeClass {row.name} costs on average {_cost_text(row.workload_per_pod)} for its "
                 f"containers and {_cost_text(row.sandbox_per_pod)} for its sandbox."
             )
     unreadable = sum(row.unreadable_pods for row in report.teams)
     if unreadable:
-        console.print(
+        yield (
             f"{format_count(unreadable, 'pod has', 'pods have')} amounts that cannot be read, so the "
             "costs leave out such pods."
         )
-    for note in report.notes:
-        console.print(note)
+    yield from report.notes
 
 
 def _cost_text(amount: PricedAmount) -> str:
@@ -231,6 +187,63 @@ def _cost_text(amount: PricedAmount) -> str:
 def _sandbox_share(row: TeamCost) -> str:
     whole = row.workload.dollars_per_month + row.sandbox.dollars_per_month
     return f"{row.sandbox.dollars_per_month / whole:.1%}" if whole else "–"
+
+
+def _cost_columns(first: str) -> tuple[Column[TeamCost], ...]:
+    return (
+        Column(title=first, csv_title="name", cell=lambda row: row.name),
+        number_column("Pods", lambda row: row.pods, "{}", rank=3),
+        Column(
+            title="Containers", cell=lambda row: _cost_text(row.workload), align="right", rank=1,
+            value=lambda row: row.workload.dollars_per_month,
+        ),
+        Column(
+            title="Sandboxes", cell=lambda row: _cost_text(row.sandbox), align="right",
+            value=lambda row: row.sandbox.dollars_per_month,
+        ),
+        Column(title="Sandboxes' share", cell=_sandbox_share, align="right", rank=2),
+    )  # fmt: skip
+
+
+_COST_VIEW: ReportView[RuntimeClassCostReport] = ReportView(
+    title="trimtab runtimeclass cost",
+    sections=(
+        Section(
+            key="teams",
+            title=lambda report: f"Cost in a month by {report.by}",
+            rows=lambda report: report.teams,
+            columns=lambda report: _cost_columns(report.by.capitalize()),
+            empty=None,
+        ),
+        Section(
+            key="classes",
+            title=lambda report: "Cost in a month by RuntimeClass",
+            rows=lambda report: report.classes,
+            columns=fixed(*_cost_columns("RuntimeClass")),
+            name=lambda row: f"RuntimeClass/{row.name}",
+            named=lambda report: [row for row in report.classes if row.name != WITHOUT_LABEL],
+            empty=None,
+        ),
+    ),
+    after=_describe_cost,
+)
+
+
+@click.command("cost")
+@add_cluster_options
+@click.option(
+    "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
+    help="Sum the costs by namespace, or by a label of the pod or of its namespace, such as team.",
+)  # fmt: skip
+@add_report_options(_COST_VIEW)
+def report_cost(cluster: live_cluster.ClusterOptions, by: str, form: str, output_file: str | None) -> None:
+    """Show what running pods cost in a month by their requests, with the share of the sandboxes listed separately.
+
+    The prices of a core and a GiB are derived from the nodes: from the label trimtab.dev/price, or from the list price
+    of the machine type.
+    """
+    report = _build_cost_report(live_cluster.read_snapshot(cluster, ("Pod", "Namespace", "Node")), by)
+    emit_rows(form, output_file, report, _COST_VIEW)
 
 
 class MeasuredClass(ReportPart, frozen=True, kw_only=True):
@@ -257,9 +270,57 @@ class MeasuredClass(ReportPart, frozen=True, kw_only=True):
 class RuntimeClassReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab runtimeclass measure`. Published as deploy/schemas/runtime-class-report.schema.json."""
 
-    api_version: str = output.API_VERSION
+    api_version: str = API_VERSION
     kind: str = "RuntimeClassReport"
     classes: list[MeasuredClass]
+
+
+_MAX_NAMES = 10
+_WHY_NO_NODES = {
+    "no-label": "no node has the labels that the RuntimeClass selects.",
+    "cordoned": "all nodes that the RuntimeClass selects are cordoned.",
+    "tainted": "the nodes that the RuntimeClass selects have taints that it does not tolerate; each pod must tolerate "
+    "these taints itself.",
+    "may-come": "at present no node has the labels that the RuntimeClass selects; an autoscaler may create such a "
+    "node.",
+}
+
+
+def _format_amounts(overhead: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(overhead.items())) or "none"
+
+
+def _describe_classes(report: RuntimeClassReport) -> Iterator[str]:
+    for row in report.classes:
+        if row.over:
+            names = join_first(row.over, _MAX_NAMES)
+            yield f"RuntimeClass {row.name}: pods that use more memory than their requests and overhead: {names}"
+        if row.no_nodes is not None:
+            yield f"{row.name}: {_WHY_NO_NODES[row.no_nodes]}"
+
+
+_MEASURE_VIEW: ReportView[RuntimeClassReport] = ReportView(
+    title="trimtab runtimeclass measure",
+    sections=(
+        Section(
+            key="classes",
+            title=lambda report: "The cost of runtimes for each pod",
+            rows=lambda report: report.classes,
+            columns=fixed(
+                Column(title="RuntimeClass", cell=lambda row: row.name),
+                number_column("Pods measured", lambda row: row.pods, "{}", align="left", rank=1),
+                Column(title="Present overhead", cell=lambda row: _format_amounts(row.overhead)),
+                Column(
+                    title="Measured, with headroom",
+                    cell=lambda row: _format_amounts(row.measured) if row.measured else row.missing,
+                ),
+            ),
+            name=lambda row: f"RuntimeClass/{row.name}",
+            empty=None,
+        ),
+    ),
+    after=_describe_classes,
+)
 
 
 _SUMMARIES = click.option(
@@ -282,24 +343,19 @@ def verb() -> None:
 @verb.command("measure")
 @add_cluster_options
 @_SUMMARIES
-@output.add_output_options
+@add_report_options(_MEASURE_VIEW)
 def measure_overhead(
-    cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], output: str, output_file: str | None
+    cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], form: str, output_file: str | None
 ) -> None:
     """Show what the pods of each RuntimeClass use in addition to their containers, and the overhead that the class
     defines."""
-    from trimtab.cli import output as printed
-
     snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass", "Node"))
     reasons = _unavailable_classes(snapshot)
     classes = [
         _measure_class(runtime_class, snapshot, summaries, reasons.get(runtime_class.metadata.name))
         for runtime_class in snapshot.objects_of(RuntimeClass)
     ]
-    report = RuntimeClassReport(classes=classes)
-    printed.emit_report(
-        output, output_file, report, lambda console: _draw_overhead(console, report), "trimtab runtimeclass measure"
-    )
+    emit_rows(form, output_file, RuntimeClassReport(classes=classes), _MEASURE_VIEW)
 
 
 @verb.command("render")
@@ -423,40 +479,3 @@ def _measure_class(
         over=_pods_over_requests(runtime_class.metadata.name, snapshot, summaries),
         no_nodes=no_nodes,
     )
-
-
-def _draw_overhead(console: Console, report: RuntimeClassReport) -> None:
-    table = Table(title="The cost of runtimes for each pod", title_justify="left", header_style="bold")
-    for column in ("RuntimeClass", "Pods measured", "Present overhead", "Measured, with headroom"):
-        table.add_column(column, overflow="fold")
-    for row in report.classes:
-        table.add_row(
-            row.name,
-            str(row.pods),
-            _format_amounts(row.overhead),
-            _format_amounts(row.measured or {}) if row.measured else row.missing,
-        )
-    console.print(table)
-    for row in report.classes:
-        if row.over:
-            names = join_first(row.over, _MAX_NAMES)
-            console.print(
-                f"RuntimeClass {row.name}: pods that use more memory than their requests and overhead: {names}"
-            )
-        if row.no_nodes is not None:
-            console.print(f"{row.name}: {_WHY_NO_NODES[row.no_nodes]}")
-
-
-_MAX_NAMES = 10
-_WHY_NO_NODES = {
-    "no-label": "no node has the labels that the RuntimeClass selects.",
-    "cordoned": "all nodes that the RuntimeClass selects are cordoned.",
-    "tainted": "the nodes that the RuntimeClass selects have taints that it does not tolerate; each pod must tolerate "
-    "these taints itself.",
-    "may-come": "at present no node has the labels that the RuntimeClass selects; an autoscaler may create such a "
-    "node.",
-}
-
-
-def _format_amounts(overhead: dict[str, str]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in sorted(overhead.items())) or "none"

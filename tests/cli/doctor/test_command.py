@@ -6,7 +6,8 @@ from io import StringIO
 from rich.console import Console
 
 from tests.cli.doctor.worlds import HIDDEN, OURS, WELL
-from trimtab.cli.doctor.command import build_report, draw_findings, judge_cluster
+from trimtab.cli.doctor.command import VIEW, build_report, judge_cluster
+from trimtab.cli.reporting.draw import draw_report
 from trimtab.diagnosis.observed import NamespaceState, ObservedCluster
 
 
@@ -15,7 +16,7 @@ def drawn(seen: ObservedCluster) -> str:
     actual_report = build_report(
         judge_cluster(seen), server="https://x", namespace=OURS, at="", without=(), strict=False
     )
-    draw_findings(console, actual_report)
+    draw_report(console, actual_report, VIEW)
     return console.export_text()
 
 

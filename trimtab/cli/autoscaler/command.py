@@ -10,9 +10,10 @@ import click
 from trimtab.autoscaling.simulation.propose_autoscaler import propose_flags
 from trimtab.autoscaling.simulation.replay_nodes import ScaleDownFlags
 from trimtab.cli import output
-from trimtab.cli.autoscaler.report import build_autoscaler_report, draw_autoscaler_report
+from trimtab.cli.autoscaler.report import VIEW, build_autoscaler_report
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.quantity_option import add_quantity_option
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.shared_options import add_cluster_options, add_price_option
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -48,7 +49,7 @@ def verb() -> None:
               help="The time from a scale-up until the new node accepts pods.")  # fmt: skip
 @click.option("--min-nodes", type=click.IntRange(0, 1000), default=0, show_default=True,
               help="The number of nodes of each machine type that the replay never removes.")  # fmt: skip
-@output.add_output_options
+@add_report_options(VIEW)
 @without_garbage_collection()
 def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
     """Show what other flags of the cluster autoscaler would have done.
@@ -66,10 +67,7 @@ def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: An
     )  # fmt: skip
     proposal = propose_flags(reading.history, reading.present, on_replay=_show_progress)
     report = build_autoscaler_report(proposal, reading.history, (*notes, *reading.notes))
-    output.emit_report(
-        options["output"], options["output_file"], report, lambda console: draw_autoscaler_report(console, report),
-        "trimtab autoscaler propose",
-    )  # fmt: skip
+    emit_rows(options["form"], options["output_file"], report, VIEW)
 
 
 def _show_progress(flag_sets: Sequence[ScaleDownFlags]) -> Iterable[ScaleDownFlags]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from rich.text import Text
 
 from trimtab.autoscaling.simulation.propose_autoscaler import AutoscalerProposal, ReplayedFlags
 from trimtab.autoscaling.simulation.replay_nodes import NodeHistory
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
 from trimtab.cluster.format_count import format_count
 
 SHOWN_REPLAYS = 8
-"""The number of rows of the table; the report in JSON has all."""
+"""The number of rows of the table; the other output formats have all."""
 
 
 class ReplayRow(ReportPart, frozen=True, kw_only=True):
@@ -72,43 +74,65 @@ def _build_row(replayed: ReplayedFlags) -> ReplayRow:
     )  # fmt: skip
 
 
-def draw_autoscaler_report(console: Console, report: AutoscalerProposeReport) -> None:
-    """Draw a table of the present flags, the proposed ones, and the cheapest others."""
-    table = Table(title=f"{report.hours:g} hours, with {format_count(report.nodes, 'node')} and "
-    f"{format_count(report.pods, 'pod')} at the beginning",
-                  title_justify="left", header_style="bold")  # fmt: skip
-    for column in (
-        "Flags",
-        "Nodes",
-        "Nodes at the end",
-        "Removed",
-        "Evictions",
-        "Nodes added again",
-        "Pod minutes pending",
-        "$",
-    ):
-        table.add_column(column, overflow="fold", justify="left" if column == "Flags" else "right")
-    _add_row(table, "present", report.present)
+class _NamedReplay(NamedTuple):
+    name: str
+    """`present`, `proposed`, or an empty string."""
+    replay: ReplayRow
+
+
+def _list_replays(report: AutoscalerProposeReport) -> list[_NamedReplay]:
+    """Returns the present flags, the proposed ones, and the others, the cheapest first."""
+    named = [_NamedReplay("present", report.present)]
     if report.proposed != report.present:
-        _add_row(table, "proposed", report.proposed)
+        named.append(_NamedReplay("proposed", report.proposed))
     others = [row for row in report.replays if row not in (report.present, report.proposed)]
-    for row in others[:SHOWN_REPLAYS]:
-        _add_row(table, "", row)
-    console.print(table)
-    if len(others) > SHOWN_REPLAYS:
-        console.print(f"The report (-o json) contains {len(others) - SHOWN_REPLAYS} more sets of flags.")
-    console.print(report.reason.text)
+    return [*named, *(_NamedReplay("", row) for row in others)]
+
+
+def _select_shown(report: AutoscalerProposeReport) -> list[_NamedReplay]:
+    rows = _list_replays(report)
+    return rows[: sum(bool(row.name) for row in rows) + SHOWN_REPLAYS]
+
+
+def _describe_proposal(report: AutoscalerProposeReport) -> Iterator[str]:
+    hidden = len(_list_replays(report)) - len(_select_shown(report))
+    if hidden:
+        yield f"The report (-o json) contains {hidden} more sets of flags."
+    yield report.reason.text
     if report.proposed != report.present:
-        console.print("\n".join(report.proposed.flags))
-    for note in report.notes:
-        console.print(note)
+        yield "\n".join(report.proposed.flags)
+    yield from report.notes
 
 
-def _add_row(table: Table, name: str, row: ReplayRow) -> None:
-    flags = "\n".join(flag.removeprefix("--scale-down-") for flag in row.flags)
-    table.add_row(
-        Text.assemble((name, "bold"), f"\n{flags}") if name else flags,
-        f"{row.mean_nodes:g}", str(row.final_nodes), str(row.removed),
-        str(row.evictions), str(row.bought_back), f"{row.pending_pod_minutes:g}",
-        "–" if row.dollars is None else f"{row.dollars:,.2f}",
-    )  # fmt: skip
+def _format_flags(row: _NamedReplay) -> str | Text:
+    flags = "\n".join(flag.removeprefix("--scale-down-") for flag in row.replay.flags)
+    return Text.assemble((row.name, "bold"), f"\n{flags}") if row.name else flags
+
+
+VIEW: ReportView[AutoscalerProposeReport] = ReportView(
+    title="trimtab autoscaler propose",
+    sections=(
+        Section(
+            key="replays",
+            title=lambda report: (
+                f"{report.hours:g} hours, with {format_count(report.nodes, 'node')} and "
+                f"{format_count(report.pods, 'pod')} at the beginning"
+            ),
+            rows=_list_replays,
+            drawn=_select_shown,
+            columns=fixed(
+                Column(title="Flags", cell=_format_flags),
+                number_column("Nodes", lambda row: row.replay.mean_nodes, "{:g}"),
+                number_column("Nodes at the end", lambda row: row.replay.final_nodes, "{}", rank=3),
+                number_column("Removed", lambda row: row.replay.removed, "{}", rank=5),
+                number_column("Evictions", lambda row: row.replay.evictions, "{}", rank=2),
+                number_column("Nodes added again", lambda row: row.replay.bought_back, "{}", rank=4),
+                number_column("Pod minutes pending", lambda row: row.replay.pending_pod_minutes, "{:g}", rank=1),
+                number_column("$", lambda row: row.replay.dollars, "{:,.2f}"),
+            ),
+            name=lambda row: f"flags/{','.join(flag.removeprefix('--') for flag in row.replay.flags)}",
+        ),
+    ),
+    after=_describe_proposal,
+)
+"""The present flags, the proposed ones, and the cheapest others."""

@@ -8,13 +8,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import click
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.shared_options import add_login_options
 from trimtab.diagnosis import (
     check_autoscaling,
@@ -135,18 +134,6 @@ def _report_finding(result: CheckResult) -> DoctorFindingReport:
 _STYLES = {"ok": "green", "warn": "yellow", "error": "red", "unknown": "magenta"}
 
 
-def draw_findings(console: Console, report: DoctorReport) -> None:
-    console.print(f"{report.server}, namespace {report.namespace}")
-    table = Table("", "check", "finding", box=None, pad_edge=False)
-    for finding in report.findings:
-        style = _STYLES[finding.severity]
-        table.add_row(Text(finding.severity, style=style), finding.check, _format_finding(finding))
-    console.print(table)
-    for name in report.left_out:
-        console.print(f"this check was skipped: {name}")
-    console.print(_format_summary(report))
-
-
 def _format_finding(finding: DoctorFindingReport) -> Text:
     if finding.severity == "ok":
         return Text(finding.reason.text)
@@ -158,6 +145,36 @@ def _format_summary(report: DoctorReport) -> Text:
     counts = ", ".join(f"{count} {severity}" for severity, count in report.counts.items() if count)
     verdict = ("no problems found", "bold green") if report.well else ("problems found", "bold red")
     return Text.assemble(verdict, f": {counts}")
+
+
+VIEW: ReportView[DoctorReport] = ReportView(
+    title="trimtab doctor",
+    before=lambda report: [f"{report.server}, namespace {report.namespace}"],
+    sections=(
+        Section(
+            key="findings",
+            rows=lambda report: report.findings,
+            columns=fixed(
+                Column(title="", cell=lambda row: Text(row.severity, style=_STYLES[row.severity])),
+                Column(title="check", cell=lambda row: row.check),
+                Column(title="finding", cell=_format_finding, min_width=30),
+            ),
+            csv_columns=fixed(
+                Column(title="severity", cell=lambda row: row.severity),
+                Column(title="check", cell=lambda row: row.check),
+                Column(title="finding", cell=lambda row: row.reason.text),
+                Column(title="reason", cell=lambda row: row.reason.code),
+                Column(title="fix", cell=lambda row: row.fix),
+            ),
+            name=lambda row: f"check/{row.check}",
+            frame=Frame.NONE,
+        ),
+    ),
+    after=lambda report: [
+        *(f"this check was skipped: {name}" for name in report.left_out),
+        _format_summary(report),
+    ],
+)  # fmt: skip
 
 
 @click.command("doctor")
@@ -177,14 +194,14 @@ def _format_summary(report: DoctorReport) -> Text:
     help="Skip this check; the report lists the checks that are skipped. You can repeat the option.",
 )  # fmt: skip
 @click.option("--strict", is_flag=True, help="Exit with 1 also if there are only warnings.")
-@output.add_output_options
+@add_report_options(VIEW)
 @add_login_options
 def verb(
     namespace: str,
     ask_in: str,
     without: tuple[str, ...],
     strict: bool,
-    output: str,
+    form: str,
     output_file: str | None,
     kubeconfig: str | None,
     context: str | None,
@@ -198,15 +215,9 @@ def verb(
     doctor_report = _check_cluster(
         live_cluster.ClusterOptions((), kubeconfig, context), namespace, ask_in, without, strict=strict
     )
-    _emit(output, output_file, doctor_report)
+    emit_rows(form, output_file, doctor_report, VIEW)
     if not doctor_report.well:
         sys.exit(EXIT_FOUND)
-
-
-def _emit(form: str, output_file: str | None, doctor_report: DoctorReport) -> None:
-    output.emit_report(
-        form, output_file, doctor_report, lambda console: draw_findings(console, doctor_report), "trimtab doctor"
-    )
 
 
 def _check_cluster(

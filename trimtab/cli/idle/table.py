@@ -86,7 +86,7 @@ _CLAIMS: Section[IdleReport, ClaimRow] = Section(
         _object_column("Claim"),
         _gibibytes("Used", lambda row: row.used_bytes),
         _gibibytes("Size", lambda row: row.capacity_bytes),
-        Column(title="What", cell=lambda row: row.reason.text),
+        Column(title="What", cell=lambda row: row.reason.text, rank=3, is_below=True, min_width=24),
         _COST,
     ),
     name=_name_row,
@@ -103,7 +103,7 @@ _ORPHANS: Section[IdleReport, OrphanRow] = Section(
     title=lambda report: f"Objects that no pod names (of {_checked(report)}): {_sum_money(report.orphans)}",
     columns=fixed(
         _object_column("Object"),
-        Column(title="What is known", cell=lambda row: row.reason.text),
+        Column(title="What is known", cell=lambda row: row.reason.text, min_width=24),
         Column(title="Since", cell=lambda row: row.created or "–", rank=2),
         _COST,
     ),

@@ -2,25 +2,24 @@
 schema."""
 
 import sys
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli import output
 from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.main import EXIT_FOUND, SuggestingGroup
-from trimtab.cli.output import format_yaml, write_lines
+from trimtab.cli.output import API_VERSION, format_yaml
 from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.rollout_command import show_rollout
 from trimtab.cli.print_text import print_document, print_text
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
@@ -81,12 +80,87 @@ class CompiledPolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="ca
 class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The report of `trimtab policies`. Published as deploy/schemas/policies-report.schema.json."""
 
-    api_version: str = output.API_VERSION
+    api_version: str = API_VERSION
     kind: str = "PoliciesReport"
     policies: list[PolicyReport]
     findings: list[PolicyFindingReport]
     compiled: list[CompiledPolicyReport] = []
     """The compiled policies in the cluster; empty except for `policies list --cluster`."""
+
+
+def _describe_check(report: PoliciesReport) -> Iterator[Paragraph]:
+    count = len(report.policies)
+    yield f"{count} {'policy is' if count == 1 else 'policies are'} valid."
+    for finding in report.findings:
+        yield Text(f"! {finding.policy}: {finding.text} ({finding.code})", style="yellow")
+
+
+def _describe_policies(report: PoliciesReport) -> Iterator[Text]:
+    """Yields each policy in sentences."""
+    for policy in report.policies:
+        mode = policy.mode if policy.enabled else "switched off"
+        yield Text.assemble((policy.name, "bold"), f"  (priority {policy.priority}, {mode})")
+        yield Text(policy.description)
+        for title, phrases in (("means", policy.whom), ("does", policy.what)):
+            for phrase in phrases:
+                yield Text.assemble((f"  {title:>5}  ", "bright_black"), phrase)
+                title = ""
+        yield Text(f"  {policy.file}:{policy.line}\n", style="bright_black")
+
+
+def _format_mode(policy: PolicyReport) -> str:
+    mode = policy.mode if policy.enabled else "off"
+    return mode + (f", {policy.rollout}%" if policy.rollout < 100 else "")
+
+
+def _describe_compiled(policy: CompiledPolicyReport) -> str:
+    does = "changes pods" if policy.kind.startswith("Mutating") else "denies pods" if policy.denies else "warns"
+    return does if policy.bound else "nothing, because the policy has no binding"
+
+
+_POLICIES: Section[PoliciesReport, PolicyReport] = Section(
+    key="policies",
+    rows=lambda report: report.policies,
+    columns=fixed(
+        number_column("Priority", lambda policy: policy.priority, "{}", rank=1),
+        Column(title="Name", cell=lambda policy: policy.name),
+        Column(title="Mode", cell=_format_mode),
+        Column(title="Purpose of the policy", cell=lambda policy: policy.description, rank=2, min_width=20),
+        Column(title="File", cell=lambda policy: policy.file, rank=3),
+        Column(title="Matches", cell=lambda policy: Text("\n".join(policy.whom)), is_wide=True, rank=5, min_width=20),
+        Column(title="Actions", cell=lambda policy: Text("\n".join(policy.what)), is_wide=True, rank=4, min_width=20),
+    ),
+    name=lambda policy: f"podpolicy/{policy.name}",
+    empty=None,
+)
+_COMPILED: Section[PoliciesReport, CompiledPolicyReport] = Section(
+    key="compiled",
+    rows=lambda report: report.compiled,
+    columns=fixed(
+        Column(title="Evaluated by the API server", cell=lambda policy: policy.kind, rank=1),
+        Column(title="Name", cell=lambda policy: policy.name),
+        Column(title="Compiled from", cell=lambda policy: policy.policy, rank=2),
+        Column(title="What it does", cell=_describe_compiled),
+    ),
+    name=lambda policy: f"{policy.kind.lower()}/{policy.name}",
+)
+_FINDINGS: Section[PoliciesReport, PolicyFindingReport] = Section(
+    key="findings",
+    rows=lambda report: report.findings,
+    columns=fixed(
+        Column(title="policy", cell=lambda finding: finding.policy),
+        Column(title="reason", cell=lambda finding: finding.code),
+        Column(title="finding", cell=lambda finding: finding.text),
+    ),
+    name=lambda finding: f"podpolicy/{finding.policy}",
+    lines=_describe_check,
+)
+_TITLE = "trimtab policies"
+_LIST_VIEW: ReportView[PoliciesReport] = ReportView(title=_TITLE, sections=(_POLICIES, _COMPILED))
+_CHECK_VIEW: ReportView[PoliciesReport] = ReportView(title=_TITLE, sections=(_FINDINGS,))
+_EXPLAIN_VIEW: ReportView[PoliciesReport] = ReportView(
+    title=_TITLE, sections=(replace(_POLICIES, lines=_describe_policies),)
+)
 
 
 @click.group("policies", cls=SuggestingGroup)
@@ -101,9 +175,9 @@ verb.add_command(show_rollout)
 @verb.command("check")
 @_PATHS
 @add_cluster_options
-@output.add_output_options
+@add_report_options(_CHECK_VIEW)
 def check_policies(
-    paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, output: str, output_file: str | None
+    paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, form: str, output_file: str | None
 ) -> None:
     """Check policies: report every mistake of every file, with its line. Exits with 2 if there is one.
 
@@ -115,7 +189,7 @@ def check_policies(
     policies = load_given_policies(paths, is_authoring=True)
     facts, pod_labels = _read_facts(cluster, reads_pods=_selects_by_pod_label(policies.all))
     report = _build_report(policies.all, lint(policies, facts, pod_labels))
-    _emit(output, output_file, report, _draw_check)
+    emit_rows(form, output_file, report, _CHECK_VIEW)
     if report.findings:
         sys.exit(EXIT_FOUND)
 
@@ -123,9 +197,9 @@ def check_policies(
 @verb.command("list")
 @_PATHS
 @add_cluster_options
-@output.add_list_output_options
+@add_report_options(_LIST_VIEW)
 def list_policies(
-    paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, output: str, output_file: str | None
+    paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, form: str, output_file: str | None
 ) -> None:
     """List the policies in these paths, those of --cluster, or the shipped ones, in the order in which they decide.
 
@@ -150,13 +224,7 @@ def list_policies(
         )
     else:
         report = _build_report(load_given_policies(paths).all, ())
-    if output == "name":
-        names = [f"podpolicy/{policy.name}" for policy in report.policies]
-        names += [f"{policy.kind.lower()}/{policy.name}" for policy in report.compiled]
-        write_lines(names, output_file)
-        return
-    draw = partial(_draw_list, is_wide=output == "wide")
-    _emit(output, output_file, report, draw)
+    emit_rows(form, output_file, report, _LIST_VIEW)
 
 
 @verb.command("explain")
@@ -168,8 +236,8 @@ def list_policies(
     metavar="PATH",
     help="Policies to explain. Default: the policies that Trimtab includes.",
 )
-@output.add_output_options
-def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str, output_file: str | None) -> None:
+@add_report_options(_EXPLAIN_VIEW)
+def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], form: str, output_file: str | None) -> None:
     """Explain in sentences which pods policies match, and what they do. Default: all policies."""
     policies = load_given_policies(paths)
     policies_by_name = {policy.name: policy for policy in policies.all}
@@ -179,12 +247,8 @@ def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], output: str
             ConfigError(file="NAME", expected="a policy", got=repr(name), todo=_suggest_policy(name, policies_by_name))
             for name in unknown_names
         )
-    _emit(
-        output,
-        output_file,
-        _build_report([policies_by_name[name] for name in names or policies_by_name], ()),
-        _draw_explain,
-    )
+    report = _build_report([policies_by_name[name] for name in names or policies_by_name], ())
+    emit_rows(form, output_file, report, _EXPLAIN_VIEW)
 
 
 @verb.command("schema")
@@ -297,50 +361,3 @@ def _suggest_policy(name: str, names: Iterable[str]) -> str:
     if name.endswith((".yaml", ".yml", ".json")) or "/" in name:
         return f"to explain the policies in a file, use --policies {name}"
     return suggest_name(name, names) or f"the policies are {', '.join(sorted(names))}"
-
-
-def _emit(
-    form: str, output_file: str | None, report: PoliciesReport, draw: Callable[[Console, PoliciesReport], None]
-) -> None:
-    output.emit_report(form, output_file, report, lambda console: draw(console, report), "trimtab policies")
-
-
-def _draw_check(console: Console, report: PoliciesReport) -> None:
-    count = len(report.policies)
-    console.print(f"{count} {'policy is' if count == 1 else 'policies are'} valid.", highlight=False)
-    for finding in report.findings:
-        console.print(Text(f"! {finding.policy}: {finding.text} ({finding.code})", style="yellow"))
-
-
-def _draw_list(console: Console, report: PoliciesReport, *, is_wide: bool) -> None:
-    table = Table(header_style="bold")
-    wide_columns = ("Matches", "Actions") if is_wide else ()
-    for name in ("Priority", "Name", "Mode", "Purpose of the policy", "File", *wide_columns):
-        table.add_column(name, overflow="fold", justify="right" if name == "Priority" else "left")
-    for policy in report.policies:
-        mode = policy.mode if policy.enabled else "off"
-        mode += f", {policy.rollout}%" if policy.rollout < 100 else ""
-        wide_cells = (Text("\n".join(policy.whom)), Text("\n".join(policy.what))) if is_wide else ()
-        table.add_row(str(policy.priority), policy.name, mode, policy.description, policy.file, *wide_cells)
-    console.print(table)
-    if not report.compiled:
-        return
-    compiled = Table("Evaluated by the API server", "Name", "Compiled from", "What it does", header_style="bold")
-    for one in report.compiled:
-        does = "changes pods" if one.kind.startswith("Mutating") else "denies pods" if one.denies else "warns"
-        compiled.add_row(
-            one.kind, one.name, one.policy, does if one.bound else "nothing, because the policy has no binding"
-        )
-    console.print(compiled)
-
-
-def _draw_explain(console: Console, report: PoliciesReport) -> None:
-    for policy in report.policies:
-        mode = policy.mode if policy.enabled else "switched off"
-        console.print(Text.assemble((policy.name, "bold"), f"  (priority {policy.priority}, {mode})"))
-        console.print(Text(policy.description))
-        for title, phrases in (("means", policy.whom), ("does", policy.what)):
-            for phrase in phrases:
-                console.print(Text.assemble((f"  {title:>5}  ", "bright_black"), phrase))
-                title = ""
-        console.print(Text(f"  {policy.file}:{policy.line}\n", style="bright_black"))

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from trimtab.admission.audit.original_pod import AuditedPodReader
-from trimtab.cli import output
 from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.reports.running_pods import choose_policies, parse_documents
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.shared_options import add_cluster_options
@@ -55,6 +54,39 @@ class RolloutReport(ReportPart, frozen=True, kw_only=True):
     notes: list[str]
 
 
+def _describe_rollout(report: RolloutReport) -> str:
+    included = sum(owner.is_included for owner in report.owners)
+    plural = "" if len(report.owners) == 1 else "s"
+    return (
+        f"policy {report.policy} at a rollout of {report.rollout}%: {included} of {len(report.owners)} "
+        f"owner{plural} of pods included"
+    )
+
+
+VIEW: ReportView[RolloutReport] = ReportView(
+    title="trimtab policies rollout",
+    before=lambda report: [_describe_rollout(report)],
+    sections=(
+        Section(
+            key="owners",
+            rows=lambda report: report.owners,
+            columns=fixed(
+                Column(title="namespace", cell=lambda row: row.namespace),
+                Column(title="owner", cell=lambda row: row.owner),
+                number_column("pods", lambda row: row.pods, "{}", align="left", rank=2),
+                Column(title="included", cell=lambda row: "yes" if row.is_included else "no", rank=1),
+                number_column("joins at", lambda row: row.joins_at, "{}%", align="left"),
+            ),
+            name=lambda row: f"{row.namespace}/{row.owner}",
+            named=lambda report: [owner for owner in report.owners if owner.is_included],
+            frame=Frame.NONE,
+        ),
+    ),
+    notes=lambda report: report.notes,
+)
+"""A sentence about the rollout, and a row for each owner; the names are those of the owners that it includes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Inputs:
     """The policies, facts and pods that were read from the cluster or from files."""
@@ -79,10 +111,10 @@ class _Inputs:
 )
 @add_selection_options
 @add_cluster_options
-@output.add_list_output_options
+@add_report_options(VIEW)
 def show_rollout(
     name: str, percent: int | None, paths: tuple[str, ...], selection: ObjectSelection,
-    cluster: live_cluster.ClusterOptions, output: str, output_file: str | None,
+    cluster: live_cluster.ClusterOptions, form: str, output_file: str | None,
 ) -> None:  # fmt: skip
     """Show which owners of running pods a policy's rollout includes, and from which percentage it includes the others.
 
@@ -96,17 +128,7 @@ def show_rollout(
         keeps=lambda pod: selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {})),
         notes=inputs.notes,
     )  # fmt: skip
-    _emit(output, output_file, report)
-
-
-def _emit(form: str, output_file: str | None, report: RolloutReport) -> None:
-    if form == "name":
-        included = [f"{each.namespace}/{each.owner}" for each in report.owners if each.is_included]
-        output.write_lines(included, output_file)
-        return
-    output.emit_report(
-        form, output_file, report, lambda console: draw_rollout(console, report), "trimtab policies rollout"
-    )
+    emit_rows(form, output_file, report, VIEW)
 
 
 def _read(cluster: live_cluster.ClusterOptions, paths: tuple[str, ...]) -> _Inputs:
@@ -157,21 +179,3 @@ def build_rollout_report(
     ]  # fmt: skip
     owners.sort(key=lambda each: (each.joins_at, each.namespace, each.owner))
     return RolloutReport(policy=policy.name, rollout=rollout, owners=owners, notes=list(notes))
-
-
-def draw_rollout(console: Console, report: RolloutReport) -> None:
-    """Draw a sentence about the rollout, and a row for each owner."""
-    included = sum(owner.is_included for owner in report.owners)
-    plural = "" if len(report.owners) == 1 else "s"
-    console.print(
-        f"policy {report.policy} at a rollout of {report.rollout}%: {included} of {len(report.owners)} "
-        f"owner{plural} of pods included"
-    )
-    if report.owners:
-        table = Table("namespace", "owner", "pods", "included", "joins at", box=None, pad_edge=False)
-        for owner in report.owners:
-            is_included = "yes" if owner.is_included else "no"
-            table.add_row(owner.namespace, owner.owner, str(owner.pods), is_included, f"{owner.joins_at}%")
-        console.print(table)
-    for note in report.notes:
-        console.print(note, style="dim")

@@ -88,6 +88,8 @@ class Section(Generic[R, Row]):
     title: Callable[[R], str] | None = None
     name: Callable[[Row], str] | None = None
     """Returns KIND/NAME of the row's object, for `-o name`; None if the rows are no objects."""
+    named: Callable[[R], Sequence[Row]] | None = None
+    """Returns the rows whose names are printed, if these are not all."""
     before: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     after: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     empty: Callable[[R], Iterable[Paragraph]] | None = no_paragraphs

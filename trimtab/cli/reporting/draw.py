@@ -104,8 +104,8 @@ def build_table(
 
 def _fit_words(console: Console, table: Table, columns: Sequence[Column[Any]]) -> bool:
     """Returns whether the console can show the table without breaking a word, and sets the widths of its columns so
-    that it does: each has its longest word, and what is left goes to the columns that wrap, by what they lack. Left to
-    itself, a table shortens its widest column, also below a word."""
+    that it does: each has its longest word or its least width, and what is left goes first to the columns that lack
+    least, so that as few as possible wrap. Left to itself, a table shortens its widest column, also below a word."""
     if isinstance(console, PlainConsole | PageConsole):
         # Their lines may have any length.
         return True
@@ -117,11 +117,12 @@ def _fit_words(console: Console, table: Table, columns: Sequence[Column[Any]]) -
         for need, column in zip(words, columns, strict=True)
     ]
     space = console.width - frame_width - sum(need.minimum for need in needs)
-    missing = sum(need.maximum - need.minimum for need in needs)
-    if space < 0 or missing <= space:
+    if space < 0 or sum(need.span for need in needs) <= space:
         return space >= 0
-    for column, need in zip(table.columns, needs, strict=True):
-        column.width = need.minimum + (need.maximum - need.minimum) * space // missing
+    wrapping = sorted(zip(needs, table.columns, strict=True), key=lambda pair: pair[0].span)
+    for position, (need, column) in enumerate(wrapping):
+        extra = min(need.span, space // (len(wrapping) - position))
+        column.width, space = need.minimum + extra, space - extra
     return True
 
 

@@ -1,6 +1,7 @@
 """The options of a verb whose report has rows, and the output in each format."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -45,7 +46,7 @@ def emit_rows(form: str, output_file: str | None, report: R, view: ReportView[R]
             report,
             lambda console: draw_report(console, report, view, is_wide=form == "wide"),
             view.title,
-            page=None if view.page is None else lambda: view.page(report),
+            page=None if view.page is None else partial(view.page, report),
         )
 
 
@@ -73,5 +74,5 @@ def _value(column: Column[Any], row: Any) -> Cell:
 
 
 def _names(report: R, view: ReportView[R]) -> Iterator[str]:
-    names = (section.name(row) for section in view.sections if section.name for row in section.rows(report))
-    return iter(dict.fromkeys(names))
+    named = [(section.name, section.named or section.rows) for section in view.sections]
+    return iter(dict.fromkeys(name(row) for name, rows in named if name is not None for row in rows(report)))

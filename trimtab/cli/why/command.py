@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from trimtab.cli import output
 from trimtab.cli.complete_names import complete_namespaces, complete_nodes
 from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.reports.running_pods import AUDITED_KINDS, audit_contents, choose_policies, parse_documents
 from trimtab.cli.shared_options import add_cluster_options
+from trimtab.cli.why.node_report import NODE_VIEW
 from trimtab.cli.why.report import (
     NO_TRACES,
+    POD_VIEW,
     WhyPodReport,
     build_gone_report,
     build_why_report,
-    draw_why,
     find_owners,
     list_stored_decisions,
 )
@@ -36,9 +36,6 @@ from trimtab.policy.podpolicy import Policies
 from trimtab.policy.vpa_webhook import reach_everywhere_if
 from trimtab.runtime.settings import Settings
 
-if TYPE_CHECKING:
-    from trimtab.cli.why.node_report import WhyNodeReport
-
 
 @click.group("why", cls=SuggestingGroup)
 def verb() -> None:
@@ -55,13 +52,13 @@ def verb() -> None:
     "--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies. Default: the policies of the cluster."
 )
 @add_cluster_options
-@output.add_output_options
+@add_report_options(POD_VIEW)
 def explain_pod(
     name: str,
     namespace: str | None,
     policy_paths: tuple[str, ...],
     cluster: live_cluster.ClusterOptions,
-    output: str,
+    form: str,
     output_file: str | None,
 ) -> None:
     """Show why a pod is as it is: who changed it on admission, what policies say of it now, and who moved it.
@@ -83,7 +80,8 @@ def explain_pod(
     facts = from_snapshot(snapshot, vpa_reach=reach_everywhere_if(True))
     policies, _, _ = choose_policies(policy_paths, documents)
     if pod is None:
-        _emit(output, output_file, _explain_gone_pod(pod_namespace, pod_name, cluster, documents, policies, facts))
+        gone = _explain_gone_pod(pod_namespace, pod_name, cluster, documents, policies, facts)
+        emit_rows(form, output_file, gone, POD_VIEW)
         return
     running = audit_contents(
         contents, policy_paths, DEFAULT_SETTINGS, vpa_acts=True, is_live=is_live,
@@ -97,11 +95,7 @@ def explain_pod(
         traces = read_live_traces(cluster, Settings().namespace, pod_namespace, pod_name, top)
     decided = decide_about_template(documents, pod_namespace, owners[0] if owners else None, policies, facts)
     report = build_why_report(pod, snapshot, facts, running.findings, traces, decided)
-    _emit(output, output_file, report)
-
-
-def _emit(form: str, output_file: str | None, report: WhyPodReport) -> None:
-    output.emit_report(form, output_file, report, lambda console: draw_why(console, report), "trimtab why pod")
+    emit_rows(form, output_file, report, POD_VIEW)
 
 
 @verb.command("node")
@@ -110,9 +104,9 @@ def _emit(form: str, output_file: str | None, report: WhyPodReport) -> None:
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )
 @add_cluster_options
-@output.add_output_options
+@add_report_options(NODE_VIEW)
 def explain_node(
-    name: str, namespace: str, cluster: live_cluster.ClusterOptions, output: str, output_file: str | None
+    name: str, namespace: str, cluster: live_cluster.ClusterOptions, form: str, output_file: str | None
 ) -> None:
     """Show why a node is as it is: who cordoned it, since when, and how to undo that.
 
@@ -124,13 +118,7 @@ def explain_node(
 
     paths = [path for path in cluster.paths if path != live_cluster.LIVE]
     report = read_node_from_files(paths, name, namespace) if paths else read_node_from_cluster(cluster, name, namespace)
-    _emit_node(output, output_file, report)
-
-
-def _emit_node(form: str, output_file: str | None, report: WhyNodeReport) -> None:
-    from trimtab.cli.why.node_report import draw_why_node
-
-    output.emit_report(form, output_file, report, lambda console: draw_why_node(console, report), "trimtab why node")
+    emit_rows(form, output_file, report, NODE_VIEW)
 
 
 def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from rich.console import Console
 from rich.text import Text
 
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.reporting.columns import ReportView
 from trimtab.cli.reports.drain_waits import list_drain_waits
-from trimtab.cli.why.report import (
-    EVENT_COLUMNS,
-    PodDecisionReport,
-    PodEventReport,
-    draw_named_table,
-    event_cells,
-)
+from trimtab.cli.why.report import SHARED_SECTIONS, PodDecisionReport, PodEventReport
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, node_from_api
@@ -204,33 +198,31 @@ def report_decision(entry: HistoryEntry) -> PodDecisionReport:
     return PodDecisionReport(at=format_timestamp(entry.at), pod=entry.pod, what=what, code=entry.code, why=entry.why)
 
 
-def draw_why_node(console: Console, report: WhyNodeReport) -> None:
-    """Draw who cordoned the node and how to undo it, then its position in the plan, the decisions about it, and its
-    Events."""
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _describe_node(report: WhyNodeReport) -> Iterator[Text]:
+    """Yields who cordoned the node and how to undo it, and its position in the plan."""
     pools = f"pool {' and '.join(report.pools)}" if report.pools else "no pool"
     state = "cordoned" if report.cordoned else "open for pods"
     state = state if report.exists else "does not exist any more"
     place = f"in {pools}, " if report.pools or report.exists else ""
-    console.print(Text.assemble((f"Node {report.name}", "bold"), f"  {place}{state}"))
+    yield Text.assemble((f"Node {report.name}", "bold"), f"  {place}{state}")
     is_since = report.cordon.since and report.exists
     since = f", since {report.cordon.since}" if is_since else ""
-    console.print(Text(_sentence(report.cordon.text + since)))
+    yield Text(_sentence(report.cordon.text + since))
     if report.cordon.undo:
-        console.print(Text("To undo the cordon:"))
-        for command in report.cordon.undo:
-            console.print(Text(f"  {command}"))
+        yield Text("To undo the cordon:")
+        yield from (Text(f"  {command}") for command in report.cordon.undo)
     if report.plan:
-        console.print(Text(f"In the plan, the node is {report.plan}."))
-    draw_named_table(
-        console, "Decisions of the compactor", ("at", "pod", "what", "reason", "why"),
-        [(one.at, one.pod or "–", one.what, one.code, one.why) for one in report.decisions],
-    )  # fmt: skip
-    draw_named_table(
-        console, "Events", EVENT_COLUMNS, list(map(event_cells, report.events)),
-    )  # fmt: skip
-    for note in report.notes:
-        console.print(Text(note, style="bright_black"))
+        yield Text(f"In the plan, the node is {report.plan}.")
 
 
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
+NODE_VIEW: ReportView[WhyNodeReport] = ReportView(
+    title="trimtab why node",
+    before=_describe_node,
+    sections=SHARED_SECTIONS,
+    after=lambda report: [Text(note, style="bright_black") for note in report.notes],
+)
+"""Who cordoned the node and how to undo it, then its position in the plan, the decisions about it, and its Events."""

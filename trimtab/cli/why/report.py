@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from trimtab.admission.audit.original_pod import reconstruct_submitted
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, fixed, number_column
 from trimtab.cli.reports.running_pods import RunningFindingReport
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.owner import OwnerKey, owner_chain
@@ -214,56 +214,93 @@ def list_states(snapshot: Snapshot) -> Iterator[PoolState]:
                 yield state
 
 
-def draw_why(console: Console, report: WhyPodReport) -> None:
-    """Draw a line about the pod's origin, then a table for each source that has something to show."""
+def _describe_pod(report: WhyPodReport) -> Iterator[Paragraph]:
+    """Yields the origin of the pod, and why it is as it is."""
     owners = " of ".join(report.owners) or "without a controller"
     node = f", on node {report.node}" if report.node else ", on no node yet"
-    console.print(Text.assemble((f"Pod {report.namespace}/{report.name}", "bold"), f"  {owners}{node}"))
-    console.print(Text(f"created {report.created}" if report.exists else "The pod does not exist any more."))
+    yield Text.assemble((f"Pod {report.namespace}/{report.name}", "bold"), f"  {owners}{node}")
+    yield Text(f"created {report.created}" if report.exists else "The pod does not exist any more.")
     if report.pending:
-        console.print(Text(report.pending, style="bold"))
+        yield Text(report.pending, style="bold")
     elif report.changes is None and report.exists:
-        console.print("The pod has no annotation of Trimtab, so the webhook did not change it.")
+        yield "The pod has no annotation of Trimtab, so the webhook did not change it."
+
+
+def _title_changes(report: WhyPodReport) -> str:
     whose = "the pod's annotation" if report.exists else "the annotation of another pod of its owner"
-    draw_named_table(
-        console,
-        f"Changes on admission, according to {whose} (its signature is not verified here)",
-        ("policy", "field", "change", "because"),
-        [
-            (change.policy or "–", change.field, f"{change.before or '?'} → {change.value}", change.why)
-            for change in report.changes or ()
-        ],
-    )
-    draw_named_table(
-        console, "The pod and the policies in force", ("policy", "state", "reason", "why"),
-        [(one.policy or "–", one.what, one.reason.code, one.reason.text) for one in report.findings],
-    )  # fmt: skip
-    draw_named_table(
-        console, "Decisions of the compactor", ("at", "pod", "what", "reason", "why"),
-        [(one.at, one.pod, one.what, one.code, one.why) for one in report.decisions],
-    )  # fmt: skip
-    draw_named_table(
-        console, "Events", EVENT_COLUMNS, list(map(event_cells, report.events)),
-    )  # fmt: skip
-    draw_named_table(console, "The webhook's log", ("line",), [(line,) for line in report.log])
-    for note in report.notes:
-        console.print(Text(note, style="bright_black"))
+    return f"Changes on admission, according to {whose} (its signature is not verified here)"
 
 
-EVENT_COLUMNS = ("first", "last", "×", "reason", "from", "note")
-
-
-def event_cells(event: PodEventReport) -> tuple[str, ...]:
-    """Returns the row of an Event in a table."""
-    return ("" if event.first == event.at else event.first, event.at, str(event.count), event.reason, event.source,
-            event.note)  # fmt: skip
-
-
-def draw_named_table(console: Console, title: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Draw the rows as a table with this title; draw nothing if there are no rows."""
-    if not rows:
-        return
-    table = Table(*names, title=title, title_justify="left", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table)
+_CHANGES: Section[WhyPodReport, AppliedChangeReport] = Section(
+    key="changes",
+    title=_title_changes,
+    rows=lambda report: report.changes or (),
+    columns=fixed(
+        Column(title="policy", cell=lambda change: change.policy or "–"),
+        Column(title="field", cell=lambda change: change.field),
+        Column(title="change", cell=lambda change: f"{change.before or '?'} → {change.value}"),
+        Column(title="because", cell=lambda change: change.why, rank=1, is_below=True, min_width=20),
+    ),
+    name=lambda change: f"podpolicy/{change.policy}",
+    named=lambda report: [change for change in report.changes or () if change.policy],
+    frame=Frame.NONE,
+)
+_POLICIES: Section[WhyPodReport, RunningFindingReport] = Section(
+    key="policies",
+    title=lambda report: "The pod and the policies in force",
+    rows=lambda report: report.findings,
+    columns=fixed(
+        Column(title="policy", cell=lambda finding: finding.policy or "–"),
+        Column(title="state", cell=lambda finding: finding.what),
+        Column(title="reason", cell=lambda finding: finding.reason.code),
+        Column(title="why", cell=lambda finding: finding.reason.text, rank=1, is_below=True, min_width=20),
+    ),
+    name=lambda finding: f"podpolicy/{finding.policy}",
+    named=lambda report: [finding for finding in report.findings if finding.policy],
+    frame=Frame.NONE,
+)
+_DECISIONS: Section[Any, PodDecisionReport] = Section(
+    key="decisions",
+    title=lambda report: "Decisions of the compactor",
+    rows=lambda report: report.decisions,
+    columns=fixed(
+        Column(title="at", cell=lambda decision: decision.at),
+        Column(title="pod", cell=lambda decision: decision.pod or "–", rank=3),
+        Column(title="what", cell=lambda decision: decision.what),
+        Column(title="reason", cell=lambda decision: decision.code, rank=2),
+        Column(title="why", cell=lambda decision: decision.why, rank=1, is_below=True, min_width=20),
+    ),
+    name=lambda decision: f"pod/{decision.pod.rpartition('/')[2]}",
+    named=lambda report: [decision for decision in report.decisions if decision.pod],
+    frame=Frame.NONE,
+)
+_EVENTS: Section[Any, PodEventReport] = Section(
+    key="events",
+    title=lambda report: "Events",
+    rows=lambda report: report.events,
+    columns=fixed(
+        Column(title="first", cell=lambda event: "" if event.first == event.at else event.first, rank=4),
+        Column(title="last", cell=lambda event: event.at),
+        number_column("×", lambda event: event.count, "{}", align="left", rank=3),
+        Column(title="reason", cell=lambda event: event.reason),
+        Column(title="from", cell=lambda event: event.source, rank=2),
+        Column(title="note", cell=lambda event: event.note, rank=1, is_below=True, min_width=20),
+    ),
+    frame=Frame.NONE,
+)
+_LOG: Section[WhyPodReport, str] = Section(
+    key="log",
+    title=lambda report: "The webhook's log",
+    rows=lambda report: report.log,
+    columns=fixed(Column(title="line", cell=lambda line: line)),
+    frame=Frame.NONE,
+)
+SHARED_SECTIONS: tuple[Section[Any, Any], ...] = (_DECISIONS, _EVENTS)
+"""The sections that pods and nodes have."""
+POD_VIEW: ReportView[WhyPodReport] = ReportView(
+    title="trimtab why pod",
+    before=_describe_pod,
+    sections=(_CHANGES, _POLICIES, *SHARED_SECTIONS, _LOG),
+    after=lambda report: [Text(note, style="bright_black") for note in report.notes],
+)
+"""A line about the pod's origin, then a table for each source that has something to show."""
